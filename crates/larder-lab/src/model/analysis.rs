@@ -1,0 +1,210 @@
+//! What an experiment concludes: sentences, tables and charts, free of any output format.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::{Estimate, Verdict};
+
+/// All that an experiment has to say about one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Its title.
+    pub title: String,
+    /// The conclusions, most important first.
+    pub findings: Vec<Finding>,
+    /// Targets and whether this machine met them.
+    pub goals: Vec<Goal>,
+    /// Tables, charts and text.
+    pub sections: Vec<Section>,
+    /// Settings that the run supports.
+    pub recommendations: Vec<Recommendation>,
+    /// What the reader must know before believing any of it.
+    pub warnings: Vec<String>,
+}
+
+/// A sentence with a number and an interval, under the open question that it answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The question, in its author's sense.
+    pub question: String,
+    /// Who asked, for instance `Walfield 2001`.
+    pub asked_by: String,
+    /// The answer.
+    pub answer: String,
+    /// The verdict where the answer is a comparison.
+    pub verdict: Option<Verdict>,
+}
+
+/// Whether a goal was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GoalState {
+    /// The whole interval is on the good side.
+    Met,
+    /// The whole interval is on the bad side.
+    Missed,
+    /// The interval crosses the goal.
+    Open,
+    /// Could not be measured here.
+    Skipped,
+}
+
+/// A target ratio and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// What is compared.
+    pub what: String,
+    /// Against whom.
+    pub against: String,
+    /// The bound, as text with its direction, for instance `at most 0.7`.
+    pub bound: String,
+    /// The measured ratio.
+    pub measured: Option<Estimate>,
+    /// Memory held beside it, in bytes, ours and theirs.
+    pub held_bytes: Option<(f64, f64)>,
+    /// Whether it was met.
+    pub state: GoalState,
+    /// Reason when skipped or missed.
+    pub note: String,
+}
+
+/// A heading with what stands below it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// Content in reading order.
+    pub blocks: Vec<Block>,
+}
+
+/// One piece of a section.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Block {
+    /// A paragraph.
+    Text(String),
+    /// A table.
+    Table(Table),
+    /// A chart; its numbers are printed as a table beneath it.
+    Chart(Chart),
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Value {
+    /// Nothing to show.
+    Empty,
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Count(i64),
+    /// A number with its unit; printed with a fitting prefix.
+    Number(f64, String),
+    /// A number with its interval and unit.
+    Estimate(Estimate, String),
+    /// A ratio with its interval and verdict.
+    Ratio(Estimate, Verdict),
+    /// A number taken from a published table: never compared with a time measured here.
+    Published(f64, String),
+}
+
+/// A row.
+pub type TableRow = Vec<Value>;
+
+/// A table.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Caption.
+    pub title: String,
+    /// Column headings.
+    pub columns: Vec<String>,
+    /// Rows, each as long as the headings.
+    pub rows: Vec<TableRow>,
+    /// Footnotes.
+    pub notes: Vec<String>,
+    /// True when the terminal should leave it to the report because of its size.
+    pub long: bool,
+}
+
+/// How an axis spreads its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By ratio.
+    Log,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// Label with unit.
+    pub label: String,
+    /// Scale.
+    pub scale: Scale,
+}
+
+/// Where a series' numbers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provenance {
+    /// Measured in this run.
+    Measured,
+    /// Taken from a published table: drawn hollow, as a shape.
+    Published,
+}
+
+/// A point with its interval; `lo == hi == y` where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Horizontal value.
+    pub x: f64,
+    /// Vertical value.
+    pub y: f64,
+    /// Lower end of the interval.
+    pub lo: f64,
+    /// Upper end of the interval.
+    pub hi: f64,
+}
+
+/// A line of a chart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Points in order of x.
+    pub points: Vec<Point>,
+    /// Where they come from.
+    pub from: Provenance,
+}
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Chart {
+    /// Caption.
+    pub title: String,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// Lines.
+    pub series: Vec<Series>,
+    /// Vertical marks: position and label (a knee, an optimum, a kernel threshold).
+    pub marks: Vec<(f64, String)>,
+}
+
+/// A setting that the run supports, with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recommendation {
+    /// Key in the settings file, for instance `pages.cluster_pages`.
+    pub key: String,
+    /// Value as TOML text.
+    pub value: String,
+    /// Sentence that says why.
+    pub because: String,
+    /// Interval of the comparison that supports it, as a ratio to the best.
+    pub evidence: Option<Estimate>,
+}

@@ -1,0 +1,14 @@
+//! The nouns that every other module speaks in. Nothing here measures, stores or draws.
+
+mod analysis;
+mod cell;
+mod machine;
+mod run;
+
+pub use analysis::{
+    Analysis, Axis, Block, Chart, Finding, Goal, GoalState, Point, Provenance, Recommendation,
+    Scale, Section, Series, Table, TableRow, Value,
+};
+pub use cell::{Better, Cell, Factor, Measures, Metric, Params};
+pub use machine::{Field, MachineRecord, NoiseRecord};
+pub use run::{GroupRecord, RunRecord, Sample, Skipped, StopReason};

@@ -1,0 +1,1 @@
+//! Page buffers from one magazine layer.
