@@ -1,1 +1,3 @@
-//! To be filled.
+//! The implementations that are measured against each other, and what they time themselves with.
+
+pub mod timing;
