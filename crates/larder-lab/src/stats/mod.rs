@@ -1,6 +1,27 @@
-//! The statistics of the lab.
+//! The statistics of the lab: pure functions of samples, without chance except where a seed is given.
+//!
+//! Start with [`median()`] for one thing and [`paired_ratio`] with [`verdict()`] for two. Every estimate is
+//! an [`Estimate`]: value, interval, samples behind it, confidence. What each number means in plain words is
+//! in `docs/statistics.md`.
+
+pub mod defaults;
+mod error;
+mod hodges_lehmann;
+mod kth;
+mod median;
+mod moments;
+mod rank_laws;
+mod special;
+pub mod stopping;
+mod verdict;
 
 use serde::{Deserialize, Serialize};
+
+pub use error::StatsError;
+pub use hodges_lehmann::{hodges_lehmann, paired_ratio, signed_rank_coverage};
+pub use median::{median, median_coverage, middle_of};
+pub use moments::{Moments, Welch, moments, welch};
+pub use verdict::verdict;
 
 /// A number with the interval that covers it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,205 @@
+//! A record seen through the statistics: what an experiment's analysis and the runner ask of the samples.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Better, Cell, RunRecord, Sample};
+use crate::stats::{self, Estimate, Moments, Verdict, defaults};
+
+/// One cell against another, by rounds in which both ran.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// a / b, `None` when too few rounds hold both or a sample is not positive.
+    pub ratio: Option<Estimate>,
+    /// The word for it.
+    pub verdict: Verdict,
+    /// The A/A floor as `|ln ratio|`; `None` when the twin did not run, and then the verdict is
+    /// [`Verdict::Refused`].
+    pub floor: Option<f64>,
+    /// Number of pairs.
+    pub n: usize,
+}
+
+/// The samples of a run by group and cell.
+///
+/// ```no_run
+/// # fn f(run: &larder_lab::model::RunRecord, ours: &larder_lab::model::Cell, theirs: &larder_lab::model::Cell) {
+/// use larder_lab::{measure::RunView, model::Better};
+/// let view = RunView::new(run);
+/// let c = view.compare("pool", ours, theirs, "ns_per_page", Better::Lower);
+/// if let Some(r) = c.ratio {
+///     println!("{:.2} [{:.2}, {:.2}] {:?}", r.value, r.lo, r.hi, c.verdict);
+/// }
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct RunView<'a> {
+    run: &'a RunRecord,
+    samples: BTreeMap<&'a str, BTreeMap<&'a Cell, BTreeMap<u32, &'a Sample>>>,
+}
+
+impl<'a> RunView<'a> {
+    /// Sorts the samples of a record. Where a cell has two samples in one round the first counts.
+    #[must_use]
+    pub fn new(run: &'a RunRecord) -> Self {
+        let mut samples: BTreeMap<&str, BTreeMap<&Cell, BTreeMap<u32, &Sample>>> = BTreeMap::new();
+        for sample in &run.samples {
+            samples
+                .entry(&sample.group)
+                .or_default()
+                .entry(&sample.cell)
+                .or_default()
+                .entry(sample.round)
+                .or_insert(sample);
+        }
+        Self { run, samples }
+    }
+
+    /// The record.
+    #[must_use]
+    pub fn run(&self) -> &'a RunRecord {
+        self.run
+    }
+
+    /// Names of the groups: first in the order of the plan, then those that have samples only.
+    #[must_use]
+    pub fn groups(&self) -> Vec<&'a str> {
+        let mut names: Vec<&str> = self.run.groups.iter().map(|g| g.name.as_str()).collect();
+        for name in self.samples.keys() {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The cells of a group that have samples, sorted by contestant, factors and twin.
+    #[must_use]
+    pub fn cells(&self, group: &str) -> Vec<&'a Cell> {
+        self.samples
+            .get(group)
+            .map(|cells| cells.keys().copied().collect())
+            .unwrap_or_default()
+    }
+
+    /// The reference of a group.
+    #[must_use]
+    pub fn reference(&self, group: &str) -> Option<&'a Cell> {
+        self.run
+            .groups
+            .iter()
+            .find(|g| g.name == group)
+            .map(|g| &g.reference)
+    }
+
+    /// The samples of one metric of a cell, by round. Values that are not finite are left out.
+    #[must_use]
+    pub fn values(&self, group: &str, cell: &Cell, metric: &str) -> Vec<(u32, f64)> {
+        self.samples
+            .get(group)
+            .and_then(|cells| cells.get(cell))
+            .into_iter()
+            .flatten()
+            .filter_map(|(round, sample)| {
+                let value = sample.measures.get(metric)?;
+                value.is_finite().then_some((*round, value))
+            })
+            .collect()
+    }
+
+    fn plain(&self, group: &str, cell: &Cell, metric: &str) -> Vec<f64> {
+        self.values(group, cell, metric)
+            .into_iter()
+            .map(|(_, v)| v)
+            .collect()
+    }
+
+    /// The median with its interval; `None` under 6 rounds.
+    #[must_use]
+    pub fn estimate(&self, group: &str, cell: &Cell, metric: &str) -> Option<Estimate> {
+        stats::median(&self.plain(group, cell, metric), defaults::LEVEL).ok()
+    }
+
+    /// The bare median, for any number of rounds above none: for where an interval cannot be had.
+    #[must_use]
+    pub fn middle(&self, group: &str, cell: &Cell, metric: &str) -> Option<f64> {
+        stats::middle_of(&self.plain(group, cell, metric))
+    }
+
+    /// Mean, standard deviation and standard error; `None` under 2 rounds.
+    #[must_use]
+    pub fn moments(&self, group: &str, cell: &Cell, metric: &str) -> Option<Moments> {
+        stats::moments(&self.plain(group, cell, metric)).ok()
+    }
+
+    /// The samples of two cells in the rounds in which both have one.
+    #[must_use]
+    pub fn pairs(&self, group: &str, a: &Cell, b: &Cell, metric: &str) -> (Vec<f64>, Vec<f64>) {
+        let of_b: BTreeMap<u32, f64> = self.values(group, b, metric).into_iter().collect();
+        self.values(group, a, metric)
+            .into_iter()
+            .filter_map(|(round, a)| Some((a, *of_b.get(&round)?)))
+            .unzip()
+    }
+
+    /// a / b, paired by round; `None` under 6 common rounds or where a sample is not positive.
+    #[must_use]
+    pub fn ratio(&self, group: &str, a: &Cell, b: &Cell, metric: &str) -> Option<Estimate> {
+        let (a, b) = self.pairs(group, a, b, metric);
+        stats::paired_ratio(&a, &b, defaults::LEVEL).ok()
+    }
+
+    /// a - b, paired by round, in the metric's unit: for counts, which may be zero.
+    #[must_use]
+    pub fn difference(&self, group: &str, a: &Cell, b: &Cell, metric: &str) -> Option<Estimate> {
+        let (a, b) = self.pairs(group, a, b, metric);
+        let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+        stats::hodges_lehmann(&differences, defaults::LEVEL).ok()
+    }
+
+    /// How far the reference and its twin lie apart, as `|ln ratio|`: the far end of the interval of the
+    /// A/A ratio. `None` when the group has no twin or too few rounds.
+    #[must_use]
+    pub fn floor(&self, group: &str, metric: &str) -> Option<f64> {
+        let twin = match self.reference(group) {
+            Some(reference) => reference.as_twin(),
+            None => self.cells(group).into_iter().find(|c| c.twin)?.clone(),
+        };
+        let reference = Cell {
+            twin: false,
+            ..twin.clone()
+        };
+        let ratio = self.ratio(group, &twin, &reference, metric)?;
+        Some(ratio.lo.ln().abs().max(ratio.hi.ln().abs()))
+    }
+
+    /// The share that this run may call equal: 5 % when quick, else 2 %.
+    #[must_use]
+    pub fn same_within(&self) -> f64 {
+        defaults::same_within(&self.run.depth)
+    }
+
+    /// a against b: ratio, floor and verdict. Refused without a ratio or without a twin.
+    #[must_use]
+    pub fn compare(
+        &self,
+        group: &str,
+        a: &Cell,
+        b: &Cell,
+        metric: &str,
+        better: Better,
+    ) -> Comparison {
+        let (of_a, of_b) = self.pairs(group, a, b, metric);
+        let ratio = stats::paired_ratio(&of_a, &of_b, defaults::LEVEL).ok();
+        let floor = self.floor(group, metric);
+        let verdict = match (&ratio, floor) {
+            (Some(ratio), Some(floor)) => stats::verdict(ratio, floor, better, self.same_within()),
+            _ => Verdict::Refused,
+        };
+        Comparison {
+            ratio,
+            verdict,
+            floor,
+            n: of_a.len(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Centres, shifts and ratios by Hodges & Lehmann (1963), with intervals from rank distributions.
+
+use super::error::{finite, positive, sorted, tail};
+use super::median::least_samples;
+use super::{Estimate, StatsError, kth, rank_laws};
+
+/// How many of the averages (x_i + x_j) / 2, i <= j, are not above t. `xs` is sorted. O(n).
+fn walsh_at_most(xs: &[f64], t: f64) -> u64 {
+    let (mut count, mut end) = (0, xs.len());
+    for (i, x) in xs.iter().enumerate() {
+        while end > i && 0.5 * x + 0.5 * xs[end - 1] > t {
+            end -= 1;
+        }
+        if end <= i {
+            break;
+        }
+        count += (end - i) as u64;
+    }
+    count
+}
+
+/// How many of the differences a_i - b_j are not above t. Both are sorted. O(n + m).
+fn differences_at_most(a: &[f64], b: &[f64], t: f64) -> u64 {
+    let (mut count, mut start) = (0, 0);
+    for x in a {
+        while start < b.len() && x - b[start] > t {
+            start += 1;
+        }
+        count += (b.len() - start) as u64;
+    }
+    count
+}
+
+/// The centre of a symmetric law: the median of all averages of two samples (Walsh averages), with the
+/// interval that the signed-rank distribution gives.
+///
+/// Nearly as sharp as the mean on normal noise (95.5 %) and not moved by a few wild samples. Exact up to
+/// [`EXACT_SIGNED_RANK`](super::defaults::EXACT_SIGNED_RANK) samples, normal approximation above;
+/// [`signed_rank_coverage`] tells the attained coverage. Hollander & Wolfe 3.2 and 3.3. O(n log n).
+///
+/// # Errors
+/// [`StatsError::TooFew`] under 6 samples at 95 %, [`StatsError::NotFinite`], [`StatsError::BadLevel`].
+pub fn hodges_lehmann(xs: &[f64], level: f64) -> Result<Estimate, StatsError> {
+    let tail = tail(level)?;
+    finite("a Hodges-Lehmann centre", xs)?;
+    let n = xs.len();
+    let rank = rank_laws::signed_rank_rank(n, tail);
+    if rank == 0 {
+        return Err(StatsError::TooFew {
+            what: "a Hodges-Lehmann centre",
+            have: n,
+            need: least_samples(tail),
+        });
+    }
+    let xs = sorted(xs);
+    let (least, most) = (xs[0], xs[n - 1]);
+    let count = (n as u64) * (n as u64 + 1) / 2;
+    let at_most = |t: f64| walsh_at_most(&xs, t);
+    Ok(Estimate {
+        value: kth::middle(least, most, count, at_most),
+        lo: kth::kth(least, most, rank, at_most),
+        hi: kth::kth(least, most, count + 1 - rank, at_most),
+        n,
+        level,
+    })
+}
+
+/// The coverage that [`hodges_lehmann`] and [`paired_ratio`] attain for n samples from a continuous symmetric
+/// law, or `None` where no interval exists. Above the exact range it is the nominal level.
+#[must_use]
+pub fn signed_rank_coverage(n: usize, level: f64) -> Option<f64> {
+    rank_laws::signed_rank_coverage(n, tail(level).ok()?)
+}
+
+/// The ratio a / b of paired samples: `exp` of the Hodges-Lehmann centre of `ln(a_i / b_i)`.
+///
+/// Pairs are samples of one round, so whatever slowed both is divided out. Swapping a and b inverts the
+/// answer.
+///
+/// # Errors
+/// As [`hodges_lehmann`]; [`StatsError::Unpaired`] for different lengths, [`StatsError::NotPositive`] for a
+/// sample at or below zero.
+///
+/// ```
+/// use larder_lab::stats::paired_ratio;
+/// let ours = [10.0, 22.0, 11.0, 40.0, 10.5, 12.0];
+/// let theirs = [20.0, 44.0, 22.0, 80.0, 21.0, 24.0];
+/// let r = paired_ratio(&ours, &theirs, 0.95)?;
+/// assert!((r.value - 0.5).abs() < 1e-12 && (r.hi - r.lo) < 1e-12); // rounds differ, the ratio does not
+/// # Ok::<(), larder_lab::stats::StatsError>(())
+/// ```
+pub fn paired_ratio(a: &[f64], b: &[f64], level: f64) -> Result<Estimate, StatsError> {
+    const WHAT: &str = "a paired ratio";
+    if a.len() != b.len() {
+        return Err(StatsError::Unpaired {
+            what: WHAT,
+            a: a.len(),
+            b: b.len(),
+        });
+    }
+    let logs = log_ratios(WHAT, a, b)?;
+    let centre = hodges_lehmann(&logs, level)?;
+    Ok(Estimate {
+        value: centre.value.exp(),
+        lo: centre.lo.exp(),
+        hi: centre.hi.exp(),
+        ..centre
+    })
+}
+
+/// The logarithms of the ratios of pairs; lengths are equal.
+pub(crate) fn log_ratios(what: &'static str, a: &[f64], b: &[f64]) -> Result<Vec<f64>, StatsError> {
+    positive(what, a)?;
+    positive(what, b)?;
+    // Differences of logarithms, because a quotient can overflow, and so that swapping negates exactly.
+    Ok(a.iter().zip(b).map(|(a, b)| a.ln() - b.ln()).collect())
+}
