@@ -1,1 +1,3 @@
 //! Page buffers from one magazine layer.
+#![cfg_attr(not(test), warn(clippy::expect_used))]
+pub mod os;

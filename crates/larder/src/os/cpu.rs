@@ -1,0 +1,88 @@
+//! What the machine's processors are, as far as sizes of ours depend on it.
+
+use std::fs;
+
+/// Largest number of CPUs that Linux can be built for: the bound where the machine will not tell.
+pub(crate) const MAX_CPUS: usize = 8192;
+
+/// One more than the highest CPU number that can ever come online; [`MAX_CPUS`] when it cannot be read.
+///
+/// ```
+/// assert!(larder::os::possible_cpus() >= 1);
+/// ```
+#[must_use]
+pub fn possible_cpus() -> usize {
+    fs::read_to_string("/sys/devices/system/cpu/possible").ok().and_then(|s| last_cpu(&s)).map_or(MAX_CPUS, |n| n + 1)
+}
+
+/// Highest number in a list such as `0-3,8-11`.
+fn last_cpu(list: &str) -> Option<usize> {
+    let last = list.trim().rsplit([',', '-']).next()?.parse().ok()?;
+    (last < MAX_CPUS).then_some(last)
+}
+
+/// Sizes of the data caches in bytes; `None` where the machine does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuCaches {
+    /// First level, data.
+    pub l1d: Option<usize>,
+    /// Second level.
+    pub l2: Option<usize>,
+    /// Third level, shared.
+    pub l3: Option<usize>,
+}
+
+/// Reads the caches of the first CPU.
+///
+/// ```
+/// let caches = larder::os::cpu_caches();
+/// assert!(caches.l2.is_none_or(|bytes| bytes > 0));
+/// ```
+#[must_use]
+pub fn cpu_caches() -> CpuCaches {
+    let mut caches = CpuCaches::default();
+    for index in 0..8 {
+        let read = |name: &str| fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
+        let (Ok(level), Ok(kind), Ok(size)) = (read("level"), read("type"), read("size")) else { continue };
+        let slot = match (level.trim(), kind.trim()) {
+            ("1", "Data") => &mut caches.l1d,
+            ("2", _) => &mut caches.l2,
+            ("3", _) => &mut caches.l3,
+            _ => continue,
+        };
+        *slot = parse_size(&size);
+    }
+    caches
+}
+
+/// Bytes of a size such as `1024K`.
+fn parse_size(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'M' => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(unit).filter(|&n| n > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(last_cpu("0-3,8-11\n"), Some(11));
+        assert_eq!(last_cpu("0"), Some(0));
+        assert_eq!(last_cpu(""), None);
+        assert_eq!(last_cpu("0-99999"), None);
+    }
+
+    #[test]
+    fn cache_sizes() {
+        assert_eq!(parse_size("1024K\n"), Some(1 << 20));
+        assert_eq!(parse_size("32M"), Some(32 << 20));
+        assert_eq!(parse_size("0K"), None);
+        assert_eq!(parse_size("K"), None);
+    }
+}

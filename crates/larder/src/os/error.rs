@@ -1,0 +1,64 @@
+//! What a system call that failed says. It carries no heap memory, so that it can be made when there is none.
+
+use core::fmt;
+
+use rustix::io::Errno;
+
+/// A system call that the kernel refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OsError {
+    call: &'static str,
+    bytes: usize,
+    errno: Errno,
+}
+
+impl OsError {
+    /// An error of `call`, which was asked for `bytes` bytes.
+    #[must_use]
+    pub fn new(call: &'static str, bytes: usize, errno: Errno) -> Self {
+        Self { call, bytes, errno }
+    }
+
+    /// Name of the system call with its purpose, for instance `mmap(reserve)`.
+    #[must_use]
+    pub fn call(&self) -> &'static str {
+        self.call
+    }
+
+    /// Bytes that were asked for; 0 where the call has no size.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The error number, for instance 12 for `ENOMEM`.
+    #[must_use]
+    pub fn raw_os_error(&self) -> i32 {
+        self.errno.raw_os_error()
+    }
+
+    /// True when the kernel does not know the request, so that a fallback may be tried.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+    }
+
+    fn advice(&self) -> &'static str {
+        match self.errno {
+            Errno::NOMEM => {
+                "; the machine or its cgroup is out of memory, or a limit (ulimit -v, vm.max_map_count, vm.overcommit_memory) was reached"
+            }
+            Errno::PERM | Errno::ACCESS => "; this process may not do that (privileges, seccomp)",
+            Errno::NOSYS => "; this kernel does not have the call",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for OsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} bytes failed: {}{}", self.call, self.bytes, self.errno, self.advice())
+    }
+}
+
+impl core::error::Error for OsError {}

@@ -1,0 +1,87 @@
+//! What the child of a fork must know: that it is one.
+//!
+//! Locks held by threads that do not exist in the child would never be released there. Registered locks are taken
+//! around the fork; locks that are only ever tried carry the [`generation`] in which they were taken, so that the
+//! child recognises a stale one.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Once;
+
+use super::lock::RawLock;
+
+static GENERATION: AtomicU32 = AtomicU32::new(1);
+static REGISTRY: Registry = Registry { lock: RawLock::new(), entries: core::cell::UnsafeCell::new(Vec::new()) };
+static HANDLERS: Once = Once::new();
+
+struct Registry {
+    lock: RawLock,
+    entries: core::cell::UnsafeCell<Vec<*const RawLock>>,
+}
+
+// SAFETY: `entries` is only touched while `lock` is held.
+unsafe impl Sync for Registry {}
+
+/// Number of forks between the first process and this one, plus one. Never 0.
+#[must_use]
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Installs the handlers; later calls do nothing.
+pub fn install() {
+    HANDLERS.call_once(|| {
+        // SAFETY: the three handlers are plain functions that live as long as the process. A refusal (ENOMEM)
+        // leaves the child without handlers, which matters only if a lock is held at the fork.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
+    });
+}
+
+/// Takes `lock` around every fork until [`unregister`]. False when there is no memory to remember it.
+///
+/// # Safety
+/// `lock` stays where it is and alive until it is unregistered.
+#[must_use]
+pub unsafe fn register(lock: *const RawLock) -> bool {
+    install();
+    REGISTRY.lock.lock();
+    // SAFETY: the registry's lock is held.
+    let entries = unsafe { &mut *REGISTRY.entries.get() };
+    let room = entries.try_reserve(1).is_ok();
+    if room {
+        entries.push(lock);
+    }
+    REGISTRY.lock.unlock();
+    room
+}
+
+/// Forgets a lock.
+pub fn unregister(lock: *const RawLock) {
+    REGISTRY.lock.lock();
+    // SAFETY: the registry's lock is held.
+    unsafe { &mut *REGISTRY.entries.get() }.retain(|&l| !core::ptr::eq(l, lock));
+    REGISTRY.lock.unlock();
+}
+
+fn for_each(f: impl Fn(&RawLock)) {
+    // SAFETY: called between `prepare` and its counterpart, so the registry's lock is held, and registered locks
+    // are alive by the contract of `register`.
+    for &lock in unsafe { &*REGISTRY.entries.get() } {
+        // SAFETY: as above.
+        f(unsafe { &*lock });
+    }
+}
+
+extern "C" fn prepare() {
+    REGISTRY.lock.lock();
+    for_each(RawLock::lock);
+}
+
+extern "C" fn in_parent() {
+    for_each(RawLock::unlock);
+    REGISTRY.lock.unlock();
+}
+
+extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    in_parent();
+}

@@ -1,0 +1,170 @@
+//! The real system: Linux through rustix.
+
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::Errno;
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+
+use super::{Decommit, HugeAdvice, HugePageSize, OsError, Span, System, page_size};
+
+/// Ranges that one `process_madvise` call takes: the kernel's `UIO_MAXIOV` is 1024, and pages.md 2 measured
+/// nothing more beyond 512.
+const VECTOR: usize = 64;
+
+/// Linux.
+///
+/// ```
+/// use larder::os::{Linux, System};
+/// let span = Linux.reserve(1 << 20, 1 << 20)?;
+/// assert_eq!(span.addr() % (1 << 20), 0);
+/// // SAFETY: the span was just reserved and nobody else knows it.
+/// unsafe { Linux.release(span)? };
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Linux;
+
+fn span_of(call: &'static str, len: usize, mapped: Result<*mut core::ffi::c_void, Errno>) -> Result<Span, OsError> {
+    let at = mapped.map_err(|e| OsError::new(call, len, e))?;
+    NonNull::new(at.cast::<u8>()).map(|at| Span { at, len }).ok_or(OsError::new(call, len, Errno::INVAL))
+}
+
+fn map(call: &'static str, len: usize, prot: ProtFlags, flags: MapFlags) -> Result<Span, OsError> {
+    if len == 0 {
+        return Err(OsError::new(call, len, Errno::INVAL));
+    }
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice disturbs nothing that exists.
+    span_of(call, len, unsafe { mm::mmap_anonymous(ptr::null_mut(), len, prot, flags) })
+}
+
+fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
+    if len == 0 {
+        return Ok(());
+    }
+    // SAFETY: only called on ranges that this module mapped and that their owner gave up.
+    unsafe { mm::munmap(at.cast(), len) }.map_err(|e| OsError::new(call, len, e))
+}
+
+impl System for Linux {
+    fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError> {
+        const CALL: &str = "mmap(reserve)";
+        let align = align.max(page_size());
+        if !align.is_power_of_two() {
+            return Err(OsError::new(CALL, len, Errno::INVAL));
+        }
+        // Reserve more than asked for, then give back what lies before and after the aligned part.
+        let slack = align - page_size();
+        let wide = len.checked_add(slack).ok_or(OsError::new(CALL, len, Errno::NOMEM))?;
+        let got = map(CALL, wide, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+        let head = got.addr().next_multiple_of(align) - got.addr();
+        let span = got.part(head, len);
+        unmap(CALL, got.at.as_ptr(), head)?;
+        unmap(CALL, span.at.as_ptr().wrapping_add(len), wide - head - len)?;
+        Ok(span)
+    }
+
+    fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError> {
+        let flags = match size {
+            HugePageSize::Mib2 => MapFlags::HUGETLB | MapFlags::HUGE_2MB,
+            HugePageSize::Gib1 => MapFlags::HUGETLB | MapFlags::HUGE_1GB,
+        };
+        let len = len.checked_next_multiple_of(size.bytes()).ok_or(OsError::new("mmap(hugetlb)", len, Errno::NOMEM))?;
+        map("mmap(hugetlb)", len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | flags)
+    }
+
+    fn reserve_shared(&self, len: usize) -> Result<Span, OsError> {
+        let failed = |call| move |e| OsError::new(call, len, e);
+        let fd = rustix::fs::memfd_create("larder", rustix::fs::MemfdFlags::CLOEXEC).map_err(failed("memfd_create"))?;
+        rustix::fs::ftruncate(&fd, len as u64).map_err(failed("ftruncate(memfd)"))?;
+        // SAFETY: a fresh mapping at an address of the kernel's choice; the mapping keeps the memfd alive.
+        let at = unsafe {
+            mm::mmap(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &fd, 0)
+        };
+        span_of("mmap(memfd)", len, at)
+    }
+
+    unsafe fn commit(&self, span: Span) -> Result<(), OsError> {
+        // SAFETY: the caller owns the span.
+        unsafe { mm::mprotect(span.at.as_ptr().cast(), span.len, MprotectFlags::READ | MprotectFlags::WRITE) }
+            .map_err(|e| OsError::new("mprotect(commit)", span.len, e))
+    }
+
+    unsafe fn populate(&self, span: Span) -> Result<(), OsError> {
+        // Remembered because a kernel before 5.14 would otherwise be asked in vain for every cluster.
+        static MISSING: AtomicBool = AtomicBool::new(false);
+        if !MISSING.load(Ordering::Relaxed) {
+            // SAFETY: populating changes no contents; the caller owns the span.
+            match unsafe { mm::madvise(span.at.as_ptr().cast(), span.len, Advice::LinuxPopulateWrite) } {
+                Ok(()) => return Ok(()),
+                Err(Errno::INVAL) => MISSING.store(true, Ordering::Relaxed),
+                Err(e) => return Err(OsError::new("madvise(POPULATE_WRITE)", span.len, e)),
+            }
+        }
+        for offset in (0..span.len).step_by(page_size()) {
+            let byte = span.part(offset, 1).at.as_ptr();
+            // SAFETY: committed memory of the caller. Writing back what was read faults the page in and keeps it;
+            // a plain read would map the shared zero page and fault again at the first write.
+            unsafe { byte.write_volatile(byte.read_volatile()) };
+        }
+        Ok(())
+    }
+
+    unsafe fn decommit(&self, spans: &[Span], how: Decommit) -> Result<(), OsError> {
+        let (advice, raw) = match how {
+            Decommit::DontNeed => (Advice::LinuxDontNeed, libc::MADV_DONTNEED),
+            Decommit::Free => (Advice::LinuxFree, libc::MADV_FREE),
+        };
+        for chunk in spans.chunks(VECTOR) {
+            if chunk.len() > 1 && process_madvise(chunk, raw) {
+                continue;
+            }
+            for span in chunk {
+                // SAFETY: the caller owns the spans and gave up their contents.
+                unsafe { mm::madvise(span.at.as_ptr().cast(), span.len, advice) }
+                    .map_err(|e| OsError::new("madvise(decommit)", span.len, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn release(&self, span: Span) -> Result<(), OsError> {
+        unmap("munmap", span.at.as_ptr(), span.len)
+    }
+
+    unsafe fn advise_huge(&self, span: Span, advice: HugeAdvice) -> Result<(), OsError> {
+        let advice = match advice {
+            HugeAdvice::Want => Advice::LinuxHugepage,
+            HugeAdvice::Refuse => Advice::LinuxNoHugepage,
+        };
+        // SAFETY: advice changes no contents; the caller owns the span.
+        unsafe { mm::madvise(span.at.as_ptr().cast(), span.len, advice) }
+            .map_err(|e| OsError::new("madvise(huge)", span.len, e))
+    }
+}
+
+/// Gives several ranges of this process back with one call and one flush of the TLB. False when the kernel would
+/// not take all of them (before 6.13 it takes no such advice, even from the process itself); asking once more
+/// range by range is harmless.
+fn process_madvise(spans: &[Span], advice: i32) -> bool {
+    const PIDFD_SELF_PROCESS: libc::c_int = -10_001;
+    static MISSING: AtomicBool = AtomicBool::new(false);
+    if MISSING.load(Ordering::Relaxed) {
+        return false;
+    }
+    let mut vector = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; VECTOR];
+    let mut bytes = 0;
+    for (slot, span) in vector.iter_mut().zip(spans) {
+        *slot = libc::iovec { iov_base: span.at.as_ptr().cast(), iov_len: span.len };
+        bytes += span.len;
+    }
+    // SAFETY: the vector holds `spans.len() <= VECTOR` ranges that the caller of decommit gave up.
+    let done = unsafe {
+        libc::syscall(libc::SYS_process_madvise, PIDFD_SELF_PROCESS, vector.as_ptr(), spans.len(), advice, 0)
+    };
+    let all = usize::try_from(done).is_ok_and(|done| done == bytes);
+    if done < 0 {
+        MISSING.store(true, Ordering::Relaxed);
+    }
+    all
+}

@@ -1,0 +1,152 @@
+//! A lock for slow paths that owns no heap memory and whose holder may be a forking thread.
+//!
+//! `std::sync::Mutex` would do but for two things: its guard cannot be released by a fork handler, and the malloc
+//! front needs a lock that never allocates. This is Drepper's three-state futex ("Futexes Are Tricky", 2011).
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::futex;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const AWAITED: u32 = 2;
+
+/// Tries before sleeping: a slow path holds the lock for well under a microsecond unless it is descheduled.
+const SPINS: u32 = 64;
+
+/// The lock without what it protects.
+#[derive(Debug, Default)]
+pub struct RawLock(AtomicU32);
+
+impl RawLock {
+    /// A free lock.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    /// Takes it if it is free.
+    pub fn try_lock(&self) -> bool {
+        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes it, sleeping if need be.
+    pub fn lock(&self) {
+        for _ in 0..SPINS {
+            if self.try_lock() {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
+            // A spurious return or a changed word only leads to another look.
+            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, AWAITED, None);
+        }
+    }
+
+    /// Releases it.
+    pub fn unlock(&self) {
+        if self.0.swap(FREE, Ordering::Release) == AWAITED {
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+        }
+    }
+}
+
+/// A value behind a [`RawLock`].
+///
+/// ```
+/// use larder::os::lock::Lock;
+/// let counter = Lock::new(0);
+/// *counter.lock() += 1;
+/// assert_eq!(*counter.lock(), 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct Lock<T> {
+    raw: RawLock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only through a guard, and there is one guard at a time.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+impl<T> Lock<T> {
+    /// A free lock around `value`.
+    pub const fn new(value: T) -> Self {
+        Self { raw: RawLock::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// Takes the lock until the guard is dropped. There is no poisoning: what is protected here is kept consistent
+    /// at every point where a panic could start.
+    pub fn lock(&self) -> Guard<'_, T> {
+        self.raw.lock();
+        Guard { lock: self }
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.raw.try_lock().then_some(Guard { lock: self })
+    }
+
+    /// The lock alone, for [`fork`](super::fork).
+    pub fn raw(&self) -> &RawLock {
+        &self.raw
+    }
+}
+
+/// Access to the value of a [`Lock`].
+#[derive(Debug)]
+pub struct Guard<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the guard exists, so the lock is held by its owner.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed mutably.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        self.lock.raw.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_increment_is_lost() {
+        let lock = Lock::new(0_u64);
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    for _ in 0..20_000 {
+                        *lock.lock() += 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*lock.lock(), 80_000);
+    }
+
+    #[test]
+    fn try_lock_sees_the_holder() {
+        let lock = Lock::new(());
+        let guard = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(guard);
+        assert!(lock.try_lock().is_some());
+    }
+}

@@ -1,0 +1,54 @@
+//! The system layer: the only module that makes system calls.
+//!
+//! Everything above it is plain Rust over [`System`], so that a test can put a failing, a counting or a
+//! recording system underneath ([`testing`]). What cannot be a method of a trait object because it sits on a
+//! fast path or in a signal-like context lives here too: restartable sequences ([`rseq`]), the lock that the
+//! slow paths use ([`lock`]), fork handling ([`fork`]) and the routines that zero a page ([`zero`]).
+
+mod cpu;
+mod error;
+pub mod fork;
+mod linux;
+pub mod lock;
+pub mod membarrier;
+mod meta;
+pub mod pressure;
+pub mod rseq;
+mod sched;
+mod system;
+pub mod testing;
+pub mod zero;
+
+pub use cpu::{CpuCaches, cpu_caches, possible_cpus};
+pub use error::OsError;
+pub use linux::Linux;
+pub use meta::MetaRegion;
+pub use sched::{lower_priority, thread_cpu_time};
+pub use system::{Decommit, HugeAdvice, HugePageSize, Span, System};
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of one page of this machine: 4096 on x86-64, asked once.
+///
+/// ```
+/// assert!(larder::os::page_size().is_power_of_two());
+/// ```
+#[must_use]
+pub fn page_size() -> usize {
+    static CACHED: AtomicUsize = AtomicUsize::new(0);
+    match CACHED.load(Ordering::Relaxed) {
+        0 => {
+            let size = rustix::param::page_size();
+            CACHED.store(size, Ordering::Relaxed);
+            size
+        }
+        size => size,
+    }
+}
+
+/// Nanoseconds of a clock that only goes forward. The coarse clock is enough for decay and costs no system call.
+#[must_use]
+pub fn coarse_now() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
+}

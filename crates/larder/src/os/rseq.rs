@@ -1,0 +1,220 @@
+//! Restartable sequences: whether this process can use them, and which number names a CPU's stock.
+//!
+//! larder is a guest in the registration that glibc (2.35 or later) makes for every thread. It reads one of the id
+//! fields and writes `rseq_cs`, nothing else; it makes no system call inside a section. So it coexists with every
+//! other user of the same area, and works in the kernel's old and new modes alike (Linux 6.19 stopped rewriting the
+//! id fields on every switch, which broke users that relied on it).
+//!
+//! Remote work, such as emptying another CPU's magazines, needs the rseq barrier of [`membarrier`](super::membarrier)
+//! (Linux 5.10); without it the locked mode is used.
+
+use core::fmt;
+use std::sync::OnceLock;
+
+/// Which field of the kernel's area names the stock that a thread uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuId {
+    /// `mm_cid` (Linux 6.3): dense, at most the number of threads and of allowed CPUs, so that a process of two
+    /// threads on a large machine holds two stocks.
+    MmCid,
+    /// `cpu_id`.
+    CpuId,
+}
+
+/// Where this process's threads find their area, relative to the thread pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registration {
+    /// Offset of the area from the thread pointer.
+    pub offset: isize,
+    /// The id in use.
+    pub id: CpuId,
+}
+
+impl Registration {
+    /// Offset of the id field from the thread pointer.
+    #[must_use]
+    pub fn id_offset(self) -> isize {
+        // Offsets of the kernel's ABI: cpu_id_start 0, cpu_id 4, rseq_cs 8, flags 16, node_id 20, mm_cid 24.
+        self.offset
+            + match self.id {
+                CpuId::CpuId => 4,
+                CpuId::MmCid => 24,
+            }
+    }
+}
+
+/// How stocks are kept on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Per CPU by restartable sequences: no lock and no atomic instruction on the fast path.
+    PerCpu(Registration),
+    /// A lock per stock, tried and never waited for.
+    Locked(&'static str),
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PerCpu(r) => match r.id {
+                CpuId::MmCid => f.write_str("per CPU (restartable sequences, mm_cid)"),
+                CpuId::CpuId => f.write_str("per CPU (restartable sequences, cpu_id)"),
+            },
+            Self::Locked(why) => write!(f, "locked ({why})"),
+        }
+    }
+}
+
+/// The mode of this process, decided once: the registration is looked up, the barrier registered and a self-test run.
+/// The environment variable `LARDER_MODE` (`locked`, `cpu_id` or `mm_cid`) overrides the choice.
+///
+/// ```
+/// println!("magazines are kept {}", larder::os::rseq::mode());
+/// ```
+#[must_use]
+pub fn mode() -> Mode {
+    static MODE: OnceLock<Mode> = OnceLock::new();
+    *MODE.get_or_init(|| {
+        let wish = std::env::var("LARDER_MODE").ok();
+        if wish.as_deref() == Some("locked") {
+            return Mode::Locked("LARDER_MODE=locked");
+        }
+        match imp::registration() {
+            Ok(mut registration) => {
+                if wish.as_deref() == Some("cpu_id") {
+                    registration.id = CpuId::CpuId;
+                }
+                if !super::membarrier::register() {
+                    return Mode::Locked("the kernel has no rseq barrier (needs Linux 5.10)");
+                }
+                if imp::self_test(registration) {
+                    Mode::PerCpu(registration)
+                } else {
+                    Mode::Locked("the kernel did not restart a sequence in the self-test")
+                }
+            }
+            Err(why) => Mode::Locked(why),
+        }
+    })
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod imp {
+    use core::arch::asm;
+    use core::sync::atomic::{AtomicU32, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::{CpuId, Registration};
+
+    const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+    /// `mm_cid` ends at byte 28 of the area.
+    const FEATURE_SIZE_WITH_MM_CID: libc::c_ulong = 28;
+
+    /// glibc's registration, found through symbols that may be absent (old glibc, musl).
+    pub(super) fn registration() -> Result<Registration, &'static str> {
+        let (offset, size): (*const isize, *const u32);
+        // SAFETY: reads two entries of the global offset table; weak symbols that nobody defines are null there.
+        unsafe {
+            asm!(
+                ".weak __rseq_offset",
+                ".weak __rseq_size",
+                "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+                "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
+                offset = out(reg) offset,
+                size = out(reg) size,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        if offset.is_null() || size.is_null() {
+            return Err("the C library registers no restartable sequences (needs glibc 2.35)");
+        }
+        // SAFETY: glibc's symbols, set before main and constant since.
+        let (offset, size) = unsafe { (*offset, *size) };
+        if size == 0 {
+            return Err("restartable sequences are not registered (old kernel, valgrind, seccomp or a tunable)");
+        }
+        // `__rseq_size` understates what old glibc registered; the auxiliary vector tells what the kernel fills in.
+        // SAFETY: getauxval only reads.
+        let features = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) };
+        let id = if features >= FEATURE_SIZE_WITH_MM_CID { CpuId::MmCid } else { CpuId::CpuId };
+        Ok(Registration { offset, id })
+    }
+
+    /// A thread spins inside a section; the barrier must throw it out. Kernels that fail to restart sequences have
+    /// been released (arm64, 6.19), and trusting one would hand one page to two owners.
+    pub(super) fn self_test(registration: Registration) -> bool {
+        let inside = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            let spinner = std::thread::Builder::new().spawn_scoped(scope, || spin(registration, &inside));
+            let Ok(spinner) = spinner else { return false };
+            let deadline = Instant::now() + Duration::from_secs(2);
+            while inside.load(Ordering::Acquire) == 0 && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            let sent = super::super::membarrier::restart_sequences();
+            sent && spinner.join().unwrap_or(false)
+        })
+    }
+
+    /// Enters a section, says so, and counts down; true when the kernel restarted it.
+    fn spin(registration: Registration, inside: &AtomicU32) -> bool {
+        let aborted: u32;
+        // SAFETY: the section writes only `inside` and its own registers; the kernel is told of it through the
+        // area that glibc registered at `offset` from the thread pointer.
+        unsafe {
+            asm!(
+                ".pushsection __rseq_cs, \"aw\"",
+                ".balign 32",
+                "3: .long 0, 0",
+                ".quad 4f, 5f - 4f, 7f",
+                ".popsection",
+                "xor {aborted:e}, {aborted:e}",
+                "lea {tmp}, [rip + 3b]",
+                "mov qword ptr fs:[{offset} + 8], {tmp}",
+                "4:",
+                "mov dword ptr [{inside}], 1",
+                "6: dec {count}",
+                "jnz 6b",
+                "5:",
+                ".pushsection .text.unlikely, \"ax\"",
+                // The kernel wants this signature before the abort address; the prefix makes it an instruction.
+                ".byte 0x0f, 0xb9, 0x3d",
+                ".long 0x53053053",
+                "7: mov {aborted:e}, 1",
+                "jmp 5b",
+                ".popsection",
+                aborted = out(reg) aborted,
+                tmp = out(reg) _,
+                offset = in(reg) registration.offset,
+                inside = in(reg) inside.as_ptr(),
+                count = inout(reg) 2_000_000_000_u64 => _,
+                options(nostack),
+            );
+        }
+        aborted == 1
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+mod imp {
+    use super::Registration;
+
+    pub(super) fn registration() -> Result<Registration, &'static str> {
+        Err("restartable sequences are written for x86-64 Linux")
+    }
+
+    pub(super) fn self_test(_: Registration) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_stable_and_says_why() {
+        let first = mode();
+        assert_eq!(first, mode());
+        assert!(first.to_string().starts_with("per CPU (") || first.to_string().starts_with("locked ("));
+    }
+}

@@ -1,0 +1,20 @@
+//! How a helper thread stays out of the way, and what it costs.
+
+use core::time::Duration;
+
+/// Asks the kernel to run the calling thread only when a CPU is otherwise idle (`SCHED_IDLE`).
+/// False when it would not.
+pub fn lower_priority() -> bool {
+    // SAFETY: the call reads the structure and changes only the calling thread's policy.
+    unsafe {
+        let param: libc::sched_param = core::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const param) == 0
+    }
+}
+
+/// CPU time that the calling thread has used.
+#[must_use]
+pub fn thread_cpu_time() -> Duration {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(t.tv_sec).unwrap_or(0), u32::try_from(t.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,147 @@
+//! The seam between the library and the kernel.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use super::OsError;
+
+/// A range of addresses: start and length in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub at: NonNull<u8>,
+    /// Length in bytes.
+    pub len: usize,
+}
+
+// SAFETY: a span is two numbers; whoever dereferences it answers for that.
+unsafe impl Send for Span {}
+// SAFETY: as above, there is nothing behind a shared span to race on.
+unsafe impl Sync for Span {}
+
+impl Span {
+    /// The part of this span that begins `offset` bytes in and has `len` bytes.
+    ///
+    /// # Panics
+    /// In debug builds when the part does not lie inside.
+    #[must_use]
+    pub fn part(self, offset: usize, len: usize) -> Self {
+        debug_assert!(offset.checked_add(len).is_some_and(|end| end <= self.len));
+        // SAFETY: offset lies inside the span (checked above), so the result is not null and does not wrap.
+        Self { at: unsafe { self.at.add(offset) }, len }
+    }
+
+    /// Address of the first byte.
+    #[must_use]
+    pub fn addr(self) -> usize {
+        self.at.as_ptr() as usize
+    }
+}
+
+/// How memory is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decommit {
+    /// `MADV_DONTNEED`: gone at once, reads as zero afterwards.
+    DontNeed,
+    /// `MADV_FREE`: the kernel takes it when it needs it; until then the old contents may be read.
+    Free,
+}
+
+/// What is said to the kernel about transparent huge pages of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HugeAdvice {
+    /// `MADV_HUGEPAGE`: wanted here. Which sizes (64 KiB to 2 MiB) is the machine's setting.
+    Want,
+    /// `MADV_NOHUGEPAGE`: not wanted here.
+    Refuse,
+}
+
+/// Size of pages of a reserved huge-page pool (hugetlb).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HugePageSize {
+    /// 2 MiB.
+    Mib2,
+    /// 1 GiB.
+    Gib1,
+}
+
+impl HugePageSize {
+    /// Bytes of one such page.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Mib2 => 2 << 20,
+            Self::Gib1 => 1 << 30,
+        }
+    }
+}
+
+/// What the library asks of the operating system. [`Linux`](super::Linux) is the real one.
+///
+/// The methods that take a span are unsafe because they change what lies behind addresses.
+/// Their common contract: the span lies inside one range that this system reserved and has not released, it is
+/// aligned to pages, and nobody else uses it in a way that the change would break.
+pub trait System: fmt::Debug + Send + Sync {
+    /// Reserves `len` bytes of addresses aligned to `align` (a power of two), not accessible and not accounted.
+    ///
+    /// # Errors
+    /// The kernel's refusal, usually for want of address space.
+    fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError>;
+
+    /// Reserves accessible memory from the machine's pool of huge pages (hugetlb).
+    ///
+    /// # Errors
+    /// The kernel's refusal; `ENOMEM` when the pool is empty.
+    fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError>;
+
+    /// Reserves accessible memory that lives in a memfd and can be mapped a second time.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    fn reserve_shared(&self, len: usize) -> Result<Span, OsError>;
+
+    /// Makes reserved memory readable and writable; it reads as zero.
+    ///
+    /// # Safety
+    /// The common contract of this trait.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    unsafe fn commit(&self, span: Span) -> Result<(), OsError>;
+
+    /// Backs committed memory with pages now, so that no fault comes later. Contents are kept.
+    ///
+    /// # Safety
+    /// The common contract; the memory is committed.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    unsafe fn populate(&self, span: Span) -> Result<(), OsError>;
+
+    /// Gives the pages behind committed memory back, for all spans in as few calls as the kernel allows.
+    ///
+    /// # Safety
+    /// The common contract; nobody needs the contents.
+    ///
+    /// # Errors
+    /// The kernel's refusal. Some of the spans may have been given back already.
+    unsafe fn decommit(&self, spans: &[Span], how: Decommit) -> Result<(), OsError>;
+
+    /// Returns a whole reservation.
+    ///
+    /// # Safety
+    /// The span is exactly one that a `reserve` method returned, and nobody uses it any more.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    unsafe fn release(&self, span: Span) -> Result<(), OsError>;
+
+    /// Says whether huge pages are wanted.
+    ///
+    /// # Safety
+    /// The common contract.
+    ///
+    /// # Errors
+    /// The kernel's refusal; callers treat it as advice not taken.
+    unsafe fn advise_huge(&self, span: Span, advice: HugeAdvice) -> Result<(), OsError>;
+}

@@ -1,0 +1,191 @@
+//! Systems for tests: one that counts, one that records, one that fails. They wrap a real one.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use rustix::io::Errno;
+
+use super::{Decommit, HugeAdvice, HugePageSize, OsError, Span, System};
+
+/// Kind of a call to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Call {
+    /// [`System::reserve`] and its hugetlb and shared relatives.
+    Reserve,
+    /// [`System::commit`].
+    Commit,
+    /// [`System::populate`].
+    Populate,
+    /// [`System::decommit`].
+    Decommit,
+    /// [`System::release`].
+    Release,
+    /// [`System::advise_huge`].
+    AdviseHuge,
+}
+
+/// Number of kinds of calls.
+const KINDS: usize = 6;
+
+/// What a [`Hooked`] system asks before each call.
+pub trait Hook: core::fmt::Debug + Send + Sync {
+    /// Sees the call and the bytes that it is about; an error keeps the call from reaching the real system.
+    ///
+    /// # Errors
+    /// Whatever the test wants the library to meet.
+    fn before(&self, call: Call, bytes: usize) -> Result<(), OsError>;
+}
+
+/// A system whose every call passes a hook first.
+///
+/// ```
+/// use larder::os::{Linux, System};
+/// use larder::os::testing::{Call, Counting, Hooked};
+/// let system = Hooked::new(Linux, Counting::default());
+/// let span = system.reserve(4096, 4096)?;
+/// // SAFETY: just reserved.
+/// unsafe { system.release(span)? };
+/// assert_eq!(system.hook().count(Call::Reserve), 1);
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
+#[derive(Debug)]
+pub struct Hooked<S, H> {
+    inner: S,
+    hook: H,
+}
+
+impl<S: System, H: Hook> Hooked<S, H> {
+    /// Puts `hook` before `inner`.
+    pub fn new(inner: S, hook: H) -> Self {
+        Self { inner, hook }
+    }
+
+    /// The hook.
+    pub fn hook(&self) -> &H {
+        &self.hook
+    }
+}
+
+impl<S: System, H: Hook> System for Hooked<S, H> {
+    fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError> {
+        self.hook.before(Call::Reserve, len)?;
+        self.inner.reserve(len, align)
+    }
+    fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError> {
+        self.hook.before(Call::Reserve, len)?;
+        self.inner.reserve_hugetlb(len, size)
+    }
+    fn reserve_shared(&self, len: usize) -> Result<Span, OsError> {
+        self.hook.before(Call::Reserve, len)?;
+        self.inner.reserve_shared(len)
+    }
+    unsafe fn commit(&self, span: Span) -> Result<(), OsError> {
+        self.hook.before(Call::Commit, span.len)?;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.commit(span) }
+    }
+    unsafe fn populate(&self, span: Span) -> Result<(), OsError> {
+        self.hook.before(Call::Populate, span.len)?;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.populate(span) }
+    }
+    unsafe fn decommit(&self, spans: &[Span], how: Decommit) -> Result<(), OsError> {
+        self.hook.before(Call::Decommit, spans.iter().map(|s| s.len).sum())?;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.decommit(spans, how) }
+    }
+    unsafe fn release(&self, span: Span) -> Result<(), OsError> {
+        self.hook.before(Call::Release, span.len)?;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.release(span) }
+    }
+    unsafe fn advise_huge(&self, span: Span, advice: HugeAdvice) -> Result<(), OsError> {
+        self.hook.before(Call::AdviseHuge, span.len)?;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.advise_huge(span, advice) }
+    }
+}
+
+/// Counts calls by kind.
+#[derive(Debug, Default)]
+pub struct Counting([AtomicUsize; KINDS]);
+
+impl Counting {
+    /// How many calls of this kind there were.
+    pub fn count(&self, call: Call) -> usize {
+        self.0[call as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many calls there were.
+    pub fn total(&self) -> usize {
+        self.0.iter().map(|n| n.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Hook for Counting {
+    fn before(&self, call: Call, _bytes: usize) -> Result<(), OsError> {
+        self.0[call as usize].fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Remembers every call in order.
+#[derive(Debug, Default)]
+pub struct Recording(Mutex<Vec<(Call, usize)>>);
+
+impl Recording {
+    /// The calls so far: kind and bytes.
+    pub fn calls(&self) -> Vec<(Call, usize)> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}
+
+impl Hook for Recording {
+    fn before(&self, call: Call, bytes: usize) -> Result<(), OsError> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((call, bytes));
+        Ok(())
+    }
+}
+
+/// Fails the calls from number `first` on (counted from 0 over all kinds), `many` of them, with `ENOMEM`.
+#[derive(Debug)]
+pub struct Failing {
+    seen: AtomicUsize,
+    first: AtomicUsize,
+    many: usize,
+    only: Option<Call>,
+}
+
+impl Failing {
+    /// Fails `many` calls, beginning with number `first`.
+    #[must_use]
+    pub fn from(first: usize, many: usize) -> Self {
+        Self { seen: AtomicUsize::new(0), first: AtomicUsize::new(first), many, only: None }
+    }
+
+    /// Fails calls of one kind, `many` of them, beginning with number `first` of that kind.
+    #[must_use]
+    pub fn only(call: Call, first: usize, many: usize) -> Self {
+        Self { only: Some(call), ..Self::from(first, many) }
+    }
+
+    /// How many calls it has counted.
+    pub fn seen(&self) -> usize {
+        self.seen.load(Ordering::Relaxed)
+    }
+}
+
+impl Hook for Failing {
+    fn before(&self, call: Call, bytes: usize) -> Result<(), OsError> {
+        if self.only.is_some_and(|only| only != call) {
+            return Ok(());
+        }
+        let number = self.seen.fetch_add(1, Ordering::Relaxed);
+        let first = self.first.load(Ordering::Relaxed);
+        if number >= first && number - first < self.many {
+            return Err(OsError::new("injected failure", bytes, Errno::NOMEM));
+        }
+        Ok(())
+    }
+}
