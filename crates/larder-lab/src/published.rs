@@ -1,1 +1,366 @@
 //! The published tables of 2001 to 2003, embedded in the program.
+//!
+//! Each table is a CSV file of the repository's `published/` folder, parsed once into typed rows.
+//! The numbers are their authors' and were taken on their machines: the lab shows them as shapes
+//! beside its own and never compares a time with them.
+//!
+//! ```
+//! let cube = larder_lab::published::zerofill_machines()
+//!     .iter()
+//!     .find(|m| m.cpu_machine.contains("Cube"))
+//!     .expect("the table has it");
+//! assert_eq!(cube.alloc1_us, 18.1);
+//! ```
+
+use std::sync::LazyLock;
+
+use serde::Serialize;
+
+/// Why a table could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// The first line is not the expected heading.
+    #[error(
+        "table {table}: the first line is '{found}', expected '{expected}'; restore the file from the repository"
+    )]
+    Heading {
+        /// File name.
+        table: &'static str,
+        /// What stands there.
+        found: String,
+        /// What should stand there.
+        expected: &'static str,
+    },
+    /// A row has too few or too many fields.
+    #[error("table {table}, line {line}: {found} fields, expected {expected}")]
+    Fields {
+        /// File name.
+        table: &'static str,
+        /// Line number, from 1.
+        line: usize,
+        /// Fields found.
+        found: usize,
+        /// Fields expected.
+        expected: usize,
+    },
+    /// A field is not a number.
+    #[error("table {table}, line {line}, column {column}: '{found}' is not a number of this table")]
+    Number {
+        /// File name.
+        table: &'static str,
+        /// Line number, from 1.
+        line: usize,
+        /// Name of the column.
+        column: &'static str,
+        /// What stands there.
+        found: String,
+    },
+}
+
+/// One cell of Walfield's table 1: elapsed seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct WalfieldElapsed {
+    /// Pages per pool; 0 is unbuffered.
+    pub pool_pages: u32,
+    /// Pages allocated in the whole run.
+    pub allocations: u32,
+    /// Elapsed time, seconds.
+    pub elapsed_s: f64,
+}
+
+/// One cell of the lower half of Walfield's table 1: the standard deviation of at least ten runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct WalfieldStddev {
+    /// Pages per pool; 0 is unbuffered.
+    pub pool_pages: u32,
+    /// Pages allocated in the whole run.
+    pub allocations: u32,
+    /// Standard deviation, seconds.
+    pub stddev_s: f64,
+}
+
+/// One row of Walfield's table 2: the standard error at 1048576 allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct WalfieldStderr {
+    /// Pages per pool; 0 is unbuffered.
+    pub pool_pages: u32,
+    /// Standard error, seconds.
+    pub stderr_s_1m: f64,
+}
+
+/// One submitted machine of 2003: microseconds per operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ZerofillMachine {
+    /// Processor and machine, as printed.
+    pub cpu_machine: String,
+    /// System version, `unknown` where it was not given.
+    pub os: String,
+    /// Who sent it in.
+    pub submitter: String,
+    /// One page allocated and freed, microseconds.
+    pub alloc1_us: f64,
+    /// The same with the page touched, microseconds.
+    pub alloc1_fault_us: f64,
+    /// Two pages allocated and freed, microseconds; absent in one row.
+    pub alloc2_us: Option<f64>,
+    /// The same with both pages touched, microseconds.
+    pub alloc2_fault_us: f64,
+}
+
+/// One cost that was derived from the 1 GHz machine's row in 2003.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ZerofillDerived {
+    /// Name of the cost, for instance `page_extra_cost`.
+    pub quantity: String,
+    /// Microseconds, as printed.
+    pub us: f64,
+}
+
+/// One timing of the 450 MHz Cube in 2003, with two ways to get memory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ZerofillMmap {
+    /// `alloc1`, `alloc1_fault`, `alloc2` or `alloc2_fault`.
+    pub operation: String,
+    /// With mmap and munmap, microseconds.
+    pub mmap_us: f64,
+    /// With `vm_allocate` and `vm_deallocate`, microseconds.
+    pub vm_allocate_us: f64,
+}
+
+/// A line of a table with what an error message about it needs.
+struct Line<'a> {
+    table: &'static str,
+    number: usize,
+    columns: &'a [&'static str],
+    fields: Vec<&'a str>,
+}
+
+impl Line<'_> {
+    fn text(&self, i: usize) -> String {
+        self.fields[i].to_owned()
+    }
+
+    fn bad(&self, i: usize) -> TableError {
+        TableError::Number {
+            table: self.table,
+            line: self.number,
+            column: self.columns[i],
+            found: self.fields[i].to_owned(),
+        }
+    }
+
+    fn count(&self, i: usize) -> Result<u32, TableError> {
+        self.fields[i].parse().map_err(|_| self.bad(i))
+    }
+
+    fn number(&self, i: usize) -> Result<f64, TableError> {
+        match self.fields[i].parse::<f64>() {
+            Ok(v) if v.is_finite() && v >= 0.0 => Ok(v),
+            _ => Err(self.bad(i)),
+        }
+    }
+
+    fn number_or_absent(&self, i: usize) -> Result<Option<f64>, TableError> {
+        if self.fields[i].is_empty() {
+            return Ok(None);
+        }
+        self.number(i).map(Some)
+    }
+}
+
+/// Reads the plain CSV of these tables: no quotes, no escapes, the heading given in advance.
+fn parse<T>(
+    table: &'static str,
+    heading: &'static str,
+    text: &str,
+    row: impl Fn(&Line<'_>) -> Result<T, TableError>,
+) -> Result<Vec<T>, TableError> {
+    let columns: Vec<&'static str> = heading.split(',').collect();
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    if first != heading {
+        return Err(TableError::Heading {
+            table,
+            found: first.to_owned(),
+            expected: heading,
+        });
+    }
+    let mut rows = Vec::new();
+    for (i, text) in lines.enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+        if fields.len() != columns.len() {
+            return Err(TableError::Fields {
+                table,
+                line: i + 2,
+                found: fields.len(),
+                expected: columns.len(),
+            });
+        }
+        rows.push(row(&Line {
+            table,
+            number: i + 2,
+            columns: &columns,
+            fields,
+        })?);
+    }
+    Ok(rows)
+}
+
+macro_rules! embedded {
+    ($(#[$doc:meta])* $name:ident, $parse:ident, $row:ty, $file:literal, $heading:literal, $build:expr) => {
+        fn $parse(text: &str) -> Result<Vec<$row>, TableError> {
+            parse($file, $heading, text, $build)
+        }
+
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name() -> &'static [$row] {
+            static ROWS: LazyLock<Vec<$row>> = LazyLock::new(|| {
+                // The text is part of the program and a test parses it: this cannot fail at run time.
+                $parse(include_str!(concat!("../../../published/", $file)))
+                    .unwrap_or_else(|e| unreachable!("embedded {e}"))
+            });
+            &ROWS
+        }
+    };
+}
+
+embedded!(
+    /// Walfield 2001, table 1: 38 pool sizes (0 is unbuffered) by five totals, seconds.
+    walfield_elapsed,
+    parse_walfield_elapsed,
+    WalfieldElapsed,
+    "walfield2001_elapsed.csv",
+    "pool_pages,allocations,elapsed_s",
+    |l| Ok(WalfieldElapsed {
+        pool_pages: l.count(0)?,
+        allocations: l.count(1)?,
+        elapsed_s: l.number(2)?,
+    })
+);
+embedded!(
+    /// Walfield 2001, lower half of table 1: standard deviations for eight pool sizes, seconds.
+    walfield_stddev,
+    parse_walfield_stddev,
+    WalfieldStddev,
+    "walfield2001_stddev.csv",
+    "pool_pages,allocations,stddev_s",
+    |l| Ok(WalfieldStddev {
+        pool_pages: l.count(0)?,
+        allocations: l.count(1)?,
+        stddev_s: l.number(2)?,
+    })
+);
+embedded!(
+    /// Walfield 2001, table 2: standard errors at 1048576 allocations, seconds.
+    walfield_stderr,
+    parse_walfield_stderr,
+    WalfieldStderr,
+    "walfield2001_stderr.csv",
+    "pool_pages,stderr_s_1m",
+    |l| Ok(WalfieldStderr {
+        pool_pages: l.count(0)?,
+        stderr_s_1m: l.number(1)?,
+    })
+);
+embedded!(
+    /// Zerofilling 2003, part I: seven submitted machines.
+    zerofill_machines,
+    parse_zerofill_machines,
+    ZerofillMachine,
+    "zerofill2003_machines.csv",
+    "cpu_machine,os,submitter,alloc1_us,alloc1_fault_us,alloc2_us,alloc2_fault_us",
+    |l| Ok(ZerofillMachine {
+        cpu_machine: l.text(0),
+        os: l.text(1),
+        submitter: l.text(2),
+        alloc1_us: l.number(3)?,
+        alloc1_fault_us: l.number(4)?,
+        alloc2_us: l.number_or_absent(5)?,
+        alloc2_fault_us: l.number(6)?,
+    })
+);
+embedded!(
+    /// Zerofilling 2003, part III: the costs derived from the 1 GHz machine's row, as printed.
+    zerofill_derived,
+    parse_zerofill_derived,
+    ZerofillDerived,
+    "zerofill2003_derived_1ghz.csv",
+    "quantity,us",
+    |l| Ok(ZerofillDerived {
+        quantity: l.text(0),
+        us: l.number(1)?,
+    })
+);
+embedded!(
+    /// Zerofilling 2003, part IV: mmap against `vm_allocate` on a 450 MHz Cube.
+    zerofill_mmap,
+    parse_zerofill_mmap,
+    ZerofillMmap,
+    "zerofill2003_mmap.csv",
+    "operation,mmap_us,vm_allocate_us",
+    |l| Ok(ZerofillMmap {
+        operation: l.text(0),
+        mmap_us: l.number(1)?,
+        vm_allocate_us: l.number(2)?,
+    })
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_parses_to_its_number_of_rows() {
+        assert_eq!(walfield_elapsed().len(), 38 * 5);
+        assert_eq!(walfield_stddev().len(), 8 * 5);
+        assert_eq!(walfield_stderr().len(), 8);
+        assert_eq!(zerofill_machines().len(), 7);
+        assert_eq!(zerofill_derived().len(), 7);
+        assert_eq!(zerofill_mmap().len(), 4);
+    }
+
+    #[test]
+    fn known_cells_are_where_they_were_printed() {
+        let best = walfield_elapsed()
+            .iter()
+            .find(|r| r.pool_pages == 30 && r.allocations == 1_048_576)
+            .unwrap();
+        assert_eq!(best.elapsed_s, 30.22);
+        let ghz = &zerofill_machines()[1];
+        assert_eq!(ghz.cpu_machine, "1 GHz G4");
+        assert_eq!(
+            (
+                ghz.alloc1_us,
+                ghz.alloc1_fault_us,
+                ghz.alloc2_us,
+                ghz.alloc2_fault_us
+            ),
+            (11.2, 24.0, Some(11.5), 33.6)
+        );
+        assert_eq!(zerofill_machines()[0].alloc2_us, None);
+        assert_eq!(zerofill_mmap()[3].vm_allocate_us, 77.3);
+        assert_eq!(walfield_stderr()[5].stderr_s_1m, 0.0197);
+        assert_eq!(walfield_stddev()[39].stddev_s, 0.4676);
+    }
+
+    #[test]
+    fn damaged_tables_say_where() {
+        let e = parse_zerofill_derived("quantity,ms\n").unwrap_err();
+        assert!(e.to_string().contains("expected 'quantity,us'"), "{e}");
+        let e = parse_zerofill_derived("quantity,us\na,1\nb,2,3\n").unwrap_err();
+        assert!(
+            e.to_string().contains("line 3: 3 fields, expected 2"),
+            "{e}"
+        );
+        let e = parse_zerofill_derived("quantity,us\na,1,5\n").unwrap_err();
+        assert!(e.to_string().contains("line 2"), "{e}");
+        for bad in ["", "x", "inf", "-1", "NaN"] {
+            let text = format!("quantity,us\na,{bad}\n");
+            let e = parse_zerofill_derived(&text).unwrap_err();
+            assert!(e.to_string().contains("line 2, column us"), "{e}");
+        }
+        let e = parse_walfield_stderr("pool_pages,stderr_s_1m\n-1,2\n").unwrap_err();
+        assert!(e.to_string().contains("column pool_pages"), "{e}");
+    }
+}
