@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::calc::Preset;
 use crate::stats::{Estimate, Verdict};
 
 /// All that an experiment has to say about one run.
@@ -21,6 +22,10 @@ pub struct Analysis {
     pub recommendations: Vec<Recommendation>,
     /// What the reader must know before believing any of it.
     pub warnings: Vec<String>,
+    /// Timings of this machine for the calculator, one entry per way to get memory, with the fitted
+    /// model where there is one. The first is what the calculator shows first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calculator: Vec<Preset>,
 }
 
 /// A sentence with a number and an interval, under the open question that it answers.
