@@ -1,9 +1,74 @@
-//! The command line.
+//! The command line: stdout is data, stderr is progress and warnings.
 
+mod args;
+mod failure;
+mod list;
+mod measure;
+mod plan;
+
+use std::io::{self, Write};
 use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::{Failure, Outcome};
+
+use crate::experiments;
+use crate::measure::{Experiment, serve};
 
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help into a closed pipe is a success too.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Outcome {
+    let mut out = io::stdout().lock();
+    let global = &cli.global;
+    match cli.command {
+        Command::Measure(args) => measure::run(global, &args, &mut out)?,
+        Command::List(args) => list::run(global, &args, &mut out)?,
+        Command::Worker(args) => {
+            let experiment = find(&args.experiment)?;
+            serve(
+                experiment.as_ref(),
+                &args.contestant,
+                &args.params,
+                &mut out,
+            )
+            .map_err(|e| Failure::io(format!("{e:#}")))?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// An experiment by name, or a sentence with the names that exist.
+fn find(name: &str) -> Result<Box<dyn Experiment>, Failure> {
+    experiments::find(name).ok_or_else(|| {
+        let known: Vec<_> = experiments::all().iter().map(|e| e.name()).collect();
+        Failure::usage(format!(
+            "there is no experiment '{name}'; there are: {}",
+            known.join(", ")
+        ))
+    })
+}
+
+/// Prints a value as JSON with a line's end.
+fn print_json(out: &mut dyn Write, value: &serde_json::Value) -> Outcome {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)?;
+    Ok(())
 }

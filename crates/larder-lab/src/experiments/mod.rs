@@ -7,3 +7,9 @@ use crate::measure::Experiment;
 pub fn all() -> Vec<Box<dyn Experiment>> {
     Vec::new()
 }
+
+/// The experiment of a name, for instance to read a stored run again.
+#[must_use]
+pub fn find(name: &str) -> Option<Box<dyn Experiment>> {
+    all().into_iter().find(|e| e.name() == name)
+}

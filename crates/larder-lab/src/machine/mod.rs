@@ -1,1 +1,18 @@
-//! To be filled.
+//! The machine: what it is, and what disturbs it while the lab measures.
+
+mod build;
+mod capture;
+mod cgroup;
+mod cpu;
+mod fingerprint;
+mod fnv;
+mod kernel;
+mod memory;
+mod noise;
+mod root;
+
+pub use capture::{capture, capture_from};
+pub use fingerprint::fingerprint;
+pub(crate) use fnv::{fnv1a, fnv1a_wide};
+pub use noise::NoiseMeter;
+pub use root::Root;

@@ -1,7 +1,23 @@
 //! Rounds, processes and stopping: how samples are taken.
 
 mod experiment;
+mod interrupt;
+mod launch;
+mod order;
+mod progress;
+mod runner;
+mod stop;
+mod usage;
 mod view;
+mod worker;
 
 pub use experiment::{Contestant, Depth, Experiment, Group, Plan, PlanRequest};
+pub use interrupt::Interrupt;
+pub use launch::{InProcess, LaunchError, Launcher, OwnProcess};
+pub use order::permutation;
+pub use progress::{Bar, Progress, Silent};
+pub use runner::{Options, Runner};
+pub use usage::Usage;
 pub use view::{Comparison, RunView};
+pub(crate) use worker::serve;
+pub use worker::work;

@@ -1,0 +1,24 @@
+//! Tells the program how it was built, for the machine's record.
+
+use std::env;
+use std::process::Command;
+
+fn main() {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = Command::new(rustc)
+        .arg("--version")
+        .output()
+        .ok()
+        .and_then(|out| String::from_utf8(out.stdout).ok())
+        .map_or_else(|| "unknown".to_owned(), |v| v.trim().to_owned());
+    println!("cargo::rustc-env=LARDER_RUSTC={version}");
+    for (name, variable) in [
+        ("LARDER_TARGET", "TARGET"),
+        ("LARDER_PROFILE", "PROFILE"),
+        ("LARDER_OPT_LEVEL", "OPT_LEVEL"),
+    ] {
+        let value = env::var(variable).unwrap_or_else(|_| "unknown".to_owned());
+        println!("cargo::rustc-env={name}={value}");
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+}

@@ -1,0 +1,185 @@
+//! The command line as types. Flags win over the environment, which wins over defaults.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures on this machine what page buffers cost, which setting is best, and how sure that is.
+#[derive(Debug, Parser)]
+#[command(name = "larder", version, max_term_width = 100, after_help = AFTER)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const AFTER: &str = "\
+Examples:
+  larder measure                   everything in quick form, in at most 3 minutes
+  larder measure page-buffers --full
+  larder report latest --open      the last run as a page in the browser
+  larder settings --write          what was measured, as a settings file for the library
+
+Exit codes:
+  0 done   1 a --fail-on condition is met   2 wrong usage   3 inconclusive under --fail-on
+  4 refused: too noisy, or something is missing   5 reading or writing failed";
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(super) struct Global {
+    /// The database of results [default: larder.sqlite in the XDG data directory].
+    #[arg(long, global = true, env = "LARDER_DB", value_name = "FILE")]
+    pub(super) db: Option<PathBuf>,
+    /// Print JSON instead of tables.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// No progress and no hints on stderr; errors are still told.
+    #[arg(long, short, global = true)]
+    pub(super) quiet: bool,
+    /// Colours: `auto` follows the terminal, NO_COLOR and CLICOLOR_FORCE.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(super) color: Color,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Measure(Measure),
+    List(List),
+    #[command(hide = true)]
+    Worker(Worker),
+}
+
+/// Take samples, store them, and say what they mean.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Rounds of all contestants in random order, each in a fresh process. Ctrl-C finishes the current cell,
+keeps all complete rounds and reports them; a second Ctrl-C quits at once.
+
+Examples:
+  larder measure                           every experiment, quick, at most 3 minutes in total
+  larder measure page-buffers --full       the document's own counts, at least ten rounds
+  larder measure zero-fill --loop          until it is stable
+  larder measure --plan                    what would run, and for how long
+  larder measure --json | jq .runs[0].run.seed")]
+pub(super) struct Measure {
+    /// Names of experiments (see `larder list`) [default: all].
+    #[arg(value_name = "EXPERIMENT")]
+    pub(super) experiments: Vec<String>,
+    /// Small counts, few rounds, marked exploratory [default].
+    #[arg(long, conflicts_with = "full")]
+    pub(super) quick: bool,
+    /// The document's own counts, at least ten rounds.
+    #[arg(long)]
+    pub(super) full: bool,
+    /// Print what would run, and for how long; measure nothing.
+    #[arg(long)]
+    pub(super) plan: bool,
+    /// Repeat the orders and workloads of an earlier run [default: a random one].
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Time for all experiments together, for instance 90s, 3m, 1h [default: 150s for --quick, none for --full].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) time_cap: Option<Duration>,
+    /// Rounds of each group at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) rounds: Option<u32>,
+    /// Only groups whose name contains TEXT (may be repeated).
+    #[arg(long, value_name = "TEXT")]
+    pub(super) group: Vec<String>,
+    /// Only these contestants, beside each group's reference (may be repeated).
+    #[arg(long, value_name = "NAME")]
+    pub(super) contestant: Vec<String>,
+    /// End a single cell after this time and leave it out.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
+    pub(super) cell_limit: Duration,
+    /// Take rounds until the intervals are narrow or stop narrowing.
+    #[arg(long = "loop")]
+    pub(super) until_stable: bool,
+    /// Write the HTML report here [default: beside the database].
+    #[arg(long, value_name = "FILE.html")]
+    pub(super) out: Option<PathBuf>,
+    /// Store nothing and write no files: print only.
+    #[arg(long, conflicts_with = "out")]
+    pub(super) no_save: bool,
+    /// Measure with --full even though the machine is busy.
+    #[arg(long)]
+    pub(super) allow_noise: bool,
+}
+
+/// The experiments, their contestants and metrics; or the stored runs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder list              experiments
+  larder list page-buffers contestants and metrics of one
+  larder list --runs       what is stored")]
+pub(super) struct List {
+    /// Show one experiment in full.
+    #[arg(value_name = "EXPERIMENT", conflicts_with = "runs")]
+    pub(super) experiment: Option<String>,
+    /// The stored runs, newest first.
+    #[arg(long)]
+    pub(super) runs: bool,
+}
+
+/// One cell in this process; the lab starts it.
+#[derive(Debug, Args)]
+pub(super) struct Worker {
+    #[arg(long)]
+    pub(super) experiment: String,
+    #[arg(long)]
+    pub(super) contestant: String,
+    #[arg(long)]
+    pub(super) params: String,
+}
+
+/// A time such as `90s`, `3m`, `1.5h`; a bare number is seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let why = || format!("'{text}' is not a time; write for instance 90s, 3m or 1h");
+    let (number, unit) = match text.trim() {
+        t if t.ends_with("ms") => (t.trim_end_matches("ms"), 0.001),
+        t if t.ends_with('s') => (t.trim_end_matches('s'), 1.0),
+        t if t.ends_with('m') => (t.trim_end_matches('m'), 60.0),
+        t if t.ends_with('h') => (t.trim_end_matches('h'), 3600.0),
+        t => (t, 1.0),
+    };
+    let n: f64 = number.trim().parse().map_err(|_| why())?;
+    let seconds = n * unit;
+    if !seconds.is_finite() || seconds <= 0.0 {
+        return Err(format!("'{text}' is no time at all; give more than zero"));
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| why())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+        for bad in ["", "m", "-3m", "0", "nan", "inf", "3x", "1e300h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What disturbs a run: pressure-stall information, stolen time, load.
+//!
+//! What `some` of `/proc/pressure/cpu` means here. It is the share of time in which at least one task of the
+//! whole machine was ready to run and had to wait for a CPU. With one measured thread on an otherwise idle
+//! machine of two CPUs it is near zero, and every percent is somebody else who wanted a CPU while one was ours.
+//! But a contestant with as many threads as there are CPUs, or more, makes tasks wait all by itself: with eight
+//! threads on two CPUs `some` reads 100 % on the quietest machine. The number is therefore summed over those
+//! cells only whose worker used at most one CPU (CPU time over wall time); the others cannot tell noise from
+//! work. If no such cell ran, the pressure is unknown and says so, rather than blaming the user's machine.
+
+use std::time::Duration;
+
+use super::Root;
+use crate::model::{Measures, NoiseRecord};
+
+/// Percent of `cpu some` above which a run is noisy.
+const CPU_SOME_LIMIT: f64 = 10.0;
+/// Percent of `memory some` above which a run is noisy: the kernel was reclaiming while pages were measured.
+const MEMORY_SOME_LIMIT: f64 = 5.0;
+/// Percent of stolen CPU time above which a run is noisy.
+const STEAL_LIMIT: f64 = 1.0;
+
+/// A worker that used more CPU time than this share of its wall time had more than one running thread.
+const ONE_CPU: f64 = 1.05;
+
+/// Watches the machine from its making until [`finish`](NoiseMeter::finish).
+#[derive(Debug, Clone)]
+pub struct NoiseMeter {
+    root: Root,
+    begin: Totals,
+    // Microseconds of `cpu some` and of wall time over the cells that can tell.
+    cpu_some: f64,
+    cpu_wall: f64,
+    cell: Option<f64>,
+}
+
+/// Counters that only grow.
+#[derive(Debug, Clone, Default)]
+struct Totals {
+    cpu: Option<f64>,
+    memory: Option<f64>,
+    io: Option<f64>,
+    // Stolen and all ticks.
+    steal: Option<(f64, f64)>,
+    load: Option<f64>,
+    // Microseconds on the monotonic clock.
+    at: f64,
+}
+
+impl NoiseMeter {
+    /// Begins to watch the running machine.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        Self::begin(Root::system())
+    }
+
+    /// Begins to watch the machine whose `/proc` lies under `root`.
+    #[must_use]
+    pub fn begin(root: Root) -> Self {
+        Self {
+            begin: totals(&root),
+            root,
+            cpu_some: 0.0,
+            cpu_wall: 0.0,
+            cell: None,
+        }
+    }
+
+    /// A cell is about to run.
+    pub fn cell_begins(&mut self) {
+        self.cell = some_total(&self.root, "cpu");
+    }
+
+    /// A cell has run for `wall`; adds its own pressure to its measures.
+    pub fn cell_ends(&mut self, wall: Duration, measures: Measures) -> Measures {
+        let wall = wall.as_secs_f64() * 1e6;
+        let (Some(before), Some(after)) = (self.cell.take(), some_total(&self.root, "cpu")) else {
+            return measures;
+        };
+        if wall <= 0.0 {
+            return measures;
+        }
+        let some = (after - before).clamp(0.0, wall);
+        let cpu = measures.get("proc.user_seconds").unwrap_or(0.0)
+            + measures.get("proc.system_seconds").unwrap_or(0.0);
+        if cpu * 1e6 <= wall * ONE_CPU {
+            self.cpu_some += some;
+            self.cpu_wall += wall;
+        }
+        measures.with("proc.cpu_pressure_percent", 100.0 * some / wall)
+    }
+
+    /// What disturbed the time since the beginning, with a sentence for each threshold that was passed.
+    ///
+    /// Without any cell in between, the CPU pressure is that of the whole time.
+    #[must_use]
+    pub fn finish(&self) -> NoiseRecord {
+        let end = totals(&self.root);
+        let wall = end.at - self.begin.at;
+        let share = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) if wall > 0.0 => Some((100.0 * (b - a) / wall).clamp(0.0, 100.0)),
+            _ => None,
+        };
+        let mut record = NoiseRecord {
+            cpu_pressure_percent: (self.cpu_wall > 0.0)
+                .then(|| 100.0 * self.cpu_some / self.cpu_wall),
+            memory_pressure_percent: share(self.begin.memory, end.memory),
+            io_pressure_percent: share(self.begin.io, end.io),
+            steal_percent: match (self.begin.steal, end.steal) {
+                (Some((s0, t0)), Some((s1, t1))) if t1 > t0 => {
+                    Some((100.0 * (s1 - s0) / (t1 - t0)).clamp(0.0, 100.0))
+                }
+                _ => None,
+            },
+            load: self.begin.load.zip(end.load),
+            warnings: Vec::new(),
+            noisy: false,
+        };
+        judge(&mut record);
+        record
+    }
+
+    /// Watches for a while in which the lab itself does nothing, for a look before the first cell.
+    #[must_use]
+    pub fn idle_look(root: Root, time: Duration) -> NoiseRecord {
+        let mut meter = Self::begin(root);
+        std::thread::sleep(time);
+        let end = totals(&meter.root);
+        if let (Some(a), Some(b)) = (meter.begin.cpu, end.cpu) {
+            meter.cpu_wall = end.at - meter.begin.at;
+            meter.cpu_some = (b - a).clamp(0.0, meter.cpu_wall);
+        }
+        meter.finish()
+    }
+}
+
+/// Compares with the thresholds and writes the sentences.
+fn judge(record: &mut NoiseRecord) {
+    if let Some(p) = record.cpu_pressure_percent.filter(|p| *p > CPU_SOME_LIMIT) {
+        record.warnings.push(format!(
+            "Other programs wanted the CPU during {p:.0} % of the measured time (more than {CPU_SOME_LIMIT:.0} % is \
+             noisy), so intervals are wider and small differences are lost. Close them, or measure later."
+        ));
+    }
+    if let Some(p) = record
+        .memory_pressure_percent
+        .filter(|p| *p > MEMORY_SOME_LIMIT)
+    {
+        record.warnings.push(format!(
+            "Tasks waited for memory during {p:.0} % of the run (more than {MEMORY_SOME_LIMIT:.0} % is noisy): the \
+             kernel was reclaiming pages, which is in the times of faults and mappings. Free some memory, or \
+             measure with --quick."
+        ));
+    }
+    if let Some(p) = record.steal_percent.filter(|p| *p > STEAL_LIMIT) {
+        record.warnings.push(format!(
+            "The hypervisor took {p:.1} % of the CPU time away (more than {STEAL_LIMIT:.0} % is noisy), which no \
+             program in this machine can see or prevent. Measure at another hour, or on a machine of your own."
+        ));
+    }
+    record.noisy = !record.warnings.is_empty();
+}
+
+fn totals(root: &Root) -> Totals {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Totals {
+        cpu: some_total(root, "cpu"),
+        memory: some_total(root, "memory"),
+        io: some_total(root, "io"),
+        steal: steal(root),
+        load: root
+            .read("proc/loadavg")
+            .ok()
+            .and_then(|t| t.split_whitespace().next()?.parse().ok()),
+        at: now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3,
+    }
+}
+
+/// Microseconds in which some task stalled, since boot.
+fn some_total(root: &Root, what: &str) -> Option<f64> {
+    let text = root.read(&format!("proc/pressure/{what}")).ok()?;
+    let line = text.lines().find(|l| l.starts_with("some "))?;
+    let total = line
+        .split_whitespace()
+        .find_map(|w| w.strip_prefix("total="))?;
+    total.parse().ok()
+}
+
+/// Stolen ticks and all ticks, since boot. Guest time is part of user time and not counted twice.
+fn steal(root: &Root) -> Option<(f64, f64)> {
+    let text = root.read("proc/stat").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("cpu "))?;
+    let ticks: Vec<f64> = line
+        .split_whitespace()
+        .take(8)
+        .map(|t| t.parse().unwrap_or(0.0))
+        .collect();
+    let stolen = *ticks.get(7)?;
+    Some((stolen, ticks.iter().sum()))
+}

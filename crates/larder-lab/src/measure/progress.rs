@@ -1,0 +1,91 @@
+//! What the user sees while the lab measures.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Is told what happens. Progress goes to stderr; stdout is data.
+pub trait Progress {
+    /// An experiment begins; it will take about this long.
+    fn begin(&mut self, experiment: &str, guess: Duration);
+    /// A cell of a group is about to run; so much time has passed.
+    fn cell(&mut self, group: &str, round: u32, cell: &str, elapsed: Duration);
+    /// Something that the user should know now.
+    fn note(&mut self, sentence: &str);
+    /// The experiment is over.
+    fn end(&mut self);
+}
+
+/// Says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&mut self, _: &str, _: Duration) {}
+    fn cell(&mut self, _: &str, _: u32, _: &str, _: Duration) {}
+    fn note(&mut self, _: &str) {}
+    fn end(&mut self) {}
+}
+
+/// A bar on stderr; indicatif hides it when stderr is not a terminal.
+#[derive(Debug)]
+pub struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    /// A bar that shows itself when the first experiment begins.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+        }
+    }
+}
+
+impl Default for Bar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&mut self, experiment: &str, guess: Duration) {
+        // Five redraws a second: drawing takes CPU from the worker, and nobody reads faster.
+        let bar = ProgressBar::with_draw_target(
+            Some(millis(guess).max(1)),
+            ProgressDrawTarget::stderr_with_hz(5),
+        );
+        if let Ok(style) =
+            ProgressStyle::with_template("{prefix} [{bar:24}] {elapsed}/{duration} {wide_msg}")
+        {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_prefix(experiment.to_owned());
+        self.bar = bar;
+    }
+
+    fn cell(&mut self, group: &str, round: u32, cell: &str, elapsed: Duration) {
+        // A guess that was too short must not show a bar that stands at its end.
+        let now = millis(elapsed);
+        if let Some(len) = self.bar.length().filter(|len| now >= *len) {
+            self.bar.set_length(len + len / 4 + 1);
+        }
+        self.bar
+            .set_message(format!("{group}, round {}: {cell}", round + 1));
+        self.bar.set_position(now);
+    }
+
+    fn note(&mut self, sentence: &str) {
+        // `println` of a hidden bar prints nothing; the sentence must be read in a log file too.
+        self.bar.suspend(|| eprintln!("larder: {sentence}"));
+    }
+
+    fn end(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,371 @@
+//! Rounds: every cell of a group once, in a fresh random order, groups in turn.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::stop::decide;
+use super::{Depth, Experiment, Group, Interrupt, Launcher, PlanRequest, Progress, permutation};
+use crate::machine::NoiseMeter;
+use crate::model::{Cell, GroupRecord, MachineRecord, RunRecord, Sample, Skipped, StopReason};
+use crate::store;
+
+/// What the user asked of a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Quick or full.
+    pub depth: Depth,
+    /// Seed of the orders and of the workloads.
+    pub seed: u64,
+    /// Begin no cell after this much time; `None` is no limit.
+    pub time_cap: Option<Duration>,
+    /// Rounds at most, where the user wants fewer (or, with `until_stable`, a bound at all).
+    pub max_rounds: Option<u32>,
+    /// Go on past the planned rounds until the intervals are narrow or stop narrowing.
+    pub until_stable: bool,
+    /// End a cell that takes longer.
+    pub cell_limit: Duration,
+    /// Only groups whose name contains one of these; empty is all.
+    pub groups: Vec<String>,
+    /// Only these contestants beside each group's reference; empty is all.
+    pub contestants: Vec<String>,
+    /// The command line that repeats the run.
+    pub argv: Vec<String>,
+}
+
+impl Options {
+    /// Everything of one depth, with no cap.
+    #[must_use]
+    pub fn new(depth: Depth, seed: u64) -> Self {
+        Self {
+            depth,
+            seed,
+            time_cap: None,
+            max_rounds: None,
+            until_stable: false,
+            cell_limit: Duration::from_secs(120),
+            groups: Vec::new(),
+            contestants: Vec::new(),
+            argv: Vec::new(),
+        }
+    }
+
+    /// The plan of an experiment with the filters applied.
+    ///
+    /// A group whose name no filter meets is dropped; so is every cell of another contestant, except the
+    /// reference, without which nothing could be compared.
+    #[must_use]
+    pub fn plan(&self, experiment: &dyn Experiment, machine: &MachineRecord) -> super::Plan {
+        let mut plan = experiment.plan(&PlanRequest {
+            depth: self.depth,
+            machine,
+            seed: self.seed,
+        });
+        plan.groups
+            .retain(|g| self.groups.is_empty() || self.groups.iter().any(|f| g.name.contains(f)));
+        if !self.contestants.is_empty() {
+            for group in &mut plan.groups {
+                let reference = group.reference.clone();
+                group
+                    .cells
+                    .retain(|c| *c == reference || self.contestants.contains(&c.contestant));
+            }
+        }
+        plan
+    }
+
+    /// Rounds of a group at most.
+    #[must_use]
+    pub fn rounds_of(&self, group: &Group) -> u32 {
+        match (self.until_stable, self.max_rounds) {
+            (true, None) => u32::MAX,
+            (true, Some(n)) => n,
+            (false, Some(n)) => n.min(group.max_rounds),
+            (false, None) => group.max_rounds,
+        }
+    }
+
+    /// How long the plan takes by its own guess, within the cap.
+    #[must_use]
+    pub fn guess(&self, plan: &super::Plan) -> Duration {
+        let all = plan
+            .groups
+            .iter()
+            .map(|g| {
+                g.round_guess
+                    .saturating_mul(self.rounds_of(g).min(g.max_rounds))
+            })
+            .fold(Duration::ZERO, Duration::saturating_add);
+        self.time_cap.map_or(all, |cap| cap.min(all))
+    }
+}
+
+/// Takes the samples of an experiment.
+///
+/// The launcher is a seam: the program runs each cell in a fresh process ([`super::OwnProcess`]), tests and
+/// library users may run them in their own ([`super::InProcess`]).
+///
+/// ```
+/// use larder_lab::measure::{InProcess, Interrupt, Runner, Silent};
+/// let (mut launcher, mut progress, interrupt) = (InProcess, Silent, Interrupt::new());
+/// let runner = Runner::new(&mut launcher, &mut progress, &interrupt);
+/// # let _ = runner;
+/// ```
+pub struct Runner<'a> {
+    launcher: &'a mut dyn Launcher,
+    progress: &'a mut dyn Progress,
+    interrupt: &'a Interrupt,
+    elapsed: Box<dyn Fn() -> Duration + 'a>,
+    noise: NoiseMeter,
+}
+
+impl fmt::Debug for Runner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner").finish_non_exhaustive()
+    }
+}
+
+/// A group on its way.
+struct Live {
+    group: Group,
+    // With the twin, without what failed.
+    cells: Vec<Cell>,
+    rounds: u32,
+    max_rounds: u32,
+    last_round: Duration,
+    stopped: Option<StopReason>,
+}
+
+impl Live {
+    fn new(group: Group, max_rounds: u32) -> Self {
+        let mut cells = group.cells.clone();
+        if !cells.contains(&group.reference) {
+            cells.insert(0, group.reference.clone());
+        }
+        cells.push(group.reference.as_twin());
+        Self {
+            group,
+            cells,
+            rounds: 0,
+            max_rounds,
+            last_round: Duration::ZERO,
+            stopped: None,
+        }
+    }
+}
+
+impl<'a> Runner<'a> {
+    /// A runner whose clock starts now.
+    pub fn new(
+        launcher: &'a mut dyn Launcher,
+        progress: &'a mut dyn Progress,
+        interrupt: &'a Interrupt,
+    ) -> Self {
+        let begin = Instant::now();
+        Self {
+            launcher,
+            progress,
+            interrupt,
+            elapsed: Box::new(move || begin.elapsed()),
+            noise: NoiseMeter::of_this_machine(),
+        }
+    }
+
+    /// Replaces the clock: a function that tells the time since the run began.
+    #[must_use]
+    pub fn with_clock(mut self, elapsed: impl Fn() -> Duration + 'a) -> Self {
+        self.elapsed = Box::new(elapsed);
+        self
+    }
+
+    /// Replaces the reader of pressure and steal.
+    #[must_use]
+    pub fn with_noise(mut self, noise: NoiseMeter) -> Self {
+        self.noise = noise;
+        self
+    }
+
+    /// Runs an experiment and returns its record. A cell that fails is reported as skipped and left out of
+    /// later rounds; only complete rounds are kept.
+    #[must_use]
+    pub fn run(
+        mut self,
+        experiment: &dyn Experiment,
+        machine: &MachineRecord,
+        options: &Options,
+    ) -> RunRecord {
+        let started = jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string();
+        let plan = options.plan(experiment, machine);
+        self.progress.begin(experiment.name(), options.guess(&plan));
+        let mut skipped = plan.skipped;
+        let mut samples = Vec::new();
+        let mut groups: Vec<Live> = plan
+            .groups
+            .into_iter()
+            .map(|g| {
+                let max = options.rounds_of(&g);
+                Live::new(g, max)
+            })
+            .collect();
+        while groups.iter().any(|g| g.stopped.is_none()) {
+            for live in groups.iter_mut().filter(|g| g.stopped.is_none()) {
+                live.stopped = self.turn(experiment, options, live, &mut samples, &mut skipped);
+            }
+        }
+        self.progress.end();
+        report_empty(&groups, &mut skipped);
+        let mut record = RunRecord {
+            schema: store::SCHEMA,
+            id: String::new(),
+            experiment: experiment.name().to_owned(),
+            started,
+            seconds: (self.elapsed)().as_secs_f64(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            argv: options.argv.clone(),
+            seed: options.seed,
+            depth: options.depth.name().to_owned(),
+            machine: machine.clone(),
+            noise: self.noise.finish(),
+            groups: groups
+                .into_iter()
+                .map(|g| GroupRecord {
+                    name: g.group.name,
+                    reference: g.group.reference,
+                    metric: g.group.metric.to_owned(),
+                    rounds: g.rounds,
+                    stopped: g.stopped.unwrap_or(StopReason::Interrupted),
+                })
+                .collect(),
+            skipped,
+            samples,
+        };
+        record.id = store::id_of(&record);
+        record
+    }
+
+    /// One round of one group, and whether it was the last.
+    fn turn(
+        &mut self,
+        experiment: &dyn Experiment,
+        options: &Options,
+        live: &mut Live,
+        samples: &mut Vec<Sample>,
+        skipped: &mut Vec<Skipped>,
+    ) -> Option<StopReason> {
+        if self.interrupt.asked() {
+            return Some(StopReason::Interrupted);
+        }
+        if live.rounds >= live.max_rounds {
+            return Some(StopReason::Rounds);
+        }
+        let begin = (self.elapsed)();
+        // A round that would not end in time is not begun: its samples would be thrown away.
+        if options
+            .time_cap
+            .is_some_and(|cap| begin + live.last_round >= cap)
+        {
+            return Some(StopReason::TimeCap);
+        }
+        let complete = samples.len();
+        if let Err(reason) = self.round(experiment, options, live, samples, skipped) {
+            samples.truncate(complete);
+            return Some(reason);
+        }
+        if samples.len() == complete {
+            return Some(StopReason::NothingToRun);
+        }
+        live.rounds += 1;
+        live.last_round = (self.elapsed)().saturating_sub(begin);
+        let own: Vec<&Sample> = samples
+            .iter()
+            .filter(|s| s.group == live.group.name)
+            .collect();
+        decide(&live.group, live.rounds, live.max_rounds, &own)
+    }
+
+    /// Every living cell once. `Err` is why the round was broken off.
+    fn round(
+        &mut self,
+        experiment: &dyn Experiment,
+        options: &Options,
+        live: &mut Live,
+        samples: &mut Vec<Sample>,
+        skipped: &mut Vec<Skipped>,
+    ) -> Result<(), StopReason> {
+        let order = permutation(
+            options.seed,
+            &live.group.name,
+            live.rounds,
+            live.cells.len(),
+        );
+        let mut failed = Vec::new();
+        for (slot, index) in order.into_iter().enumerate() {
+            let cell = &live.cells[index];
+            let at = (self.elapsed)();
+            if self.interrupt.asked() {
+                return Err(StopReason::Interrupted);
+            }
+            let left = options.time_cap.map(|cap| cap.saturating_sub(at));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(StopReason::TimeCap);
+            }
+            let limit = left.map_or(options.cell_limit, |left| left.min(options.cell_limit));
+            self.progress
+                .cell(&live.group.name, live.rounds, &cell.to_string(), at);
+            self.noise.cell_begins();
+            let outcome = self.launcher.launch(experiment, cell, limit);
+            match outcome {
+                Ok(measures) => {
+                    let measures = self
+                        .noise
+                        .cell_ends((self.elapsed)().saturating_sub(at), measures);
+                    samples.push(Sample {
+                        group: live.group.name.clone(),
+                        cell: cell.clone(),
+                        round: live.rounds,
+                        slot: u32::try_from(slot).unwrap_or(u32::MAX),
+                        at_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
+                        measures,
+                    });
+                }
+                // Ended by the cap of the whole run, not by its own limit: the cell is not to blame.
+                Err(super::LaunchError::TooLong(_)) if limit < options.cell_limit => {
+                    return Err(StopReason::TimeCap);
+                }
+                Err(why) => {
+                    let what = format!("{}: {cell}", live.group.name);
+                    self.progress.note(&format!("{what} left out: {why}"));
+                    skipped.push(Skipped {
+                        what,
+                        why: match live.rounds {
+                            0 => why.to_string(),
+                            r => format!("after {r} rounds: {why}"),
+                        },
+                    });
+                    failed.push(cell.clone());
+                }
+            }
+        }
+        live.cells.retain(|c| !failed.contains(c));
+        Ok(())
+    }
+}
+
+/// A group without a complete round would be missing from the report in silence.
+fn report_empty(groups: &[Live], skipped: &mut Vec<Skipped>) {
+    for live in groups.iter().filter(|g| g.rounds == 0) {
+        let why = match live.stopped {
+            Some(StopReason::TimeCap) => {
+                "no complete round fitted into the time; give more with --time-cap"
+            }
+            Some(StopReason::Interrupted) => "interrupted before its first round was complete",
+            Some(StopReason::Rounds) => "no rounds were asked for",
+            _ => "none of its cells could run",
+        };
+        skipped.push(Skipped {
+            what: live.group.name.clone(),
+            why: why.to_owned(),
+        });
+    }
+}
