@@ -51,7 +51,7 @@ pub(super) fn print(
                 group.name,
                 group.cells.len(),
                 group.min_rounds.min(options.rounds_of(group)),
-                rounds(options.rounds_of(group)),
+                options.rounds_of(group),
                 seconds(group.round_guess),
                 group.metric,
                 group.target * 100.0,
@@ -101,14 +101,6 @@ fn to_json(
         "groups": groups,
         "skipped": plan.skipped,
     })
-}
-
-fn rounds(n: u32) -> String {
-    if n == u32::MAX {
-        "any number of".to_owned()
-    } else {
-        n.to_string()
-    }
 }
 
 /// A time for people.

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::stop::decide;
+use super::stop::Rule;
 use super::{Depth, Experiment, Group, Interrupt, Launcher, PlanRequest, Progress, permutation};
 use crate::machine::NoiseMeter;
 use crate::model::{Cell, GroupRecord, MachineRecord, RunRecord, Sample, Skipped, StopReason};
 use crate::store;
+
+/// The last look of the stopping rule: what is not stable after as many rounds will not become so.
+const LOOP_ROUNDS: u32 = 75;
 
 /// What the user asked of a run.
 #[derive(Debug, Clone)]
@@ -77,7 +80,7 @@ impl Options {
     #[must_use]
     pub fn rounds_of(&self, group: &Group) -> u32 {
         match (self.until_stable, self.max_rounds) {
-            (true, None) => u32::MAX,
+            (true, None) => LOOP_ROUNDS,
             (true, Some(n)) => n,
             (false, Some(n)) => n.min(group.max_rounds),
             (false, None) => group.max_rounds,
@@ -90,10 +93,7 @@ impl Options {
         let all = plan
             .groups
             .iter()
-            .map(|g| {
-                g.round_guess
-                    .saturating_mul(self.rounds_of(g).min(g.max_rounds))
-            })
+            .map(|g| g.round_guess.saturating_mul(self.rounds_of(g)))
             .fold(Duration::ZERO, Duration::saturating_add);
         self.time_cap.map_or(all, |cap| cap.min(all))
     }
@@ -133,6 +133,7 @@ struct Live {
     max_rounds: u32,
     last_round: Duration,
     stopped: Option<StopReason>,
+    rule: Rule,
 }
 
 impl Live {
@@ -143,6 +144,7 @@ impl Live {
         }
         cells.push(group.reference.as_twin());
         Self {
+            rule: Rule::new(&group, max_rounds),
             group,
             cells,
             rounds: 0,
@@ -277,11 +279,8 @@ impl<'a> Runner<'a> {
         }
         live.rounds += 1;
         live.last_round = (self.elapsed)().saturating_sub(begin);
-        let own: Vec<&Sample> = samples
-            .iter()
-            .filter(|s| s.group == live.group.name)
-            .collect();
-        decide(&live.group, live.rounds, live.max_rounds, &own)
+        live.rule
+            .decide(&live.group.name, live.rounds, &live.cells, samples)
     }
 
     /// Every living cell once. `Err` is why the round was broken off.
