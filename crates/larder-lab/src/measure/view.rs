@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Better, Cell, RunRecord, Sample};
-use crate::stats::{self, Estimate, Moments, Verdict, defaults};
+use crate::stats::sweep::{Knee, OptimumSet, Sweep};
+use crate::stats::{self, Estimate, Lag1, Moments, Verdict, defaults};
 
 /// One cell against another, by rounds in which both ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +18,37 @@ pub struct Comparison {
     pub floor: Option<f64>,
     /// Number of pairs.
     pub n: usize,
+}
+
+/// A sweep with the cells behind its settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepView {
+    /// The statistics of the sweep.
+    pub sweep: Sweep,
+    /// Its cells, by index of the setting.
+    pub cells: Vec<Cell>,
+}
+
+impl SweepView {
+    /// The settings not distinguishable from the best, the one that holds least recommended: `burden` says
+    /// what a setting costs to hold, for instance `|setting, _| setting`. `None` under 6 rounds.
+    #[must_use]
+    pub fn optimum(&self, burden: impl Fn(f64, &Cell) -> f64) -> Option<OptimumSet> {
+        let burden: Vec<f64> = self
+            .sweep
+            .settings()
+            .iter()
+            .zip(&self.cells)
+            .map(|(setting, cell)| burden(*setting, cell))
+            .collect();
+        self.sweep.optimum_set(defaults::LEVEL, Some(&burden)).ok()
+    }
+
+    /// The knee at 3 % of the best. `None` under 6 rounds.
+    #[must_use]
+    pub fn knee(&self) -> Option<Knee> {
+        self.sweep.knee(defaults::LEVEL, defaults::KNEE_EPS).ok()
+    }
 }
 
 /// The samples of a run by group and cell.
@@ -201,5 +233,65 @@ impl<'a> RunView<'a> {
             floor,
             n: of_a.len(),
         }
+    }
+
+    /// A sweep over cells by setting, from the rounds in which all of them ran. Rates are turned into costs.
+    ///
+    /// Cells are sorted by setting, so index i of a result is `cells[i]` of the answer. Cells without any
+    /// sample are left out. `None` when nothing is left, a setting occurs twice, or a sample is not positive.
+    #[must_use]
+    pub fn sweep(
+        &self,
+        group: &str,
+        settings: &[(f64, Cell)],
+        metric: &str,
+        better: Better,
+    ) -> Option<SweepView> {
+        let mut columns: Vec<(f64, Cell, BTreeMap<u32, f64>)> = settings
+            .iter()
+            .map(|(setting, cell)| {
+                let values = self.values(group, cell, metric).into_iter().collect();
+                (*setting, cell.clone(), values)
+            })
+            .filter(|(_, _, values): &(f64, Cell, BTreeMap<u32, f64>)| !values.is_empty())
+            .collect();
+        columns.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (_, _, first) = columns.first()?;
+        let cost = |value: f64| match better {
+            Better::Higher => value.recip(),
+            Better::Lower | Better::Neither => value,
+        };
+        let rounds: Vec<Vec<f64>> = first
+            .keys()
+            .filter_map(|round| {
+                columns
+                    .iter()
+                    .map(|(_, _, values)| values.get(round).copied().map(cost))
+                    .collect()
+            })
+            .collect();
+        let settings: Vec<f64> = columns.iter().map(|(setting, _, _)| *setting).collect();
+        Some(SweepView {
+            sweep: Sweep::new(&settings, &rounds).ok()?,
+            cells: columns.into_iter().map(|(_, cell, _)| cell).collect(),
+        })
+    }
+
+    /// How the samples of a cell lean on the ones before; `None` under 4 rounds.
+    #[must_use]
+    pub fn lag1(&self, group: &str, cell: &Cell, metric: &str) -> Option<Lag1> {
+        stats::lag1(&self.plain(group, cell, metric)).ok()
+    }
+
+    /// The rounds in which a cell's sample is an outlier: to be reported, not dropped.
+    #[must_use]
+    pub fn outliers(&self, group: &str, cell: &Cell, metric: &str) -> Vec<u32> {
+        let values = self.values(group, cell, metric);
+        let plain: Vec<f64> = values.iter().map(|(_, v)| *v).collect();
+        stats::outliers(&plain)
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|i| values.get(i).map(|(round, _)| *round))
+            .collect()
     }
 }

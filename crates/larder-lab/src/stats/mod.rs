@@ -4,23 +4,34 @@
 //! an [`Estimate`]: value, interval, samples behind it, confidence. What each number means in plain words is
 //! in `docs/statistics.md`.
 
+mod bootstrap;
 pub mod defaults;
 mod error;
+pub mod fit;
 mod hodges_lehmann;
+mod holm;
 mod kth;
 mod median;
 mod moments;
 mod rank_laws;
+mod rank_tests;
+mod series;
 mod special;
 pub mod stopping;
+pub mod sweep;
 mod verdict;
 
 use serde::{Deserialize, Serialize};
 
 pub use error::StatsError;
-pub use hodges_lehmann::{hodges_lehmann, paired_ratio, signed_rank_coverage};
+pub use hodges_lehmann::{
+    hodges_lehmann, paired_ratio, shift, shift_coverage, signed_rank_coverage,
+};
+pub use holm::{PairedTest, holm};
 pub use median::{median, median_coverage, middle_of};
 pub use moments::{Moments, Welch, moments, welch};
+pub use rank_tests::{RankTest, mann_whitney, signed_rank};
+pub use series::{Lag1, lag1, outliers};
 pub use verdict::verdict;
 
 /// A number with the interval that covers it.
