@@ -1,7 +1,23 @@
 //! Draws what was found: terminal, HTML, Markdown and JSON from one [`Document`].
+//!
+//! Text in a document may come from anybody (a processor's name, an imported file): each format makes it
+//! inert in its own way, and none trusts it.
 
 mod document;
+mod html;
+mod json;
+mod machines;
+mod markdown;
+pub mod number;
+mod spark;
 mod style;
+mod terminal;
+mod text;
+mod value;
 
 pub use document::{Document, ReportError, Submission};
+pub use html::html;
+pub use json::{SCHEMA, json};
+pub use markdown::markdown;
 pub use style::Style;
+pub use terminal::terminal;

@@ -1,0 +1,60 @@
+//! The table of machines: this one, those that were sent in, those of 2003.
+
+use super::{Document, number};
+use crate::calc::{Preset, Quantity, Source, derive};
+use crate::model::{Table, Value};
+
+/// One row per machine with its four timings and what they derive.
+#[must_use]
+pub(super) fn table(doc: &Document) -> Table {
+    let row = |p: &Preset| {
+        let costs = derive(&p.timings);
+        let us = |v: Option<f64>| match (v, p.source) {
+            (None, _) => Value::Empty,
+            (Some(v), Source::Published) => Value::Published(round(v), "us".to_owned()),
+            (Some(v), _) => Value::Number(v, "us".to_owned()),
+        };
+        let mut cells = vec![
+            Value::Text(p.label.clone()),
+            Value::Text(p.detail.clone()),
+            Value::Text(p.source.label().to_owned()),
+        ];
+        cells.extend(
+            crate::calc::Field::TIMINGS
+                .into_iter()
+                .map(|f| us(p.timings.get(f))),
+        );
+        cells.push(us(costs.get(Quantity::FaultAndZeroFill, 1)));
+        cells.push(us(costs.get(Quantity::ZeroFill, 1)));
+        cells
+    };
+    Table {
+        title:
+            "Four timings of one machine each: compare ratios along a row, not times between rows"
+                .to_owned(),
+        columns: [
+            "machine",
+            "about",
+            "source",
+            "1p alloc",
+            "1p alloc + fault",
+            "2p alloc",
+            "2p alloc + fault",
+            "fault + zerofill",
+            "zerofill",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows: doc.presets().iter().map(row).collect(),
+        notes: vec![format!(
+            "The last two columns are derived by the formulas of 2003; {} of one operation.",
+            number::published(1.0, "us").replace("1 ", "")
+        )],
+        long: false,
+    }
+}
+
+/// Derived values carry the noise of binary fractions: nine decimals are more than was printed.
+fn round(v: f64) -> f64 {
+    (v * 1e9).round() / 1e9
+}

@@ -1,0 +1,185 @@
+//! The report as Markdown, for mail and issues.
+
+use std::fmt::Write as _;
+
+use super::text::{self, clean};
+use super::{Document, number, value};
+use crate::model::{Analysis, Block, Finding, RunRecord, Table};
+
+/// Makes text inert: whatever Markdown or its HTML could take for a sign stands behind a backslash.
+fn inert(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // Bare addresses and mentions become links and notifications on forges.
+            '@' => out.push_str("@\u{200b}"),
+            c => out.push(c),
+        }
+    }
+    out.replace("://", ":\u{200b}//")
+}
+
+/// Text in a code span that cannot be left.
+fn code(text: &str) -> String {
+    format!("`{}`", clean(text).replace('`', "'"))
+}
+
+/// The report as Markdown.
+///
+/// ```
+/// use larder_lab::report::{Document, markdown};
+///
+/// assert!(markdown(&Document::default()).starts_with("# larder report"));
+/// ```
+#[must_use]
+pub fn markdown(doc: &Document) -> String {
+    let mut out = String::from("# larder report\n");
+    if doc.runs.is_empty() {
+        out.push_str("\nNo runs to report.\n");
+    }
+    for (run, analysis) in &doc.runs {
+        experiment(run, analysis, &mut out);
+    }
+    if !doc.submissions.is_empty() {
+        out.push_str("\n## Machines\n");
+        table(&super::machines::table(doc), &mut out);
+    }
+    out
+}
+
+/// One paragraph; writing to a String cannot fail.
+macro_rules! line {
+    ($out:expr, $($arg:tt)*) => {
+        let _ = writeln!($out, $($arg)*);
+    };
+}
+
+fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
+    let title = if a.title.is_empty() {
+        &run.experiment
+    } else {
+        &a.title
+    };
+    line!(out, "\n## {}\n", inert(title));
+    line!(
+        out,
+        "{}, {} run {}, {}, larder {}, {}",
+        inert(run.machine.text("cpu.model")),
+        inert(&run.depth),
+        inert(&run.id.chars().take(12).collect::<String>()),
+        inert(&run.started),
+        inert(&run.version),
+        if run.noise.noisy {
+            "**noisy**"
+        } else {
+            "quiet enough"
+        },
+    );
+    if run.samples.is_empty() {
+        out.push_str("\n**No samples: nothing was measured.**\n");
+    }
+    for f in &a.findings {
+        finding(f, out);
+    }
+    goals(a, out);
+    let warnings = text::warnings(run, a);
+    if !warnings.is_empty() {
+        out.push_str("\n### Warnings\n\n");
+        for w in warnings {
+            line!(out, "- {}", inert(w));
+        }
+    }
+    for section in &a.sections {
+        line!(out, "\n### {}", inert(&section.title));
+        for block in &section.blocks {
+            match block {
+                Block::Text(t) => {
+                    line!(out, "\n{}", inert(t));
+                }
+                Block::Table(t) => table(t, out),
+                Block::Chart(c) => table(&value::chart_table(c), out),
+            }
+        }
+    }
+    if !a.recommendations.is_empty() {
+        out.push_str("\n### Settings that this run supports\n\n");
+        for r in &a.recommendations {
+            let setting = format!("{} = {}", r.key, r.value);
+            line!(out, "- {}: {}", code(&setting), inert(&r.because));
+        }
+    }
+    out.push_str("\n### To repeat it\n\n");
+    line!(out, "{} (seed {})", code(&text::command(run)), run.seed);
+    for g in &run.groups {
+        line!(
+            out,
+            "- {}: {} rounds, stopped because {}",
+            inert(&g.name),
+            g.rounds,
+            text::stopped(g.stopped)
+        );
+    }
+    for s in &run.skipped {
+        line!(out, "- skipped {}: {}", inert(&s.what), inert(&s.why));
+    }
+}
+
+fn finding(f: &Finding, out: &mut String) {
+    line!(out, "\n> {} ({})\n", inert(&f.question), inert(&f.asked_by));
+    match &f.verdict {
+        Some(v) => {
+            line!(out, "**{}**: {}", number::verdict(v), inert(&f.answer));
+        }
+        None => {
+            line!(out, "{}", inert(&f.answer));
+        }
+    }
+}
+
+fn goals(a: &Analysis, out: &mut String) {
+    if a.goals.is_empty() {
+        return;
+    }
+    out.push_str("\n### Goals\n\n| what | against | goal | measured | held, ours / theirs | state | note |\n|---|---|---|---|---|---|---|\n");
+    for g in &a.goals {
+        line!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            inert(&g.what),
+            inert(&g.against),
+            inert(&g.bound),
+            inert(&text::goal_measured(g)),
+            text::held(g),
+            text::goal_state(g.state),
+            inert(&g.note)
+        );
+    }
+}
+
+fn table(t: &Table, out: &mut String) {
+    line!(out, "\n{}\n", inert(&t.title));
+    let names: Vec<String> = t.columns.iter().map(|c| inert(c)).collect();
+    line!(out, "| {} |", names.join(" | "));
+    let rules = (0..t.columns.len()).map(|i| {
+        let numbers = t.rows.iter().filter_map(|r| r.get(i)).any(text::is_number);
+        if numbers { "---:" } else { "---" }
+    });
+    line!(out, "|{}|", rules.collect::<Vec<_>>().join("|"));
+    for row in &t.rows {
+        let cells: Vec<String> = row.iter().map(|v| inert(&text::value(v))).collect();
+        line!(out, "| {} |", cells.join(" | "));
+    }
+    if value::has_published(t) {
+        line!(out, "\n{}", value::PUBLISHED_NOTE);
+    }
+    for note in &t.notes {
+        line!(out, "\n{}", inert(note));
+    }
+}

@@ -1,0 +1,296 @@
+//! The report on a terminal: sentences first, then goals, tables and what to beware of.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
+
+use super::text::{self, clean, wrap};
+use super::{Document, Style, number, spark};
+use crate::model::{Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table};
+
+/// ANSI styles that the report uses.
+#[derive(Clone, Copy)]
+enum Ink {
+    Title,
+    Head,
+    Dim,
+    Good,
+    Bad,
+    Warn,
+}
+
+fn ink(style: &Style, ink: Ink, text: &str) -> String {
+    if !style.color || text.is_empty() {
+        return text.to_owned();
+    }
+    let code = match ink {
+        Ink::Title => "1",
+        Ink::Head => "1;36",
+        Ink::Dim => "2",
+        Ink::Good => "32",
+        Ink::Bad => "31",
+        Ink::Warn => "33",
+    };
+    format!("\u{1b}[{code}m{text}\u{1b}[0m")
+}
+
+fn word_ink(word: &str) -> Ink {
+    match word {
+        "faster" | "met" => Ink::Good,
+        "slower" | "missed" => Ink::Bad,
+        "same" => Ink::Dim,
+        _ => Ink::Warn,
+    }
+}
+
+/// Writes the report for a terminal. A closed pipe is the caller's to recognise (`ErrorKind::BrokenPipe`).
+///
+/// # Errors
+/// Whatever the writer reports.
+pub fn terminal(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    if doc.runs.is_empty() {
+        writeln!(
+            out,
+            "No runs to report: `larder measure` takes one, `larder report RUN` shows it."
+        )?;
+    }
+    for (i, (run, analysis)) in doc.runs.iter().enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
+        experiment(run, analysis, style, out)?;
+    }
+    if !doc.submissions.is_empty() {
+        writeln!(out)?;
+        heading("Machines", style, out)?;
+        table(&super::machines::table(doc), style, out)?;
+    }
+    Ok(())
+}
+
+fn heading(title: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", ink(style, Ink::Head, &clean(title)))
+}
+
+fn experiment(run: &RunRecord, a: &Analysis, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let title = if a.title.is_empty() {
+        &run.experiment
+    } else {
+        &a.title
+    };
+    writeln!(out, "{}", ink(style, Ink::Title, &clean(title)))?;
+    let line = format!(
+        "{} · {} · run {} · {} · {:.0} s · {}",
+        run.experiment,
+        run.depth,
+        run.id.chars().take(12).collect::<String>(),
+        run.started,
+        run.seconds,
+        run.machine.text("cpu.model"),
+    );
+    writeln!(
+        out,
+        "{}",
+        ink(style, Ink::Dim, &wrap(&clean(&line), "", "", style.width))
+    )?;
+    if run.depth == "quick" {
+        let text = "Exploratory: a quick run, fewer rounds than a conclusion needs.";
+        writeln!(out, "{}", ink(style, Ink::Warn, text))?;
+    }
+    if run.samples.is_empty() {
+        let text = "No samples: nothing was measured. The list of skipped parts says why.";
+        writeln!(out, "{}", ink(style, Ink::Warn, text))?;
+    }
+    findings(&a.findings, style, out)?;
+    goals(&a.goals, style, out)?;
+    for section in &a.sections {
+        section_blocks(section, style, out)?;
+    }
+    recommendations(&a.recommendations, style, out)?;
+    if !run.skipped.is_empty() {
+        writeln!(out)?;
+        heading("Skipped", style, out)?;
+        for s in &run.skipped {
+            let text = clean(&format!("{}: {}", s.what, s.why));
+            writeln!(out, "{}", wrap(&text, "- ", "  ", style.width))?;
+        }
+    }
+    let warnings = text::warnings(run, a);
+    if !warnings.is_empty() {
+        writeln!(out)?;
+        heading("Warnings", style, out)?;
+        for w in warnings {
+            let text = wrap(&clean(w), "! ", "  ", style.width);
+            writeln!(out, "{}", ink(style, Ink::Warn, &text))?;
+        }
+    }
+    Ok(())
+}
+
+fn findings(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    for f in findings {
+        writeln!(out)?;
+        let question = if f.asked_by.is_empty() {
+            f.question.clone()
+        } else {
+            format!("{} ({})", f.question, f.asked_by)
+        };
+        let question = wrap(&clean(&question), "", "", style.width);
+        writeln!(out, "{}", ink(style, Ink::Dim, &question))?;
+        let answer = wrap(&clean(&f.answer), "  ", "  ", style.width);
+        match &f.verdict {
+            Some(v) => {
+                let word = format!("[{}]", number::verdict(v));
+                let colour = word_ink(text::verdict_class(v));
+                writeln!(out, "{answer}\n  {}", ink(style, colour, &word))?;
+            }
+            None => writeln!(out, "{answer}")?,
+        }
+    }
+    Ok(())
+}
+
+fn goals(goals: &[Goal], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    if goals.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    heading("Goals", style, out)?;
+    let mut t = new_table(style);
+    t.set_header([
+        "what",
+        "against",
+        "goal",
+        "measured",
+        "held, ours / theirs",
+        "state",
+    ]);
+    for g in goals {
+        t.add_row([
+            clean(&g.what),
+            clean(&g.against),
+            clean(&g.bound),
+            text::goal_measured(g),
+            text::held(g),
+            text::goal_state(g.state).to_owned(),
+        ]);
+    }
+    print_table(&t, style, out)?;
+    for g in goals.iter().filter(|g| !g.note.is_empty()) {
+        let note = clean(&format!(
+            "{}, {}: {}",
+            g.what,
+            text::goal_state(g.state),
+            g.note
+        ));
+        writeln!(out, "{}", wrap(&note, "  ", "  ", style.width))?;
+    }
+    Ok(())
+}
+
+fn section_blocks(
+    section: &crate::model::Section,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let hidden = |b: &Block| matches!(b, Block::Table(t) if t.long);
+    if section.blocks.iter().all(hidden) {
+        return Ok(());
+    }
+    writeln!(out)?;
+    heading(&section.title, style, out)?;
+    for block in &section.blocks {
+        match block {
+            Block::Text(t) => writeln!(out, "{}", wrap(&clean(t), "", "", style.width))?,
+            Block::Table(t) if t.long => {
+                let text = format!("{}: {} rows, in the report", clean(&t.title), t.rows.len());
+                writeln!(out, "{}", ink(style, Ink::Dim, &text))?;
+            }
+            Block::Table(t) => table(t, style, out)?,
+            Block::Chart(c) => chart(c, style, out)?,
+        }
+    }
+    Ok(())
+}
+
+fn chart(c: &Chart, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", clean(&c.title))?;
+    for line in spark::lines(c, style.width) {
+        writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+fn recommendations(all: &[Recommendation], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    heading("Settings that this run supports", style, out)?;
+    for r in all {
+        let line = clean(&format!("{} = {}", r.key, r.value));
+        writeln!(out, "{}", ink(style, Ink::Good, &line))?;
+        writeln!(out, "{}", wrap(&clean(&r.because), "  ", "  ", style.width))?;
+    }
+    Ok(())
+}
+
+/// A rule above, below the heading and below the rows: readable without vertical lines, also when narrow.
+fn new_table(style: &Style) -> comfy_table::Table {
+    let rules: TableStyle = presets::UTF8_HORIZONTAL_ONLY;
+    let mut t = comfy_table::Table::new();
+    t.load_style(rules)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(style.width).unwrap_or(u16::MAX));
+    t.style_mut().row_separator = comfy_table::LineStyle::none();
+    t
+}
+
+fn table(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    if !t.title.is_empty() {
+        writeln!(out, "{}", clean(&t.title))?;
+    }
+    let mut shown = new_table(style);
+    shown.set_header(t.columns.iter().map(|c| clean(c)));
+    for row in &t.rows {
+        shown.add_row(row.iter().map(text::value));
+    }
+    for (i, column) in shown.column_iter_mut().enumerate() {
+        let numbers = t.rows.iter().filter_map(|r| r.get(i));
+        if numbers.clone().next().is_some() && numbers.clone().any(text::is_number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    print_table(&shown, style, out)?;
+    if super::value::has_published(t) {
+        writeln!(
+            out,
+            "{}",
+            ink(style, Ink::Dim, super::value::PUBLISHED_NOTE)
+        )?;
+    }
+    for note in &t.notes {
+        let note = wrap(&clean(note), "  ", "  ", style.width);
+        writeln!(out, "{}", ink(style, Ink::Dim, &note))?;
+    }
+    Ok(())
+}
+
+/// Prints the lines, with the words of verdicts and states in colour.
+fn print_table(t: &comfy_table::Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    for line in t.lines() {
+        let mut line = line.trim_end().to_owned();
+        if style.color {
+            for word in ["faster", "slower", "inconclusive", "met", "missed", "open"] {
+                if let Some(head) = line.strip_suffix(word)
+                    && head.ends_with(' ')
+                {
+                    line = format!("{head}{}", ink(style, word_ink(word), word));
+                    break;
+                }
+            }
+        }
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Text from the model made safe and ready for a terminal or Markdown.
+
+use super::number;
+use crate::model::{Goal, GoalState, RunRecord, StopReason, Value};
+use crate::stats::Verdict;
+
+/// Takes out what could steer a terminal or turn the direction of a line: control characters and
+/// bidirectional overrides become a replacement mark, line ends become blanks.
+#[must_use]
+pub(super) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
+                '\u{fffd}'
+            }
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// A table's cell as text.
+#[must_use]
+pub(super) fn value(v: &Value) -> String {
+    match v {
+        Value::Empty => String::new(),
+        Value::Text(t) => clean(t),
+        Value::Count(n) => number::count(*n),
+        Value::Number(x, unit) => clean(&number::number(*x, unit)),
+        Value::Estimate(e, unit) => clean(&number::estimate(e, unit)),
+        Value::Ratio(e, v) => format!("{} {}", number::estimate(e, "x"), number::verdict(v)),
+        Value::Published(x, unit) => clean(&number::published(*x, unit)),
+    }
+}
+
+/// Whether a column of such cells reads better with its digits at the right edge.
+#[must_use]
+pub(super) fn is_number(v: &Value) -> bool {
+    !matches!(v, Value::Text(_) | Value::Empty)
+}
+
+/// Why a group stopped, in words.
+#[must_use]
+pub(super) fn stopped(s: StopReason) -> &'static str {
+    match s {
+        StopReason::Precise => "every interval is as narrow as was asked",
+        StopReason::Rounds => "the planned number of rounds was reached",
+        StopReason::NoiseSteady => "more rounds no longer narrowed the interval",
+        StopReason::TimeCap => "the time cap was reached",
+        StopReason::Interrupted => "interrupted; finished rounds are kept",
+        StopReason::NothingToRun => "nothing of it could run here",
+    }
+}
+
+/// A goal's state as a word.
+#[must_use]
+pub(super) fn goal_state(s: GoalState) -> &'static str {
+    match s {
+        GoalState::Met => "met",
+        GoalState::Missed => "missed",
+        GoalState::Open => "open",
+        GoalState::Skipped => "skipped",
+    }
+}
+
+/// Memory held, ours beside theirs.
+#[must_use]
+pub(super) fn held(goal: &Goal) -> String {
+    goal.held_bytes.map_or_else(String::new, |(ours, theirs)| {
+        format!(
+            "{} / {}",
+            number::number(ours, "B"),
+            number::number(theirs, "B")
+        )
+    })
+}
+
+/// What was measured for a goal.
+#[must_use]
+pub(super) fn goal_measured(goal: &Goal) -> String {
+    goal.measured
+        .as_ref()
+        .map_or_else(|| "not measured".to_owned(), |e| number::estimate(e, "x"))
+}
+
+/// A verdict's class: one word without its number.
+#[must_use]
+pub(super) fn verdict_class(v: &Verdict) -> &'static str {
+    match v {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::Same { .. } => "same",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Refused => "refused",
+    }
+}
+
+/// The command that repeats a run, quoted for a shell.
+#[must_use]
+pub(super) fn command(run: &RunRecord) -> String {
+    let plain = |a: &str| {
+        !a.is_empty()
+            && a.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c))
+    };
+    run.argv
+        .iter()
+        .map(|a| {
+            if plain(a) {
+                a.clone()
+            } else {
+                format!("'{}'", clean(a).replace('\'', "'\\''"))
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The warnings of a run: those of the analysis, then those of the noise watch that it does not repeat.
+#[must_use]
+pub(super) fn warnings<'a>(
+    run: &'a RunRecord,
+    analysis: &'a crate::model::Analysis,
+) -> Vec<&'a str> {
+    let mut all: Vec<&str> = analysis.warnings.iter().map(String::as_str).collect();
+    for w in &run.noise.warnings {
+        if !all.contains(&w.as_str()) {
+            all.push(w);
+        }
+    }
+    all
+}
+
+/// Breaks a paragraph into lines of at most `width` characters, the first and the others behind a margin.
+#[must_use]
+pub(super) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let long = line.chars().count() + 1 + word.chars().count() > width.max(20);
+        if !empty && long {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = rest.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out + line.trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steering_characters_are_taken_out() {
+        assert_eq!(
+            clean("a\u{1b}[31mb\nc\u{202e}d\u{7}"),
+            "a\u{fffd}[31mb c\u{fffd}d\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn paragraphs_break_at_blanks() {
+        let text = wrap("one two three four five six", "- ", "  ", 20);
+        assert_eq!(text, "- one two three four\n  five six");
+        let text = wrap("averyveryverylongwordindeed x", "", "", 20);
+        assert_eq!(text, "averyveryverylongwordindeed\nx");
+    }
+}
