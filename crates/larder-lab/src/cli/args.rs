@@ -54,6 +54,7 @@ pub(super) enum Color {
 pub(super) enum Command {
     Measure(Measure),
     List(List),
+    Calc(super::calc::Calc),
     #[command(hide = true)]
     Worker(Worker),
 }

@@ -1,6 +1,7 @@
 //! The command line: stdout is data, stderr is progress and warnings.
 
 mod args;
+mod calc;
 mod failure;
 mod list;
 mod measure;
@@ -40,6 +41,7 @@ fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Measure(args) => measure::run(global, &args, &mut out)?,
         Command::List(args) => list::run(global, &args, &mut out)?,
+        Command::Calc(args) => calc::run(global, &args, &mut out)?,
         Command::Worker(args) => {
             let experiment = find(&args.experiment)?;
             serve(
