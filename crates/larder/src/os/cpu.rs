@@ -12,7 +12,10 @@ pub(crate) const MAX_CPUS: usize = 8192;
 /// ```
 #[must_use]
 pub fn possible_cpus() -> usize {
-    fs::read_to_string("/sys/devices/system/cpu/possible").ok().and_then(|s| last_cpu(&s)).map_or(MAX_CPUS, |n| n + 1)
+    fs::read_to_string("/sys/devices/system/cpu/possible")
+        .ok()
+        .and_then(|s| last_cpu(&s))
+        .map_or(MAX_CPUS, |n| n + 1)
 }
 
 /// Highest number in a list such as `0-3,8-11`.
@@ -42,8 +45,14 @@ pub struct CpuCaches {
 pub fn cpu_caches() -> CpuCaches {
     let mut caches = CpuCaches::default();
     for index in 0..8 {
-        let read = |name: &str| fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
-        let (Ok(level), Ok(kind), Ok(size)) = (read("level"), read("type"), read("size")) else { continue };
+        let read = |name: &str| {
+            fs::read_to_string(format!(
+                "/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"
+            ))
+        };
+        let (Ok(level), Ok(kind), Ok(size)) = (read("level"), read("type"), read("size")) else {
+            continue;
+        };
         let slot = match (level.trim(), kind.trim()) {
             ("1", "Data") => &mut caches.l1d,
             ("2", _) => &mut caches.l2,
@@ -63,7 +72,11 @@ fn parse_size(text: &str) -> Option<usize> {
         b'M' => (&text[..text.len() - 1], 1 << 20),
         _ => (text, 1),
     };
-    digits.parse::<usize>().ok()?.checked_mul(unit).filter(|&n| n > 0)
+    digits
+        .parse::<usize>()
+        .ok()?
+        .checked_mul(unit)
+        .filter(|&n| n > 0)
 }
 
 #[cfg(test)]

@@ -57,7 +57,14 @@ impl OsError {
 
 impl fmt::Display for OsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} bytes failed: {}{}", self.call, self.bytes, self.errno, self.advice())
+        write!(
+            f,
+            "{} of {} bytes failed: {}{}",
+            self.call,
+            self.bytes,
+            self.errno,
+            self.advice()
+        )
     }
 }
 

@@ -10,7 +10,10 @@ use std::sync::Once;
 use super::lock::RawLock;
 
 static GENERATION: AtomicU32 = AtomicU32::new(1);
-static REGISTRY: Registry = Registry { lock: RawLock::new(), entries: core::cell::UnsafeCell::new(Vec::new()) };
+static REGISTRY: Registry = Registry {
+    lock: RawLock::new(),
+    entries: core::cell::UnsafeCell::new(Vec::new()),
+};
 static HANDLERS: Once = Once::new();
 
 struct Registry {

@@ -25,9 +25,15 @@ const VECTOR: usize = 64;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Linux;
 
-fn span_of(call: &'static str, len: usize, mapped: Result<*mut core::ffi::c_void, Errno>) -> Result<Span, OsError> {
+fn span_of(
+    call: &'static str,
+    len: usize,
+    mapped: Result<*mut core::ffi::c_void, Errno>,
+) -> Result<Span, OsError> {
     let at = mapped.map_err(|e| OsError::new(call, len, e))?;
-    NonNull::new(at.cast::<u8>()).map(|at| Span { at, len }).ok_or(OsError::new(call, len, Errno::INVAL))
+    NonNull::new(at.cast::<u8>())
+        .map(|at| Span { at, len })
+        .ok_or(OsError::new(call, len, Errno::INVAL))
 }
 
 fn map(call: &'static str, len: usize, prot: ProtFlags, flags: MapFlags) -> Result<Span, OsError> {
@@ -35,7 +41,9 @@ fn map(call: &'static str, len: usize, prot: ProtFlags, flags: MapFlags) -> Resu
         return Err(OsError::new(call, len, Errno::INVAL));
     }
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice disturbs nothing that exists.
-    span_of(call, len, unsafe { mm::mmap_anonymous(ptr::null_mut(), len, prot, flags) })
+    span_of(call, len, unsafe {
+        mm::mmap_anonymous(ptr::null_mut(), len, prot, flags)
+    })
 }
 
 fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
@@ -55,8 +63,15 @@ impl System for Linux {
         }
         // Reserve more than asked for, then give back what lies before and after the aligned part.
         let slack = align - page_size();
-        let wide = len.checked_add(slack).ok_or(OsError::new(CALL, len, Errno::NOMEM))?;
-        let got = map(CALL, wide, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+        let wide = len
+            .checked_add(slack)
+            .ok_or(OsError::new(CALL, len, Errno::NOMEM))?;
+        let got = map(
+            CALL,
+            wide,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )?;
         let head = got.addr().next_multiple_of(align) - got.addr();
         let span = got.part(head, len);
         unmap(CALL, got.at.as_ptr(), head)?;
@@ -69,25 +84,46 @@ impl System for Linux {
             HugePageSize::Mib2 => MapFlags::HUGETLB | MapFlags::HUGE_2MB,
             HugePageSize::Gib1 => MapFlags::HUGETLB | MapFlags::HUGE_1GB,
         };
-        let len = len.checked_next_multiple_of(size.bytes()).ok_or(OsError::new("mmap(hugetlb)", len, Errno::NOMEM))?;
-        map("mmap(hugetlb)", len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | flags)
+        let len = len
+            .checked_next_multiple_of(size.bytes())
+            .ok_or(OsError::new("mmap(hugetlb)", len, Errno::NOMEM))?;
+        map(
+            "mmap(hugetlb)",
+            len,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | flags,
+        )
     }
 
     fn reserve_shared(&self, len: usize) -> Result<Span, OsError> {
         let failed = |call| move |e| OsError::new(call, len, e);
-        let fd = rustix::fs::memfd_create("larder", rustix::fs::MemfdFlags::CLOEXEC).map_err(failed("memfd_create"))?;
+        let fd = rustix::fs::memfd_create("larder", rustix::fs::MemfdFlags::CLOEXEC)
+            .map_err(failed("memfd_create"))?;
         rustix::fs::ftruncate(&fd, len as u64).map_err(failed("ftruncate(memfd)"))?;
         // SAFETY: a fresh mapping at an address of the kernel's choice; the mapping keeps the memfd alive.
         let at = unsafe {
-            mm::mmap(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &fd, 0)
+            mm::mmap(
+                ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &fd,
+                0,
+            )
         };
         span_of("mmap(memfd)", len, at)
     }
 
     unsafe fn commit(&self, span: Span) -> Result<(), OsError> {
         // SAFETY: the caller owns the span.
-        unsafe { mm::mprotect(span.at.as_ptr().cast(), span.len, MprotectFlags::READ | MprotectFlags::WRITE) }
-            .map_err(|e| OsError::new("mprotect(commit)", span.len, e))
+        unsafe {
+            mm::mprotect(
+                span.at.as_ptr().cast(),
+                span.len,
+                MprotectFlags::READ | MprotectFlags::WRITE,
+            )
+        }
+        .map_err(|e| OsError::new("mprotect(commit)", span.len, e))
     }
 
     unsafe fn populate(&self, span: Span) -> Result<(), OsError> {
@@ -95,7 +131,13 @@ impl System for Linux {
         static MISSING: AtomicBool = AtomicBool::new(false);
         if !MISSING.load(Ordering::Relaxed) {
             // SAFETY: populating changes no contents; the caller owns the span.
-            match unsafe { mm::madvise(span.at.as_ptr().cast(), span.len, Advice::LinuxPopulateWrite) } {
+            match unsafe {
+                mm::madvise(
+                    span.at.as_ptr().cast(),
+                    span.len,
+                    Advice::LinuxPopulateWrite,
+                )
+            } {
                 Ok(()) => return Ok(()),
                 Err(Errno::INVAL) => MISSING.store(true, Ordering::Relaxed),
                 Err(e) => return Err(OsError::new("madvise(POPULATE_WRITE)", span.len, e)),
@@ -152,15 +194,28 @@ fn process_madvise(spans: &[Span], advice: i32) -> bool {
     if MISSING.load(Ordering::Relaxed) {
         return false;
     }
-    let mut vector = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; VECTOR];
+    let mut vector = [libc::iovec {
+        iov_base: ptr::null_mut(),
+        iov_len: 0,
+    }; VECTOR];
     let mut bytes = 0;
     for (slot, span) in vector.iter_mut().zip(spans) {
-        *slot = libc::iovec { iov_base: span.at.as_ptr().cast(), iov_len: span.len };
+        *slot = libc::iovec {
+            iov_base: span.at.as_ptr().cast(),
+            iov_len: span.len,
+        };
         bytes += span.len;
     }
     // SAFETY: the vector holds `spans.len() <= VECTOR` ranges that the caller of decommit gave up.
     let done = unsafe {
-        libc::syscall(libc::SYS_process_madvise, PIDFD_SELF_PROCESS, vector.as_ptr(), spans.len(), advice, 0)
+        libc::syscall(
+            libc::SYS_process_madvise,
+            PIDFD_SELF_PROCESS,
+            vector.as_ptr(),
+            spans.len(),
+            advice,
+            0,
+        )
     };
     let all = usize::try_from(done).is_ok_and(|done| done == bytes);
     if done < 0 {

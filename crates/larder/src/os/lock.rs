@@ -29,7 +29,9 @@ impl RawLock {
 
     /// Takes it if it is free.
     pub fn try_lock(&self) -> bool {
-        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.0
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Takes it, sleeping if need be.
@@ -74,7 +76,10 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 impl<T> Lock<T> {
     /// A free lock around `value`.
     pub const fn new(value: T) -> Self {
-        Self { raw: RawLock::new(), value: UnsafeCell::new(value) }
+        Self {
+            raw: RawLock::new(),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Takes the lock until the guard is dropped. There is no poisoning: what is protected here is kept consistent

@@ -16,7 +16,10 @@ pub fn memory_some_avg10() -> Option<f64> {
 
 fn parse_avg10(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    some.split_whitespace().find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
+    some.split_whitespace()
+        .find_map(|field| field.strip_prefix("avg10="))?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

@@ -130,12 +130,18 @@ mod imp {
         // SAFETY: glibc's symbols, set before main and constant since.
         let (offset, size) = unsafe { (*offset, *size) };
         if size == 0 {
-            return Err("restartable sequences are not registered (old kernel, valgrind, seccomp or a tunable)");
+            return Err(
+                "restartable sequences are not registered (old kernel, valgrind, seccomp or a tunable)",
+            );
         }
         // `__rseq_size` understates what old glibc registered; the auxiliary vector tells what the kernel fills in.
         // SAFETY: getauxval only reads.
         let features = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) };
-        let id = if features >= FEATURE_SIZE_WITH_MM_CID { CpuId::MmCid } else { CpuId::CpuId };
+        let id = if features >= FEATURE_SIZE_WITH_MM_CID {
+            CpuId::MmCid
+        } else {
+            CpuId::CpuId
+        };
         Ok(Registration { offset, id })
     }
 
@@ -144,7 +150,8 @@ mod imp {
     pub(super) fn self_test(registration: Registration) -> bool {
         let inside = AtomicU32::new(0);
         std::thread::scope(|scope| {
-            let spinner = std::thread::Builder::new().spawn_scoped(scope, || spin(registration, &inside));
+            let spinner =
+                std::thread::Builder::new().spawn_scoped(scope, || spin(registration, &inside));
             let Ok(spinner) = spinner else { return false };
             let deadline = Instant::now() + Duration::from_secs(2);
             while inside.load(Ordering::Acquire) == 0 && Instant::now() < deadline {
@@ -215,6 +222,8 @@ mod tests {
     fn the_mode_is_stable_and_says_why() {
         let first = mode();
         assert_eq!(first, mode());
-        assert!(first.to_string().starts_with("per CPU (") || first.to_string().starts_with("locked ("));
+        assert!(
+            first.to_string().starts_with("per CPU (") || first.to_string().starts_with("locked (")
+        );
     }
 }

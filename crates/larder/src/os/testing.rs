@@ -91,7 +91,8 @@ impl<S: System, H: Hook> System for Hooked<S, H> {
         unsafe { self.inner.populate(span) }
     }
     unsafe fn decommit(&self, spans: &[Span], how: Decommit) -> Result<(), OsError> {
-        self.hook.before(Call::Decommit, spans.iter().map(|s| s.len).sum())?;
+        self.hook
+            .before(Call::Decommit, spans.iter().map(|s| s.len).sum())?;
         // SAFETY: the caller's promise is passed on.
         unsafe { self.inner.decommit(spans, how) }
     }
@@ -137,13 +138,19 @@ pub struct Recording(Mutex<Vec<(Call, usize)>>);
 impl Recording {
     /// The calls so far: kind and bytes.
     pub fn calls(&self) -> Vec<(Call, usize)> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 }
 
 impl Hook for Recording {
     fn before(&self, call: Call, bytes: usize) -> Result<(), OsError> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((call, bytes));
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push((call, bytes));
         Ok(())
     }
 }
@@ -161,13 +168,21 @@ impl Failing {
     /// Fails `many` calls, beginning with number `first`.
     #[must_use]
     pub fn from(first: usize, many: usize) -> Self {
-        Self { seen: AtomicUsize::new(0), first: AtomicUsize::new(first), many, only: None }
+        Self {
+            seen: AtomicUsize::new(0),
+            first: AtomicUsize::new(first),
+            many,
+            only: None,
+        }
     }
 
     /// Fails calls of one kind, `many` of them, beginning with number `first` of that kind.
     #[must_use]
     pub fn only(call: Call, first: usize, many: usize) -> Self {
-        Self { only: Some(call), ..Self::from(first, many) }
+        Self {
+            only: Some(call),
+            ..Self::from(first, many)
+        }
     }
 
     /// How many calls it has counted.

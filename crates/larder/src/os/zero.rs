@@ -28,7 +28,13 @@ pub enum Zeroing {
 
 impl Zeroing {
     /// Every routine, portable first.
-    pub const ALL: [Self; 5] = [Self::Portable, Self::Sse2, Self::Avx2, Self::Avx512, Self::Stosb];
+    pub const ALL: [Self; 5] = [
+        Self::Portable,
+        Self::Sse2,
+        Self::Avx2,
+        Self::Avx512,
+        Self::Stosb,
+    ];
 
     /// Its name in settings: `portable`, `sse2`, `avx2`, `avx512` or `stosb`.
     #[must_use]
@@ -106,7 +112,10 @@ pub struct UnknownZeroing(String);
 impl FromStr for Zeroing {
     type Err = UnknownZeroing;
     fn from_str(s: &str) -> Result<Self, UnknownZeroing> {
-        Self::ALL.into_iter().find(|z| z.name() == s).ok_or_else(|| UnknownZeroing(s.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|z| z.name() == s)
+            .ok_or_else(|| UnknownZeroing(s.to_owned()))
     }
 }
 
@@ -173,8 +182,22 @@ mod x86 {
         };
     }
     store_loop!(sse2, "xorps xmm0, xmm0", "movaps", "xmm0", "16", "");
-    store_loop!(avx2, "vpxor xmm0, xmm0, xmm0", "vmovdqa", "ymm0", "32", "vzeroupper");
-    store_loop!(avx512, "vpxor xmm0, xmm0, xmm0", "vmovdqa64", "zmm0", "64", "vzeroupper");
+    store_loop!(
+        avx2,
+        "vpxor xmm0, xmm0, xmm0",
+        "vmovdqa",
+        "ymm0",
+        "32",
+        "vzeroupper"
+    );
+    store_loop!(
+        avx512,
+        "vpxor xmm0, xmm0, xmm0",
+        "vmovdqa64",
+        "zmm0",
+        "64",
+        "vzeroupper"
+    );
 
     pub(super) unsafe fn stosb(at: *mut u8, len: usize) {
         // SAFETY: the contract of `Routine::zero`; the direction flag is clear by the ABI.
@@ -190,7 +213,9 @@ fn measure() -> Zeroing {
     const PAGES: usize = 16;
     const TURNS: usize = 24;
     let page = page_size();
-    let Ok(layout) = std::alloc::Layout::from_size_align(PAGES * page, page) else { return Zeroing::Portable };
+    let Ok(layout) = std::alloc::Layout::from_size_align(PAGES * page, page) else {
+        return Zeroing::Portable;
+    };
     // SAFETY: the layout has a size.
     let buffer = unsafe { std::alloc::alloc_zeroed(layout) };
     if buffer.is_null() {
@@ -216,7 +241,11 @@ fn measure() -> Zeroing {
     }
     // SAFETY: allocated above with this layout.
     unsafe { std::alloc::dealloc(buffer, layout) };
-    let winner = best.iter().enumerate().min_by_key(|(_, t)| **t).map_or(0, |(i, _)| i);
+    let winner = best
+        .iter()
+        .enumerate()
+        .min_by_key(|(_, t)| **t)
+        .map_or(0, |(i, _)| i);
     Zeroing::ALL[winner]
 }
 
@@ -232,8 +261,17 @@ mod tests {
         for zeroing in Zeroing::ALL.into_iter().filter(|z| z.is_available()) {
             let mut pages = Box::new(Aligned([0xFF; 4 * 4096]));
             zeroing.routine().zero_slice(&mut pages.0[4096..3 * 4096]);
-            assert!(pages.0[4096..3 * 4096].iter().all(|&b| b == 0), "{zeroing} left bytes");
-            assert!(pages.0[..4096].iter().chain(&pages.0[3 * 4096..]).all(|&b| b == 0xFF), "{zeroing} went too far");
+            assert!(
+                pages.0[4096..3 * 4096].iter().all(|&b| b == 0),
+                "{zeroing} left bytes"
+            );
+            assert!(
+                pages.0[..4096]
+                    .iter()
+                    .chain(&pages.0[3 * 4096..])
+                    .all(|&b| b == 0xFF),
+                "{zeroing} went too far"
+            );
         }
     }
 
@@ -242,7 +280,13 @@ mod tests {
         for zeroing in Zeroing::ALL {
             assert_eq!(zeroing.name().parse(), Ok(zeroing));
         }
-        assert!("fast".parse::<Zeroing>().unwrap_err().to_string().contains("'fast'"));
+        assert!(
+            "fast"
+                .parse::<Zeroing>()
+                .unwrap_err()
+                .to_string()
+                .contains("'fast'")
+        );
     }
 
     #[test]

@@ -1,0 +1,188 @@
+//! The depot: full and empty magazines behind all CPUs and handles, and the rule by which they leave.
+//!
+//! Its working set is found as Bonwick and Adams did: the smallest number of full magazines that an interval saw is a
+//! number that nobody needed, so that many may go back to the supplier.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use super::MAX_ROUNDS;
+use super::magazines::{Magazine, Magazines};
+use super::stack::Stack;
+use crate::os::{OsError, System};
+
+/// Failed exchanges on the stacks within one interval that make the magazines grow. libumem uses 2 failed trylocks.
+const CONTENTION: usize = 3;
+
+#[derive(Debug)]
+pub(crate) struct Depot {
+    magazines: Magazines,
+    full: Stack,
+    empty: Stack,
+    /// Full magazines now. Counted beside the stack, so it may be off by the exchanges under way.
+    full_now: AtomicUsize,
+    /// Fewest full magazines since the interval began.
+    full_least: AtomicUsize,
+    /// Failed exchanges since the interval began.
+    contended: AtomicUsize,
+    /// Rounds that a CPU's magazine may hold now, at most [`MAX_ROUNDS`].
+    rounds: AtomicUsize,
+    most_rounds: usize,
+}
+
+impl Depot {
+    pub(crate) fn new(system: Arc<dyn System>, rounds: usize, most_rounds: usize) -> Self {
+        let most_rounds = most_rounds.clamp(1, MAX_ROUNDS);
+        Self {
+            magazines: Magazines::new(system),
+            full: Stack::new(),
+            empty: Stack::new(),
+            full_now: AtomicUsize::new(0),
+            full_least: AtomicUsize::new(0),
+            contended: AtomicUsize::new(0),
+            rounds: AtomicUsize::new(rounds.clamp(1, most_rounds)),
+            most_rounds,
+        }
+    }
+
+    /// Rounds that a magazine may hold now.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds.load(Ordering::Relaxed)
+    }
+
+    /// Full magazines now.
+    pub(crate) fn full(&self) -> usize {
+        self.full_now.load(Ordering::Relaxed)
+    }
+
+    /// Magazines made so far.
+    pub(crate) fn made(&self) -> usize {
+        self.magazines.made()
+    }
+
+    /// A magazine with at least one round.
+    pub(crate) fn take_full(&self) -> Option<Magazine> {
+        let magazine = self.take(&self.full)?;
+        let before = self.full_now.fetch_sub(1, Ordering::Relaxed);
+        self.full_least
+            .fetch_min(before.saturating_sub(1), Ordering::Relaxed);
+        Some(magazine)
+    }
+
+    /// An empty magazine, made if there is none.
+    pub(crate) fn take_empty(&self) -> Result<Magazine, OsError> {
+        self.take(&self.empty)
+            .map_or_else(|| self.magazines.make(), Ok)
+    }
+
+    /// Puts a magazine where it belongs.
+    pub(crate) fn put(&self, magazine: Magazine) {
+        let stack = if magazine.len() == 0 {
+            &self.empty
+        } else {
+            // Before the push, so that the count never runs below the truth and wraps.
+            self.full_now.fetch_add(1, Ordering::Relaxed);
+            &self.full
+        };
+        let retries = stack.push(&self.magazines, self.magazines.park(magazine));
+        self.note(retries);
+    }
+
+    fn take(&self, stack: &Stack) -> Option<Magazine> {
+        let (index, retries) = stack.pop(&self.magazines);
+        self.note(retries);
+        // SAFETY: the stack gives a number to one taker, and `put` parked it.
+        index.and_then(|index| unsafe { self.magazines.unpark(index) })
+    }
+
+    /// Counts lost races; when an interval sees enough of them, magazines grow, so that CPUs come here less often.
+    fn note(&self, retries: u32) {
+        if retries == 0 {
+            return;
+        }
+        let seen = self
+            .contended
+            .fetch_add(retries as usize, Ordering::Relaxed)
+            + retries as usize;
+        if seen >= CONTENTION {
+            self.contended.store(0, Ordering::Relaxed);
+            self.grow();
+        }
+    }
+
+    /// The next magazine size: one more than twice as many rounds.
+    pub(crate) fn grow(&self) {
+        let now = self.rounds();
+        self.rounds
+            .store((2 * now + 1).min(self.most_rounds), Ordering::Relaxed);
+    }
+
+    /// Ends an interval and says how many full magazines it did not need.
+    pub(crate) fn end_interval(&self) -> usize {
+        self.contended.store(0, Ordering::Relaxed);
+        let now = self.full();
+        self.full_least.swap(now, Ordering::Relaxed).min(now)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::os::Linux;
+
+    fn full(depot: &Depot, round: usize) -> Magazine {
+        let mut m = depot.take_empty().unwrap();
+        m.push(round).unwrap();
+        m
+    }
+
+    #[test]
+    fn working_set_is_the_fewest_of_the_interval() {
+        let depot = Depot::new(Arc::new(Linux), 1, 1);
+        for r in 0..5 {
+            depot.put(full(&depot, r));
+        }
+        depot.end_interval();
+        let taken = [depot.take_full().unwrap(), depot.take_full().unwrap()];
+        for magazine in taken {
+            depot.put(magazine);
+        }
+        assert_eq!(depot.full(), 5);
+        assert_eq!(depot.end_interval(), 3, "two of five were used");
+        assert_eq!(depot.end_interval(), 5, "nothing was used since");
+    }
+
+    #[test]
+    fn contention_grows_magazines_up_to_their_bound() {
+        let depot = Depot::new(Arc::new(Linux), 15, 100);
+        depot.note(2);
+        assert_eq!(depot.rounds(), 15);
+        depot.note(1);
+        assert_eq!(depot.rounds(), 31);
+        for _ in 0..10 {
+            depot.note(3);
+        }
+        assert_eq!(depot.rounds(), 100);
+    }
+
+    #[test]
+    fn an_interval_forgets_contention() {
+        let depot = Depot::new(Arc::new(Linux), 15, 100);
+        depot.note(2);
+        depot.end_interval();
+        depot.note(2);
+        assert_eq!(depot.rounds(), 15);
+    }
+
+    #[test]
+    fn emptied_magazines_are_used_again() {
+        let depot = Depot::new(Arc::new(Linux), 1, 1);
+        for r in 0..1000 {
+            depot.put(full(&depot, r));
+            let mut m = depot.take_full().unwrap();
+            assert_eq!(m.pop(), Some(r));
+            depot.put(m);
+        }
+        assert_eq!(depot.made(), 1);
+    }
+}

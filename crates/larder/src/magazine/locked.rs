@@ -1,0 +1,124 @@
+//! The operations of a slot under a lock, for machines without restartable sequences.
+//!
+//! The lock is tried and never waited for: who finds it taken tries one neighbour and then goes to the depot, so a
+//! descheduled holder holds nobody up. It carries the fork generation of its holder, so that a child recognises one
+//! whose holder does not exist there.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::shelf::Slot;
+use super::{FILL_MASK, WORD};
+use crate::os::fork;
+
+/// A slot that is held.
+#[derive(Debug)]
+pub(super) struct Held<'a> {
+    slot: &'a mut Slot,
+    lock: &'a AtomicU32,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.lock.store(0, Ordering::Release);
+    }
+}
+
+/// Takes the slot at `slot` unless it is held.
+///
+/// # Safety
+/// `slot` is a slot that lives for `'a` and is only used through this function.
+pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
+    // SAFETY: the slot lives; its lock is an atomic that may be shared.
+    let lock: &AtomicU32 = unsafe { &(*slot).lock };
+    let generation = fork::generation();
+    let seen = lock.load(Ordering::Relaxed);
+    if seen == generation {
+        return None;
+    }
+    // Zero, or left behind by a thread that this child of a fork does not have.
+    lock.compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
+        .ok()?;
+    // SAFETY: the lock is ours, and every access to the other fields goes through it.
+    Some(Held {
+        slot: unsafe { &mut *slot },
+        lock,
+    })
+}
+
+/// A number that differs between threads and costs no system call.
+pub(super) fn thread_number() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| (&raw const *here as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
+}
+
+fn fill(top: usize) -> usize {
+    top & FILL_MASK
+}
+
+impl Held<'_> {
+    /// Takes a round.
+    pub(super) fn pop(&mut self) -> Option<usize> {
+        let which = self.slot.tops.iter().position(|&top| fill(top) > 0)?;
+        self.slot.pops[which] += 1;
+        let top = &mut self.slot.tops[which];
+        // SAFETY: the magazine is the slot's and has a round at its top.
+        let round = unsafe { *(*top as *const usize) };
+        *top -= WORD;
+        Some(round)
+    }
+
+    /// Gives a round; false when both magazines are full.
+    pub(super) fn push(&mut self, round: usize) -> bool {
+        let capacity = self.slot.capacity;
+        let Some(which) = self.slot.tops.iter().position(|&top| fill(top) < capacity) else {
+            return false;
+        };
+        self.slot.pushes[which] += 1;
+        let top = &mut self.slot.tops[which];
+        *top += WORD;
+        // SAFETY: the magazine is the slot's, and the slot above its old top was free.
+        unsafe { *(*top as *mut usize) = round };
+        true
+    }
+
+    /// Puts `new` in the place of an empty magazine or of none; the old top, or `None` when there is no such place.
+    pub(super) fn replace_empty(&mut self, new: usize) -> Option<usize> {
+        let which = self.slot.tops.iter().position(|&top| fill(top) == 0)?;
+        Some(core::mem::replace(&mut self.slot.tops[which], new))
+    }
+
+    /// Puts `new` in the place of a full magazine or of none.
+    pub(super) fn replace_full(&mut self, new: usize) -> Option<usize> {
+        let capacity = self.slot.capacity;
+        let which = self
+            .slot
+            .tops
+            .iter()
+            .position(|&top| fill(top) >= capacity)?;
+        Some(core::mem::replace(&mut self.slot.tops[which], new))
+    }
+
+    /// Puts `new` in place `which` if there is no magazine.
+    pub(super) fn set_if_none(&mut self, which: usize, new: usize) -> bool {
+        let free = self.slot.tops[which] == 0;
+        if free {
+            self.slot.tops[which] = new;
+        }
+        free
+    }
+
+    /// Sets the capacity in bytes if there are two magazines.
+    pub(super) fn set_capacity(&mut self, bytes: usize) -> bool {
+        let both = self.slot.tops.iter().all(|&top| top != 0);
+        if both {
+            self.slot.capacity = bytes;
+        }
+        both
+    }
+
+    /// Takes both magazines out.
+    pub(super) fn clear(&mut self) -> [usize; 2] {
+        self.slot.capacity = 0;
+        core::mem::take(&mut self.slot.tops)
+    }
+}

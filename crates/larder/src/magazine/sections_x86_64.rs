@@ -1,0 +1,416 @@
+//! The restartable sections of a CPU's slot, for x86-64.
+//!
+//! Each section finds the slot of the CPU it runs on, decides, and commits with exactly one store, its last
+//! instruction. When the kernel preempts, migrates or signals the thread inside, it resumes at the abort address,
+//! which starts the section anew; stores made before the commit went either to a free slot of a magazine that this CPU
+//! still owns, to a counter, or to memory of the caller, and are made again. Leaving early by a jump is allowed,
+//! because the kernel looks whether the address lies within the section.
+//!
+//! Offsets are those of [`Slot`](super::shelf::Slot): first magazine 0, second 8, capacity 16, pops 24 and 32, pushes
+//! 40 and 48. A section that turns to the second magazine adds 8 to the slot's address, so the same commit serves both.
+
+use core::arch::asm;
+
+use super::FILL_MASK;
+use crate::os::rseq::Registration;
+
+/// What an exchange of magazines returns instead of an old top. Tops are multiples of 8.
+pub(super) const NOT_NOW: usize = 1;
+/// The shelf is parked.
+pub(super) const PARKED: usize = 2;
+
+/// Where the sections find the kernel's area.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sections {
+    offset: isize,
+    id: isize,
+}
+
+/// Arms the section between labels 4 and 5 and leaves the address of this CPU's slot in `{slot}`.
+///
+/// 2 is where an aborted section starts again, 3 its descriptor, 7 the abort address behind the signature that the
+/// kernel checks (the three bytes before make it an undefined instruction, so that disassemblers stay in step).
+macro_rules! enter {
+    () => {
+        ".pushsection __rseq_cs, \"aw\"
+         .balign 32
+         3: .long 0, 0
+         .quad 4f, 5f - 4f, 7f
+         .popsection
+         .pushsection .text.unlikely, \"ax\"
+         .byte 0x0f, 0xb9, 0x3d
+         .long 0x53053053
+         7: jmp 2f
+         .popsection
+         2: lea {slot}, [rip + 3b]
+         mov qword ptr fs:[{offset} + 8], {slot}
+         4: mov {slot:e}, dword ptr fs:[{id}]
+         shl {slot}, 7
+         add {slot}, qword ptr [{base}]"
+    };
+}
+
+impl Sections {
+    pub(super) fn new(registration: Registration) -> Self {
+        Self {
+            offset: registration.offset,
+            id: registration.id_offset(),
+        }
+    }
+
+    /// Takes a round. The first value has no fill bits when both magazines are empty; else the second is the round.
+    ///
+    /// 13 instructions when the first magazine has a round.
+    ///
+    /// # Safety
+    /// `base` points to the address of an array of slots with one for every CPU, aligned to its slots' size.
+    #[inline(always)]
+    pub(super) unsafe fn pop(self, base: *const usize) -> (usize, usize) {
+        let (top, round): (usize, usize);
+        // SAFETY: reads the slot, the top round of a magazine that the slot owns; commits the slot's new top.
+        unsafe {
+            asm!(
+                enter!(),
+                "mov {top}, qword ptr [{slot}]",
+                "test {top:e}, {mask}",
+                "jnz 6f",
+                "add {slot}, 8",
+                "mov {top}, qword ptr [{slot}]",
+                "test {top:e}, {mask}",
+                "jz 5f",
+                "6: mov {round}, qword ptr [{top}]",
+                "inc qword ptr [{slot} + 24]",
+                "lea {new}, [{top} - 8]",
+                "mov qword ptr [{slot}], {new}",
+                "5:",
+                slot = out(reg) _,
+                top = out(reg) top,
+                round = out(reg) round,
+                new = out(reg) _,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                mask = const FILL_MASK,
+                options(nostack),
+            );
+        }
+        (top, round)
+    }
+
+    /// Gives a round. Zero when both magazines are full.
+    ///
+    /// # Safety
+    /// As for [`pop`](Self::pop).
+    #[inline(always)]
+    pub(super) unsafe fn push(self, base: *const usize, round: usize) -> usize {
+        let top: usize;
+        // SAFETY: writes the free slot above the top of a magazine that the CPU's slot owns; commits the new top.
+        unsafe {
+            asm!(
+                enter!(),
+                "mov {top}, qword ptr [{slot}]",
+                "mov {fill:e}, {top:e}",
+                "and {fill:e}, {mask}",
+                "cmp {fill}, qword ptr [{slot} + 16]",
+                "jb 6f",
+                "mov {fill}, qword ptr [{slot} + 16]",
+                "add {slot}, 8",
+                "mov {top}, qword ptr [{slot}]",
+                "mov {new:e}, {top:e}",
+                "and {new:e}, {mask}",
+                "cmp {new}, {fill}",
+                "mov {fill:e}, 0",
+                "cmovae {top}, {fill}",
+                "jae 5f",
+                "6: mov qword ptr [{top} + 8], {round}",
+                "inc qword ptr [{slot} + 40]",
+                "add {top}, 8",
+                "mov qword ptr [{slot}], {top}",
+                "5:",
+                slot = out(reg) _,
+                top = out(reg) top,
+                fill = out(reg) _,
+                new = out(reg) _,
+                round = in(reg) round,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                mask = const FILL_MASK,
+                options(nostack),
+            );
+        }
+        top
+    }
+
+    /// Takes up to `n` rounds from one of the two magazines and says how many.
+    ///
+    /// # Safety
+    /// As for [`pop`](Self::pop), and `out` has room for `n` rounds.
+    pub(super) unsafe fn pop_many(self, base: *const usize, out: *mut usize, n: usize) -> usize {
+        let taken: usize;
+        // SAFETY: as `pop`; besides, it writes to the caller's array, which an aborted section writes again.
+        unsafe {
+            asm!(
+                enter!(),
+                "mov {top}, qword ptr [{slot}]",
+                "mov {taken:e}, {top:e}",
+                "and {taken:e}, {mask}",
+                "jnz 6f",
+                "add {slot}, 8",
+                "mov {top}, qword ptr [{slot}]",
+                "mov {taken:e}, {top:e}",
+                "and {taken:e}, {mask}",
+                "jz 5f",
+                "6: shr {taken:e}, 3",
+                "cmp {taken}, {n}",
+                "cmova {taken}, {n}",
+                "xor {i:e}, {i:e}",
+                "8: mov {word}, qword ptr [{top}]",
+                "mov qword ptr [{out} + 8*{i}], {word}",
+                "sub {top}, 8",
+                "inc {i}",
+                "cmp {i}, {taken}",
+                "jb 8b",
+                "add qword ptr [{slot} + 24], {taken}",
+                "mov qword ptr [{slot}], {top}",
+                "5:",
+                slot = out(reg) _,
+                top = out(reg) _,
+                taken = out(reg) taken,
+                i = out(reg) _,
+                word = out(reg) _,
+                out = in(reg) out,
+                n = in(reg) n,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                mask = const FILL_MASK,
+                options(nostack),
+            );
+        }
+        taken
+    }
+
+    /// Gives up to `n` rounds to one of the two magazines and says how many.
+    ///
+    /// # Safety
+    /// As for [`pop`](Self::pop), and `from` has `n` rounds.
+    pub(super) unsafe fn push_many(
+        self,
+        base: *const usize,
+        from: *const usize,
+        n: usize,
+    ) -> usize {
+        let given: usize;
+        // SAFETY: as `push`, for several free slots above the top.
+        unsafe {
+            asm!(
+                enter!(),
+                "mov {top}, qword ptr [{slot}]",
+                "mov {word:e}, {top:e}",
+                "and {word:e}, {mask}",
+                "mov {given}, qword ptr [{slot} + 16]",
+                "sub {given}, {word}",
+                "ja 6f",
+                "mov {given}, qword ptr [{slot} + 16]",
+                "add {slot}, 8",
+                "mov {top}, qword ptr [{slot}]",
+                "mov {word:e}, {top:e}",
+                "and {word:e}, {mask}",
+                "sub {given}, {word}",
+                "ja 6f",
+                "mov {given:e}, 0",
+                "jmp 5f",
+                "6: shr {given:e}, 3",
+                "cmp {given}, {n}",
+                "cmova {given}, {n}",
+                "xor {i:e}, {i:e}",
+                "8: mov {word}, qword ptr [{from} + 8*{i}]",
+                "add {top}, 8",
+                "mov qword ptr [{top}], {word}",
+                "inc {i}",
+                "cmp {i}, {given}",
+                "jb 8b",
+                "add qword ptr [{slot} + 40], {given}",
+                "mov qword ptr [{slot}], {top}",
+                "5:",
+                slot = out(reg) _,
+                top = out(reg) _,
+                given = out(reg) given,
+                i = out(reg) _,
+                word = out(reg) _,
+                from = in(reg) from,
+                n = in(reg) n,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                mask = const FILL_MASK,
+                options(nostack),
+            );
+        }
+        given
+    }
+
+    /// Puts magazine `new` in the place of an empty one (or of none), whose top it returns.
+    ///
+    /// # Safety
+    /// As for [`pop`](Self::pop); `live` is the address of the live slots; the caller gives up `new` unless the result
+    /// is [`NOT_NOW`] or [`PARKED`].
+    pub(super) unsafe fn replace_empty(self, base: *const usize, live: usize, new: usize) -> usize {
+        let old: usize;
+        // SAFETY: reads the slot; commits the new top.
+        unsafe {
+            asm!(
+                enter!(),
+                "mov {old:e}, {parked}",
+                "cmp {live}, qword ptr [{base}]",
+                "jne 5f",
+                "mov {old}, qword ptr [{slot}]",
+                "test {old:e}, {mask}",
+                "jz 6f",
+                "add {slot}, 8",
+                "mov {old}, qword ptr [{slot}]",
+                "test {old:e}, {mask}",
+                "jz 6f",
+                "mov {old:e}, {not_now}",
+                "jmp 5f",
+                "6: mov qword ptr [{slot}], {new}",
+                "5:",
+                slot = out(reg) _,
+                old = out(reg) old,
+                live = in(reg) live,
+                new = in(reg) new,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                mask = const FILL_MASK,
+                parked = const PARKED,
+                not_now = const NOT_NOW,
+                options(nostack),
+            );
+        }
+        old
+    }
+
+    /// Puts magazine `new` in the place of a full one (or of none), whose top it returns.
+    ///
+    /// # Safety
+    /// As for [`replace_empty`](Self::replace_empty).
+    pub(super) unsafe fn replace_full(self, base: *const usize, live: usize, new: usize) -> usize {
+        let old: usize;
+        // SAFETY: reads the slot; commits the new top.
+        unsafe {
+            asm!(
+                enter!(),
+                "mov {old:e}, {parked}",
+                "cmp {live}, qword ptr [{base}]",
+                "jne 5f",
+                "mov {capacity}, qword ptr [{slot} + 16]",
+                "mov {old}, qword ptr [{slot}]",
+                "mov {fill:e}, {old:e}",
+                "and {fill:e}, {mask}",
+                "cmp {fill}, {capacity}",
+                "jae 6f",
+                "add {slot}, 8",
+                "mov {old}, qword ptr [{slot}]",
+                "mov {fill:e}, {old:e}",
+                "and {fill:e}, {mask}",
+                "cmp {fill}, {capacity}",
+                "jae 6f",
+                "mov {old:e}, {not_now}",
+                "jmp 5f",
+                "6: mov qword ptr [{slot}], {new}",
+                "5:",
+                slot = out(reg) _,
+                old = out(reg) old,
+                capacity = out(reg) _,
+                fill = out(reg) _,
+                live = in(reg) live,
+                new = in(reg) new,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                mask = const FILL_MASK,
+                parked = const PARKED,
+                not_now = const NOT_NOW,
+                options(nostack),
+            );
+        }
+        old
+    }
+
+    /// Puts `new` into the word at `word` bytes of the slot if that word is zero. Returns 0 when it did, [`NOT_NOW`]
+    /// when the word was not zero, or [`PARKED`].
+    ///
+    /// # Safety
+    /// As for [`replace_empty`](Self::replace_empty); `word` is 0 or 8.
+    pub(super) unsafe fn set_if_none(
+        self,
+        base: *const usize,
+        live: usize,
+        word: usize,
+        new: usize,
+    ) -> usize {
+        let result: usize;
+        // SAFETY: reads one word of the slot; commits it.
+        unsafe {
+            asm!(
+                enter!(),
+                "mov {result:e}, {parked}",
+                "cmp {live}, qword ptr [{base}]",
+                "jne 5f",
+                "mov {result:e}, {not_now}",
+                "cmp qword ptr [{slot} + {word}], 0",
+                "jne 5f",
+                "xor {result:e}, {result:e}",
+                "mov qword ptr [{slot} + {word}], {new}",
+                "5:",
+                slot = out(reg) _,
+                result = out(reg) result,
+                word = in(reg) word,
+                live = in(reg) live,
+                new = in(reg) new,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                parked = const PARKED,
+                not_now = const NOT_NOW,
+                options(nostack),
+            );
+        }
+        result
+    }
+
+    /// Sets the capacity of this CPU's magazines in bytes, if it has both. False when it has not or is parked.
+    ///
+    /// # Safety
+    /// As for [`replace_empty`](Self::replace_empty); `bytes` is at most the fill of a full magazine.
+    pub(super) unsafe fn set_capacity(self, base: *const usize, live: usize, bytes: usize) -> bool {
+        let done: usize;
+        // SAFETY: reads the slot; commits its capacity.
+        unsafe {
+            asm!(
+                enter!(),
+                "xor {done:e}, {done:e}",
+                "cmp {live}, qword ptr [{base}]",
+                "jne 5f",
+                "cmp qword ptr [{slot}], 0",
+                "je 5f",
+                "cmp qword ptr [{slot} + 8], 0",
+                "je 5f",
+                "mov {done:e}, 1",
+                "mov qword ptr [{slot} + 16], {bytes}",
+                "5:",
+                slot = out(reg) _,
+                done = out(reg) done,
+                live = in(reg) live,
+                bytes = in(reg) bytes,
+                base = in(reg) base,
+                offset = in(reg) self.offset,
+                id = in(reg) self.id,
+                options(nostack),
+            );
+        }
+        done == 1
+    }
+}

@@ -1,0 +1,376 @@
+//! The shelf: two magazines for every CPU, and the way to empty it from outside.
+//!
+//! Sections find their slot through one word, `base`. To empty the shelf, another thread points `base` at *parked*
+//! slots, which are zero and so look empty to pop and full to push, and has the kernel restart every section that is
+//! under way. From then on nobody touches the live slots but the one who parked them. The fast path pays nothing.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use super::locked::{self, Held};
+use super::magazines::Magazine;
+use super::sections::{NOT_NOW, PARKED, Sections};
+use super::{FILL_MASK, WORD};
+use crate::os::rseq::{Mode, mode};
+use crate::os::{MetaRegion, OsError, System, fork, membarrier, possible_cpus};
+
+/// Most attempts to take a slot whose holder is at work when the shelf is emptied.
+const PATIENCE: u32 = 100_000;
+
+/// What one CPU owns. Two cache lines, because the hardware prefetches them in pairs.
+///
+/// The restartable sections know the offsets.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(super) struct Slot {
+    /// Tops of the two magazines; 0 is none.
+    pub(super) tops: [usize; 2],
+    /// Bytes of rounds that each may hold; 0 until there are two.
+    pub(super) capacity: usize,
+    /// Rounds taken from each. An aborted section may count one twice.
+    pub(super) pops: [u64; 2],
+    /// Rounds given to each.
+    pub(super) pushes: [u64; 2],
+    /// Fork generation of the holder; 0 is free. Used in locked mode only.
+    pub(super) lock: AtomicU32,
+}
+
+const _: () = {
+    assert!(size_of::<Slot>() == 128);
+    assert!(core::mem::offset_of!(Slot, tops) == 0);
+    assert!(core::mem::offset_of!(Slot, capacity) == 16);
+    assert!(core::mem::offset_of!(Slot, pops) == 24);
+    assert!(core::mem::offset_of!(Slot, pushes) == 40);
+};
+
+#[derive(Debug)]
+enum Kind {
+    PerCpu(Sections),
+    Locked,
+}
+
+/// Why a magazine was not put on the shelf. It still belongs to the caller.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// The slot changed in the meantime, or its lock is taken: look again.
+    NotNow(Magazine),
+    /// The shelf is being emptied, or closed for good.
+    Parked(Magazine),
+}
+
+#[derive(Debug)]
+pub(super) struct Shelf {
+    /// Address of the slots that sections use: the live or the parked ones.
+    base: AtomicUsize,
+    live: usize,
+    parked: usize,
+    slots: usize,
+    kind: Kind,
+    /// Fork generation of whoever empties the shelf; 0 is nobody.
+    draining: AtomicU32,
+    closed: AtomicU32,
+    _memory: MetaRegion,
+}
+
+impl Shelf {
+    pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Result<Self, OsError> {
+        let slots = possible_cpus();
+        let bytes = slots * size_of::<Slot>();
+        let memory = MetaRegion::new(system, 2 * bytes, size_of::<Slot>())?;
+        let live = memory.span().addr();
+        let kind = match mode {
+            Mode::PerCpu(registration) => Kind::PerCpu(Sections::new(registration)),
+            Mode::Locked(_) => Kind::Locked,
+        };
+        Ok(Self {
+            base: AtomicUsize::new(live),
+            live,
+            parked: live + bytes,
+            slots,
+            kind,
+            draining: AtomicU32::new(0),
+            closed: AtomicU32::new(0),
+            _memory: memory,
+        })
+    }
+
+    /// The mode that this process would use for a new shelf.
+    pub(super) fn default_mode() -> Mode {
+        mode()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) != 0
+    }
+
+    /// Takes a round from this CPU.
+    #[inline]
+    pub(super) fn pop(&self) -> Option<usize> {
+        match self.kind {
+            Kind::PerCpu(sections) => {
+                // SAFETY: base always points to an array with a slot for every possible CPU.
+                let (top, round) = unsafe { sections.pop(self.base.as_ptr()) };
+                (top & FILL_MASK != 0).then_some(round)
+            }
+            Kind::Locked => self.hold()?.pop(),
+        }
+    }
+
+    /// Gives a round to this CPU; false when it has no room.
+    #[inline]
+    pub(super) fn push(&self, round: usize) -> bool {
+        match self.kind {
+            // SAFETY: as in `pop`.
+            Kind::PerCpu(sections) => unsafe { sections.push(self.base.as_ptr(), round) != 0 },
+            Kind::Locked => self.hold().is_some_and(|mut slot| slot.push(round)),
+        }
+    }
+
+    /// Takes up to as many rounds as fit in `out`, from one magazine.
+    pub(super) fn pop_many(&self, out: &mut [usize]) -> usize {
+        match self.kind {
+            _ if out.is_empty() => 0,
+            // SAFETY: as in `pop`; `out` has room for its length.
+            Kind::PerCpu(sections) => unsafe {
+                sections.pop_many(self.base.as_ptr(), out.as_mut_ptr(), out.len())
+            },
+            Kind::Locked => {
+                let Some(mut slot) = self.hold() else {
+                    return 0;
+                };
+                out.iter_mut()
+                    .map_while(|o| slot.pop().map(|round| *o = round))
+                    .count()
+            }
+        }
+    }
+
+    /// Gives rounds to one magazine and says how many.
+    pub(super) fn push_many(&self, rounds: &[usize]) -> usize {
+        match self.kind {
+            _ if rounds.is_empty() => 0,
+            // SAFETY: as in `pop`; `rounds` has as many as its length.
+            Kind::PerCpu(sections) => unsafe {
+                sections.push_many(self.base.as_ptr(), rounds.as_ptr(), rounds.len())
+            },
+            Kind::Locked => {
+                let Some(mut slot) = self.hold() else {
+                    return 0;
+                };
+                rounds.iter().take_while(|&&round| slot.push(round)).count()
+            }
+        }
+    }
+
+    /// Exchanges an empty magazine of this CPU for `new`. `None` when the CPU had none in that place.
+    pub(super) fn replace_empty(&self, new: Magazine) -> Result<Option<Magazine>, Refused> {
+        // SAFETY: `replace` passes the shelf's own words.
+        self.replace(
+            new,
+            |s, base, live, top| unsafe { s.replace_empty(base, live, top) },
+            |slot, top| slot.replace_empty(top),
+        )
+    }
+
+    /// Exchanges a full magazine of this CPU for `new`.
+    pub(super) fn replace_full(&self, new: Magazine) -> Result<Option<Magazine>, Refused> {
+        // SAFETY: `replace` passes the shelf's own words.
+        self.replace(
+            new,
+            |s, base, live, top| unsafe { s.replace_full(base, live, top) },
+            |slot, top| slot.replace_full(top),
+        )
+    }
+
+    /// Gives this CPU the magazine if place `which` (0 or 1) has none.
+    pub(super) fn add(&self, which: usize, new: Magazine) -> Result<(), Refused> {
+        self.replace(
+            new,
+            // SAFETY: `replace` passes the shelf's own words.
+            |s, base, live, top| unsafe { s.set_if_none(base, live, which * WORD, top) },
+            |slot, top| slot.set_if_none(which, top).then_some(0),
+        )
+        .map(|_| ())
+    }
+
+    /// The exchange that the three above have in common. `section` and `held` return the old top; the section may
+    /// return `NOT_NOW` or `PARKED` instead.
+    fn replace(
+        &self,
+        new: Magazine,
+        section: impl FnOnce(Sections, *const usize, usize, usize) -> usize,
+        held: impl FnOnce(&mut Held<'_>, usize) -> Option<usize>,
+    ) -> Result<Option<Magazine>, Refused> {
+        let top = new.into_top();
+        let result = match self.kind {
+            Kind::PerCpu(sections) => section(sections, self.base.as_ptr(), self.live, top),
+            Kind::Locked => match self.hold() {
+                Some(mut slot) => held(&mut slot, top).unwrap_or(NOT_NOW),
+                None if self.base.load(Ordering::Acquire) == self.live => NOT_NOW,
+                None => PARKED,
+            },
+        };
+        // SAFETY: refused, so the magazine is still this function's; or accepted, so the old one now is.
+        let owned = |top| unsafe { Magazine::from_top(top) };
+        match result {
+            NOT_NOW => Err(Refused::NotNow(
+                owned(top).unwrap_or_else(|| unreachable!("new is a magazine")),
+            )),
+            PARKED => Err(Refused::Parked(
+                owned(top).unwrap_or_else(|| unreachable!("new is a magazine")),
+            )),
+            old => Ok(owned(old)),
+        }
+    }
+
+    /// Lets this CPU's magazines hold `rounds`; false when it does not have two.
+    pub(super) fn set_capacity(&self, rounds: usize) -> bool {
+        let bytes = rounds * WORD;
+        match self.kind {
+            // SAFETY: as in `pop`; callers pass at most MAX_ROUNDS.
+            Kind::PerCpu(sections) => unsafe {
+                sections.set_capacity(self.base.as_ptr(), self.live, bytes)
+            },
+            Kind::Locked => self.hold().is_some_and(|mut slot| slot.set_capacity(bytes)),
+        }
+    }
+
+    /// Takes all magazines of all CPUs. False when another thread is at it, or some slot could not be had.
+    pub(super) fn drain(&self, take: impl FnMut(Magazine)) -> bool {
+        if !self.begin_drain() {
+            return false;
+        }
+        let all = self.drain_parked(take);
+        if !self.is_closed() {
+            self.base.store(self.live, Ordering::Release);
+        }
+        self.draining.store(0, Ordering::Release);
+        all
+    }
+
+    /// Parks the shelf for good and takes all magazines.
+    pub(super) fn close(&self, take: impl FnMut(Magazine)) -> bool {
+        while !self.begin_drain() {
+            std::thread::yield_now();
+        }
+        self.closed.store(1, Ordering::Release);
+        let all = self.drain_parked(take);
+        self.draining.store(0, Ordering::Release);
+        all
+    }
+
+    /// After a fork in the middle of a drain, the child's shelf is parked and nobody will ever unpark it; so it does
+    /// so itself. What the drain had not taken yet is still in the live slots.
+    pub(super) fn heal(&self) {
+        let seen = self.draining.load(Ordering::Acquire);
+        if seen != 0 && seen != fork::generation() && self.begin_drain() {
+            if !self.is_closed() {
+                self.base.store(self.live, Ordering::Release);
+            }
+            self.draining.store(0, Ordering::Release);
+        }
+    }
+
+    /// Counters of all CPUs: rounds taken and given.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (0..self.slots).fold((0, 0), |(pops, pushes), i| {
+            let slot = self.slot(i);
+            // SAFETY: the counters are aligned words of a live slot. They are read while others write them, hence
+            // volatile and only ever statistics.
+            let (a, b) = unsafe {
+                (
+                    (&raw const (*slot).pops).read_volatile(),
+                    (&raw const (*slot).pushes).read_volatile(),
+                )
+            };
+            (pops + a[0] + a[1], pushes + b[0] + b[1])
+        })
+    }
+
+    fn slot(&self, i: usize) -> *mut Slot {
+        (self.live + i * size_of::<Slot>()) as *mut Slot
+    }
+
+    /// A slot for this thread in locked mode: its own by hash, else a neighbour, else none.
+    fn hold(&self) -> Option<Held<'_>> {
+        let mine = locked::thread_number();
+        let held = (0..2).find_map(|step| {
+            // SAFETY: a live slot of this shelf; in locked mode slots are only used through the lock.
+            unsafe { locked::try_hold(self.slot((mine + step) % self.slots)) }
+        })?;
+        // Looked at under the lock: whoever parks takes every lock afterwards.
+        (self.base.load(Ordering::Acquire) == self.live).then_some(held)
+    }
+
+    /// Becomes the one who empties the shelf, and parks it.
+    fn begin_drain(&self) -> bool {
+        let generation = fork::generation();
+        let seen = self.draining.load(Ordering::Relaxed);
+        if seen == generation
+            || self
+                .draining
+                .compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
+                .is_err()
+        {
+            return false;
+        }
+        if self.is_closed() {
+            self.draining.store(0, Ordering::Release);
+            return false;
+        }
+        self.base.store(self.parked, Ordering::SeqCst);
+        if matches!(self.kind, Kind::PerCpu(_)) && !membarrier::restart_sequences() {
+            // Without the barrier a section under way may still commit: nothing may be taken.
+            self.base.store(self.live, Ordering::Release);
+            self.draining.store(0, Ordering::Release);
+            return false;
+        }
+        true
+    }
+
+    fn drain_parked(&self, mut take: impl FnMut(Magazine)) -> bool {
+        let mut all = true;
+        for i in 0..self.slots {
+            let tops = match self.kind {
+                Kind::PerCpu(_) => {
+                    let slot = self.slot(i);
+                    // SAFETY: the shelf is parked and every section restarted, so this thread alone uses the slots.
+                    // Untouched slots are read only, to leave their memory unbacked.
+                    unsafe {
+                        let tops = (*slot).tops;
+                        if tops != [0, 0] {
+                            (*slot).tops = [0, 0];
+                            (*slot).capacity = 0;
+                        }
+                        tops
+                    }
+                }
+                Kind::Locked => match self.hold_patiently(i) {
+                    Some(mut slot) => slot.clear(),
+                    None => {
+                        all = false;
+                        continue;
+                    }
+                },
+            };
+            for top in tops {
+                // SAFETY: just taken out of the slot that owned it.
+                if let Some(magazine) = unsafe { Magazine::from_top(top) } {
+                    take(magazine);
+                }
+            }
+        }
+        all
+    }
+
+    fn hold_patiently(&self, i: usize) -> Option<Held<'_>> {
+        (0..PATIENCE).find_map(|_| {
+            // SAFETY: as in `hold`.
+            let held = unsafe { locked::try_hold(self.slot(i)) };
+            if held.is_none() {
+                std::thread::yield_now();
+            }
+            held
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! A lock-free stack of small numbers, after Treiber (1986), with a tag against ABA.
+//!
+//! The numbers name nodes that live for ever, so a popper may read the link of a node that somebody else just took:
+//! the value is stale, and the tag makes the exchange fail. 40 bits of tag wrap after 10^12 operations during one
+//! preemption of one popper.
+
+use super::sync::{AtomicU64, Ordering};
+
+/// Bits of a node's number.
+const INDEX_BITS: u32 = 24;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+
+/// The number that stands for no node.
+pub(crate) const NIL: u32 = INDEX_MASK as u32;
+
+/// Where the nodes keep the number of the next one. Both are relaxed atomic accesses: a popper may read the link of
+/// a node that another thread is pushing elsewhere.
+pub(crate) trait Links {
+    /// Reads the link of node `index`.
+    fn next(&self, index: u32) -> u32;
+    /// Writes the link of node `index`.
+    fn set_next(&self, index: u32, next: u32);
+}
+
+/// The stack's head: number of the top node, and the tag.
+#[derive(Debug)]
+pub(crate) struct Stack(AtomicU64);
+
+impl Stack {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(u64::from(NIL)))
+    }
+
+    /// Puts node `index`, which the caller owns, on top. Returns how often another thread got in between.
+    pub(crate) fn push(&self, links: &impl Links, index: u32) -> u32 {
+        debug_assert!(index < NIL);
+        let mut retries = 0;
+        let mut head = self.0.load(Ordering::Relaxed);
+        loop {
+            links.set_next(index, (head & INDEX_MASK) as u32);
+            // Release: whoever pops the node sees its rounds and its link.
+            match self.0.compare_exchange_weak(
+                head,
+                after(head, index),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return retries,
+                Err(now) => head = now,
+            }
+            retries += 1;
+        }
+    }
+
+    /// Takes the top node, and how often another thread got in between.
+    pub(crate) fn pop(&self, links: &impl Links) -> (Option<u32>, u32) {
+        let mut retries = 0;
+        // Acquire: the link read below was stored before the node became the top.
+        let mut head = self.0.load(Ordering::Acquire);
+        loop {
+            let top = (head & INDEX_MASK) as u32;
+            if top == NIL {
+                return (None, retries);
+            }
+            // May be stale when another thread has just taken the node; then the exchange fails.
+            let next = links.next(top);
+            match self.0.compare_exchange_weak(
+                head,
+                after(head, next),
+                Ordering::Acquire,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return (Some(top), retries),
+                Err(now) => head = now,
+            }
+            retries += 1;
+        }
+    }
+}
+
+/// The head that follows `head` with `index` on top: every change takes a new tag.
+fn after(head: u64, index: u32) -> u64 {
+    (((head >> INDEX_BITS).wrapping_add(1)) << INDEX_BITS) | u64::from(index)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::sync::AtomicU32;
+    use super::*;
+
+    /// Links in a plain vector.
+    #[derive(Debug)]
+    pub(crate) struct VecLinks(Vec<AtomicU32>);
+
+    impl VecLinks {
+        pub(crate) fn new(n: usize) -> Self {
+            Self((0..n).map(|_| AtomicU32::new(NIL)).collect())
+        }
+    }
+
+    impl Links for VecLinks {
+        fn next(&self, index: u32) -> u32 {
+            self.0[index as usize].load(Ordering::Relaxed)
+        }
+        fn set_next(&self, index: u32, next: u32) {
+            self.0[index as usize].store(next, Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(not(loom))]
+    #[test]
+    fn last_in_first_out() {
+        let links = VecLinks::new(3);
+        let stack = Stack::new();
+        assert_eq!(stack.pop(&links).0, None);
+        for i in 0..3 {
+            stack.push(&links, i);
+        }
+        assert_eq!(
+            [(); 4].map(|()| stack.pop(&links).0),
+            [Some(2), Some(1), Some(0), None]
+        );
+    }
+
+    #[cfg(not(loom))]
+    #[test]
+    fn every_change_takes_a_new_tag() {
+        let links = VecLinks::new(1);
+        let stack = Stack::new();
+        stack.push(&links, 0);
+        let before = stack.0.load(Ordering::Relaxed);
+        stack.pop(&links);
+        stack.push(&links, 0);
+        let now = stack.0.load(Ordering::Relaxed);
+        assert_eq!(before & INDEX_MASK, now & INDEX_MASK);
+        assert_ne!(before, now, "same top, so only the tag tells the two apart");
+    }
+
+    /// Two threads pop and push back while a third pops: no node may be owned twice, none lost.
+    #[cfg(loom)]
+    #[test]
+    fn no_node_is_owned_twice() {
+        use loom::sync::Arc;
+        loom::model(|| {
+            let shared = Arc::new((
+                Stack::new(),
+                VecLinks::new(2),
+                [AtomicU32::new(0), AtomicU32::new(0)],
+            ));
+            shared.0.push(&shared.1, 0);
+            shared.0.push(&shared.1, 1);
+            let work = |shared: &(Stack, VecLinks, [AtomicU32; 2])| {
+                if let (Some(i), _) = shared.0.pop(&shared.1) {
+                    let owner = &shared.2[i as usize];
+                    assert_eq!(
+                        owner.fetch_add(1, Ordering::Relaxed),
+                        0,
+                        "node {i} has two owners"
+                    );
+                    owner.fetch_sub(1, Ordering::Relaxed);
+                    shared.0.push(&shared.1, i);
+                }
+            };
+            let other = {
+                let shared = shared.clone();
+                loom::thread::spawn(move || work(&shared))
+            };
+            work(&shared);
+            other.join().unwrap();
+            let mut left = [shared.0.pop(&shared.1).0, shared.0.pop(&shared.1).0];
+            left.sort_unstable();
+            assert_eq!(left, [Some(0), Some(1)]);
+            assert_eq!(shared.0.pop(&shared.1).0, None);
+        });
+    }
+}

@@ -1,0 +1,379 @@
+//! A stock of one resource, shared by all threads.
+
+use std::sync::Arc;
+
+use super::depot::Depot;
+use super::magazines::Magazine;
+use super::shelf::{Refused, Shelf};
+use crate::os::rseq::Mode;
+use crate::os::{OsError, System};
+
+/// Where rounds come from when the depot has none, and where they go when nobody wants them.
+pub trait Supply {
+    /// Why there are no rounds.
+    type Error;
+
+    /// Writes fresh rounds to the front of `rounds` and says how many: at least one.
+    ///
+    /// # Errors
+    /// When there is not a single one.
+    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error>;
+
+    /// Takes rounds back. Called when the depot gives up what it does not need, and when no memory is left to keep a
+    /// round in a magazine.
+    fn accept(&self, rounds: &[usize]);
+}
+
+/// How a stock is made.
+#[derive(Debug, Clone)]
+pub struct StockConfig {
+    /// Rounds of a magazine at first.
+    pub rounds: usize,
+    /// Rounds of a magazine at most, however much contention there is; at most [`MAX_ROUNDS`](super::MAX_ROUNDS).
+    pub most_rounds: usize,
+    /// Per CPU or locked.
+    pub mode: Mode,
+}
+
+impl Default for StockConfig {
+    /// Magazines of 63 rounds that may grow to 255, in the best mode of this machine.
+    fn default() -> Self {
+        Self {
+            rounds: 63,
+            most_rounds: super::MAX_ROUNDS,
+            mode: Shelf::default_mode(),
+        }
+    }
+}
+
+/// What a stock has done. Read without stopping anybody, so the numbers are of slightly different moments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StockStats {
+    /// Rounds taken from CPUs' magazines.
+    pub pops: u64,
+    /// Rounds given to CPUs' magazines.
+    pub pushes: u64,
+    /// Full magazines in the depot.
+    pub full_magazines: usize,
+    /// Magazines that exist.
+    pub magazines: usize,
+    /// Rounds that a magazine may hold now.
+    pub rounds: usize,
+}
+
+/// A stock: two magazines per CPU over a depot.
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::sync::Arc;
+/// use larder::magazine::{Stock, StockConfig, Supply};
+/// use larder::os::Linux;
+///
+/// /// Hands out the numbers from 0 on.
+/// struct Numbers(Cell<usize>);
+/// impl Supply for Numbers {
+///     type Error = ();
+///     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, ()> {
+///         for r in rounds.iter_mut() {
+///             *r = self.0.replace(self.0.get() + 1);
+///         }
+///         Ok(rounds.len())
+///     }
+///     fn accept(&self, _: &[usize]) {}
+/// }
+///
+/// let supply = Numbers(Cell::new(0));
+/// let stock = Stock::new(Arc::new(Linux), StockConfig::default())?;
+/// let number = stock.get(&supply).unwrap();
+/// stock.put(number, &supply);
+/// assert_eq!(stock.get(&supply), Ok(number), "the last one given is the next one taken");
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
+#[derive(Debug)]
+pub struct Stock {
+    shelf: Shelf,
+    depot: Depot,
+}
+
+impl Stock {
+    /// An empty stock.
+    ///
+    /// # Errors
+    /// When the system has no memory for the CPUs' slots.
+    pub fn new(system: Arc<dyn System>, config: StockConfig) -> Result<Self, OsError> {
+        Ok(Self {
+            shelf: Shelf::new(system.clone(), config.mode)?,
+            depot: Depot::new(system, config.rounds, config.most_rounds),
+        })
+    }
+
+    /// Takes a round from this CPU's magazines, and nothing more.
+    #[inline]
+    pub fn try_get(&self) -> Option<usize> {
+        self.shelf.pop()
+    }
+
+    /// Takes a round: from this CPU, the depot or the supply, in that order.
+    ///
+    /// # Errors
+    /// The supply's, after the other CPUs' magazines were emptied in vain.
+    #[inline]
+    pub fn get<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
+        match self.shelf.pop() {
+            Some(round) => Ok(round),
+            None => self.get_slow(supply),
+        }
+    }
+
+    /// Gives a round to this CPU, or to the depot. Never asks the system for anything but memory for a magazine.
+    #[inline]
+    pub fn put<S: Supply>(&self, round: usize, supply: &S) {
+        if !self.shelf.push(round) {
+            self.put_slow(round, supply);
+        }
+    }
+
+    /// Fills `out` and says how much of it: all, unless the supply fails.
+    ///
+    /// # Errors
+    /// The supply's, when it has not a single round.
+    pub fn get_many<S: Supply>(&self, out: &mut [usize], supply: &S) -> Result<usize, S::Error> {
+        let mut n = 0;
+        while n < out.len() {
+            let taken = self.shelf.pop_many(&mut out[n..]);
+            n += taken;
+            if taken == 0 {
+                match self.get_slow(supply) {
+                    Ok(round) => out[n] = round,
+                    Err(error) if n == 0 => return Err(error),
+                    Err(_) => break,
+                }
+                n += 1;
+            }
+        }
+        Ok(n)
+    }
+
+    /// Gives all `rounds`.
+    pub fn put_many<S: Supply>(&self, mut rounds: &[usize], supply: &S) {
+        while let [first, rest @ ..] = rounds {
+            let given = self.shelf.push_many(rounds);
+            if given == 0 {
+                self.put_slow(*first, supply);
+                rounds = rest;
+            } else {
+                rounds = &rounds[given..];
+            }
+        }
+    }
+
+    /// Puts a whole magazine's worth of rounds straight into the depot; the supply gets what finds no magazine.
+    pub fn stock_up<S: Supply>(&self, rounds: &[usize], supply: &S) {
+        for part in rounds.chunks(self.depot.rounds()) {
+            match self.depot.take_empty() {
+                Ok(mut magazine) => {
+                    for &round in part {
+                        // A magazine of the depot's size has room for a part of that size.
+                        if let Err(round) = magazine.push(round) {
+                            supply.accept(&[round]);
+                        }
+                    }
+                    self.depot.put(magazine);
+                }
+                Err(_) => supply.accept(part),
+            }
+        }
+    }
+
+    /// Ends a working-set interval: what the depot did not need since the last call goes to the supply. At most
+    /// `most` rounds go; returns how many went.
+    pub fn reap<S: Supply>(&self, most: usize, supply: &S) -> usize {
+        self.give_back(self.depot.end_interval(), most, supply)
+    }
+
+    /// Takes everything out of the depot and all CPUs' magazines and gives it to the supply. Returns how many rounds.
+    pub fn drain<S: Supply>(&self, supply: &S) -> usize {
+        self.gather();
+        self.give_back(usize::MAX, usize::MAX, supply)
+    }
+
+    /// Moves all CPUs' magazines into the depot. False when some could not be had just now.
+    pub fn gather(&self) -> bool {
+        self.shelf.drain(|magazine| self.depot.put(magazine))
+    }
+
+    /// Closes the stock for good: everything goes to the supply, now and whenever a round is put later. `get` then
+    /// always asks the supply. False when some magazine could not be had (its holder did not let go of its lock).
+    pub fn close<S: Supply>(&self, supply: &S) -> bool {
+        let all = self.shelf.close(|magazine| self.depot.put(magazine));
+        self.give_back(usize::MAX, usize::MAX, supply);
+        all
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> StockStats {
+        let (pops, pushes) = self.shelf.counts();
+        StockStats {
+            pops,
+            pushes,
+            full_magazines: self.depot.full(),
+            magazines: self.depot.made(),
+            rounds: self.depot.rounds(),
+        }
+    }
+
+    pub(super) fn depot(&self) -> &Depot {
+        &self.depot
+    }
+
+    fn give_back<S: Supply>(&self, magazines: usize, most: usize, supply: &S) -> usize {
+        let mut given = 0;
+        for _ in 0..magazines {
+            if given >= most {
+                break;
+            }
+            let Some(mut magazine) = self.depot.take_full() else {
+                break;
+            };
+            given += magazine.len();
+            supply.accept(magazine.rounds());
+            magazine.clear();
+            self.depot.put(magazine);
+        }
+        given
+    }
+
+    #[cold]
+    fn get_slow<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
+        // Another thread may have emptied what this one gathers, and again: twice is luck, thrice is the supply's turn.
+        for _ in 0..2 {
+            if let Some(round) = self.get_from_depot() {
+                return Ok(round);
+            }
+            match self.get_from_supply(supply) {
+                Ok(round) => return Ok(round),
+                // Nothing is out of stock as long as another CPU's magazine has some.
+                Err(_) if self.gather() && self.depot.full() > 0 => {}
+                Err(error) => return self.get_from_depot().ok_or(error),
+            }
+        }
+        self.get_from_supply(supply)
+    }
+
+    fn get_from_depot(&self) -> Option<usize> {
+        let mut magazine = self.depot.take_full()?;
+        let round = magazine.pop();
+        self.shelve(magazine);
+        round
+    }
+
+    fn get_from_supply<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
+        let one = |supply: &S| {
+            let mut round = [0];
+            supply.fetch(&mut round).map(|_| round[0])
+        };
+        if self.shelf.is_closed() {
+            return one(supply);
+        }
+        // Without memory for a magazine there is still the supply itself.
+        let Ok(mut magazine) = self.depot.take_empty() else {
+            return one(supply);
+        };
+        let filled = magazine.fill(self.depot.rounds(), |rounds| supply.fetch(rounds));
+        let round = magazine.pop();
+        match (filled, round) {
+            (Ok(()), Some(round)) => {
+                self.shelve(magazine);
+                Ok(round)
+            }
+            (Ok(()), None) => {
+                debug_assert!(false, "a supply that succeeds gives at least one round");
+                self.depot.put(magazine);
+                one(supply)
+            }
+            (Err(error), _) => {
+                self.depot.put(magazine);
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts a magazine in the place of an empty one of this CPU, or in the depot.
+    fn shelve(&self, magazine: Magazine) {
+        match self.shelf.replace_empty(magazine) {
+            Ok(Some(old)) => self.depot.put(old),
+            Ok(None) => {}
+            Err(Refused::NotNow(magazine)) => self.depot.put(magazine),
+            Err(Refused::Parked(magazine)) => {
+                self.depot.put(magazine);
+                self.shelf.heal();
+            }
+        }
+    }
+
+    #[cold]
+    fn put_slow<S: Supply>(&self, round: usize, supply: &S) {
+        if self.shelf.is_closed() {
+            return supply.accept(&[round]);
+        }
+        // Twice: the first turn may only give this CPU its magazines, or find that the thread has moved.
+        for _ in 0..2 {
+            if self.make_room() && self.shelf.push(round) {
+                return;
+            }
+        }
+        let Ok(mut magazine) = self.depot.take_empty() else {
+            return supply.accept(&[round]);
+        };
+        if let Err(round) = magazine.push(round) {
+            supply.accept(&[round]);
+        }
+        self.depot.put(magazine);
+        if self.shelf.is_closed() {
+            // Closed in between: nobody will ever look into the depot again.
+            self.give_back(usize::MAX, usize::MAX, supply);
+        }
+    }
+
+    /// Gives this CPU two magazines of today's size, and an empty one in the place of a full one.
+    fn make_room(&self) -> bool {
+        let mut exchanged = false;
+        if !self.shelf.set_capacity(self.depot.rounds()) {
+            for which in 0..2 {
+                let Ok(magazine) = self.depot.take_empty() else {
+                    return false;
+                };
+                if let Err(refused) = self.shelf.add(which, magazine) {
+                    self.refused(refused);
+                }
+            }
+            exchanged = self.shelf.set_capacity(self.depot.rounds());
+        }
+        // One exchange serves a magazine's worth of puts; when only the capacity was missing there is room already.
+        let Ok(magazine) = self.depot.take_empty() else {
+            return exchanged;
+        };
+        match self.shelf.replace_full(magazine) {
+            Ok(Some(old)) => {
+                self.depot.put(old);
+                true
+            }
+            Ok(None) => true,
+            Err(refused) => {
+                self.refused(refused);
+                true
+            }
+        }
+    }
+
+    fn refused(&self, refused: Refused) {
+        match refused {
+            Refused::NotNow(magazine) => self.depot.put(magazine),
+            Refused::Parked(magazine) => {
+                self.depot.put(magazine);
+                self.shelf.heal();
+            }
+        }
+    }
+}

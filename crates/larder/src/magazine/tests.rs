@@ -1,0 +1,310 @@
+//! The whole layer, in every mode that this machine has: nothing is lost, nothing is given twice.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::os::Linux;
+use crate::os::rseq::Mode;
+
+/// Numbers 1 to `limit`; knows which ones it has handed out.
+#[derive(Debug)]
+struct Tokens {
+    home: Mutex<Vec<usize>>,
+    fetches: AtomicUsize,
+}
+
+impl Tokens {
+    fn new(limit: usize) -> Self {
+        Self {
+            home: Mutex::new((1..=limit).rev().collect()),
+            fetches: AtomicUsize::new(0),
+        }
+    }
+
+    fn home(&self) -> Vec<usize> {
+        let mut home = self.home.lock().unwrap().clone();
+        home.sort_unstable();
+        home
+    }
+}
+
+impl Supply for Tokens {
+    type Error = &'static str;
+    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        let mut home = self.home.lock().unwrap();
+        let n = rounds.len().min(home.len());
+        let rest = home.len() - n;
+        rounds[..n].copy_from_slice(&home[rest..]);
+        home.truncate(rest);
+        if n == 0 { Err("no tokens") } else { Ok(n) }
+    }
+    fn accept(&self, rounds: &[usize]) {
+        self.home.lock().unwrap().extend_from_slice(rounds);
+    }
+}
+
+fn modes() -> Vec<Mode> {
+    let mut modes = vec![Mode::Locked("test")];
+    if let mode @ Mode::PerCpu(_) = crate::os::rseq::mode() {
+        modes.push(mode);
+    }
+    modes
+}
+
+fn each_mode(rounds: usize, most_rounds: usize, test: impl Fn(Stock)) {
+    for mode in modes() {
+        test(
+            Stock::new(
+                Arc::new(Linux),
+                StockConfig {
+                    rounds,
+                    most_rounds,
+                    mode,
+                },
+            )
+            .unwrap(),
+        );
+    }
+}
+
+#[test]
+fn all_tokens_come_out_once_and_go_home() {
+    each_mode(7, 255, |stock| {
+        let tokens = Tokens::new(1000);
+        let mut out: Vec<_> = (0..1000).map(|_| stock.get(&tokens).unwrap()).collect();
+        assert_eq!(stock.get(&tokens), Err("no tokens"));
+        assert_eq!(out.iter().collect::<HashSet<_>>().len(), 1000);
+        while let Some(token) = out.pop() {
+            stock.put(token, &tokens);
+        }
+        assert!(tokens.home().is_empty(), "put asks nothing of the supply");
+        assert_eq!(stock.drain(&tokens), 1000);
+        assert_eq!(tokens.home(), (1..=1000).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_pair_at_the_edge_of_a_magazine_stays_on_its_cpu() {
+    each_mode(4, 4, |stock| {
+        let tokens = Tokens::new(100);
+        let mut held: Vec<_> = (0..20).map(|_| stock.get(&tokens).unwrap()).collect();
+        let before = (
+            tokens.fetches.load(Ordering::Relaxed),
+            stock.stats().magazines,
+        );
+        for _ in 0..1000 {
+            stock.put(held.pop().unwrap(), &tokens);
+            held.push(stock.get(&tokens).unwrap());
+        }
+        let after = (
+            tokens.fetches.load(Ordering::Relaxed),
+            stock.stats().magazines,
+        );
+        // A migration to the other CPU may cost one fetch; a thrashing edge would cost a thousand.
+        assert!(
+            after.0 - before.0 < 50 && after.1 - before.1 < 50,
+            "{before:?} {after:?}"
+        );
+    });
+}
+
+#[test]
+fn batches_are_whole_and_distinct() {
+    each_mode(15, 255, |stock| {
+        let tokens = Tokens::new(500);
+        let mut out = [0; 300];
+        assert_eq!(stock.get_many(&mut out, &tokens), Ok(300));
+        assert_eq!(out.iter().collect::<HashSet<_>>().len(), 300);
+        let mut more = [0; 300];
+        assert_eq!(stock.get_many(&mut more, &tokens), Ok(200), "what there is");
+        assert_eq!(stock.get_many(&mut [0; 3], &tokens), Err("no tokens"));
+        assert_eq!(stock.get_many(&mut [], &tokens), Ok(0));
+        stock.put_many(&out, &tokens);
+        stock.put_many(&more[..200], &tokens);
+        stock.put_many(&[], &tokens);
+        assert_eq!(stock.drain(&tokens), 500);
+        assert_eq!(tokens.home(), (1..=500).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn handles_and_stock_share_their_rounds() {
+    each_mode(5, 5, |stock| {
+        let tokens = Tokens::new(100);
+        {
+            let mut a = Handle::new(&stock).unwrap();
+            let mut b = Handle::new(&stock).unwrap();
+            let out: Vec<_> = (0..100).map(|_| a.get(&tokens).unwrap()).collect();
+            assert_eq!(b.get(&tokens), Err("no tokens"));
+            for &token in &out {
+                b.put(token, &tokens);
+            }
+            assert_eq!(
+                b.len(),
+                10,
+                "two magazines of five; the others lie in the depot"
+            );
+            let again: HashSet<_> = (0..90).map(|_| a.get(&tokens).unwrap()).collect();
+            assert_eq!(again.len(), 90);
+            for token in again {
+                stock.put(token, &tokens);
+            }
+            assert!(a.is_empty());
+        }
+        assert_eq!(stock.drain(&tokens), 100);
+    });
+}
+
+#[test]
+fn a_handle_takes_what_lies_on_the_shelf_before_it_fails() {
+    each_mode(50, 50, |stock| {
+        let tokens = Tokens::new(3);
+        for _ in 0..3 {
+            stock.put(stock.get(&tokens).unwrap(), &tokens);
+        }
+        let mut handle = Handle::new(&stock).unwrap();
+        let mut got: Vec<_> = (0..3).map(|_| handle.get(&tokens).unwrap()).collect();
+        got.sort_unstable();
+        assert_eq!(got, [1, 2, 3]);
+        assert!(handle.get(&tokens).is_err());
+    });
+}
+
+#[test]
+fn reaping_gives_back_what_an_interval_did_not_use() {
+    each_mode(10, 10, |stock| {
+        let tokens = Tokens::new(200);
+        let out: Vec<_> = (0..200).map(|_| stock.get(&tokens).unwrap()).collect();
+        stock.put_many(&out, &tokens);
+        assert_eq!(
+            stock.reap(usize::MAX, &tokens),
+            0,
+            "this interval saw the depot empty"
+        );
+        let full = stock.stats().full_magazines;
+        assert!(full >= 16);
+        assert_eq!(
+            stock.reap(35, &tokens),
+            40,
+            "whole magazines, up to the bound"
+        );
+        assert_eq!(stock.reap(usize::MAX, &tokens), 10 * (full - 4));
+    });
+}
+
+#[test]
+fn a_closed_stock_sends_everything_home() {
+    each_mode(10, 10, |stock| {
+        let tokens = Tokens::new(100);
+        let out: Vec<_> = (0..60).map(|_| stock.get(&tokens).unwrap()).collect();
+        stock.put_many(&out[..30], &tokens);
+        assert!(stock.close(&tokens));
+        assert_eq!(tokens.home().len(), 70);
+        for &token in &out[30..] {
+            stock.put(token, &tokens);
+        }
+        assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
+    });
+}
+
+/// Every thread holds tokens, checks that nobody else holds them, and gives them back in another order, while one
+/// thread empties the shelf again and again.
+#[test]
+fn no_token_has_two_owners() {
+    const THREADS: usize = 6;
+    const TOKENS: usize = 800;
+    let turns = if cfg!(debug_assertions) {
+        30_000
+    } else {
+        200_000
+    };
+    each_mode(7, 63, |stock| {
+        let tokens = Tokens::new(TOKENS);
+        let owners: Vec<AtomicUsize> = (0..=TOKENS).map(|_| AtomicUsize::new(0)).collect();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            let workers: Vec<_> = (1..=THREADS)
+                .map(|me| {
+                    let (stock, tokens, owners) = (&stock, &tokens, &owners);
+                    s.spawn(move || {
+                        let mut held = Vec::new();
+                        let mut state = me as u64;
+                        let mut handle = (me % 2 == 0).then(|| Handle::new(stock).unwrap());
+                        for _ in 0..turns {
+                            state = state
+                                .wrapping_mul(6_364_136_223_846_793_005)
+                                .wrapping_add(1_442_695_040_888_963_407);
+                            let pick = (state >> 33) as usize;
+                            if held.len() < 100 && (held.is_empty() || pick % 2 == 0) {
+                                let got = match &mut handle {
+                                    Some(h) if pick % 4 == 0 => h.get(tokens),
+                                    _ => stock.get(tokens),
+                                };
+                                let token = got.unwrap();
+                                assert_eq!(
+                                    owners[token].swap(me, Ordering::AcqRel),
+                                    0,
+                                    "token {token} has two owners"
+                                );
+                                held.push(token);
+                            } else {
+                                let token = held.swap_remove(pick % held.len());
+                                assert_eq!(owners[token].swap(0, Ordering::AcqRel), me);
+                                match &mut handle {
+                                    Some(h) if pick % 4 == 1 => h.put(token, tokens),
+                                    _ => stock.put(token, tokens),
+                                }
+                            }
+                        }
+                        for token in held {
+                            owners[token].store(0, Ordering::Release);
+                            stock.put(token, tokens);
+                        }
+                    })
+                })
+                .collect();
+            let drainer = s.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    stock.gather();
+                    stock.reap(50, &tokens);
+                    std::thread::yield_now();
+                }
+            });
+            for worker in workers {
+                worker.join().unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+            drainer.join().unwrap();
+        });
+        stock.drain(&tokens);
+        assert_eq!(tokens.home(), (1..=TOKENS).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn without_memory_for_magazines_rounds_still_flow() {
+    use crate::os::testing::{Call, Failing, Hooked};
+    for mode in modes() {
+        // The first reservation is the shelf; all later ones, the magazines, fail.
+        let system = Hooked::new(Linux, Failing::only(Call::Reserve, 1, usize::MAX));
+        let stock = Stock::new(
+            Arc::new(system),
+            StockConfig {
+                mode,
+                ..StockConfig::default()
+            },
+        )
+        .unwrap();
+        let tokens = Tokens::new(10);
+        let out: Vec<_> = (0..10).map(|_| stock.get(&tokens).unwrap()).collect();
+        assert!(stock.get(&tokens).is_err());
+        for token in out {
+            stock.put(token, &tokens);
+        }
+        assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
+        assert!(Handle::new(&stock).is_err());
+    }
+}
