@@ -1,3 +1,4 @@
 //! The implementations that are measured against each other, and what they time themselves with.
 
+pub mod mapping;
 pub mod timing;

@@ -1,0 +1,192 @@
+//! Which huge page sizes this kernel would give to anonymous memory, from sysfs.
+//!
+//! Source of the rules: the kernel's `Documentation/admin-guide/mm/transhuge.rst`. The top-level switch and
+//! one switch per size say `always`, `madvise`, `never`, or (per size) `inherit`.
+
+use std::fs;
+use std::path::Path;
+
+const ROOT: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// How a size is switched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Used wherever it fits.
+    Always,
+    /// Used where the program asked with `MADV_HUGEPAGE`.
+    Madvise,
+    /// Not used.
+    Never,
+}
+
+impl Switch {
+    /// True when a program that asks for it can get it.
+    #[must_use]
+    pub fn usable(self) -> bool {
+        self != Self::Never
+    }
+}
+
+/// The choice in a sysfs line such as `always [madvise] never`.
+fn chosen(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once('[')?;
+    rest.split_once(']').map(|(word, _)| word)
+}
+
+fn switch(word: &str, parent: Switch) -> Switch {
+    match word {
+        "always" => Switch::Always,
+        "madvise" => Switch::Madvise,
+        "inherit" => parent,
+        _ => Switch::Never,
+    }
+}
+
+/// The huge page sizes of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HugePages {
+    /// Size that one entry of the upper table maps, in bytes; 2 MiB on x86-64. `None` without huge pages.
+    pub pmd_bytes: Option<usize>,
+    /// Switch of that size.
+    pub pmd: Switch,
+    /// Smaller sizes in bytes with their switches, smallest first.
+    pub smaller: Vec<(usize, Switch)>,
+}
+
+impl HugePages {
+    /// Reads this machine's.
+    #[must_use]
+    pub fn here() -> Self {
+        Self::read(Path::new(ROOT))
+    }
+
+    fn read(root: &Path) -> Self {
+        let text = |p: &Path| fs::read_to_string(p).ok();
+        let top = text(&root.join("enabled"))
+            .and_then(|line| chosen(&line).map(|word| switch(word, Switch::Never)))
+            .unwrap_or(Switch::Never);
+        let pmd_bytes = text(&root.join("hpage_pmd_size")).and_then(|t| t.trim().parse().ok());
+        let mut smaller = Vec::new();
+        let mut pmd = top;
+        for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(kib) = name
+                .to_str()
+                .and_then(|n| n.strip_prefix("hugepages-")?.strip_suffix("kB"))
+                .and_then(|n| n.parse::<usize>().ok())
+            else {
+                continue;
+            };
+            let here = text(&entry.path().join("enabled"))
+                .and_then(|line| chosen(&line).map(|word| switch(word, top)))
+                .unwrap_or(Switch::Never);
+            if Some(kib * 1024) == pmd_bytes {
+                pmd = here;
+            } else {
+                smaller.push((kib * 1024, here));
+            }
+        }
+        smaller.sort_unstable_by_key(|&(bytes, _)| bytes);
+        Self {
+            pmd_bytes,
+            pmd,
+            smaller,
+        }
+    }
+
+    /// Bytes of a usable huge page of the largest size, or the sentence that says what to switch on.
+    ///
+    /// # Errors
+    /// One sentence for the list of what was skipped.
+    pub fn large(&self) -> Result<usize, String> {
+        match self.pmd_bytes {
+            Some(bytes) if self.pmd.usable() => Ok(bytes),
+            Some(_) => Err(format!(
+                "transparent huge pages are switched off; as root: echo madvise > {ROOT}/enabled"
+            )),
+            None => Err("this kernel has no transparent huge pages".to_owned()),
+        }
+    }
+
+    /// Bytes of the usable smaller size nearest to 64 KiB, or the sentence that says what to switch on.
+    ///
+    /// # Errors
+    /// One sentence for the list of what was skipped.
+    pub fn small(&self) -> Result<usize, String> {
+        if self.smaller.is_empty() {
+            return Err(
+                "this kernel has no huge pages of several sizes (they came with Linux 6.8)"
+                    .to_owned(),
+            );
+        }
+        let distance = |bytes: usize| bytes.ilog2().abs_diff(16);
+        self.smaller
+            .iter()
+            .filter(|(_, s)| s.usable())
+            .map(|&(bytes, _)| bytes)
+            .min_by_key(|&bytes| distance(bytes))
+            .ok_or_else(|| {
+                format!(
+                    "every huge page size below the largest is switched off; as root: echo madvise > \
+                     {ROOT}/hugepages-64kB/enabled"
+                )
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fake(top: &str, sizes: &[(usize, &str)]) -> (tempfile::TempDir, HugePages) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("enabled"), top).unwrap();
+        fs::write(dir.path().join("hpage_pmd_size"), "2097152\n").unwrap();
+        for (kib, line) in sizes {
+            let sub = dir.path().join(format!("hugepages-{kib}kB"));
+            fs::create_dir(&sub).unwrap();
+            fs::write(sub.join("enabled"), line).unwrap();
+        }
+        let read = HugePages::read(dir.path());
+        (dir, read)
+    }
+
+    #[test]
+    fn inherit_follows_the_top_switch() {
+        let (_dir, here) = fake(
+            "always [madvise] never",
+            &[
+                (64, "always inherit madvise [never]"),
+                (2048, "always [inherit] madvise never"),
+            ],
+        );
+        assert_eq!(here.pmd, Switch::Madvise);
+        assert_eq!(here.large(), Ok(2 << 20));
+        let why = here.small().unwrap_err();
+        assert!(why.contains("hugepages-64kB"), "{why}");
+    }
+
+    #[test]
+    fn the_size_nearest_to_64_kib_is_taken() {
+        let (_dir, here) = fake(
+            "always madvise [never]",
+            &[
+                (16, "always inherit [madvise] never"),
+                (32, "[always] inherit madvise never"),
+                (64, "always [inherit] madvise never"),
+                (2048, "always [inherit] madvise never"),
+            ],
+        );
+        // 64 KiB inherits `never`; 32 is nearer to it than 16.
+        assert_eq!(here.small(), Ok(32 << 10));
+        assert!(here.large().unwrap_err().contains("switched off"));
+    }
+
+    #[test]
+    fn a_kernel_without_huge_pages_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = HugePages::read(&dir.path().join("absent"));
+        assert!(here.large().unwrap_err().contains("no transparent"));
+        assert!(here.small().unwrap_err().contains("6.8"));
+    }
+}
