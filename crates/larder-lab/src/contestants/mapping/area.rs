@@ -145,6 +145,23 @@ impl Area {
             .map_err(|e| refused("madvise", self.len, e))
     }
 
+    /// Gives advice about `len` bytes from byte `from`, which must lie within the mapping.
+    ///
+    /// # Errors
+    /// The kernel's refusal, in words, and a range that is not inside.
+    pub fn advise_part(&self, from: usize, len: usize, advice: Advice) -> io::Result<()> {
+        if from.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(refused(
+                "advice outside its mapping",
+                len,
+                io::Error::from(io::ErrorKind::InvalidInput),
+            ));
+        }
+        // SAFETY: a part of our own mapping, with the same reasons as in `advise`.
+        unsafe { madvise(self.at.add(from).cast(), len, advice) }
+            .map_err(|e| refused("madvise", len, e))
+    }
+
     /// Writes a non-zero byte pattern over everything, so that zeroing later is real work.
     pub fn dirty(&self) {
         // SAFETY: the whole mapping is writable and ours.

@@ -10,6 +10,7 @@
 //! | [`region`] | the first touch of a large region |
 
 pub mod area;
+pub mod bill;
 pub mod cycle;
 pub mod host;
 pub mod huge;
@@ -20,3 +21,4 @@ pub mod steps;
 pub mod tally;
 pub mod user_fault;
 pub mod ways;
+pub mod zeroing;

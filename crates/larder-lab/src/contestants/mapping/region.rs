@@ -213,9 +213,9 @@ impl Bulk for Plain {
 }
 
 /// `mmap` with whatever the machine does by default.
-pub struct Default(Area);
+pub struct ByDefault(Area);
 
-impl Bulk for Default {
+impl Bulk for ByDefault {
     const NAME: &'static str = "region-default";
     const ABOUT: &'static str = "mmap and touch with the machine's own default page sizes";
 
@@ -312,7 +312,10 @@ impl Bulk for ThpPopulate {
 }
 
 /// Smaller huge pages: the region is made of pieces too small for the largest size.
-pub struct SmallThp(Vec<Area>, usize);
+pub struct SmallThp {
+    area: Area,
+    piece: usize,
+}
 
 impl Bulk for SmallThp {
     const NAME: &'static str = "region-mthp";
@@ -325,28 +328,25 @@ impl Bulk for SmallThp {
     }
 
     fn get(pages: usize) -> io::Result<Self> {
-        // The kernel takes the largest size that is switched on and fits, and offers no way to ask for
-        // one. A piece of half the largest size, placed across the middle of two, cannot hold that.
+        // The kernel takes the largest size that is switched on and fits its mapping, and offers no way to ask
+        // for one. So every other half of the largest size is advised and used: mappings with different
+        // advice stay apart, and none of them can hold the largest size.
         let here = HugePages::here();
         let small = here.small().map_err(io::Error::other)?;
-        let span = here.pmd_bytes.unwrap_or(small * 2);
-        let piece = (span / 2).max(small);
-        let each = piece / page_size();
-        let mut areas = Vec::with_capacity(pages.div_ceil(each));
-        for _ in 0..pages.div_ceil(each) {
-            // Held apart by a page each, so that the kernel does not merge them to one mapping.
-            let area = Area::aligned(piece, small)?;
-            area.advise(Advice::LinuxHugepage)?;
-            areas.push(area);
+        let piece = (here.pmd_bytes.unwrap_or(small * 2) / 2).max(small);
+        let pieces = (pages * page_size()).div_ceil(piece);
+        let area = Area::aligned(2 * pieces * piece, 2 * piece)?;
+        for i in 0..pieces {
+            area.advise_part(2 * i * piece, piece, Advice::LinuxHugepage)?;
         }
-        Ok(Self(areas, each))
+        Ok(Self { area, piece })
     }
 
     fn touch(&mut self, from: usize, to: usize) {
+        let each = self.piece / page_size();
         for i in from..to {
-            if let Some(area) = self.0.get(i / self.1) {
-                write(area, i % self.1, i % self.1 + 1);
-            }
+            let at = i / each * 2 * each + i % each;
+            write(&self.area, at, at + 1);
         }
     }
 }
