@@ -1,11 +1,13 @@
 //! The experiments, one file (or folder) each.
 
+pub mod zero_fill;
+
 use crate::measure::Experiment;
 
 /// Every experiment, in the order in which `measure` runs them.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    Vec::new()
+    vec![Box::new(zero_fill::ZeroFill)]
 }
 
 /// The experiment of a name, for instance to read a stored run again.
