@@ -77,3 +77,48 @@ pub(crate) fn bca(values: &[f64], estimate: f64, leave_one_out: &[f64], tail: f6
         (quantile(&values, tail), quantile(&values, 1.0 - tail))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_agree_with_scipy() {
+        let all: serde_json::Value =
+            serde_json::from_str(include_str!("../../tests/golden/stats.json")).unwrap();
+        let numbers =
+            |v: &serde_json::Value| -> Vec<f64> { serde_json::from_value(v.clone()).unwrap() };
+        for row in all["bca"].as_array().unwrap() {
+            let values = numbers(&row["values"]);
+            let (lo, hi) = bca(
+                &values,
+                row["estimate"].as_f64().unwrap(),
+                &numbers(&row["without"]),
+                (1.0 - 0.95) / 2.0,
+            );
+            assert!((lo - row["lo"].as_f64().unwrap()).abs() < 1e-9);
+            assert!((hi - row["hi"].as_f64().unwrap()).abs() < 1e-9);
+            let (lo, hi) = percentile(&values, 0.025);
+            let theirs = numbers(&row["percentile"]);
+            assert!((lo - theirs[0]).abs() < 1e-12 && (hi - theirs[1]).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_rounds() {
+        let draw = |seed| {
+            let mut all = Vec::new();
+            rounds(7, 5, seed, |drawn| all.push(drawn.to_vec()));
+            all
+        };
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+        assert!(draw(3).iter().flatten().all(|r| *r < 7));
+    }
+
+    #[test]
+    fn resamples_on_one_side_fall_back_to_percentiles() {
+        let values = [1.0, 2.0, 3.0];
+        assert_eq!(bca(&values, 9.0, &[1.0, 1.0], 0.0), (1.0, 3.0));
+    }
+}

@@ -67,3 +67,6 @@ pub enum Verdict {
     /// Too few samples, or the precondition failed.
     Refused,
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,3 +131,90 @@ impl Stopping {
         stalls >= 2
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_fixed_and_end_at_the_most() {
+        assert_eq!(looks(10, 75), LOOKS);
+        assert_eq!(looks(6, 22), [6, 10, 15, 22]);
+        assert_eq!(looks(12, 20), [12, 15, 20]);
+        assert_eq!(looks(1, 12), [6, 10, 12]);
+        assert_eq!(looks(10, 100), [10, 15, 22, 33, 50, 75, 100]);
+        assert_eq!(looks(10, 10), [10]);
+        // Limits the wrong way round, and none.
+        assert_eq!(looks(30, 8), [8]);
+        assert_eq!(looks(0, 0), [0]);
+    }
+
+    #[test]
+    fn all_looks_together_spend_five_percent() {
+        for (least, most) in [
+            (10, 75),
+            (6, 22),
+            (6, 10),
+            (6, 6),
+            (7, 75),
+            (10, 10),
+            (6, 75),
+        ] {
+            let rule = Stopping::new(least, most, 0.02);
+            let spent: f64 = looks(least, most)
+                .iter()
+                .map(|n| 1.0 - rule.level(*n))
+                .sum();
+            assert!(spent <= 0.05 + 1e-12, "{least} {most}: {spent}");
+            // At every look an interval exists, or the look could never stop.
+            for n in looks(least, most) {
+                let x: Vec<f64> = (1..=n).map(f64::from).collect();
+                let ones = vec![1.0; x.len()];
+                assert!(
+                    half_width(&x, &ones, rule.level(n)).is_some(),
+                    "{least} {most} {n}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_decided_between_looks() {
+        let mut rule = Stopping::new(10, 75, 0.02);
+        for rounds in [0, 6, 9, 11, 14, 32] {
+            assert_eq!(rule.decide(rounds, Some(0.0)), None);
+        }
+        assert_eq!(rule.decide(22, Some(0.0)), Some(StopReason::Precise));
+    }
+
+    #[test]
+    fn the_last_look_stops_whatever_it_sees() {
+        for widest in [None, Some(9.0), Some(f64::NAN), Some(f64::INFINITY)] {
+            let mut rule = Stopping::new(10, 33, 0.02);
+            assert_eq!(rule.decide(33, widest), Some(StopReason::Rounds));
+            assert_eq!(rule.decide(34, widest), Some(StopReason::Rounds));
+        }
+    }
+
+    #[test]
+    fn noise_that_falls_as_it_should_goes_on() {
+        let mut rule = Stopping::new(10, 75, 0.01);
+        for n in [10, 15, 22, 33, 50] {
+            assert_eq!(rule.decide(n, Some(0.3 / f64::from(n).sqrt())), None);
+        }
+    }
+
+    #[test]
+    fn noise_that_does_not_fall_at_two_looks_stops() {
+        let mut rule = Stopping::new(10, 75, 0.01);
+        assert_eq!(rule.decide(10, Some(0.10)), None);
+        assert_eq!(rule.decide(15, Some(0.099)), None);
+        assert_eq!(rule.decide(22, Some(0.101)), Some(StopReason::NoiseSteady));
+        // One stall alone may be chance.
+        let mut rule = Stopping::new(10, 75, 0.01);
+        assert_eq!(rule.decide(10, Some(0.10)), None);
+        assert_eq!(rule.decide(15, Some(0.099)), None);
+        assert_eq!(rule.decide(22, Some(0.07)), None);
+        assert_eq!(rule.decide(33, Some(0.07)), None);
+    }
+}
