@@ -1,4 +1,5 @@
 //! The implementations that are measured against each other, and what they time themselves with.
 
 pub mod mapping;
+pub mod supply;
 pub mod timing;

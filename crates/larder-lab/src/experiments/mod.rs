@@ -1,5 +1,6 @@
 //! The experiments, one file (or folder) each.
 
+pub mod page_buffers;
 pub mod zero_fill;
 
 use crate::measure::Experiment;
@@ -7,7 +8,9 @@ use crate::measure::Experiment;
 /// Every experiment, in the order in which `measure` runs them.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    vec![Box::new(zero_fill::ZeroFill)]
+    vec![
+        Box::new(zero_fill::ZeroFill),
+    ]
 }
 
 /// The experiment of a name, for instance to read a stored run again.

@@ -1,0 +1,75 @@
+//! Suppliers of page buffers: whoever can hand out one page and take it back, one type per file.
+//!
+//! [`Supplier`] is what a workload sees. It is always a type parameter and never a trait object, so that a pair of
+//! three nanoseconds is not measured through a virtual call. [`Supply`] is what a run starts with: it makes one
+//! supplier per thread.
+
+mod array_stack;
+mod cluster;
+mod cluster_whole;
+mod counting;
+#[cfg(feature = "peers")]
+mod jemalloc;
+mod map;
+mod mappings;
+#[cfg(feature = "peers")]
+mod mimalloc;
+mod system_malloc;
+mod unbuffered;
+
+use std::ptr::NonNull;
+
+pub use array_stack::{ArrayStack, ArrayStacks};
+pub use cluster::Cluster;
+pub use cluster_whole::ClusterWhole;
+pub use counting::{Counting, Counts};
+#[cfg(feature = "peers")]
+pub use jemalloc::Jemalloc;
+pub use map::Mapper;
+pub use mappings::mappings;
+#[cfg(feature = "peers")]
+pub use mimalloc::Mimalloc;
+pub use system_malloc::SystemMalloc;
+pub use unbuffered::Unbuffered;
+
+/// Bytes of a page on this machine.
+#[must_use]
+pub fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+/// One thread's way to a page and back.
+///
+/// A page is `page_size()` bytes, aligned to as much, readable and writable.
+pub trait Supplier {
+    /// A page with any contents; `None` when there is no memory.
+    fn get(&mut self) -> Option<NonNull<u8>>;
+
+    /// A page of zeros; `None` when there is no memory.
+    fn get_zeroed(&mut self) -> Option<NonNull<u8>>;
+
+    /// Takes a page back.
+    ///
+    /// # Safety
+    /// The page came from a supplier of the same supply and is not used afterwards.
+    unsafe fn put(&mut self, page: NonNull<u8>);
+
+    /// System calls made so far, where the supplier makes them itself and counts them.
+    fn system_calls(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// What all threads of a run share.
+pub trait Supply: Sync {
+    /// One thread's supplier.
+    type Local<'a>: Supplier
+    where
+        Self: 'a;
+
+    /// A supplier for the calling thread. A page may be put back through the supplier of another thread.
+    ///
+    /// # Errors
+    /// What could not be set up.
+    fn local(&self) -> anyhow::Result<Self::Local<'_>>;
+}

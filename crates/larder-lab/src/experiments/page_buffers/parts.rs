@@ -1,0 +1,182 @@
+//! The life of a cluster in three parts, each timed: get, touch, give back.
+
+use std::ptr::NonNull;
+use std::time::Instant;
+
+use anyhow::Context;
+
+use crate::contestants::supply::{Mapper, page_size};
+use crate::contestants::timing::thread_usage;
+use crate::model::Measures;
+
+/// How the pages of a cluster go back to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GiveBack {
+    /// One call per page, in the order in which they were handed out.
+    Page,
+    /// One call per cluster.
+    Cluster,
+}
+
+/// Pages that are alive together, at least: enough that reading a clock three times per batch costs nothing, and
+/// about as many as Walfield's loop holds.
+const BATCH: usize = 128;
+
+/// Maps clusters of `pages` pages, hands their pages out, touches them and gives them back, until `total` pages have
+/// lived. A batch is whole clusters of together at least 128 pages.
+///
+/// The clock is the wall clock, because a read of it costs a fiftieth of a read of the thread's CPU clock; rounds
+/// that were disturbed show in the interval.
+///
+/// # Errors
+/// The kernel refuses a mapping.
+pub(super) fn run(
+    pages: usize,
+    total: usize,
+    populate: bool,
+    give_back: GiveBack,
+) -> anyhow::Result<Measures> {
+    anyhow::ensure!(
+        pages > 0 && total > 0,
+        "a cluster of {pages} pages and {total} in all were asked for; both must be at least 1"
+    );
+    let page = page_size();
+    let mapper = Mapper::new();
+    let clusters = BATCH.div_ceil(pages);
+    let mut bases: Vec<NonNull<u8>> = Vec::with_capacity(clusters);
+    let mut out: Vec<NonNull<u8>> = Vec::with_capacity(clusters * pages);
+    // The vector's own pages must not fault inside the timed part.
+    out.resize(clusters * pages, NonNull::dangling());
+    out.clear();
+    let (mut get, mut touch, mut give, mut done) = (0u128, 0u128, 0u128, 0usize);
+    let faults = thread_usage().minor_faults;
+    while done < total {
+        let start = Instant::now();
+        for _ in 0..clusters {
+            let base = mapper.map(page * pages, populate).with_context(|| {
+                format!(
+                    "no mapping of {pages} pages: {}",
+                    std::io::Error::last_os_error()
+                )
+            })?;
+            bases.push(base);
+            for i in 0..pages {
+                // SAFETY: page `i` of the cluster.
+                out.push(unsafe { base.add(i * page) });
+            }
+        }
+        let got = Instant::now();
+        for at in &out {
+            // SAFETY: a page of a cluster that is mapped.
+            unsafe { at.as_ptr().write_bytes(1, page) };
+        }
+        let touched = Instant::now();
+        match give_back {
+            GiveBack::Page => {
+                for &at in &out {
+                    // SAFETY: mapped above and not used afterwards.
+                    unsafe { mapper.unmap(at, page) };
+                }
+            }
+            GiveBack::Cluster => {
+                for &base in &bases {
+                    // SAFETY: as above, the whole cluster.
+                    unsafe { mapper.unmap(base, page * pages) };
+                }
+            }
+        }
+        let given = Instant::now();
+        get += (got - start).as_nanos();
+        touch += (touched - got).as_nanos();
+        give += (given - touched).as_nanos();
+        done += out.len();
+        bases.clear();
+        out.clear();
+    }
+    let faults = thread_usage().minor_faults - faults;
+    let per_page = |ns: u128| ns as f64 / done as f64;
+    Ok(Measures::new()
+        .with("get_ns", per_page(get))
+        .with("touch_ns", per_page(touch))
+        .with("give_back_ns", per_page(give))
+        .with("ns_per_page", per_page(get + touch + give))
+        .with("faults_per_page", faults as f64 / done as f64)
+        .with("calls_per_page", mapper.calls() as f64 / done as f64))
+}
+
+/// Times `MADV_DONTNEED` of `pages` present pages in one call, `calls` times; the touch between the calls is not
+/// timed.
+///
+/// # Errors
+/// The kernel refuses.
+pub(super) fn release(pages: usize, calls: usize) -> anyhow::Result<Measures> {
+    anyhow::ensure!(
+        pages > 0 && calls > 0,
+        "{calls} calls of {pages} pages were asked for; both must be at least 1"
+    );
+    let page = page_size();
+    let mapper = Mapper::new();
+    let base = mapper
+        .map(page * pages, false)
+        .with_context(|| format!("no mapping of {pages} pages"))?;
+    let mut times = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        for i in 0..pages {
+            // SAFETY: page `i` of the region.
+            unsafe { base.add(i * page).as_ptr().write_bytes(1, page) };
+        }
+        let start = Instant::now();
+        // SAFETY: the region is ours and its contents are not needed.
+        let ok = unsafe { mapper.forget(base, page * pages) };
+        times.push(start.elapsed().as_nanos());
+        anyhow::ensure!(
+            ok,
+            "MADV_DONTNEED of {pages} pages was refused: {}",
+            std::io::Error::last_os_error()
+        );
+    }
+    // SAFETY: ours and not used afterwards.
+    unsafe { mapper.unmap(base, page * pages) };
+    // The median of the calls: one interrupt in a thousand calls must not move the step that is looked for.
+    times.sort_unstable();
+    let call = times[times.len() / 2] as f64;
+    Ok(Measures::new()
+        .with("call_ns", call)
+        .with("ns_per_page", call / pages as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_add_up_and_the_counts_are_those_of_the_calls() {
+        let by_page = run(16, 256, false, GiveBack::Page).expect("runs");
+        assert_eq!(by_page.get("calls_per_page"), Some(1.0 + 1.0 / 16.0));
+        let sum = ["get_ns", "touch_ns", "give_back_ns"]
+            .iter()
+            .map(|name| by_page.get(name).expect("reported"))
+            .sum::<f64>();
+        assert!((sum - by_page.get("ns_per_page").expect("reported")).abs() < 1e-6 * sum);
+        let whole = run(16, 256, false, GiveBack::Cluster).expect("runs");
+        assert_eq!(whole.get("calls_per_page"), Some(2.0 / 16.0));
+    }
+
+    #[test]
+    fn a_page_is_made_present_at_most_once() {
+        // The kernel counts the pages of a populate call as faults too; large folios may make several pages
+        // present in one fault.
+        for populate in [false, true] {
+            let life = run(64, 512, populate, GiveBack::Cluster).expect("runs");
+            let faults = life.get("faults_per_page").expect("reported");
+            assert!(faults > 0.0 && faults < 1.2, "{faults}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert!(run(0, 1, false, GiveBack::Page).is_err());
+        assert!(release(1, 0).is_err());
+        assert!(release(34, 3).is_ok());
+    }
+}
