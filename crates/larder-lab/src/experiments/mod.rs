@@ -1,6 +1,7 @@
 //! The experiments, one file (or folder) each.
 
 pub mod page_buffers;
+pub mod page_pool;
 pub mod zero_fill;
 
 use crate::measure::Experiment;
