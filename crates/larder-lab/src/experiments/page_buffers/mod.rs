@@ -5,7 +5,3 @@ mod parts;
 mod workload;
 
 pub use workload::{ALLOCS, PER_TURN, allocations_of};
-/// tmp
-pub fn contestants_tmp() -> Vec<Box<dyn crate::measure::Contestant>> {
-    contestants::all()
-}

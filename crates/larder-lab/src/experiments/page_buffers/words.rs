@@ -1,0 +1,159 @@
+//! How estimates read in a sentence, and when a goal is met.
+
+use crate::model::{Goal, GoalState};
+use crate::stats::{Estimate, Verdict};
+
+/// `1.23 [1.20, 1.26]`.
+pub(crate) fn ratio(estimate: &Estimate) -> String {
+    format!(
+        "{} [{}, {}]",
+        short(estimate.value),
+        short(estimate.lo),
+        short(estimate.hi)
+    )
+}
+
+/// A number with three digits that matter.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1000.0 {
+        format!("{value:.0}")
+    } else if size >= 100.0 || size == 0.0 {
+        format!("{value:.0}")
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 0.1 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// The verdict's word.
+pub(crate) fn word(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Faster => "faster".to_owned(),
+        Verdict::Slower => "slower".to_owned(),
+        Verdict::Same { within } => format!("the same within {:.0} %", 100.0 * within),
+        Verdict::Inconclusive => "inconclusive".to_owned(),
+        Verdict::Refused => "not comparable".to_owned(),
+    }
+}
+
+/// A list of numbers as in a sentence: `14, 15 and 16`.
+pub(crate) fn list(numbers: &[i64]) -> String {
+    match numbers {
+        [] => "none".to_owned(),
+        [one] => one.to_string(),
+        [init @ .., last] => {
+            let init: Vec<String> = init.iter().map(ToString::to_string).collect();
+            format!("{} and {last}", init.join(", "))
+        }
+    }
+}
+
+/// A bound on a ratio.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Bound {
+    /// The ratio should be this or less.
+    AtMost(f64),
+    /// The ratio should be this or more.
+    AtLeast(f64),
+    /// The ratio should be less than this.
+    Below(f64),
+}
+
+impl Bound {
+    /// The bound in words.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::AtMost(x) => format!("at most {x}"),
+            Self::AtLeast(x) => format!("at least {x}"),
+            Self::Below(x) => format!("below {x}"),
+        }
+    }
+
+    /// Met when the whole interval is on the good side, missed when it is on the bad side.
+    pub(crate) fn state(self, measured: Option<&Estimate>) -> GoalState {
+        let Some(Estimate { lo, hi, .. }) = measured else {
+            return GoalState::Skipped;
+        };
+        let (good, bad) = match self {
+            Self::AtMost(x) => (*hi <= x, *lo > x),
+            Self::AtLeast(x) => (*lo >= x, *hi < x),
+            Self::Below(x) => (*hi < x, *lo >= x),
+        };
+        match (good, bad) {
+            (true, _) => GoalState::Met,
+            (_, true) => GoalState::Missed,
+            _ => GoalState::Open,
+        }
+    }
+
+    /// A goal with this bound. A goal without a measurement says in `note` why.
+    pub(crate) fn goal(
+        self,
+        what: impl Into<String>,
+        against: impl Into<String>,
+        measured: Option<Estimate>,
+        held_bytes: Option<(f64, f64)>,
+        note: impl Into<String>,
+    ) -> Goal {
+        let note = note.into();
+        let state = self.state(measured.as_ref());
+        Goal {
+            what: what.into(),
+            against: against.into(),
+            bound: self.text(),
+            measured,
+            held_bytes,
+            note: match (&state, note.is_empty()) {
+                (GoalState::Skipped, true) => {
+                    "fewer than 6 common rounds: no interval can be had; give it more time".to_owned()
+                }
+                _ => note,
+            },
+            state,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(lo: f64, hi: f64) -> Estimate {
+        Estimate {
+            value: f64::midpoint(lo, hi),
+            lo,
+            hi,
+            n: 10,
+            level: 0.95,
+        }
+    }
+
+    #[test]
+    fn a_goal_is_met_by_its_whole_interval_only() {
+        let bound = Bound::AtMost(0.7);
+        assert_eq!(bound.state(Some(&estimate(0.5, 0.7))), GoalState::Met);
+        assert_eq!(bound.state(Some(&estimate(0.6, 0.8))), GoalState::Open);
+        assert_eq!(bound.state(Some(&estimate(0.71, 0.8))), GoalState::Missed);
+        assert_eq!(bound.state(None), GoalState::Skipped);
+        let bound = Bound::AtLeast(20.0);
+        assert_eq!(bound.state(Some(&estimate(20.0, 30.0))), GoalState::Met);
+        assert_eq!(bound.state(Some(&estimate(10.0, 19.9))), GoalState::Missed);
+        let bound = Bound::Below(1.0);
+        assert_eq!(bound.state(Some(&estimate(0.9, 1.0))), GoalState::Open);
+        assert_eq!(bound.state(Some(&estimate(1.0, 1.1))), GoalState::Missed);
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(list(&[14, 15, 16]), "14, 15 and 16");
+        assert_eq!(list(&[]), "none");
+        assert_eq!(short(1234.6), "1235");
+        assert_eq!(short(12.34), "12.3");
+        assert_eq!(short(0.567), "0.57");
+        assert_eq!(ratio(&estimate(1.0, 2.0)), "1.50 [1.00, 2.00]");
+    }
+}
