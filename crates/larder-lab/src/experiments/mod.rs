@@ -10,6 +10,8 @@ use crate::measure::Experiment;
 #[must_use]
 pub fn all() -> Vec<Box<dyn Experiment>> {
     vec![
+        Box::new(page_buffers::PageBuffers),
+        Box::new(page_pool::PagePool),
         Box::new(zero_fill::ZeroFill),
     ]
 }

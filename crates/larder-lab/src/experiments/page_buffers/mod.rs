@@ -1,7 +1,140 @@
 //! Page buffers from clusters of tunable size (Walfield 2001), with today's suppliers beside them.
+//!
+//! The workload and the contestants are in `workload` and `contestants`, what explains them in `parts`; the plan, the
+//! findings and the tables each have a file of their own.
 
+mod cache_size;
 mod contestants;
+mod curve;
+mod findings;
+mod goals;
 mod parts;
+mod plan;
+mod tables;
+pub(crate) mod words;
 mod workload;
 
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
+use crate::model::{Analysis, Better, Metric, RunRecord};
+
 pub use workload::{ALLOCS, PER_TURN, allocations_of};
+
+/// The experiment `page-buffers`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PageBuffers;
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "ns_per_page",
+        unit: "ns",
+        better: Better::Lower,
+        about: "time of a page's life; CPU time of the thread under the workload, wall time in the parts",
+    },
+    Metric {
+        name: "elapsed_s",
+        unit: "s",
+        better: Better::Lower,
+        about: "wall time of the whole workload",
+    },
+    Metric {
+        name: "get_ns",
+        unit: "ns",
+        better: Better::Lower,
+        about: "mapping clusters and handing their pages out, per page",
+    },
+    Metric {
+        name: "touch_ns",
+        unit: "ns",
+        better: Better::Lower,
+        about: "filling a page, its fault included, per page",
+    },
+    Metric {
+        name: "give_back_ns",
+        unit: "ns",
+        better: Better::Lower,
+        about: "giving pages back to the kernel, per page",
+    },
+    Metric {
+        name: "call_ns",
+        unit: "ns",
+        better: Better::Lower,
+        about: "one call that gives pages back",
+    },
+    Metric {
+        name: "calls_per_page",
+        unit: "",
+        better: Better::Neither,
+        about: "system calls that the supplier made, per page",
+    },
+    Metric {
+        name: "faults_per_page",
+        unit: "",
+        better: Better::Neither,
+        about: "pages that the kernel made present, per page",
+    },
+    Metric {
+        name: "mappings",
+        unit: "",
+        better: Better::Neither,
+        about: "mappings of the process while 100 pages are out",
+    },
+    Metric {
+        name: "held_bytes",
+        unit: "B",
+        better: Better::Lower,
+        about: "growth of resident memory when every page is back",
+    },
+];
+
+impl Experiment for PageBuffers {
+    fn name(&self) -> &'static str {
+        "page-buffers"
+    }
+
+    fn title(&self) -> &'static str {
+        "Page buffers from preallocated clusters"
+    }
+
+    fn source(&self) -> &'static str {
+        "Neal H. Walfield, Re: Allocating buffers in ext2fs, bug-hurd, 20 December 2001"
+    }
+
+    fn question(&self) -> &'static str {
+        "How many pages should one call to the kernel supply, and why do smaller and larger clusters cost more?"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        contestants::all()
+    }
+
+    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
+        let contestants = contestants::all();
+        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
+        plan::plan(request, &names)
+    }
+
+    fn analyse(&self, run: &RunRecord) -> Analysis {
+        let view = RunView::new(run);
+        let mut warnings = Vec::new();
+        if run.machine.text("thp.enabled").contains("[always]") {
+            warnings.push(
+                "Transparent huge pages are on for every mapping (thp.enabled is always): clusters of 512 pages and more may get huge pages, which 2001 did not have. Set it to madvise to see single pages."
+                    .to_owned(),
+            );
+        }
+        Analysis {
+            experiment: self.name().to_owned(),
+            title: self.title().to_owned(),
+            findings: findings::all(&view),
+            goals: goals::all(&view),
+            sections: tables::sections(&view),
+            recommendations: goals::recommendation(&view).into_iter().collect(),
+            warnings,
+            ..Analysis::default()
+        }
+    }
+}

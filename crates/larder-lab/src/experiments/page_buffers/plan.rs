@@ -18,9 +18,7 @@ const QUICK_SIZES: [i64; 21] = [
 ];
 
 /// Sizes of the clusters that go back whole, on both sides of the TLB flush ceiling and of the caches.
-const WHOLE_SIZES: [i64; 14] = [
-    1, 4, 16, 24, 32, 34, 48, 64, 96, 128, 256, 512, 1024, 4096,
-];
+const WHOLE_SIZES: [i64; 14] = [1, 4, 16, 24, 32, 34, 48, 64, 96, 128, 256, 512, 1024, 4096];
 
 /// Sizes of clusters that are populated by the call that maps them.
 const POPULATE_SIZES: [i64; 8] = [1, 16, 34, 64, 128, 512, 1024, 4096];
@@ -87,7 +85,10 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     let sweeps: Vec<(u64, Vec<i64>)> = if quick {
         vec![(QUICK_TOTAL, QUICK_SIZES.to_vec())]
     } else {
-        totals().into_iter().map(|total| (total, pool_sizes())).collect()
+        totals()
+            .into_iter()
+            .map(|total| (total, pool_sizes()))
+            .collect()
     };
     for (total, sizes) in sweeps {
         let mut cells = vec![cell("unbuffered", total, None)];
@@ -136,13 +137,17 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     let calls = if quick { 300 } else { 1000 };
     plan.groups.push(group(
         RELEASE.to_owned(),
-        RELEASE_SIZES.map(|k| cell("release", calls, Some(k))).to_vec(),
+        RELEASE_SIZES
+            .map(|k| cell("release", calls, Some(k)))
+            .to_vec(),
         cell("release", calls, Some(33)),
         calls * 15,
         quick,
     ));
     for group in &mut plan.groups {
-        group.cells.retain(|cell| names.contains(&cell.contestant.as_str()));
+        group
+            .cells
+            .retain(|cell| names.contains(&cell.contestant.as_str()));
     }
     #[cfg(not(feature = "peers"))]
     plan.skipped.push(Skipped {
@@ -207,7 +212,10 @@ mod tests {
                 .expect("each of his totals is a group");
             let clusters = group.cells.iter().filter(|c| c.contestant == "cluster");
             assert_eq!(clusters.count(), 37);
-            assert!(group.min_rounds >= 10, "a standard deviation of at least ten runs");
+            assert!(
+                group.min_rounds >= 10,
+                "a standard deviation of at least ten runs"
+            );
         }
     }
 

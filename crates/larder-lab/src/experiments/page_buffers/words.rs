@@ -109,7 +109,8 @@ impl Bound {
             held_bytes,
             note: match (&state, note.is_empty()) {
                 (GoalState::Skipped, true) => {
-                    "fewer than 6 common rounds: no interval can be had; give it more time".to_owned()
+                    "fewer than 6 common rounds: no interval can be had; give it more time"
+                        .to_owned()
                 }
                 _ => note,
             },

@@ -115,7 +115,10 @@ mod tests {
     fn an_unknown_shape_names_the_known_ones() {
         for contestant in all() {
             let params = Params::new().with_text("shape", "round").with("pages", 1);
-            let error = contestant.run(&params).expect_err("no such shape").to_string();
+            let error = contestant
+                .run(&params)
+                .expect_err("no such shape")
+                .to_string();
             assert!(
                 error.contains("the shapes are") || error.contains("is missing"),
                 "{}: {error}",

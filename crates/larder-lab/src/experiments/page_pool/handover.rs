@@ -25,7 +25,7 @@ enum Until {
 /// `pages` or `seconds` says for how long.
 ///
 /// Memory is read while the run goes on. `growth_bytes_per_s` is the least-squares slope after the first fifth of
-/// the time; for a supplier that keeps what it has it is zero.
+/// the time, `growth_bytes` what was gained in it; for a supplier that keeps what it has both are zero.
 ///
 /// # Errors
 /// Missing factors, a supplier without pages, and pages that do not arrive as they were written.
@@ -78,6 +78,7 @@ pub(super) fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Meas
     Ok(Measures::new()
         .with("ns_per_page", ns_per_op(spent.wall_ns, sent))
         .with("held_bytes", held as f64)
+        .with("growth_bytes", gain(&looks))
         .with("growth_bytes_per_s", slope(&looks)))
 }
 
@@ -131,6 +132,17 @@ fn produce<S: Supply>(
     }
 }
 
+/// The last point less the first after a fifth of the time; 0 when memory shrank.
+fn gain(points: &[(f64, f64)]) -> f64 {
+    let Some((end, last)) = points.last() else {
+        return 0.0;
+    };
+    points
+        .iter()
+        .find(|(at, _)| *at >= end / 5.0)
+        .map_or(0.0, |(_, first)| (last - first).max(0.0))
+}
+
 /// Least-squares slope of the points after the first fifth of the time; 0 when fewer than three are left.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let end = points.last().map_or(0.0, |(at, _)| *at);
@@ -174,6 +186,7 @@ mod tests {
     fn the_slope_is_that_of_the_late_points() {
         let steady: Vec<_> = (0..10).map(|i| (f64::from(i), 5.0)).collect();
         assert_eq!(slope(&steady), 0.0);
+        assert_eq!(gain(&steady), 0.0);
         let growing: Vec<_> = (0..10)
             .map(|i| (f64::from(i), 3.0 * f64::from(i)))
             .collect();
@@ -183,6 +196,8 @@ mod tests {
             .map(|i| (f64::from(i), if i < 1 { 0.0 } else { 9.0 }))
             .collect();
         assert_eq!(slope(&start), 0.0);
+        assert_eq!(gain(&start), 0.0);
+        assert_eq!(gain(&growing), 21.0);
         assert_eq!(slope(&[]), 0.0);
     }
 }

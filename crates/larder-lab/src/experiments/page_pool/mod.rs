@@ -1,7 +1,112 @@
-//! The page pool against its peers.
+//! The page pool against the system's malloc, mimalloc and jemalloc as suppliers of pages.
+//!
+//! The timed loops are in `loops`; `shapes`, `handover` and `threads` are what is done with a supplier; `goals` says
+//! which ratio counts as reached.
 
+mod contestants;
+mod goals;
 mod handover;
+mod instructions;
 mod loops;
+mod plan;
+mod report;
 mod ring;
+mod rows;
 mod shapes;
 mod threads;
+
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
+use crate::model::{Analysis, Better, Metric, RunRecord};
+
+/// The experiment `page-pool`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PagePool;
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "ns_per_page",
+        unit: "ns",
+        better: Better::Lower,
+        about: "a page there and back: CPU time of the thread, of all threads in threads, wall time in handover",
+    },
+    Metric {
+        name: "mops_per_s",
+        unit: "Mop/s",
+        better: Better::Higher,
+        about: "pairs of get and put of all threads together, million per second of wall time",
+    },
+    Metric {
+        name: "held_bytes",
+        unit: "B",
+        better: Better::Lower,
+        about: "growth of resident memory when every page is back",
+    },
+    Metric {
+        name: "growth_bytes",
+        unit: "B",
+        better: Better::Lower,
+        about: "resident memory gained from the first fifth of a handover to its end",
+    },
+    Metric {
+        name: "growth_bytes_per_s",
+        unit: "B/s",
+        better: Better::Lower,
+        about: "slope of resident memory over a handover, first fifth left out",
+    },
+    Metric {
+        name: "faults_per_page",
+        unit: "",
+        better: Better::Neither,
+        about: "pages that the kernel made present, per page",
+    },
+    Metric {
+        name: "instructions",
+        unit: "",
+        better: Better::Lower,
+        about: "instructions of one warm get, write and put, counted by callgrind",
+    },
+];
+
+impl Experiment for PagePool {
+    fn name(&self) -> &'static str {
+        "page-pool"
+    }
+
+    fn title(&self) -> &'static str {
+        "The page pool against its peers"
+    }
+
+    fn source(&self) -> &'static str {
+        "Bonwick and Adams, Magazines and Vmem, USENIX 2001, for the method; the peers are measured in the same rounds"
+    }
+
+    fn question(&self) -> &'static str {
+        "What does a warm page cost from the pool and from today's allocators, and what do they hold for it?"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        contestants::all()
+    }
+
+    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
+        let contestants = contestants::all();
+        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
+        plan::plan(request, &names)
+    }
+
+    fn analyse(&self, run: &RunRecord) -> Analysis {
+        let view = RunView::new(run);
+        Analysis {
+            experiment: self.name().to_owned(),
+            title: self.title().to_owned(),
+            findings: report::findings(&view),
+            goals: goals::all(&view),
+            sections: report::sections(&view),
+            ..Analysis::default()
+        }
+    }
+}

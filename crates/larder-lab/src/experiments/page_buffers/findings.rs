@@ -1,0 +1,362 @@
+//! What the samples answer to Walfield's questions.
+
+use crate::measure::RunView;
+use crate::model::{Better, Cell, Finding};
+use crate::stats::Verdict;
+use crate::stats::defaults::{KNEE_EPS, LEVEL};
+use crate::stats::sweep::{Crossover, Knee, NoKnee, crossover};
+
+use super::cache_size;
+use super::curve::Curve;
+use super::plan::{PARTS, RELEASE, WHOLE, cell};
+use super::words::{list, ratio, short, word};
+
+/// The metric that judges: CPU time of a page's life.
+pub(super) const COST: &str = "ns_per_page";
+
+const WALFIELD: &str = "Walfield 2001";
+const OPTIMAL: &str =
+    "What is the optimal pool size? (He found 14 to 16, 19, 20, 22 and 24 pages.)";
+const ODD: &str = "Why are 17 and 18 pages slow? They suggest \"that either vm_map or mmap is taking a nonoptimal path\".";
+const WORSE: &str = "Why does it degrade past 64 pages, and past about 4000 \"in fact worse than just using mmap by itself\"? \"I am not entirely sure why this is, however, I am interested in theories.\"";
+
+/// The totals that were measured, from the groups' names, ascending.
+pub(super) fn totals(view: &RunView<'_>) -> Vec<u64> {
+    let mut totals: Vec<u64> = view
+        .groups()
+        .into_iter()
+        .filter_map(|name| name.strip_prefix("total-")?.parse().ok())
+        .collect();
+    totals.sort_unstable();
+    totals
+}
+
+/// All findings that the samples allow, the most important first.
+pub(super) fn all(view: &RunView<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(total) = totals(view).last() {
+        let group = super::plan::total_group(*total);
+        findings.extend(optimum(view, &group, *total));
+        findings.extend(against_unbuffered(view, &group, *total));
+        findings.extend(odd_sizes(view, &group, *total));
+    }
+    findings.extend(too_small(view));
+    findings.extend(too_large(view));
+    findings.extend(page_by_page(view));
+    findings.extend(flush_ceiling(view));
+    findings.extend(whole_optimum(view));
+    findings
+}
+
+fn finding(question: &str, answer: String, verdict: Option<Verdict>) -> Finding {
+    Finding {
+        question: question.to_owned(),
+        asked_by: WALFIELD.to_owned(),
+        answer,
+        verdict,
+    }
+}
+
+/// The optimum set and the knee of program 2.
+fn optimum(view: &RunView<'_>, group: &str, total: u64) -> Option<Finding> {
+    let curve = Curve::new(view, group, "cluster");
+    let answer = best_of(&curve, group, view, &cell("unbuffered", total, None))?;
+    Some(finding(
+        OPTIMAL,
+        format!("His program here, {total} allocations: {answer}"),
+        None,
+    ))
+}
+
+/// The same for clusters that go back whole.
+fn whole_optimum(view: &RunView<'_>) -> Option<Finding> {
+    let reference = view.reference(WHOLE)?;
+    let curve = Curve::new(view, WHOLE, "cluster-whole");
+    let answer = best_of(&curve, WHOLE, view, reference)?;
+    let populated = Curve::new(view, WHOLE, "cluster-populate");
+    let more = best_of(&populated, WHOLE, view, reference)
+        .map(|text| format!(" Populated by the call that maps it: {text}"))
+        .unwrap_or_default();
+    Some(finding(
+        "What would the optimum be if a cluster went back in one call?",
+        format!("With one munmap per cluster: {answer}{more}"),
+        None,
+    ))
+}
+
+fn best_of(curve: &Curve<'_>, group: &str, view: &RunView<'_>, reference: &Cell) -> Option<String> {
+    let sweep = curve.sweep(COST)?;
+    let burden = curve.sizes();
+    let set = sweep.optimum_set(LEVEL, Some(&burden)).ok()?;
+    let sizes: Vec<i64> = set
+        .members
+        .iter()
+        .filter_map(|i| Some(curve.cells().get(*i)?.0))
+        .collect();
+    let (best, best_cell) = curve.cells().get(set.best)?;
+    let gain = view
+        .ratio(group, best_cell, reference, COST)
+        .map(|r| format!(", {} of unbuffered", ratio(&r)))
+        .unwrap_or_default();
+    let knee = match sweep.knee(LEVEL, KNEE_EPS) {
+        Ok(Knee::At {
+            setting,
+            ratio: r,
+            from_start,
+            ..
+        }) => format!(
+            " The knee is at {setting:.0} pages ({} of the best){}.",
+            ratio(&r),
+            if from_start {
+                ", the smallest measured"
+            } else {
+                ""
+            }
+        ),
+        Ok(Knee::None(NoKnee::StillFalling)) => {
+            " There is no knee: the curve still falls at the largest size.".to_owned()
+        }
+        Ok(Knee::None(NoKnee::OneSetting)) | Err(_) => String::new(),
+    };
+    Some(format!(
+        "{} pages cannot be told from the best ({best} pages{gain}).{knee}",
+        list(&sizes)
+    ))
+}
+
+/// Where a cluster becomes worse than none.
+fn against_unbuffered(view: &RunView<'_>, group: &str, total: u64) -> Option<Finding> {
+    let curve = Curve::new(view, group, "cluster");
+    let unbuffered = cell("unbuffered", total, None);
+    let (largest, last) = curve.cells().last()?;
+    let at_end = view.compare(group, last, &unbuffered, COST, Better::Lower);
+    let place = crossover(
+        &curve.sizes(),
+        &curve.rounds(COST),
+        &curve.flat(&unbuffered, COST),
+        LEVEL,
+        view.run().seed,
+    );
+    // Below the smallest sizes a cluster of 1 costs what unbuffered costs; only a loss at large sizes is his question.
+    let text = match place {
+        Ok(Crossover::One(at)) if !at.a_wins_above => format!(
+            "It becomes worse than unbuffered at {} pages [{}, {}].",
+            short(at.at.value),
+            short(at.at.lo),
+            short(at.at.hi)
+        ),
+        Ok(Crossover::Several(places)) => {
+            let places: Vec<String> = places.iter().map(|p| short(p.at.value)).collect();
+            format!("It crosses unbuffered at {} pages.", places.join(", "))
+        }
+        Ok(_) => format!(
+            "No size up to {largest} pages is surely worse than unbuffered here: none in range."
+        ),
+        Err(_) => return None,
+    };
+    let end = at_end
+        .ratio
+        .map(|r| {
+            format!(
+                " A cluster of {largest} pages costs {} of unbuffered.",
+                ratio(&r)
+            )
+        })
+        .unwrap_or_default();
+    Some(finding(
+        WORSE,
+        format!(
+            "{text}{end} On GNU Mach an unmapped page of a cluster stayed with the cluster's memory object until its last page was unmapped, \
+             so his large clusters walked through cold memory; Linux frees each page at once and hands the same warm page out again. \
+             The contestant cluster-whole, which keeps pages as Mach did, shows his shape (next finding)."
+        ),
+        Some(at_end.verdict),
+    ))
+}
+
+/// Whether 17 and 18 stand out from 16 and 19.
+fn odd_sizes(view: &RunView<'_>, group: &str, total: u64) -> Option<Finding> {
+    let at = |k| cell("cluster", total, Some(k));
+    let mut parts = Vec::new();
+    let mut verdicts = Vec::new();
+    for odd in [17, 18] {
+        for neighbour in [16, 19] {
+            let c = view.compare(group, &at(odd), &at(neighbour), COST, Better::Lower);
+            if let Some(r) = c.ratio {
+                parts.push(format!(
+                    "{odd} to {neighbour}: {} ({})",
+                    ratio(&r),
+                    word(c.verdict)
+                ));
+                verdicts.push(c.verdict);
+            }
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let stand_out = verdicts.len() == 4 && verdicts.iter().all(|v| *v == Verdict::Slower);
+    Some(finding(
+        ODD,
+        format!(
+            "Here 17 and 18 pages {} (cost as a ratio, {}).",
+            if stand_out {
+                "do stand out"
+            } else {
+                "do not both stand out from their neighbours"
+            },
+            parts.join("; ")
+        ),
+        Some(if stand_out {
+            Verdict::Slower
+        } else {
+            common(&verdicts)
+        }),
+    ))
+}
+
+/// The verdict that all share, inconclusive otherwise.
+fn common(verdicts: &[Verdict]) -> Verdict {
+    match verdicts {
+        [first, rest @ ..] if rest.iter().all(|v| v == first) => *first,
+        _ => Verdict::Inconclusive,
+    }
+}
+
+fn part(view: &RunView<'_>, life: &str, pages: i64, metric: &str) -> Option<f64> {
+    let curve = Curve::new(view, PARTS, life);
+    view.middle(PARTS, curve.at(pages)?, metric)
+}
+
+/// The left side: what one page per call costs.
+fn too_small(view: &RunView<'_>) -> Option<Finding> {
+    let curve = Curve::new(view, PARTS, "life-whole");
+    let (small, small_cell) = curve.cells().first().map(|(k, c)| (*k, c))?;
+    let (best, best_cell) = curve.best(COST)?;
+    if best == small {
+        return None;
+    }
+    let all = view.ratio(PARTS, small_cell, best_cell, COST)?;
+    let change = |metric| {
+        Some(view.middle(PARTS, small_cell, metric)? - view.middle(PARTS, best_cell, metric)?)
+    };
+    let (get, touch, give) = (
+        change("get_ns")?,
+        change("touch_ns")?,
+        change("give_back_ns")?,
+    );
+    let sum = get + touch + give;
+    let share = |x: f64| if sum > 0.0 { 100.0 * x / sum } else { 0.0 };
+    Some(finding(
+        "Why are small pools slow?",
+        format!(
+            "A page from a cluster of {small} costs {} times one from a cluster of {best} when clusters go back whole. Of the {} ns between them \
+             {:.0} % is the call that maps, {:.0} % the touch (first faults of a mapping), {:.0} % the call that gives back.",
+            ratio(&all),
+            short(sum),
+            share(get),
+            share(touch),
+            share(give)
+        ),
+        None,
+    ))
+}
+
+/// The right side: pages that are no longer in a cache when they are zeroed, touched and freed.
+fn too_large(view: &RunView<'_>) -> Option<Finding> {
+    let curve = Curve::new(view, PARTS, "life-whole");
+    let (best, best_cell) = curve.best(COST)?;
+    let (large, large_cell) = curve.cells().last().map(|(k, c)| (*k, c))?;
+    if best == large {
+        return None;
+    }
+    let all = view.compare(PARTS, large_cell, best_cell, COST, Better::Lower);
+    let change = |metric| {
+        Some(view.middle(PARTS, large_cell, metric)? - view.middle(PARTS, best_cell, metric)?)
+    };
+    let (touch, give) = (change("touch_ns")?, change("give_back_ns")?);
+    let machine = &view.run().machine;
+    let cache = |level| {
+        cache_size::pages(machine, level)
+            .map_or_else(|| "unknown".to_owned(), |pages| format!("{pages} pages"))
+    };
+    let warm = populated_touch(view, best, large)
+        .map(|text| format!(" {text}"))
+        .unwrap_or_default();
+    Some(finding(
+        WORSE,
+        format!(
+            "With clusters that go back whole, {large} pages cost {} of {best} pages: the touch changes by {} ns a page, the give-back by {} ns. \
+             The calls cannot be the reason, there are fewer of them.{warm} The second-level cache holds {}, the third {}.",
+            all.ratio
+                .map_or_else(|| "an unknown share".to_owned(), |r| ratio(&r)),
+            short(touch),
+            short(give),
+            cache(2),
+            cache(3)
+        ),
+        Some(all.verdict),
+    ))
+}
+
+/// The cache alone: pages that are present already, so that the touch has no fault in it.
+fn populated_touch(view: &RunView<'_>, best: i64, large: i64) -> Option<String> {
+    let curve = Curve::new(view, PARTS, "life-populate");
+    let r = view.ratio(PARTS, curve.at(large)?, curve.at(best)?, "touch_ns")?;
+    Some(format!(
+        "Where the pages are populated and the touch is a memset and no fault, it takes {} times as long at {large} pages ({} ns against {} ns): the memory is no longer in the cache.",
+        ratio(&r),
+        short(part(view, "life-populate", large, "touch_ns")?),
+        short(part(view, "life-populate", best, "touch_ns")?),
+    ))
+}
+
+/// What the one munmap per page costs him.
+fn page_by_page(view: &RunView<'_>) -> Option<Finding> {
+    let by_page = Curve::new(view, PARTS, "life-by-page");
+    let whole = Curve::new(view, PARTS, "life-whole");
+    let (best, whole_cell) = whole.best(COST)?;
+    let by_cell = by_page.at(best)?;
+    let r = view.compare(PARTS, by_cell, whole_cell, COST, Better::Lower);
+    let give = part(view, "life-by-page", best, "give_back_ns")?;
+    let total = part(view, "life-by-page", best, COST)?;
+    Some(finding(
+        "Why does preallocation gain so little?",
+        format!(
+            "Because each page is given back by a call of its own. At {best} pages his program spends {:.0} % of a page's life in munmap; giving the cluster back in one call \
+             makes a page {} times cheaper.",
+            100.0 * give / total,
+            r.ratio
+                .map_or_else(|| "an unknown number of".to_owned(), |r| ratio(&r))
+        ),
+        Some(r.verdict),
+    ))
+}
+
+/// The step between 33 and 34 pages per call.
+fn flush_ceiling(view: &RunView<'_>) -> Option<Finding> {
+    let curve = Curve::new(view, RELEASE, "release");
+    let c = view.compare(
+        RELEASE,
+        curve.at(34)?,
+        curve.at(33)?,
+        "call_ns",
+        Better::Lower,
+    );
+    let r = c.ratio?;
+    Some(finding(
+        "Does the TLB flush have a step?",
+        format!(
+            "Giving back 34 pages in one call takes {} of the time of 33 ({}). x86 kernels flush up to 33 pages one by one and beyond that the whole TLB at once \
+             (tlb_single_page_flush_ceiling); {}.",
+            ratio(&r),
+            word(c.verdict),
+            if c.verdict == Verdict::Faster {
+                "so a call that gives back should hold more than 33 pages"
+            } else {
+                "here this does not make a larger call cheaper in all, so it is no reason for or against a size"
+            }
+        ),
+        Some(c.verdict),
+    ))
+}

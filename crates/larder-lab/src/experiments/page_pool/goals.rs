@@ -1,0 +1,255 @@
+//! Each goal is a ratio from one interleaved run, with the memory that both sides hold.
+
+use crate::experiments::page_buffers::words::Bound;
+use crate::measure::RunView;
+use crate::model::Goal;
+
+use super::plan::{
+    DEEP, GROWTH, HANDOVER, INSTRUCTIONS, OURS, PAIR, PEERS, THREADED, ZEROED_DEPTHS, zeroed_group,
+};
+use super::rows::{COST, RATE, best, find, held, held_per_thread, median_of, ratio_of, scaling};
+
+/// Bytes that may be on their way between two threads: the ring's 64 pages.
+const IN_FLIGHT_BYTES: f64 = 262_144.0;
+
+/// Seconds of the goal without growth.
+const TEN_MINUTES: f64 = 600.0;
+
+/// Every goal, met or not.
+pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for ours in OURS {
+        goals.push(against_best(
+            view,
+            PAIR,
+            ours,
+            &PEERS,
+            Bound::AtMost(0.7),
+            "warm get, write, put",
+        ));
+    }
+    goals.push(against(
+        view,
+        PAIR,
+        "pool-handle",
+        "array-stack",
+        Bound::AtMost(1.5),
+        "warm get, write, put",
+    ));
+    for ours in OURS {
+        goals.push(against_best(
+            view,
+            DEEP,
+            ours,
+            &PEERS,
+            Bound::AtMost(0.4),
+            "256 pages deep, per page",
+        ));
+    }
+    for depth in ZEROED_DEPTHS {
+        let group = zeroed_group(depth);
+        let what = format!("zeroed page, warm, {depth} deep");
+        for ours in OURS {
+            goals.push(against_best(
+                view,
+                &group,
+                ours,
+                &PEERS,
+                Bound::AtMost(0.5),
+                &what,
+            ));
+            goals.push(against(
+                view,
+                &group,
+                ours,
+                "memset",
+                Bound::AtMost(1.3),
+                &what,
+            ));
+        }
+    }
+    for ours in OURS {
+        goals.push(against_best(
+            view,
+            HANDOVER,
+            ours,
+            &PEERS,
+            Bound::Below(1.0),
+            "pages handed from thread to thread",
+        ));
+    }
+    goals.push(growth(view));
+    for threads in [2, 8, 64] {
+        for ours in OURS {
+            goals.extend(threaded(view, ours, threads));
+        }
+    }
+    for ours in OURS {
+        goals.push(bounded(view, ours));
+    }
+    goals.extend(instructions(view));
+    goals
+}
+
+fn missing(group: &str, what: &str) -> String {
+    format!("{what} did not run in group {group}")
+}
+
+fn against_best(
+    view: &RunView<'_>,
+    group: &str,
+    ours: &str,
+    peers: &[&str],
+    bound: Bound,
+    what: &str,
+) -> Goal {
+    let what = format!("{what}: {ours}");
+    let Some(peer) = best(view, group, peers, None, COST, false) else {
+        return bound.goal(what, "best peer", None, None, missing(group, "no peer"));
+    };
+    against(
+        view,
+        group,
+        ours,
+        &peer.contestant,
+        bound,
+        what.trim_end_matches(&format!(": {ours}")),
+    )
+}
+
+fn against(
+    view: &RunView<'_>,
+    group: &str,
+    ours: &str,
+    theirs: &str,
+    bound: Bound,
+    what: &str,
+) -> Goal {
+    let what = format!("{what}: {ours}");
+    match (
+        find(view, group, ours, None),
+        find(view, group, theirs, None),
+    ) {
+        (Some(a), Some(b)) => bound.goal(
+            what,
+            theirs,
+            view.ratio(group, a, b, COST),
+            held(view, group, a, b),
+            "",
+        ),
+        (None, _) => bound.goal(what, theirs, None, None, missing(group, ours)),
+        (_, None) => bound.goal(what, theirs, None, None, missing(group, theirs)),
+    }
+}
+
+/// No growth: extrapolated to ten minutes from the long run, else what a short run gained.
+fn growth(view: &RunView<'_>) -> Goal {
+    let bound = Bound::AtMost(IN_FLIGHT_BYTES);
+    let what = "growth of memory while pages are handed over, bytes";
+    if let Some(cell) = find(view, GROWTH, "pool", None) {
+        let slope = view
+            .values(GROWTH, cell, "growth_bytes_per_s")
+            .into_iter()
+            .map(|(round, slope)| (round, slope * TEN_MINUTES))
+            .collect();
+        return bound.goal(
+            what,
+            "the 64 pages that may be on their way, over ten minutes",
+            median_of(&slope),
+            None,
+            "",
+        );
+    }
+    let measured = find(view, HANDOVER, "pool", None)
+        .and_then(|cell| view.estimate(HANDOVER, cell, "growth_bytes"));
+    let note = if measured.is_some() {
+        "a moment only; --full looks for ten minutes".to_owned()
+    } else {
+        missing(HANDOVER, "pool")
+    };
+    bound.goal(
+        what,
+        "the 64 pages that may be on their way",
+        measured,
+        None,
+        note,
+    )
+}
+
+/// Rate and scaling against the peer that is fastest with as many threads.
+fn threaded(view: &RunView<'_>, ours: &str, threads: i64) -> Vec<Goal> {
+    let what = format!("{threads} threads: {ours}");
+    let rate = Bound::AtLeast(1.0);
+    // Two that both scale perfectly differ by noise on both sides of 1, so 3 % of it is given away.
+    let scale = Bound::AtLeast(0.97);
+    let peer = best(view, THREADED, &PEERS, Some(threads), RATE, true);
+    let (Some(a), Some(b)) = (find(view, THREADED, ours, Some(threads)), peer) else {
+        let note = missing(THREADED, if peer.is_none() { "no peer" } else { ours });
+        return vec![scale.goal(what, "best peer's scaling", None, None, note)];
+    };
+    let held = held(view, THREADED, a, b);
+    vec![
+        rate.goal(
+            format!("{what}, pairs per second"),
+            b.contestant.clone(),
+            view.ratio(THREADED, a, b, RATE),
+            held,
+            "",
+        ),
+        scale.goal(
+            format!("{what}, rate over the rate of one thread"),
+            format!("the same of {}", b.contestant),
+            ratio_of(
+                &scaling(view, ours, threads),
+                &scaling(view, &b.contestant, threads),
+            ),
+            held,
+            "",
+        ),
+    ]
+}
+
+/// What is held must follow the CPUs: a thread may add the page in its hand and no more.
+fn bounded(view: &RunView<'_>, ours: &str) -> Goal {
+    let page = crate::contestants::supply::page_size() as f64;
+    let by_round = held_per_thread(view, ours);
+    let note = if by_round.is_empty() {
+        missing(THREADED, ours)
+    } else {
+        String::new()
+    };
+    Bound::AtMost(page).goal(
+        format!("bytes held for each thread from 8 to 64: {ours}"),
+        "one page, which the thread may have in its hand",
+        median_of(&by_round),
+        None,
+        note,
+    )
+}
+
+/// A count, stated; its ceiling is checked where the library is built.
+fn instructions(view: &RunView<'_>) -> Option<Goal> {
+    let cells = view.cells(INSTRUCTIONS);
+    let of = |name: &str| {
+        let cell = cells
+            .iter()
+            .find(|cell| cell.params.text("supplier").is_ok_and(|s| s == name))?;
+        view.middle(INSTRUCTIONS, cell, "instructions")
+    };
+    let (ours, floor) = (of("pool-handle")?, of("array-stack")?);
+    let ratio = ours / floor.max(1.0);
+    Some(Bound::AtMost(2.5).goal(
+        format!("instructions of one warm pair, loop included: pool-handle ({ours:.1})"),
+        format!("array-stack ({floor:.1})"),
+        // A count has no interval: valgrind counts the same every time.
+        Some(crate::stats::Estimate {
+            value: ratio,
+            lo: ratio,
+            hi: ratio,
+            n: 1,
+            level: 1.0,
+        }),
+        None,
+        "counted by callgrind",
+    ))
+}
