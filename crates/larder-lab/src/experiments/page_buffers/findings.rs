@@ -9,7 +9,7 @@ use crate::stats::sweep::{Crossover, Knee, NoKnee, crossover};
 use super::cache_size;
 use super::curve::Curve;
 use super::plan::{PARTS, RELEASE, WHOLE, cell};
-use super::words::{list, ratio, short, word};
+use super::words::{ratio, short, spans, word};
 
 /// The metric that judges: CPU time of a page's life.
 pub(super) const COST: &str = "ns_per_page";
@@ -88,11 +88,6 @@ fn best_of(curve: &Curve<'_>, group: &str, view: &RunView<'_>, reference: &Cell)
     let sweep = curve.sweep(COST)?;
     let burden = curve.sizes();
     let set = sweep.optimum_set(LEVEL, Some(&burden)).ok()?;
-    let sizes: Vec<i64> = set
-        .members
-        .iter()
-        .filter_map(|i| Some(curve.cells().get(*i)?.0))
-        .collect();
     let (best, best_cell) = curve.cells().get(set.best)?;
     let gain = view
         .ratio(group, best_cell, reference, COST)
@@ -120,7 +115,7 @@ fn best_of(curve: &Curve<'_>, group: &str, view: &RunView<'_>, reference: &Cell)
     };
     Some(format!(
         "{} pages cannot be told from the best ({best} pages{gain}).{knee}",
-        list(&sizes)
+        spans(&burden, &set.members)
     ))
 }
 

@@ -7,7 +7,7 @@ use crate::stats::defaults::LEVEL;
 use super::curve::Curve;
 use super::findings::{COST, totals};
 use super::plan::{WHOLE, cell, total_group};
-use super::words::{Bound, list, ratio};
+use super::words::{Bound, ratio, spans};
 
 /// His largest total, which the goal is stated for.
 const GOAL_TOTAL: u64 = 1_048_576;
@@ -104,7 +104,7 @@ pub(super) fn recommendation(view: &RunView<'_>) -> Option<Recommendation> {
         value: chosen.to_string(),
         because: format!(
             "{} pages cannot be told from the best ({best}); {chosen} is the smallest of them{}{}.",
-            list(&sizes),
+            spans(&curve.sizes(), &set.members),
             if sizes.first() == Some(&chosen) {
                 ""
             } else {

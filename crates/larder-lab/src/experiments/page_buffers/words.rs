@@ -16,9 +16,7 @@ pub(crate) fn ratio(estimate: &Estimate) -> String {
 /// A number with three digits that matter.
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
-    if size >= 1000.0 {
-        format!("{value:.0}")
-    } else if size >= 100.0 || size == 0.0 {
+    if size >= 100.0 || size == 0.0 {
         format!("{value:.0}")
     } else if size >= 10.0 {
         format!("{value:.1}")
@@ -40,15 +38,32 @@ pub(crate) fn word(verdict: Verdict) -> String {
     }
 }
 
-/// A list of numbers as in a sentence: `14, 15 and 16`.
-pub(crate) fn list(numbers: &[i64]) -> String {
-    match numbers {
-        [] => "none".to_owned(),
-        [one] => one.to_string(),
-        [init @ .., last] => {
-            let init: Vec<String> = init.iter().map(ToString::to_string).collect();
-            format!("{} and {last}", init.join(", "))
+/// Members of a sweep as in a sentence: neighbours are drawn together, `2, 14 to 18 and 64`.
+pub(crate) fn spans(settings: &[f64], members: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &index in members {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => runs.push((index, index)),
         }
+    }
+    let name = |index: usize| {
+        settings
+            .get(index)
+            .map_or_else(String::new, |x| format!("{x:.0}"))
+    };
+    let texts: Vec<String> = runs
+        .into_iter()
+        .map(|(first, last)| match last - first {
+            0 => name(first),
+            1 => format!("{}, {}", name(first), name(last)),
+            _ => format!("{} to {}", name(first), name(last)),
+        })
+        .collect();
+    match texts.as_slice() {
+        [] => "no".to_owned(),
+        [one] => one.clone(),
+        [init @ .., last] => format!("{} and {last}", init.join(", ")),
     }
 }
 
@@ -150,8 +165,11 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!(list(&[14, 15, 16]), "14, 15 and 16");
-        assert_eq!(list(&[]), "none");
+        let settings = [2.0, 14.0, 15.0, 16.0, 64.0, 128.0];
+        assert_eq!(spans(&settings, &[0, 1, 2, 3]), "2 to 16");
+        assert_eq!(spans(&settings, &[0, 2, 3, 5]), "2, 15, 16 and 128");
+        assert_eq!(spans(&settings, &[4]), "64");
+        assert_eq!(spans(&settings, &[]), "no");
         assert_eq!(short(1234.6), "1235");
         assert_eq!(short(12.34), "12.3");
         assert_eq!(short(0.567), "0.57");

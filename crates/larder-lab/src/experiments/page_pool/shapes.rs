@@ -112,7 +112,7 @@ pub(super) fn check<S: Supplier>(
     }
     let mut wrong = None;
     for (i, page) in taken.iter().enumerate() {
-        if page.as_ptr() as usize % bytes != 0 {
+        if !(page.as_ptr() as usize).is_multiple_of(bytes) {
             wrong = Some(format!("page {page:p} is not aligned to {bytes} bytes"));
         }
         if taken[..i].contains(page) {

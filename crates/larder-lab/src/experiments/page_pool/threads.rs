@@ -27,7 +27,7 @@ pub(super) fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Meas
     );
     let share = total.div_ceil(threads as u64);
     // Ready, go, done, leave: the main thread stands at each of them too.
-    let gates = [const { () }; 4].map(|()| Barrier::new(threads + 1));
+    let gates = [(); 4].map(|()| Barrier::new(threads + 1));
     let [ready, go, done, leave] = &gates;
     let worker = || -> anyhow::Result<bool> {
         // The stack that the work will use is touched before memory is first read.
