@@ -33,6 +33,8 @@ fn sort(json: &mut serde_json::Value) {
             }
         }
         serde_json::Value::Array(items) => items.iter_mut().for_each(sort),
+        // SQLite keeps no negative zero.
+        serde_json::Value::Number(n) if n.as_f64() == Some(0.0) && n.is_f64() => *json = 0.0.into(),
         _ => {}
     }
 }

@@ -1,0 +1,104 @@
+//! How a user names a run.
+
+use std::str::FromStr;
+
+use rusqlite::OptionalExtension;
+
+use super::{Store, StoreError};
+
+/// A run by the beginning of its name, or the latest one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selector {
+    /// The beginning of an id.
+    Prefix(String),
+    /// The latest run, of one experiment or of any.
+    Latest(Option<String>),
+}
+
+impl FromStr for Selector {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let bad = || StoreError::BadSelector {
+            asked: text.to_owned(),
+        };
+        match text.split_once(':') {
+            Some(("latest", "")) => Err(bad()),
+            Some(("latest", experiment)) => Ok(Self::Latest(Some(experiment.to_owned()))),
+            Some(_) => Err(bad()),
+            None if text == "latest" => Ok(Self::Latest(None)),
+            None if !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                Ok(Self::Prefix(text.to_ascii_lowercase()))
+            }
+            None => Err(bad()),
+        }
+    }
+}
+
+impl Store {
+    /// The id of the run that the user means.
+    ///
+    /// # Errors
+    /// No run fits, or several do.
+    pub fn resolve(&self, selector: &Selector) -> Result<String, StoreError> {
+        match selector {
+            Selector::Latest(experiment) => self.latest(experiment.as_deref())?.ok_or_else(|| {
+                let asked = match experiment {
+                    Some(e) => format!("latest:{e}"),
+                    None => "latest".to_owned(),
+                };
+                StoreError::NoRun {
+                    asked,
+                    path: self.path.clone(),
+                }
+            }),
+            Selector::Prefix(prefix) => self.by_prefix(prefix),
+        }
+    }
+
+    fn by_prefix(&self, prefix: &str) -> Result<String, StoreError> {
+        // Hexadecimal digits only, so there is nothing to escape in the pattern.
+        let mut statement = self
+            .conn
+            .prepare("SELECT id FROM run WHERE id LIKE ?1 || '%' ORDER BY id LIMIT 6")
+            .map_err(|e| self.error(e))?;
+        let mut ids = statement
+            .query_map([prefix], |row| row.get::<_, String>(0))
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|e| self.error(e))?;
+        match (ids.pop(), ids.is_empty()) {
+            (None, _) => Err(StoreError::NoRun {
+                asked: prefix.to_owned(),
+                path: self.path.clone(),
+            }),
+            (Some(one), true) => Ok(one),
+            (Some(last), false) => {
+                ids.push(last);
+                // Twelve digits tell any two apart that chance will ever bring together.
+                for id in &mut ids {
+                    id.truncate(prefix.len().max(12));
+                }
+                Err(StoreError::Ambiguous {
+                    asked: prefix.to_owned(),
+                    ids,
+                })
+            }
+        }
+    }
+
+    /// The id of the run that began last.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn latest(&self, experiment: Option<&str>) -> Result<Option<String>, StoreError> {
+        self.conn
+            .query_row(
+                "SELECT id FROM run WHERE ?1 IS NULL OR experiment = ?1
+                 ORDER BY started DESC, key DESC LIMIT 1",
+                [experiment],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|e| self.error(e))
+    }
+}
