@@ -5,6 +5,15 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::calc::Calc;
+use super::compare::Compare;
+use super::exchange::{Export, Import};
+use super::machine::Machine;
+use super::report::Report;
+use super::rerun::Rerun;
+use super::settings::SettingsArgs;
+use super::shell::{Completions, Man};
+
 /// Measures on this machine what page buffers cost, which setting is best, and how sure that is.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, max_term_width = 100, after_help = AFTER)]
@@ -54,7 +63,16 @@ pub(super) enum Color {
 pub(super) enum Command {
     Measure(Measure),
     List(List),
-    Calc(super::calc::Calc),
+    Report(Report),
+    Compare(Compare),
+    Rerun(Rerun),
+    Machine(Machine),
+    Export(Export),
+    Import(Import),
+    Calc(Calc),
+    Settings(SettingsArgs),
+    Completions(Completions),
+    Man(Man),
     #[command(hide = true)]
     Worker(Worker),
 }
@@ -102,6 +120,9 @@ pub(super) struct Measure {
     /// End a single cell after this time and leave it out.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     pub(super) cell_limit: Duration,
+    /// End with 1 when a goal is missed, with 3 when none is but some are open or could not be measured.
+    #[arg(long, value_enum, value_name = "STATE")]
+    pub(super) fail_on: Option<FailOn>,
     /// Take rounds until the intervals are narrow or stop narrowing.
     #[arg(long = "loop")]
     pub(super) until_stable: bool,
@@ -114,6 +135,12 @@ pub(super) struct Measure {
     /// Measure with --full even though the machine is busy.
     #[arg(long)]
     pub(super) allow_noise: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FailOn {
+    /// A goal was missed.
+    Missed,
 }
 
 /// The experiments, their contestants and metrics; or the stored runs.

@@ -1,18 +1,25 @@
 //! `list`: experiments, contestants, stored runs.
 
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::args::{Global, List};
+use super::compare::short;
 use super::failure::Outcome;
-use super::{find, print_json};
+use super::output::plain;
+use super::plan::seconds;
+use super::{find, print_json, results};
 use crate::experiments;
 use crate::measure::Experiment;
 
 pub(super) fn run(global: &Global, args: &List, out: &mut dyn Write) -> Outcome {
     if let Some(name) = &args.experiment {
         return one(global, find(name)?.as_ref(), out);
+    }
+    if args.runs {
+        return runs(global, out);
     }
     let all = experiments::all();
     if global.json {
@@ -22,6 +29,28 @@ pub(super) fn run(global: &Global, args: &List, out: &mut dyn Write) -> Outcome 
     for e in &all {
         writeln!(out, "{:<16} {}", e.name(), e.question())?;
         writeln!(out, "{:<16} {}", "", e.source())?;
+    }
+    Ok(())
+}
+
+fn runs(global: &Global, out: &mut dyn Write) -> Outcome {
+    let list = results::open(global)?.list()?;
+    if global.json {
+        return print_json(out, &json!({ "schema": 1, "runs": list }));
+    }
+    for r in &list {
+        writeln!(
+            out,
+            "{}  {}  {:<16} {:<5} {:>7}  {:>6} samples  machine {}{}",
+            short(&r.id),
+            plain(&r.started),
+            plain(&r.experiment),
+            plain(&r.depth),
+            seconds(Duration::try_from_secs_f64(r.seconds).unwrap_or_default()),
+            r.samples,
+            plain(&r.machine),
+            if r.noisy { "  noisy" } else { "" }
+        )?;
     }
     Ok(())
 }

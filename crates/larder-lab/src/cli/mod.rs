@@ -2,10 +2,19 @@
 
 mod args;
 mod calc;
+mod compare;
+mod exchange;
 mod failure;
 mod list;
+mod machine;
 mod measure;
+mod output;
 mod plan;
+mod report;
+mod rerun;
+mod results;
+mod settings;
+mod shell;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -41,7 +50,16 @@ fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Measure(args) => measure::run(global, &args, &mut out)?,
         Command::List(args) => list::run(global, &args, &mut out)?,
+        Command::Report(args) => report::run(global, &args, &mut out)?,
+        Command::Compare(args) => compare::run(global, &args, &mut out)?,
+        Command::Rerun(args) => rerun::run(global, &args, &mut out)?,
+        Command::Machine(args) => machine::run(global, &args, &mut out)?,
+        Command::Export(args) => exchange::export(global, &args, &mut out)?,
+        Command::Import(args) => exchange::import(global, &args, &mut out)?,
         Command::Calc(args) => calc::run(global, &args, &mut out)?,
+        Command::Settings(args) => settings::run(global, &args, &mut out)?,
+        Command::Completions(args) => shell::completions(&args, &mut out)?,
+        Command::Man(args) => shell::man(global, &args, &mut out)?,
         Command::Worker(args) => {
             let experiment = find(&args.experiment)?;
             serve(

@@ -1,5 +1,6 @@
 //! Rounds, processes and stopping: how samples are taken.
 
+mod between;
 mod experiment;
 mod interrupt;
 mod launch;
@@ -11,6 +12,7 @@ mod usage;
 mod view;
 mod worker;
 
+pub use between::{Change, Changes, changes};
 pub use experiment::{Contestant, Depth, Experiment, Group, Plan, PlanRequest};
 pub use interrupt::Interrupt;
 pub use launch::{InProcess, LaunchError, Launcher, OwnProcess};

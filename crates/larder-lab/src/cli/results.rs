@@ -1,0 +1,104 @@
+//! Stored runs, read again by their experiments.
+
+use std::path::PathBuf;
+
+use super::args::Global;
+use super::failure::{Code, Failure};
+use crate::experiments;
+use crate::model::{Analysis, RunRecord};
+use crate::report::Document;
+use crate::store::{self, Selector, Store, StoreError};
+
+impl From<StoreError> for Failure {
+    fn from(e: StoreError) -> Self {
+        let code = match &e {
+            StoreError::BadSelector { .. }
+            | StoreError::NoRun { .. }
+            | StoreError::Ambiguous { .. } => Code::Usage,
+            // Something has to be measured first.
+            StoreError::Missing { .. } => Code::Refused,
+            _ => Code::Io,
+        };
+        Self::Because(code, e.to_string())
+    }
+}
+
+/// The database that the user means.
+pub(super) fn path(global: &Global) -> Result<PathBuf, Failure> {
+    match &global.db {
+        Some(path) => Ok(path.clone()),
+        None => Ok(store::default_path()?),
+    }
+}
+
+/// A file beside the database: report, settings.
+pub(super) fn beside(global: &Global, name: &str) -> Result<PathBuf, Failure> {
+    Ok(path(global)?.with_file_name(name))
+}
+
+/// The database, for reading.
+pub(super) fn open(global: &Global) -> Result<Store, Failure> {
+    Ok(Store::open(&path(global)?)?)
+}
+
+/// The database, for writing.
+pub(super) fn create(global: &Global) -> Result<Store, Failure> {
+    Ok(Store::create(&path(global)?)?)
+}
+
+/// One run as the user names it.
+pub(super) fn one(store: &Store, name: &str) -> Result<RunRecord, Failure> {
+    let selector: Selector = name.parse()?;
+    Ok(store.get(&store.resolve(&selector)?)?)
+}
+
+/// The runs that the user names; without a name the latest of each experiment that is known here.
+pub(super) fn several(store: &Store, names: &[String]) -> Result<Vec<RunRecord>, Failure> {
+    if !names.is_empty() {
+        return names.iter().map(|n| one(store, n)).collect();
+    }
+    let mut runs = Vec::new();
+    for experiment in experiments::all() {
+        if let Some(id) = store.latest(Some(experiment.name()))? {
+            runs.push(store.get(&id)?);
+        }
+    }
+    if runs.is_empty() {
+        // Runs of experiments that only another version knows.
+        runs.push(one(store, "latest")?);
+    }
+    Ok(runs)
+}
+
+/// What the run's experiment says about it.
+pub(super) fn analyse(run: &RunRecord) -> Analysis {
+    match experiments::find(&run.experiment) {
+        Some(experiment) => experiment.analyse(run),
+        None => Analysis {
+            experiment: run.experiment.clone(),
+            title: run.experiment.clone(),
+            warnings: vec![format!(
+                "This version of larder knows no experiment '{}', so there are samples and no conclusions. \
+                 Version {} took them.",
+                run.experiment, run.version
+            )],
+            ..Analysis::default()
+        },
+    }
+}
+
+/// Runs with their analyses, and the machines that were imported.
+pub(super) fn document(runs: Vec<RunRecord>, store: Option<&Store>) -> Result<Document, Failure> {
+    let submissions = match store {
+        Some(store) => store.submissions()?,
+        None => Vec::new(),
+    };
+    let runs = runs
+        .into_iter()
+        .map(|run| {
+            let analysis = analyse(&run);
+            (run, analysis)
+        })
+        .collect();
+    Ok(Document { runs, submissions })
+}

@@ -1,0 +1,318 @@
+//! The settings file: TOML with the value of each setting and its evidence.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use toml::{Table, Value};
+
+use crate::model::{Analysis, Recommendation, RunRecord};
+
+/// Ways to zero a page that the library knows by name.
+const ZEROING: [&str; 6] = ["auto", "portable", "sse2", "avx2", "avx512", "stosb"];
+/// A cluster of more pages than a terabyte of address space holds is a slip of the finger.
+const MAX_CLUSTER: i64 = 1 << 28;
+
+/// Settings with where they come from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Settings {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    key: String,
+    value: Value,
+    because: String,
+    ratio: Option<(f64, f64, f64)>,
+    run: String,
+    machine: String,
+    date: String,
+}
+
+impl Settings {
+    /// The recommendations of some runs; where two recommend the same key, the first run has its way.
+    ///
+    /// # Errors
+    /// A recommendation that the library would not take: an error of the experiment, told rather than written.
+    pub(super) fn from_runs(analysed: &[(RunRecord, Analysis)]) -> Result<Self, String> {
+        let mut settings = Self::default();
+        for (run, analysis) in analysed {
+            for r in &analysis.recommendations {
+                if settings.entries.iter().all(|e| e.key != r.key) {
+                    settings.entries.push(entry(run, r)?);
+                }
+            }
+        }
+        if !settings.is_empty() {
+            validate(&settings.to_toml())?;
+        }
+        Ok(settings)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The file's text.
+    pub(super) fn to_toml(&self) -> String {
+        let mut values: BTreeMap<String, Table> = BTreeMap::new();
+        let mut evidence: BTreeMap<String, Table> = BTreeMap::new();
+        for e in &self.entries {
+            let (section, key) = e.split();
+            let put = |tables: &mut BTreeMap<String, Table>, value| {
+                let table = tables.entry(section.to_owned()).or_default();
+                table.insert(key.to_owned(), value);
+            };
+            put(&mut values, e.value.clone());
+            put(&mut evidence, e.evidence());
+        }
+        let tables = |of: BTreeMap<String, Table>| {
+            of.into_iter()
+                .map(|(name, table)| (name, Value::Table(table)))
+                .collect::<Table>()
+        };
+        let mut root = Table::new();
+        root.insert("version".to_owned(), Value::Integer(1));
+        root.extend(tables(values));
+        root.insert("evidence".to_owned(), Value::Table(tables(evidence)));
+        let mut text =
+            String::from("# Measured by `larder measure`, written by `larder settings`.\n");
+        if let Some(e) = self.entries.first() {
+            // In comments because they are for the reader; the library takes the values on any machine.
+            text.push_str(&format!(
+                "# machine {}, {}\n",
+                word(&e.machine),
+                word(&e.date)
+            ));
+        }
+        text.push('\n');
+        text.push_str(&toml::to_string(&root).unwrap_or_default());
+        text
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        let list: Vec<_> = self
+            .entries
+            .iter()
+            .map(|e| {
+                json!({
+                    "key": e.key,
+                    "value": e.value,
+                    "because": e.because,
+                    "ratio": e.ratio.map(|(value, lo, hi)| json!({ "value": value, "lo": lo, "hi": hi })),
+                    "run": e.run,
+                    "machine": e.machine,
+                    "date": e.date,
+                })
+            })
+            .collect();
+        json!({ "schema": 1, "settings": list })
+    }
+}
+
+/// One word of a comment: a record may come from anybody, and a comment ends at the line's end.
+fn word(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "-:.".contains(*c))
+        .collect()
+}
+
+impl Entry {
+    fn split(&self) -> (&str, &str) {
+        self.key.split_once('.').unwrap_or(("pages", &self.key))
+    }
+
+    fn evidence(&self) -> Value {
+        let mut t = Table::new();
+        t.insert("run".to_owned(), Value::String(self.run.clone()));
+        t.insert("because".to_owned(), Value::String(self.because.clone()));
+        if let Some((ratio, lo, hi)) = self.ratio {
+            t.insert("ratio".to_owned(), Value::Float(ratio));
+            t.insert("lo".to_owned(), Value::Float(lo));
+            t.insert("hi".to_owned(), Value::Float(hi));
+        }
+        Value::Table(t)
+    }
+}
+
+fn entry(run: &RunRecord, r: &Recommendation) -> Result<Entry, String> {
+    let parsed: Table = toml::from_str(&format!("value = {}", r.value)).map_err(|e| {
+        format!(
+            "experiment '{}' recommends {} = {}, which is no TOML value: {e}",
+            run.experiment, r.key, r.value
+        )
+    })?;
+    let value = parsed
+        .get("value")
+        .cloned()
+        .ok_or_else(|| format!("'{}' is empty", r.key))?;
+    Ok(Entry {
+        key: r.key.clone(),
+        value,
+        because: r.because.clone(),
+        ratio: r
+            .evidence
+            .filter(|e| [e.value, e.lo, e.hi].iter().all(|v| v.is_finite()))
+            .map(|e| (e.value, e.lo, e.hi)),
+        run: run.id.clone(),
+        machine: run.machine.fingerprint.clone(),
+        date: run.started.clone(),
+    })
+}
+
+/// Whether the library takes this text.
+///
+/// # Errors
+/// One sentence that names the key and what is allowed.
+pub(super) fn validate(text: &str) -> Result<(), String> {
+    let root: Table = toml::from_str(text).map_err(|e| format!("it is not TOML: {e}"))?;
+    match root.get("version") {
+        Some(Value::Integer(1)) => {}
+        Some(Value::Integer(n)) if *n > 1 => {
+            return Err(format!("version {n} is from a newer larder; install that"));
+        }
+        Some(v) => return Err(format!("version is {v}, which is none; write version = 1")),
+        None => return Err("it has no version; write version = 1 in the first line".to_owned()),
+    }
+    for (name, value) in &root {
+        match (name.as_str(), value) {
+            ("version", _) | ("evidence", Value::Table(_)) => {}
+            ("pages", Value::Table(pages)) => {
+                for (key, value) in pages {
+                    page_setting(key, value)?;
+                }
+            }
+            ("pages" | "evidence", _) => {
+                return Err(format!("'{name}' must be a table; write [{name}]"));
+            }
+            _ => {
+                return Err(format!(
+                    "'{name}' is unknown; there are version, [pages] and [evidence]"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn page_setting(key: &str, value: &Value) -> Result<(), String> {
+    match (key, value) {
+        ("cluster_pages", Value::Integer(1..=MAX_CLUSTER)) | ("prezero", Value::Boolean(_)) => {
+            Ok(())
+        }
+        ("zeroing", Value::String(s)) if ZEROING.contains(&s.as_str()) => Ok(()),
+        ("cluster_pages", v) => Err(format!(
+            "pages.cluster_pages is {v}; it must be a whole number from 1 to {MAX_CLUSTER}"
+        )),
+        ("prezero", v) => Err(format!("pages.prezero is {v}; it must be true or false")),
+        ("zeroing", v) => Err(format!(
+            "pages.zeroing is {v}; it must be one of {}",
+            ZEROING.join(", ")
+        )),
+        _ => Err(format!(
+            "pages.{key} is unknown; there are cluster_pages, zeroing and prezero"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{MachineRecord, NoiseRecord};
+    use crate::stats::Estimate;
+
+    fn run() -> RunRecord {
+        RunRecord {
+            schema: 1,
+            id: "0123abcd".to_owned(),
+            experiment: "e".to_owned(),
+            started: "2026-01-02T03:04:05Z".to_owned(),
+            seconds: 1.0,
+            version: String::new(),
+            argv: Vec::new(),
+            seed: 0,
+            depth: "quick".to_owned(),
+            machine: MachineRecord {
+                fingerprint: "feed\nversion = 7".to_owned(),
+                ..MachineRecord::default()
+            },
+            noise: NoiseRecord::default(),
+            groups: Vec::new(),
+            skipped: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    fn says(key: &str, value: &str) -> (RunRecord, Analysis) {
+        let r = Recommendation {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            because: "the \"best\"\n[pages]".to_owned(),
+            evidence: Some(Estimate {
+                value: 1.0,
+                lo: 0.98,
+                hi: 1.02,
+                n: 10,
+                level: 0.95,
+            }),
+        };
+        let a = Analysis {
+            recommendations: vec![r],
+            ..Analysis::default()
+        };
+        (run(), a)
+    }
+
+    #[test]
+    fn a_file_carries_values_and_evidence_and_is_valid() {
+        let runs = [
+            says("pages.cluster_pages", "512"),
+            says("pages.cluster_pages", "64"),
+            says("pages.zeroing", "\"avx2\""),
+            says("pages.prezero", "false"),
+        ];
+        let text = Settings::from_runs(&runs).unwrap().to_toml();
+        assert_eq!(validate(&text), Ok(()), "{text}");
+        let t: Table = toml::from_str(&text).unwrap();
+        assert_eq!(t["pages"]["cluster_pages"].as_integer(), Some(512));
+        assert_eq!(t["pages"]["zeroing"].as_str(), Some("avx2"));
+        let e = &t["evidence"]["pages"]["cluster_pages"];
+        assert_eq!(e["run"].as_str(), Some("0123abcd"));
+        assert_eq!(e["lo"].as_float(), Some(0.98));
+        assert_eq!(e["because"].as_str(), Some("the \"best\"\n[pages]"));
+        assert_eq!(t["version"].as_integer(), Some(1));
+    }
+
+    #[test]
+    fn what_the_library_would_refuse_is_not_written() {
+        for (key, value, part) in [
+            ("pages.cluster_pages", "0", "from 1"),
+            ("pages.cluster_pages", "\"x\"", "whole number"),
+            ("pages.zeroing", "\"magic\"", "one of auto"),
+            ("pages.prezero", "1", "true or false"),
+            ("pages.colour", "1", "unknown"),
+            ("heap.x", "1", "unknown"),
+            ("pages.prezero", "", "no TOML value"),
+        ] {
+            let why = Settings::from_runs(&[says(key, value)]).unwrap_err();
+            assert!(why.contains(part), "{key} = {value}: {why}");
+        }
+    }
+
+    #[test]
+    fn files_by_hand_are_checked() {
+        for (text, part) in [
+            ("", "no version"),
+            ("version = 2", "newer"),
+            ("version = \"1\"", "is none"),
+            ("version = 1\npages = 3", "[pages]"),
+            ("version = 1\n[pages]\ncluster_pages = -4", "from 1"),
+            ("version = 1\n[page]\ncluster_pages = 4", "unknown"),
+            ("version = 1\n[pages", "not TOML"),
+        ] {
+            let why = validate(text).unwrap_err();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+        assert_eq!(validate("version = 1"), Ok(()));
+    }
+}

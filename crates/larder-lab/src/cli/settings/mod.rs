@@ -1,0 +1,112 @@
+//! `settings`: what was measured, as a file that the library reads.
+
+mod file;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::args::Global;
+use super::failure::{Failure, Outcome};
+use super::{output, print_json, results};
+use crate::machine;
+use crate::model::{Analysis, RunRecord};
+use file::Settings;
+
+/// Settings for the library, from the latest runs on this machine.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The library reads the file when told to: PagePool::from_settings, or LARDER_SETTINGS=FILE in the environment.
+
+Examples:
+  larder settings                     print it
+  larder settings --write             beside the database
+  larder settings --write larder.toml
+  larder settings --check larder.toml")]
+pub(super) struct SettingsArgs {
+    /// Runs to take them from [default: the latest of each experiment on this machine].
+    #[arg(value_name = "RUN", conflicts_with = "check")]
+    runs: Vec<String>,
+    /// Write the file [default: larder-settings.toml beside the database].
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "check")]
+    write: Option<Option<PathBuf>>,
+    /// Say whether a file is one that the library takes.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+}
+
+/// Name of the file beside the database.
+pub(super) const NAME: &str = "larder-settings.toml";
+
+pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> Outcome {
+    if let Some(path) = &args.check {
+        return check(global, path, out);
+    }
+    let store = results::open(global)?;
+    let mut runs = results::several(&store, &args.runs)?;
+    if args.runs.is_empty() {
+        // Another machine's best setting is no setting for this one.
+        let here = machine::capture().fingerprint;
+        runs.retain(|r| r.machine.fingerprint == here);
+    }
+    let analysed: Vec<(RunRecord, Analysis)> = runs
+        .into_iter()
+        .map(|r| {
+            let a = results::analyse(&r);
+            (r, a)
+        })
+        .collect();
+    let settings = Settings::from_runs(&analysed).map_err(Failure::io)?;
+    if settings.is_empty() {
+        return Err(Failure::refused(
+            "no run on this machine supports a setting; take one with `larder measure`",
+        ));
+    }
+    let text = settings.to_toml();
+    match &args.write {
+        None if global.json => print_json(out, &settings.to_json()),
+        None => Ok(out.write_all(text.as_bytes())?),
+        Some(path) => {
+            let path = match path {
+                Some(path) => path.clone(),
+                None => results::beside(global, NAME)?,
+            };
+            output::write_file(&path, &text)?;
+            if global.json {
+                print_json(out, &json!({ "schema": 1, "written": path }))
+            } else {
+                Ok(writeln!(out, "{}", path.display())?)
+            }
+        }
+    }
+}
+
+/// Writes the settings that these runs support; `None` when they support none.
+pub(super) fn write(
+    analysed: &[(RunRecord, Analysis)],
+    path: PathBuf,
+) -> Result<Option<PathBuf>, Failure> {
+    let settings = Settings::from_runs(analysed).map_err(Failure::io)?;
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    output::write_file(&path, &settings.to_toml())?;
+    Ok(Some(path))
+}
+
+fn check(global: &Global, path: &std::path::Path, out: &mut dyn Write) -> Outcome {
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Failure::io(format!(
+            "{} cannot be read: {e}; name a settings file",
+            path.display()
+        ))
+    })?;
+    file::validate(&text).map_err(|why| Failure::io(format!("{}: {why}", path.display())))?;
+    if global.json {
+        return print_json(out, &json!({ "schema": 1, "valid": true }));
+    }
+    writeln!(out, "{}: good", path.display())?;
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! `completions` and `man`: what belongs into the shell and the manual.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+
+use super::args::{Cli, Global};
+use super::failure::Outcome;
+use super::output;
+
+/// Print completions for a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder completions bash > ~/.local/share/bash-completion/completions/larder
+  larder completions zsh > ~/.zfunc/_larder
+  larder completions fish > ~/.config/fish/completions/larder.fish")]
+pub(super) struct Completions {
+    /// The shell.
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write one for each command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder man | man -l -
+  larder man ~/.local/share/man/man1")]
+pub(super) struct Man {
+    /// Write larder.1 and a page for each command here.
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+pub(super) fn completions(args: &Completions, out: &mut dyn Write) -> Outcome {
+    // The generator panics when it cannot write, so it writes into memory.
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "larder", &mut text);
+    out.write_all(&text)?;
+    Ok(())
+}
+
+pub(super) fn man(global: &Global, args: &Man, out: &mut dyn Write) -> Outcome {
+    let mut command = Cli::command();
+    command.build();
+    let Some(dir) = &args.dir else {
+        out.write_all(&page(command)?)?;
+        return Ok(());
+    };
+    let mut pages = 1;
+    for sub in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        let name = format!("larder-{}", sub.get_name());
+        let text = page(sub.clone())?;
+        output::write_file(
+            &dir.join(format!("{name}.1")),
+            &String::from_utf8_lossy(&text),
+        )?;
+        pages += 1;
+    }
+    let text = page(command)?;
+    output::write_file(&dir.join("larder.1"), &String::from_utf8_lossy(&text))?;
+    output::hint(global, &format!("{pages} pages in {}", dir.display()));
+    Ok(())
+}
+
+fn page(command: clap::Command) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).render(&mut text)?;
+    Ok(text)
+}
