@@ -1,4 +1,22 @@
-//! Page buffers from one magazine layer.
-#![cfg_attr(not(test), warn(clippy::expect_used))]
+//! larder allocates what storage engines, file systems and language runtimes live on, and lets its companion program
+//! measure on the user's machine what each of these costs.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`pages`] | page buffers: a pool of whole pages, recycled before the kernel is asked |
+//! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
+//! | [`os`] | the only module that makes system calls |
+//! | [`settings`] | the file that the lab writes and the library reads |
+//!
+//! ```
+//! let pool = larder::pages::PagePool::new()?;
+//! let mut page = pool.get()?;
+//! page.fill(1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
 pub mod magazine;
 pub mod os;
+pub mod pages;
+#[cfg(feature = "settings")]
+pub mod settings;

@@ -46,7 +46,7 @@ pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
 }
 
 /// A number that differs between threads and costs no system call.
-pub(super) fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| (&raw const *here as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
 }

@@ -34,6 +34,7 @@ mod locked;
 mod tests;
 
 pub use handle::Handle;
+pub(crate) use locked::thread_number;
 pub use stock::{Stock, StockConfig, StockStats, Supply};
 
 /// Most rounds in a magazine: with the header word it fills 2 KiB.

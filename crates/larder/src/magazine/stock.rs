@@ -1,5 +1,6 @@
 //! A stock of one resource, shared by all threads.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::depot::Depot;
@@ -53,6 +54,8 @@ pub struct StockStats {
     pub pops: u64,
     /// Rounds given to CPUs' magazines.
     pub pushes: u64,
+    /// Gets that found this CPU's magazines empty.
+    pub misses: u64,
     /// Full magazines in the depot.
     pub full_magazines: usize,
     /// Magazines that exist.
@@ -93,6 +96,7 @@ pub struct StockStats {
 pub struct Stock {
     shelf: Shelf,
     depot: Depot,
+    misses: AtomicU64,
 }
 
 impl Stock {
@@ -104,6 +108,7 @@ impl Stock {
         Ok(Self {
             shelf: Shelf::new(system.clone(), config.mode)?,
             depot: Depot::new(system, config.rounds, config.most_rounds),
+            misses: AtomicU64::new(0),
         })
     }
 
@@ -111,6 +116,13 @@ impl Stock {
     #[inline]
     pub fn try_get(&self) -> Option<usize> {
         self.shelf.pop()
+    }
+
+    /// Gives a round to this CPU's magazines, and nothing more; false when they have no room.
+    #[inline]
+    #[must_use]
+    pub fn try_put(&self, round: usize) -> bool {
+        self.shelf.push(round)
     }
 
     /// Takes a round: from this CPU, the depot or the supply, in that order.
@@ -217,6 +229,7 @@ impl Stock {
         StockStats {
             pops,
             pushes,
+            misses: self.misses.load(Ordering::Relaxed),
             full_magazines: self.depot.full(),
             magazines: self.depot.made(),
             rounds: self.depot.rounds(),
@@ -246,6 +259,7 @@ impl Stock {
 
     #[cold]
     fn get_slow<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
+        self.misses.fetch_add(1, Ordering::Relaxed);
         // Another thread may have emptied what this one gathers, and again: twice is luck, thrice is the supply's turn.
         for _ in 0..2 {
             if let Some(round) = self.get_from_depot() {

@@ -24,6 +24,15 @@ fn last_cpu(list: &str) -> Option<usize> {
     (last < MAX_CPUS).then_some(last)
 }
 
+/// Bytes of physical memory; 0 where the machine does not tell.
+#[must_use]
+pub fn physical_memory() -> usize {
+    let info = rustix::system::sysinfo();
+    usize::try_from(info.totalram)
+        .unwrap_or(0)
+        .saturating_mul(usize::try_from(info.mem_unit).unwrap_or(1))
+}
+
 /// Sizes of the data caches in bytes; `None` where the machine does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuCaches {

@@ -3,7 +3,11 @@
 //! Bookkeeping never lives in the pages that are handed out, and never comes from the global allocator, because
 //! one day it will be the global allocator.
 
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
 use std::sync::Arc;
+
+use rustix::io::Errno;
 
 use super::{OsError, Span, System, page_size};
 
@@ -28,7 +32,11 @@ impl MetaRegion {
     /// # Errors
     /// The system's refusal.
     pub fn new(system: Arc<dyn System>, len: usize, align: usize) -> Result<Self, OsError> {
-        let len = len.max(1).next_multiple_of(page_size());
+        let too_large = OsError::new("mmap(metadata)", len, Errno::NOMEM);
+        let len = len
+            .max(1)
+            .checked_next_multiple_of(page_size())
+            .ok_or(too_large)?;
         let span = system.reserve(len, align)?;
         // SAFETY: the span was just reserved and is not known to anybody else.
         if let Err(error) = unsafe { system.commit(span) } {
@@ -51,5 +59,68 @@ impl Drop for MetaRegion {
         // SAFETY: the span is exactly what `reserve` returned; the owner of the region held all pointers into it.
         // A refusal leaks addresses, and there is nobody to tell.
         let _ = unsafe { self.system.release(self.span) };
+    }
+}
+
+/// Types for which all bytes zero are a value.
+///
+/// # Safety
+/// Exactly that, and the type needs no drop.
+pub unsafe trait ZeroIsValid: Copy {}
+
+// SAFETY: a number.
+unsafe impl ZeroIsValid for u64 {}
+
+/// A slice in a [`MetaRegion`]: as long as the largest case needs, and backed where it was touched.
+#[derive(Debug)]
+pub struct MetaSlice<T> {
+    region: MetaRegion,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+// SAFETY: the slice owns its memory, as a boxed slice does.
+unsafe impl<T: Send> Send for MetaSlice<T> {}
+
+impl<T: ZeroIsValid> MetaSlice<T> {
+    /// `len` zeroed elements.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use larder::os::{Linux, MetaSlice};
+    /// let mut words = MetaSlice::<u64>::new(Arc::new(Linux), 1000)?;
+    /// words[999] = 7;
+    /// assert_eq!(words.iter().sum::<u64>(), 7);
+    /// # Ok::<(), larder::os::OsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn new(system: Arc<dyn System>, len: usize) -> Result<Self, OsError> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(OsError::new(
+            "mmap(metadata)",
+            len,
+            Errno::NOMEM,
+        ))?;
+        Ok(Self {
+            region: MetaRegion::new(system, bytes, align_of::<T>())?,
+            len,
+            of: PhantomData,
+        })
+    }
+}
+
+impl<T: ZeroIsValid> Deref for MetaSlice<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: the region holds `len` elements, zero at first, which is a value.
+        unsafe { core::slice::from_raw_parts(self.region.span().at.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: ZeroIsValid> DerefMut for MetaSlice<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and borrowed mutably.
+        unsafe { core::slice::from_raw_parts_mut(self.region.span().at.as_ptr().cast(), self.len) }
     }
 }

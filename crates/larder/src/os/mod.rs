@@ -19,10 +19,10 @@ mod system;
 pub mod testing;
 pub mod zero;
 
-pub use cpu::{CpuCaches, cpu_caches, possible_cpus};
+pub use cpu::{CpuCaches, cpu_caches, physical_memory, possible_cpus};
 pub use error::OsError;
 pub use linux::Linux;
-pub use meta::MetaRegion;
+pub use meta::{MetaRegion, MetaSlice, ZeroIsValid};
 pub use sched::{lower_priority, thread_cpu_time};
 pub use system::{Decommit, HugeAdvice, HugePageSize, Span, System};
 

@@ -1,0 +1,421 @@
+//! The supplier of pages: one large reservation, populated and given back in clusters.
+//!
+//! The lock guards bookkeeping only. Pages that the kernel is asked about are taken out of the account first, and come
+//! back when the call is done, so no thread waits for another one's system call.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use super::block::BLOCK_PAGES;
+use super::error::PoolError;
+use super::round;
+use super::space::{Space, Taken};
+use crate::magazine::Supply;
+use crate::os::lock::{Lock, RawLock};
+use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size};
+
+/// Addresses are made accessible in steps, because each step is a system call.
+const COMMIT_STEP: usize = 64 << 20;
+
+/// Spans that one pass gives back with one call.
+const RELEASE_SPANS: usize = 64;
+
+/// Fewest blocks that are given back as a unit. Up to 33 pages the kernel flushes the TLB page by page
+/// (`tlb_single_page_flush_ceiling`); a block has 64.
+const RELEASE_BLOCKS: usize = 1;
+
+/// What the slow paths count.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) fetches: AtomicU64,
+    pub(super) commits: AtomicU64,
+    pub(super) populates: AtomicU64,
+    pub(super) decommits: AtomicU64,
+    pub(super) populated_pages: AtomicU64,
+    pub(super) released_pages: AtomicU64,
+    pub(super) fault_ahead_pages: AtomicU64,
+}
+
+impl Counters {
+    fn add(counter: &AtomicU64, n: usize) {
+        counter.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    space: Space,
+    /// Bytes from the start of the reservation that are accessible.
+    committed: usize,
+    /// The pool is closed, and somebody counts the pages that come home; see `inner`.
+    settled: bool,
+    /// Pages that came home since somebody last asked.
+    homed: usize,
+}
+
+impl State {
+    fn home(&mut self, n: usize) {
+        if self.settled {
+            self.homed += n;
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Clusters {
+    system: Arc<dyn System>,
+    span: Span,
+    page: usize,
+    state: Lock<State>,
+    cluster_pages: AtomicUsize,
+    limit_pages: AtomicUsize,
+    populate: bool,
+    give_back: Decommit,
+    pub(super) counters: Counters,
+}
+
+/// What [`Clusters::new`] needs to know.
+#[derive(Debug)]
+pub(super) struct ClustersConfig {
+    pub(super) system: Arc<dyn System>,
+    /// An own reservation; accessible already when `committed`.
+    pub(super) span: Span,
+    pub(super) committed: bool,
+    pub(super) cluster_pages: usize,
+    pub(super) limit_pages: usize,
+    pub(super) populate: bool,
+    pub(super) give_back: Decommit,
+}
+
+impl Clusters {
+    /// On error the reservation is returned to the system.
+    pub(super) fn new(config: ClustersConfig) -> Result<Self, OsError> {
+        let page = page_size();
+        match Space::new(&config.system, config.span.len / page) {
+            Ok(space) => Ok(Self {
+                system: config.system,
+                span: config.span,
+                page,
+                state: Lock::new(State {
+                    space,
+                    committed: if config.committed { config.span.len } else { 0 },
+                    settled: false,
+                    homed: 0,
+                }),
+                cluster_pages: AtomicUsize::new(config.cluster_pages),
+                limit_pages: AtomicUsize::new(config.limit_pages),
+                populate: config.populate,
+                give_back: config.give_back,
+                counters: Counters::default(),
+            }),
+            Err(error) => {
+                // SAFETY: the reservation is ours and nobody knows it.
+                let _ = unsafe { config.system.release(config.span) };
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn raw_lock(&self) -> &RawLock {
+        self.state.raw()
+    }
+
+    pub(super) fn cluster_pages(&self) -> usize {
+        self.cluster_pages.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_cluster_pages(&self, pages: usize) {
+        self.cluster_pages.store(pages, Ordering::Relaxed);
+    }
+
+    pub(super) fn limit_pages(&self) -> usize {
+        self.limit_pages.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_limit_pages(&self, pages: usize) {
+        self.limit_pages.store(pages, Ordering::Relaxed);
+    }
+
+    pub(super) fn page_size(&self) -> usize {
+        self.page
+    }
+
+    /// Whether an address lies in the reservation.
+    pub(super) fn contains(&self, addr: usize) -> bool {
+        addr.wrapping_sub(self.span.addr()) < self.span.len
+    }
+
+    /// Pages backed, and pages not home.
+    pub(super) fn pages(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.space.resident(), state.space.out())
+    }
+
+    /// Begins to count the pages that come home. `f` sees how many are still out, before any of them is counted.
+    pub(super) fn settle(&self, f: impl FnOnce(usize)) {
+        let mut state = self.state.lock();
+        state.settled = true;
+        f(state.space.out());
+    }
+
+    /// Number of pages that came home since the last call; 0 before [`settle`](Self::settle).
+    pub(super) fn take_homed(&self) -> usize {
+        core::mem::take(&mut self.state.lock().homed)
+    }
+
+    /// Address of a page.
+    pub(super) fn addr(&self, page: usize) -> usize {
+        self.span.addr() + page * self.page
+    }
+
+    fn number(&self, addr: usize) -> usize {
+        (addr - self.span.addr()) / self.page
+    }
+
+    fn span_of(&self, pages: &Range<usize>) -> Span {
+        self.span
+            .part(pages.start * self.page, pages.len() * self.page)
+    }
+
+    /// Takes `n` neighbouring pages: the first page's number, and whether all are zero.
+    pub(super) fn take_run(&self, n: usize) -> Result<Taken, PoolError> {
+        let mut state = self.state.lock();
+        let before = state.space.resident();
+        let Some(taken) = state.space.take_run(n) else {
+            return Err(self.exhausted(n));
+        };
+        // Pages that were not backed count as backed now; take them back if that is too much.
+        let new = state.space.resident() - before;
+        if new > 0 && state.space.resident() > self.limit_pages() {
+            state.space.put_cold(taken.pages, taken.zero);
+            return Err(self.limit(n));
+        }
+        if taken.resident {
+            return Ok(taken);
+        }
+        drop(state);
+        self.back(&taken)?;
+        Ok(taken)
+    }
+
+    /// Brings a run back.
+    pub(super) fn put_run(&self, addr: usize, n: usize) {
+        let first = self.number(addr);
+        let mut state = self.state.lock();
+        state.home(n);
+        state.space.put(first..first + n, false, coarse_now());
+    }
+
+    /// Backs up to `most` pages that nobody asked for yet, so that they are ready when somebody does.
+    pub(super) fn fault_ahead(&self, most: usize) -> Result<usize, PoolError> {
+        let taken = self.take_cold(most)?;
+        self.back(&taken)?;
+        let n = taken.pages.len();
+        self.state
+            .lock()
+            .space
+            .put(taken.pages, taken.zero, coarse_now());
+        Counters::add(&self.counters.fault_ahead_pages, n);
+        Ok(n)
+    }
+
+    /// Number of pages that are ready, counted up to `enough`.
+    pub(super) fn ready_up_to(&self, enough: usize) -> usize {
+        self.state.lock().space.ready_up_to(enough)
+    }
+
+    /// Takes idle pages that are not known to be zero, for the helper to zero.
+    pub(super) fn take_dirty(&self, rounds: &mut [usize]) -> usize {
+        let mut out = rounds.iter_mut();
+        self.state.lock().space.take_dirty(out.len(), |page| {
+            if let Some(slot) = out.next() {
+                *slot = round::pack(self.addr(page), false);
+            }
+        })
+    }
+
+    /// Gives blocks back to the kernel that have been whole since before `before`, at most `most` pages. Returns how
+    /// many pages went.
+    pub(super) fn release_idle(&self, before: u64, most: usize) -> usize {
+        let unit = (self.cluster_pages() / BLOCK_PAGES).clamp(RELEASE_BLOCKS, 1 << 14);
+        // A cluster that is no power of two is given back in units of the next smaller one.
+        let unit = 1 << unit.ilog2();
+        let mut released = 0;
+        let mut from = 0;
+        while released < most {
+            let mut spans = [self.span; RELEASE_SPANS];
+            let mut taken: [Range<usize>; RELEASE_SPANS] = [const { 0..0 }; RELEASE_SPANS];
+            let mut n = 0;
+            let mut pages = 0;
+            {
+                let mut state = self.state.lock();
+                while n < RELEASE_SPANS && released + pages < most {
+                    let (found, next) = state.space.take_idle(unit, before, from);
+                    from = next;
+                    let Some(found) = found else { break };
+                    pages += found.len();
+                    // Neighbours are one range for the kernel.
+                    if n > 0 && taken[n - 1].end == found.start {
+                        taken[n - 1].end = found.end;
+                    } else {
+                        taken[n] = found;
+                        n += 1;
+                    }
+                }
+            }
+            if n == 0 {
+                break;
+            }
+            for (span, pages) in spans.iter_mut().zip(&taken[..n]) {
+                *span = self.span_of(pages);
+            }
+            Counters::add(&self.counters.decommits, 1);
+            // SAFETY: the pages are in nobody's hands but ours, and their contents are not needed.
+            let done = unsafe { self.system.decommit(&spans[..n], self.give_back) };
+            let mut state = self.state.lock();
+            for pages in taken.into_iter().take(n) {
+                match done {
+                    Ok(()) => state
+                        .space
+                        .put_cold(pages, self.give_back == Decommit::DontNeed),
+                    // Some may be gone, some not: backed and dirty is what costs nothing to be wrong about.
+                    Err(_) => state.space.put(pages, false, coarse_now()),
+                }
+            }
+            if done.is_err() {
+                break;
+            }
+            Counters::add(&self.counters.released_pages, pages);
+            released += pages;
+        }
+        released
+    }
+
+    /// Returns the reservation to the system.
+    ///
+    /// # Safety
+    /// No page is in anybody's hands.
+    pub(super) unsafe fn release_all(&self) {
+        // SAFETY: the span is the whole reservation; the caller's promise. A refusal leaks addresses.
+        let _ = unsafe { self.system.release(self.span) };
+    }
+
+    fn take_cold(&self, most: usize) -> Result<Taken, PoolError> {
+        let mut state = self.state.lock();
+        let room = self.limit_pages().saturating_sub(state.space.resident());
+        if room == 0 {
+            return Err(self.limit(1));
+        }
+        state
+            .space
+            .take_cold(most.min(room))
+            .ok_or_else(|| self.exhausted(1))
+    }
+
+    /// Makes pages accessible that were taken out, and populates them if the pool does so. On error they are home again.
+    fn back(&self, taken: &Taken) -> Result<(), PoolError> {
+        let result = self
+            .commit_up_to(taken.pages.end * self.page)
+            .and_then(|()| {
+                if !self.populate {
+                    return Ok(());
+                }
+                Counters::add(&self.counters.populates, 1);
+                Counters::add(&self.counters.populated_pages, taken.pages.len());
+                // SAFETY: the pages are committed and in nobody's hands but ours; populating keeps their contents.
+                unsafe { self.system.populate(self.span_of(&taken.pages)) }
+            });
+        result.map_err(|error| {
+            // A run may mix backed and cold pages; what is backed already is not given back here, but the account
+            // calls it cold, so that the next taker populates it again, which is harmless. Its contents are as before.
+            self.state
+                .lock()
+                .space
+                .put_cold(taken.pages.clone(), taken.zero);
+            PoolError::System(error)
+        })
+    }
+
+    /// Makes the reservation accessible up to `end` bytes. Under the lock, so that steps do not overtake one another.
+    fn commit_up_to(&self, end: usize) -> Result<(), OsError> {
+        let mut state = self.state.lock();
+        if end <= state.committed {
+            return Ok(());
+        }
+        let upper = end.next_multiple_of(COMMIT_STEP).min(self.span.len);
+        Counters::add(&self.counters.commits, 1);
+        // SAFETY: the range was never accessible, so nobody uses it.
+        unsafe {
+            self.system
+                .commit(self.span.part(state.committed, upper - state.committed))?
+        };
+        state.committed = upper;
+        Ok(())
+    }
+
+    fn limit(&self, pages: usize) -> PoolError {
+        PoolError::Limit {
+            pages,
+            limit: self.limit_pages().saturating_mul(self.page),
+        }
+    }
+
+    fn exhausted(&self, pages: usize) -> PoolError {
+        PoolError::Exhausted {
+            pages,
+            reserved: self.span.len,
+        }
+    }
+}
+
+impl Supply for Clusters {
+    type Error = PoolError;
+
+    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, PoolError> {
+        Counters::add(&self.counters.fetches, 1);
+        let ready = |rounds: &mut [usize]| {
+            let mut out = rounds.iter_mut();
+            self.state.lock().space.take_ready(out.len(), |page, zero| {
+                if let Some(slot) = out.next() {
+                    *slot = round::pack(self.addr(page), zero);
+                }
+            })
+        };
+        let n = ready(rounds);
+        if n > 0 {
+            return Ok(n);
+        }
+        let Taken {
+            pages,
+            zero,
+            resident,
+        } = {
+            let taken = self.take_cold(self.cluster_pages())?;
+            self.back(&taken)?;
+            taken
+        };
+        debug_assert!(!resident);
+        let n = pages.len().min(rounds.len());
+        for (slot, page) in rounds.iter_mut().zip(pages.clone()) {
+            *slot = round::pack(self.addr(page), zero);
+        }
+        if n < pages.len() {
+            self.state
+                .lock()
+                .space
+                .put(pages.start + n..pages.end, zero, coarse_now());
+        }
+        Ok(n)
+    }
+
+    fn accept(&self, rounds: &[usize]) {
+        let now = coarse_now();
+        let mut state = self.state.lock();
+        state.home(rounds.len());
+        for &round in rounds {
+            let page = self.number(round::addr(round));
+            state.space.put(page..page + 1, round::is_zero(round), now);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A stock of pages of one's own.
+
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+use super::PageBuf;
+use super::error::PoolError;
+use super::inner::PoolRef;
+use super::round;
+use crate::magazine::{Handle, Stock};
+use crate::os::OsError;
+
+/// Two magazines of pages behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads. Pages
+/// may be put through the pool or another handle instead, and the other way round. It keeps its pool open.
+///
+/// ```
+/// let pool = larder::pages::PagePool::new()?;
+/// let mut handle = pool.handle()?;
+/// let page = handle.get()?;
+/// handle.put(page);           // dropping the page would put it into the CPU's stock instead
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct PageHandle {
+    /// Dropped by hand, before its pool may go. The lifetime stands for that of `pool`.
+    handle: ManuallyDrop<Handle<'static>>,
+    pool: PoolRef,
+}
+
+impl PageHandle {
+    pub(super) fn new(pool: PoolRef) -> Result<Self, OsError> {
+        let stock: *const Stock = &raw const pool.stock;
+        // SAFETY: the stock stays where it is as long as the pool has an owner, which this handle becomes below.
+        let handle = Handle::new(unsafe { &*stock })?;
+        Ok(Self {
+            handle: ManuallyDrop::new(handle),
+            pool: pool.own(),
+        })
+    }
+
+    /// A page with a former owner's contents.
+    ///
+    /// # Errors
+    /// See [`PagePool::get`](super::PagePool::get).
+    #[inline]
+    pub fn get(&mut self) -> Result<PageBuf, PoolError> {
+        // SAFETY: the page is this pool's and in nobody else's hands.
+        self.get_raw()
+            .map(|page| unsafe { PageBuf::new(page, self.pool) })
+    }
+
+    /// A page of zeroes.
+    ///
+    /// # Errors
+    /// See [`PagePool::get`](super::PagePool::get).
+    #[inline]
+    pub fn get_zeroed(&mut self) -> Result<PageBuf, PoolError> {
+        let round = self.handle.get(&self.pool.clusters)?;
+        // SAFETY: as in `get`.
+        Ok(unsafe { PageBuf::new(self.pool.zero(round), self.pool) })
+    }
+
+    /// Puts a page into this handle; a page of another pool goes back to its own.
+    #[inline]
+    pub fn put(&mut self, page: PageBuf) {
+        if page.pool() == self.pool {
+            let page = page.into_raw();
+            // SAFETY: the buffer owned the page and is gone.
+            unsafe { self.put_raw(page) };
+        }
+    }
+
+    /// A page as a pointer.
+    ///
+    /// # Errors
+    /// See [`PagePool::get`](super::PagePool::get).
+    #[inline]
+    pub fn get_raw(&mut self) -> Result<NonNull<u8>, PoolError> {
+        self.handle.get(&self.pool.clusters).map(round::page)
+    }
+
+    /// Puts a page back that a raw get returned.
+    ///
+    /// # Safety
+    /// The page came from this handle's pool, is in nobody else's hands, and is not used afterwards.
+    #[inline]
+    pub unsafe fn put_raw(&mut self, page: NonNull<u8>) {
+        self.handle.put(
+            round::pack(page.as_ptr() as usize, false),
+            &self.pool.clusters,
+        );
+    }
+
+    /// Pages in this handle.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.handle.len()
+    }
+
+    /// True when this handle has no page in stock.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.handle.is_empty()
+    }
+}
+
+impl Drop for PageHandle {
+    fn drop(&mut self) {
+        // SAFETY: dropped once, here; the pool is still open and goes only afterwards.
+        unsafe { ManuallyDrop::drop(&mut self.handle) };
+        self.pool.disown();
+    }
+}

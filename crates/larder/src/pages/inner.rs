@@ -1,0 +1,377 @@
+//! What pools, handles and buffers share, and how long it lives.
+//!
+//! A buffer carries a pointer to this and no count, since counting would cost more than the whole get. While the pool
+//! has an owner (itself or a handle), that is enough. When the last owner goes, the stocks are closed: from then on every put takes
+//! the slow path, and `gate` counts what is still to come: one for every page that is not home, one for every slow put
+//! under way. Whoever brings it to zero frees everything.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use super::clusters::{Clusters, ClustersConfig};
+use super::error::PoolError;
+use super::helper::HelperThread;
+use super::round;
+use super::stats::PoolStats;
+use crate::magazine::{Stock, StockConfig, Supply};
+use crate::os::lock::Lock;
+use crate::os::zero::Routine;
+use crate::os::{OsError, coarse_now, fork};
+
+/// Counters that threads add to without an atomic exchange, in separate cache lines by thread.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe {
+    zeroed: AtomicU64,
+    spared: AtomicU64,
+}
+
+const STRIPES: usize = 16;
+
+/// The pre-zeroed stock has no supplier: the helper stocks it up, and when it is empty it is empty.
+struct NoSupply<'a>(&'a Clusters);
+
+impl Supply for NoSupply<'_> {
+    type Error = ();
+    fn fetch(&self, _: &mut [usize]) -> Result<usize, ()> {
+        Err(())
+    }
+    fn accept(&self, rounds: &[usize]) {
+        self.0.accept(rounds);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) stock: Stock,
+    pub(super) zeroed: Stock,
+    pub(super) clusters: Clusters,
+    pub(super) routine: Routine,
+    pub(super) decay_ns: u64,
+    pub(super) helper: Lock<Option<HelperThread>>,
+    pub(super) helper_cpu_ns: AtomicU64,
+    pub(super) zeroed_by_helper: AtomicU64,
+    /// Set when the helper runs, so that gets know whom to wake.
+    pub(super) helper_awake: AtomicU32,
+    next_maintenance: AtomicU64,
+    owners: AtomicUsize,
+    gate: AtomicUsize,
+    stripes: [Stripe; STRIPES],
+}
+
+/// Configuration that the builder has checked.
+pub(super) struct InnerConfig {
+    pub(super) clusters: ClustersConfig,
+    pub(super) stock: StockConfig,
+    pub(super) routine: Routine,
+    pub(super) decay_ns: u64,
+}
+
+/// A pointer to [`Inner`] that its owners and the buffers copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PoolRef(NonNull<Inner>);
+
+// SAFETY: everything in `Inner` may be used from all threads at once (its parts are `Sync`), and how long it lives is
+// decided by counts, not by a thread.
+unsafe impl Send for PoolRef {}
+// SAFETY: as above.
+unsafe impl Sync for PoolRef {}
+
+const fn assert_sync<T: Sync>() {}
+const _: () = assert_sync::<Inner>();
+
+impl PoolRef {
+    /// Makes the shared part, with one owner.
+    pub(super) fn new(config: InnerConfig) -> Result<Self, OsError> {
+        let system = Arc::clone(&config.clusters.system);
+        let clusters = Clusters::new(config.clusters)?;
+        let made = (|| {
+            let stock = Stock::new(system.clone(), config.stock.clone())?;
+            let zeroed = Stock::new(system, config.stock)?;
+            let layout = std::alloc::Layout::new::<Inner>();
+            // SAFETY: the layout has a size.
+            let at = NonNull::new(unsafe { std::alloc::alloc(layout) }.cast::<Inner>()).ok_or(
+                OsError::new("alloc(pool)", layout.size(), rustix::io::Errno::NOMEM),
+            )?;
+            Ok((stock, zeroed, at))
+        })();
+        let (stock, zeroed, at) = match made {
+            Ok(parts) => parts,
+            Err(error) => {
+                // SAFETY: no page was ever handed out.
+                unsafe { clusters.release_all() };
+                return Err(error);
+            }
+        };
+        let inner = Inner {
+            stock,
+            zeroed,
+            clusters,
+            routine: config.routine,
+            decay_ns: config.decay_ns,
+            helper: Lock::new(None),
+            helper_cpu_ns: AtomicU64::new(0),
+            zeroed_by_helper: AtomicU64::new(0),
+            helper_awake: AtomicU32::new(0),
+            next_maintenance: AtomicU64::new(coarse_now() + config.decay_ns),
+            owners: AtomicUsize::new(1),
+            gate: AtomicUsize::new(1),
+            stripes: Default::default(),
+        };
+        // SAFETY: fresh memory of the right layout.
+        unsafe { at.as_ptr().write(inner) };
+        let this = Self(at);
+        // SAFETY: `inner` stays where it is until `free`, which unregisters the lock. Without memory to remember it,
+        // a fork while another thread holds the lock would leave the child's pool stuck; so refuse.
+        if unsafe { fork::register(this.clusters.raw_lock()) } {
+            Ok(this)
+        } else {
+            // SAFETY: nothing was handed out.
+            unsafe { this.free() };
+            Err(OsError::new("fork handler", 0, rustix::io::Errno::NOMEM))
+        }
+    }
+
+    /// Adds an owner.
+    pub(super) fn own(self) -> Self {
+        self.owners.fetch_add(1, Ordering::Relaxed);
+        self
+    }
+
+    /// Removes an owner; the last one closes the pool.
+    pub(super) fn disown(self) {
+        if self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        HelperThread::stop(self);
+        self.zeroed.close(&NoSupply(&self.clusters));
+        self.stock.close(&self.clusters);
+        // Every page that is out now comes home through a slow put, which takes it off the gate.
+        self.clusters.settle(|out| {
+            self.gate.fetch_add(out, Ordering::Relaxed);
+        });
+        self.leave(1);
+    }
+
+    /// Takes `n` off the gate and frees everything when nothing is left to come. The last thing that a thread does
+    /// with this pointer.
+    fn leave(self, n: usize) {
+        if self.gate.fetch_sub(n, Ordering::AcqRel) == n {
+            // SAFETY: no owner, no page out, no slow put under way: this thread is the last.
+            unsafe { self.free() };
+        }
+    }
+
+    /// # Safety
+    /// Nobody else uses the pointer, now or later, and no page is out.
+    unsafe fn free(self) {
+        fork::unregister(self.clusters.raw_lock());
+        // SAFETY: the caller's promise; `inner` was written in `new`.
+        unsafe {
+            self.clusters.release_all();
+            core::ptr::drop_in_place(self.0.as_ptr());
+            std::alloc::dealloc(self.0.as_ptr().cast(), std::alloc::Layout::new::<Inner>());
+        }
+    }
+
+    /// Puts a page back.
+    ///
+    /// # Safety
+    /// The page is this pool's, in the caller's hands alone, and given up. The pointer may be dangling afterwards.
+    #[inline]
+    pub(super) unsafe fn put(self, page: NonNull<u8>) {
+        debug_assert!(self.clusters.contains(page.as_ptr() as usize));
+        let round = round::pack(page.as_ptr() as usize, false);
+        if !self.stock.try_put(round) {
+            self.put_slow(|inner| inner.stock.put(round, &inner.clusters));
+        }
+    }
+
+    /// Does a put that may be one of the last, under the gate.
+    #[cold]
+    pub(super) fn put_slow(self, f: impl FnOnce(&Inner)) {
+        // The page in hand keeps the pool alive up to here: it is not home.
+        self.gate.fetch_add(1, Ordering::Relaxed);
+        f(&self);
+        let homed = self.clusters.take_homed();
+        self.leave(1 + homed);
+    }
+}
+
+impl core::ops::Deref for PoolRef {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        // SAFETY: alive as long as an owner exists, a page is out or a slow put is under way; holders of the pointer
+        // are one of these.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Inner {
+    /// A round from the stock, or from the pre-zeroed one when there is no other page in the pool.
+    #[inline]
+    pub(super) fn get_round(&self) -> Result<usize, PoolError> {
+        match self.stock.try_get() {
+            Some(round) => Ok(round),
+            None => self.get_slow(),
+        }
+    }
+
+    /// Rounds for all of `out`, or as many as there are.
+    pub(super) fn get_rounds(&self, out: &mut [usize]) -> Result<usize, PoolError> {
+        self.stock.get_many(out, &self.clusters).or_else(|_| {
+            out[0] = self.get_slow()?;
+            Ok(1)
+        })
+    }
+
+    /// Rounds in the pre-zeroed stock's depot, at most.
+    pub(super) fn zeroed_in_depot(&self) -> usize {
+        let stats = self.zeroed.stats();
+        stats.full_magazines * stats.rounds
+    }
+
+    #[cold]
+    fn get_slow(&self) -> Result<usize, PoolError> {
+        self.maintain_if_due();
+        self.wake_helper();
+        self.stock.get(&self.clusters).or_else(|error| {
+            self.zeroed.drain(&self.clusters);
+            // The kernel may have refused while idle pages of ours wait to go back; they are as good.
+            self.stock.get(&self.clusters).map_err(|_| error)
+        })
+    }
+
+    /// Zeroes a round's page unless it is known to be zero.
+    #[inline]
+    pub(super) fn zero(&self, round: usize) -> NonNull<u8> {
+        let page = round::page(round);
+        let size = self.clusters.page_size();
+        let stripe = &self.stripes[crate::magazine::thread_number() % STRIPES];
+        // Load and store instead of an exchange: a lost count now and then is cheaper than a locked instruction.
+        let count =
+            |c: &AtomicU64| c.store(c.load(Ordering::Relaxed) + size as u64, Ordering::Relaxed);
+        if round::is_zero(round) {
+            count(&stripe.spared);
+            debug_assert!(
+                // SAFETY: the page is in the caller's hands and has `size` bytes.
+                unsafe { core::slice::from_raw_parts(page.as_ptr(), size) }
+                    .iter()
+                    .all(|&b| b == 0),
+                "a page that is known to be zero is not"
+            );
+        } else {
+            count(&stripe.zeroed);
+            // SAFETY: the page is in the caller's hands; pages are aligned and long enough for every routine.
+            unsafe { self.routine.zero(page.as_ptr(), size) };
+        }
+        page
+    }
+
+    /// A round from the pre-zeroed stock.
+    #[inline]
+    pub(super) fn get_prezeroed(&self) -> Option<usize> {
+        let round = self.zeroed.get(&NoSupply(&self.clusters)).ok();
+        if round.is_none() {
+            self.wake_helper();
+        }
+        round
+    }
+
+    /// Puts zeroed rounds into the pre-zeroed stock.
+    pub(super) fn stock_up_zeroed(&self, rounds: &[usize]) {
+        self.zeroed.stock_up(rounds, &NoSupply(&self.clusters));
+    }
+
+    /// Does what is due: gives back what the last interval did not need. Returns bytes given back.
+    pub(super) fn maintain(&self) -> usize {
+        let now = coarse_now();
+        self.next_maintenance
+            .store(now.saturating_add(self.decay_ns), Ordering::Relaxed);
+        if crate::os::pressure::memory_some_avg10()
+            .is_some_and(|percent| percent > PRESSURE_PERCENT)
+        {
+            return self.trim();
+        }
+        self.stock.reap(usize::MAX, &self.clusters);
+        self.zeroed.reap(usize::MAX, &NoSupply(&self.clusters));
+        let pages = self
+            .clusters
+            .release_idle(now.saturating_sub(self.decay_ns), MAINTENANCE_PAGES);
+        pages * self.clusters.page_size()
+    }
+
+    /// Gives everything back that is not in use.
+    pub(super) fn trim(&self) -> usize {
+        self.stock.drain(&self.clusters);
+        self.zeroed.drain(&NoSupply(&self.clusters));
+        self.clusters.release_idle(u64::MAX, usize::MAX) * self.clusters.page_size()
+    }
+
+    /// The idle part of the pool's upkeep, for gets that are slow anyway.
+    fn maintain_if_due(&self) {
+        let due = self.next_maintenance.load(Ordering::Relaxed);
+        let now = coarse_now();
+        if now >= due
+            && self
+                .next_maintenance
+                .compare_exchange(
+                    due,
+                    now.saturating_add(self.decay_ns),
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+        {
+            self.maintain();
+        }
+    }
+
+    fn wake_helper(&self) {
+        if self.helper_awake.load(Ordering::Relaxed) != 0 {
+            if let Some(thread) = self.helper.try_lock() {
+                if let Some(thread) = &*thread {
+                    thread.wake();
+                }
+            }
+        }
+    }
+
+    pub(super) fn stats(&self) -> PoolStats {
+        let page = self.clusters.page_size();
+        let (resident, out) = self.clusters.pages();
+        let stock = self.stock.stats();
+        let zeroed = self.zeroed.stats();
+        let counters = &self.clusters.counters;
+        let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
+        let sum = |f: fn(&Stripe) -> &AtomicU64| self.stripes.iter().map(|s| get(f(s))).sum();
+        PoolStats {
+            hits: stock.pops + zeroed.pops,
+            misses: stock.misses,
+            puts: stock.pushes,
+            held_bytes: resident * page,
+            out_bytes: out * page,
+            limit_bytes: self.clusters.limit_pages().saturating_mul(page),
+            commit_calls: get(&counters.commits),
+            populate_calls: get(&counters.populates),
+            decommit_calls: get(&counters.decommits),
+            faults_avoided: get(&counters.populated_pages),
+            released_bytes: get(&counters.released_pages) * page as u64,
+            zeroed_by_caller_bytes: sum(|s| &s.zeroed),
+            zeroing_avoided_bytes: sum(|s| &s.spared),
+            zeroed_by_helper_bytes: get(&self.zeroed_by_helper),
+            fault_ahead_bytes: get(&counters.fault_ahead_pages) * page as u64,
+            helper_cpu_ns: get(&self.helper_cpu_ns),
+            prezeroed_bytes: zeroed.full_magazines * zeroed.rounds * page,
+            magazine_pages: stock.rounds,
+            magazines: stock.magazines + zeroed.magazines,
+        }
+    }
+}
+
+/// Share of time with memory stalls from which on the pool gives everything back that it does not use.
+const PRESSURE_PERCENT: f64 = 10.0;
+
+/// Pages that one maintenance gives back at most: 64 MiB, about 5 ms of system time.
+const MAINTENANCE_PAGES: usize = 16_384;

@@ -1,0 +1,72 @@
+//! Page buffers: whole pages of memory, recycled before the kernel is asked.
+//!
+//! ```
+//! use larder::pages::PagePool;
+//!
+//! let pool = PagePool::new()?;
+//! let mut page = pool.get()?;            // contents: whatever a former owner of this pool left
+//! page[..5].copy_from_slice(b"hello");
+//! drop(page);                            // back to this CPU's stock; nothing is unmapped
+//!
+//! let zeroed = pool.get_zeroed()?;       // every byte is 0
+//! assert!(zeroed.iter().all(|&b| b == 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which get
+//!
+//! | call | contents | for a consumer who |
+//! |---|---|---|
+//! | [`PagePool::get`] | a former owner's | overwrites the page (reads a block into it) |
+//! | [`PagePool::get_zeroed`] | zero | writes most of it: zeroing a warm page is also the prefetch |
+//! | [`PagePool::get_zeroed_sparse`] | zero | writes little or only reads: a page zeroed earlier costs nothing now |
+//!
+//! # How it works
+//!
+//! Pages come from one large reservation, in *clusters*: `cluster_pages` contiguous pages that are populated with one
+//! call. The size can be changed at any time and only governs future clusters. A page that is put back goes onto the
+//! CPU's magazines ([`crate::magazine`]) and from there to the next get; nothing is touched, unmapped or given back.
+//! Pages that an interval did not need return to their blocks (`clusters`), and blocks that stay whole for the decay
+//! time go back to the kernel, many pages per call, from [`PagePool::maintain`], the helper thread, or a get that
+//! finds its magazines empty. A single page is never unmapped, so the number of mappings stays what it was.
+//!
+//! # fork
+//!
+//! The child of a fork has a copy of the pool and may go on using it, buffers included: it is its own memory. Pages
+//! that other threads had in hand, and the few rounds in a magazine that another thread was just moving, are lost to
+//! the child's copy. The helper thread does not exist in the child.
+//!
+//! # Dropping the pool
+//!
+//! Buffers may outlive the pool. Its stocks are emptied at once; memory is returned to the system when the last
+//! buffer is dropped.
+
+mod block;
+mod block_set;
+mod buf;
+mod builder;
+#[cfg(feature = "bytes")]
+mod bytes;
+mod clusters;
+mod error;
+#[cfg(feature = "io-uring")]
+mod fixed;
+mod handle;
+mod helper;
+mod inner;
+mod pool;
+mod round;
+mod run;
+mod space;
+mod stats;
+
+pub use buf::PageBuf;
+pub use builder::{BuildError, Builder, ClusterSize, MAX_CLUSTER_PAGES};
+pub use error::PoolError;
+#[cfg(feature = "io-uring")]
+pub use fixed::FixedBuffers;
+pub use handle::PageHandle;
+pub use helper::HelperConfig;
+pub use pool::PagePool;
+pub use run::PageRun;
+pub use stats::PoolStats;

@@ -1,0 +1,343 @@
+//! The pool of pages as its users see it.
+
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use super::builder::{BuildError, Builder, ClusterSize};
+use super::error::PoolError;
+use super::handle::PageHandle;
+use super::helper::{HelperConfig, HelperThread};
+use super::inner::PoolRef;
+use super::round;
+use super::stats::PoolStats;
+use super::{PageBuf, PageRun};
+use crate::os::OsError;
+
+/// Rounds that `get_many` and `put_many` move at a time, on the stack.
+const BATCH: usize = 64;
+
+/// A pool of pages. Shared between threads by reference or by [`Clone`], which is a second owner of the same pool.
+///
+/// See the [module](super) for how it works and which `get` to call.
+#[derive(Debug)]
+pub struct PagePool {
+    inner: PoolRef,
+}
+
+impl PagePool {
+    /// A pool with default settings: no limit, cluster size chosen from this machine's caches, memory unused for a
+    /// second goes back.
+    ///
+    /// # Errors
+    /// See [`Builder::build`].
+    pub fn new() -> Result<Self, BuildError> {
+        Self::builder().build()
+    }
+
+    /// Settings first.
+    ///
+    /// ```
+    /// use larder::pages::{ClusterSize, PagePool};
+    /// let pool = PagePool::builder().cluster(ClusterSize::pages(128)?).limit_bytes(64 << 20).build()?;
+    /// assert_eq!(pool.cluster_pages(), 128);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A pool as the lab's settings file says.
+    ///
+    /// ```
+    /// use larder::{pages::PagePool, settings::Settings};
+    /// let settings: Settings = "version = 1\n[pages]\ncluster_pages = 64\n".parse()?;
+    /// let pool = PagePool::from_settings(&settings)?;
+    /// assert_eq!(pool.cluster_pages(), 64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Builder::build`].
+    #[cfg(feature = "settings")]
+    pub fn from_settings(settings: &crate::settings::Settings) -> Result<Self, BuildError> {
+        Self::builder().settings(settings).build()
+    }
+
+    pub(super) fn from_inner(inner: PoolRef) -> Self {
+        Self { inner }
+    }
+
+    /// A page with a former owner's contents. The cheapest get; for a consumer who overwrites the page.
+    ///
+    /// # Errors
+    /// [`PoolError`]: the limit, the reservation, or the kernel.
+    #[inline]
+    pub fn get(&self) -> Result<PageBuf, PoolError> {
+        // SAFETY: the page is this pool's and in nobody else's hands.
+        self.get_raw()
+            .map(|page| unsafe { PageBuf::new(page, self.inner) })
+    }
+
+    /// A page of zeroes, zeroed now if it is not known to be zero: warm for a consumer who writes it.
+    ///
+    /// # Errors
+    /// See [`get`](Self::get).
+    #[inline]
+    pub fn get_zeroed(&self) -> Result<PageBuf, PoolError> {
+        // SAFETY: as in `get`.
+        self.get_zeroed_raw()
+            .map(|page| unsafe { PageBuf::new(page, self.inner) })
+    }
+
+    /// A page of zeroes, from the pre-zeroed stock if it has one (see [`start_helper`](Self::start_helper)): for a
+    /// consumer who writes little of it or only reads.
+    ///
+    /// # Errors
+    /// See [`get`](Self::get).
+    #[inline]
+    pub fn get_zeroed_sparse(&self) -> Result<PageBuf, PoolError> {
+        let page = match self.inner.get_prezeroed() {
+            Some(round) => self.inner.zero(round),
+            None => self.get_zeroed_raw()?,
+        };
+        // SAFETY: as in `get`.
+        Ok(unsafe { PageBuf::new(page, self.inner) })
+    }
+
+    /// Adds `n` pages to `out`: all of them, or none and an error.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let mut pages = Vec::new();
+    /// pool.get_many(&mut pages, 100)?;
+    /// pool.put_many(pages.drain(50..));
+    /// assert_eq!(pages.len(), 50);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`get`](Self::get); also when the list cannot grow.
+    pub fn get_many(&self, out: &mut Vec<PageBuf>, n: usize) -> Result<(), PoolError> {
+        out.try_reserve(n)
+            .map_err(|_| PoolError::List { pages: n })?;
+        let before = out.len();
+        let mut rounds = [0; BATCH];
+        while out.len() - before < n {
+            let want = BATCH.min(n - (out.len() - before));
+            match self.inner.get_rounds(&mut rounds[..want]) {
+                // SAFETY: as in `get`.
+                Ok(got) => out.extend(
+                    rounds[..got]
+                        .iter()
+                        .map(|&r| unsafe { PageBuf::new(round::page(r), self.inner) }),
+                ),
+                Err(error) => {
+                    self.put_many(out.drain(before..));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts many pages back with few operations. Pages of another pool go back to theirs.
+    pub fn put_many(&self, pages: impl IntoIterator<Item = PageBuf>) {
+        let mut rounds = [const { MaybeUninit::uninit() }; BATCH];
+        let mut n = 0;
+        for page in pages {
+            if page.pool() != self.inner {
+                continue;
+            }
+            rounds[n].write(round::pack(page.into_raw().as_ptr() as usize, false));
+            n += 1;
+            if n == BATCH {
+                self.put_rounds(&rounds);
+                n = 0;
+            }
+        }
+        self.put_rounds(&rounds[..n]);
+    }
+
+    fn put_rounds(&self, rounds: &[MaybeUninit<usize>]) {
+        // SAFETY: `put_many` wrote every element that it passes.
+        let rounds =
+            unsafe { core::slice::from_raw_parts(rounds.as_ptr().cast::<usize>(), rounds.len()) };
+        self.inner.stock.put_many(rounds, &self.inner.clusters);
+    }
+
+    /// `n` contiguous pages with a former owner's contents. Runs come straight from the clusters, under a lock: for
+    /// buffers that live long, not for a fast path.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let run = pool.get_run(5)?;
+    /// assert_eq!(run.len(), 5 * larder::os::page_size());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`get`](Self::get).
+    pub fn get_run(&self, n: usize) -> Result<PageRun, PoolError> {
+        self.take_run(n).map(|(run, _)| run)
+    }
+
+    /// `n` contiguous pages of zeroes.
+    ///
+    /// # Errors
+    /// See [`get`](Self::get).
+    pub fn get_run_zeroed(&self, n: usize) -> Result<PageRun, PoolError> {
+        let (mut run, zero) = self.take_run(n)?;
+        if !zero {
+            self.inner.routine.zero_slice(&mut run);
+        }
+        Ok(run)
+    }
+
+    fn take_run(&self, n: usize) -> Result<(PageRun, bool), PoolError> {
+        if n == 0 {
+            return Err(PoolError::EmptyRun);
+        }
+        let taken = self.inner.clusters.take_run(n).or_else(|_| {
+            // What lies in stock may be what is missing between two neighbours, or what is over the limit.
+            self.inner.trim();
+            self.inner.clusters.take_run(n)
+        })?;
+        let at = round::page(round::pack(
+            self.inner.clusters.addr(taken.pages.start),
+            false,
+        ));
+        // SAFETY: the pages were just taken out and are in nobody else's hands.
+        Ok((unsafe { PageRun::new(at, n, self.inner) }, taken.zero))
+    }
+
+    /// A page as a pointer, for callers that keep their own account (C, intrusive structures).
+    ///
+    /// # Errors
+    /// See [`get`](Self::get).
+    #[inline]
+    pub fn get_raw(&self) -> Result<NonNull<u8>, PoolError> {
+        self.inner.get_round().map(round::page)
+    }
+
+    /// A page of zeroes as a pointer.
+    ///
+    /// # Errors
+    /// See [`get`](Self::get).
+    #[inline]
+    pub fn get_zeroed_raw(&self) -> Result<NonNull<u8>, PoolError> {
+        self.inner.get_round().map(|round| self.inner.zero(round))
+    }
+
+    /// Puts a page back that a raw get returned, or [`PageBuf::into_raw`].
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let page = pool.get_raw()?;
+    /// // SAFETY: the page is ours, once; afterwards nobody uses it.
+    /// unsafe { pool.put_raw(page) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Safety
+    /// The page came from this pool, is in nobody else's hands, and is not used afterwards.
+    #[inline]
+    pub unsafe fn put_raw(&self, page: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.put(page) };
+    }
+
+    /// A stock of one's own over this pool.
+    ///
+    /// # Errors
+    /// When the system has no memory for magazines.
+    pub fn handle(&self) -> Result<PageHandle, OsError> {
+        PageHandle::new(self.inner)
+    }
+
+    /// Pages of a cluster from now on.
+    #[must_use]
+    pub fn cluster_pages(&self) -> usize {
+        self.inner.clusters.cluster_pages()
+    }
+
+    /// Changes the size of future clusters. From any thread, at any time.
+    ///
+    /// ```
+    /// use larder::pages::{ClusterSize, PagePool};
+    /// let pool = PagePool::new()?;
+    /// pool.set_cluster(ClusterSize::pages(24)?);
+    /// assert_eq!(pool.cluster_pages(), 24);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_cluster(&self, size: ClusterSize) {
+        self.inner.clusters.set_cluster_pages(size.resolve());
+    }
+
+    /// Changes the limit on held bytes. A pool that holds more keeps it until it goes back by itself or by
+    /// [`trim`](Self::trim), but takes nothing new.
+    pub fn set_limit_bytes(&self, bytes: usize) {
+        self.inner
+            .clusters
+            .set_limit_pages(bytes / self.page_size());
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.inner.clusters.page_size()
+    }
+
+    /// Gives back what an interval did not need: call it now and then where no helper runs and gets are rare. Returns
+    /// bytes given back.
+    pub fn maintain(&self) -> usize {
+        self.inner.maintain()
+    }
+
+    /// Gives back everything that is not in use, now. Returns bytes given back.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// drop(pool.get()?);
+    /// pool.trim();
+    /// assert_eq!(pool.stats().out_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&self) -> usize {
+        self.inner.trim()
+    }
+
+    /// Starts the helper thread, or replaces it: maintenance without anybody calling, a pre-zeroed stock, pages
+    /// populated ahead of need. It runs at the lowest priority within a CPU budget, and what it costs is in the stats.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start_helper(&self, config: HelperConfig) -> std::io::Result<()> {
+        HelperThread::start(self.inner, config)
+    }
+
+    /// Stops the helper thread if there is one, and waits for it.
+    pub fn stop_helper(&self) {
+        HelperThread::stop(self.inner);
+    }
+
+    /// What the pool has done and holds.
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        self.inner.stats()
+    }
+}
+
+impl Clone for PagePool {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.own(),
+        }
+    }
+}
+
+impl Drop for PagePool {
+    fn drop(&mut self) {
+        self.inner.disown();
+    }
+}
