@@ -20,6 +20,6 @@ pub use order::permutation;
 pub use progress::{Bar, Progress, Silent};
 pub use runner::{Options, Runner};
 pub use usage::Usage;
-pub use view::{Comparison, RunView, SweepView};
+pub use view::{Comparison, RunView, SweepView, TableComparison};
 pub(crate) use worker::serve;
 pub use worker::work;

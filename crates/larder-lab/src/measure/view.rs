@@ -1,10 +1,15 @@
 //! A record seen through the statistics: what an experiment's analysis and the runner ask of the samples.
 
+mod table;
+mod warnings;
+
 use std::collections::BTreeMap;
 
 use crate::model::{Better, Cell, RunRecord, Sample};
 use crate::stats::sweep::{Knee, OptimumSet, Sweep};
-use crate::stats::{self, Estimate, Lag1, Moments, Verdict, defaults};
+use crate::stats::{self, Estimate, Moments, Verdict, defaults};
+
+pub use table::TableComparison;
 
 /// One cell against another, by rounds in which both ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -287,210 +292,7 @@ impl<'a> RunView<'a> {
             cells: columns.into_iter().map(|(_, cell, _)| cell).collect(),
         })
     }
-
-    /// How the samples of a cell lean on the ones before; `None` under 4 rounds.
-    #[must_use]
-    pub fn lag1(&self, group: &str, cell: &Cell, metric: &str) -> Option<Lag1> {
-        stats::lag1(&self.plain(group, cell, metric)).ok()
-    }
-
-    /// The rounds in which a cell's sample is an outlier: to be reported, not dropped.
-    #[must_use]
-    pub fn outliers(&self, group: &str, cell: &Cell, metric: &str) -> Vec<u32> {
-        let values = self.values(group, cell, metric);
-        let plain: Vec<f64> = values.iter().map(|(_, v)| *v).collect();
-        stats::outliers(&plain)
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|i| values.get(i).map(|(round, _)| *round))
-            .collect()
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{GroupRecord, MachineRecord, Measures, NoiseRecord, Params, StopReason};
-
-    fn cell(name: &str, pages: i64) -> Cell {
-        Cell::new(name, Params::new().with("pages", pages))
-    }
-
-    /// A record of one group `g` with the reference `base pages=1`, from (cell, round, ns).
-    fn record(samples: &[(Cell, u32, f64)]) -> RunRecord {
-        RunRecord {
-            schema: 1,
-            id: String::new(),
-            experiment: "e".to_owned(),
-            started: String::new(),
-            seconds: 0.0,
-            version: String::new(),
-            argv: Vec::new(),
-            seed: 0,
-            depth: "quick".to_owned(),
-            machine: MachineRecord::default(),
-            noise: NoiseRecord::default(),
-            groups: vec![GroupRecord {
-                name: "g".to_owned(),
-                reference: cell("base", 1),
-                metric: "ns".to_owned(),
-                rounds: 0,
-                stopped: StopReason::Rounds,
-            }],
-            skipped: Vec::new(),
-            samples: samples
-                .iter()
-                .map(|(cell, round, ns)| Sample {
-                    group: "g".to_owned(),
-                    cell: cell.clone(),
-                    round: *round,
-                    slot: 0,
-                    at_us: 0,
-                    measures: Measures::new().with("ns", *ns).with("per_s", 1.0 / ns),
-                })
-                .collect(),
-        }
-    }
-
-    /// Seven rounds, each slower than the one before by half: only pairing sees through that.
-    fn drifting(cells: &[(Cell, f64)]) -> RunRecord {
-        let samples: Vec<(Cell, u32, f64)> = (0..7)
-            .flat_map(|round| {
-                cells.iter().enumerate().map(move |(slot, (cell, ns))| {
-                    let wobble = 1.0 + 0.002 * f64::from((round * 3 + slot as u32 * 5) % 7);
-                    (
-                        cell.clone(),
-                        round,
-                        ns * wobble * 1.5_f64.powf(f64::from(round)),
-                    )
-                })
-            })
-            .collect();
-        record(&samples)
-    }
-
-    #[test]
-    fn pairs_see_through_a_drift() {
-        let (base, own) = (cell("base", 1), cell("own", 1));
-        let run = drifting(&[
-            (base.clone(), 10.0),
-            (base.as_twin(), 10.0),
-            (own.clone(), 5.0),
-        ]);
-        let view = RunView::new(&run);
-        let c = view.compare("g", &own, &base, "ns", Better::Lower);
-        let ratio = c.ratio.unwrap();
-        assert!((ratio.value - 0.5).abs() < 0.01 && ratio.hi < 0.51);
-        assert_eq!((c.verdict, c.n), (Verdict::Faster, 7));
-        assert!(c.floor.unwrap() < 0.02);
-        assert_eq!(
-            view.compare("g", &own, &base, "per_s", Better::Higher)
-                .verdict,
-            Verdict::Faster
-        );
-        assert_eq!(
-            view.compare("g", &base, &own, "ns", Better::Lower).verdict,
-            Verdict::Slower
-        );
-        assert_eq!(
-            view.compare("g", &base.as_twin(), &base, "ns", Better::Lower)
-                .verdict,
-            Verdict::Same { within: 0.05 }
-        );
-        let difference = view.difference("g", &own, &base, "ns").unwrap();
-        assert!(difference.hi < 0.0);
-    }
-
-    #[test]
-    fn only_rounds_with_both_are_pairs() {
-        let (base, own) = (cell("base", 1), cell("own", 1));
-        let mut samples = Vec::new();
-        for round in 0..8 {
-            samples.push((base.clone(), round, 10.0));
-            if round != 3 {
-                samples.push((own.clone(), round, 20.0));
-            }
-        }
-        samples.push((own.clone(), 99, 1.0));
-        samples.push((own.clone(), 0, 7.0)); // a second sample of a round: the first counts
-        let run = record(&samples);
-        let view = RunView::new(&run);
-        let ratio = view.ratio("g", &own, &base, "ns").unwrap();
-        assert_eq!(ratio.n, 7);
-        assert!((ratio.lo - 2.0).abs() < 1e-12 && (ratio.hi - 2.0).abs() < 1e-12);
-        assert_eq!(view.values("g", &own, "ns").len(), 8);
-        assert_eq!(view.values("g", &own, "ns")[0], (0, 20.0));
-    }
-
-    #[test]
-    fn without_a_twin_there_is_no_verdict() {
-        let (base, own) = (cell("base", 1), cell("own", 1));
-        let run = drifting(&[(base.clone(), 10.0), (own.clone(), 5.0)]);
-        let c = RunView::new(&run).compare("g", &own, &base, "ns", Better::Lower);
-        assert!(c.ratio.is_some() && c.floor.is_none());
-        assert_eq!(c.verdict, Verdict::Refused);
-    }
-
-    #[test]
-    fn too_few_rounds_give_a_number_and_no_interval() {
-        let base = cell("base", 1);
-        let samples: Vec<_> = (0..5).map(|r| (base.clone(), r, f64::from(r))).collect();
-        let run = record(&samples);
-        let view = RunView::new(&run);
-        assert_eq!(view.estimate("g", &base, "ns"), None);
-        assert_eq!(view.middle("g", &base, "ns"), Some(2.0));
-        assert_eq!(view.moments("g", &base, "ns").unwrap().mean, 2.0);
-        assert_eq!(view.middle("g", &base, "no such metric"), None);
-        assert_eq!(view.middle("no such group", &base, "ns"), None);
-    }
-
-    #[test]
-    fn groups_and_cells_are_listed_in_order() {
-        let mut run = drifting(&[
-            (cell("b", 10), 1.0),
-            (cell("b", 9), 1.0),
-            (cell("a", 1), 1.0),
-        ]);
-        run.samples[0].group = "another".to_owned();
-        let view = RunView::new(&run);
-        assert_eq!(view.groups(), ["g", "another"]);
-        let names: Vec<String> = view.cells("g").iter().map(ToString::to_string).collect();
-        assert_eq!(names, ["a pages=1", "b pages=9", "b pages=10"]);
-    }
-
-    #[test]
-    fn a_sweep_is_sorted_by_setting_and_knows_its_cells() {
-        let cells: Vec<(Cell, f64)> = [(8, 10.0), (1, 30.0), (64, 10.0), (2, 20.0)]
-            .map(|(pages, ns)| (cell("base", pages), ns))
-            .to_vec();
-        let run = drifting(&cells);
-        let view = RunView::new(&run);
-        let mut settings: Vec<(f64, Cell)> = [64, 1, 2, 8]
-            .map(|pages: i64| (pages as f64, cell("base", pages)))
-            .to_vec();
-        settings.push((3.0, cell("never ran", 3)));
-        for (metric, better) in [("ns", Better::Lower), ("per_s", Better::Higher)] {
-            let swept = view.sweep("g", &settings, metric, better).unwrap();
-            assert_eq!(swept.sweep.settings(), [1.0, 2.0, 8.0, 64.0]);
-            assert_eq!(swept.cells[2], cell("base", 8));
-            let set = swept.optimum(|pages, _| pages).unwrap();
-            assert_eq!((set.members, set.recommended), (vec![2, 3], 2));
-            assert!(matches!(swept.knee(), Some(Knee::At { index: 2, .. })));
-        }
-        assert!(view.sweep("g", &[], "ns", Better::Lower).is_none());
-    }
-
-    #[test]
-    fn drift_and_outliers_are_reported() {
-        let base = cell("base", 1);
-        let mut samples: Vec<_> = (0..20)
-            .map(|r| (base.clone(), r, 100.0 + f64::from(r % 3)))
-            .collect();
-        samples[13].2 = 900.0;
-        let run = record(&samples);
-        let view = RunView::new(&run);
-        assert_eq!(view.outliers("g", &base, "ns"), [13]);
-        let run = drifting(&[(base.clone(), 1.0)]);
-        assert!(RunView::new(&run).lag1("g", &base, "ns").is_some());
-    }
-}
+mod tests;

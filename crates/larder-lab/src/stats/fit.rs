@@ -2,7 +2,9 @@
 
 use super::error::{finite, tail};
 use super::special::{fisher_beyond, student_quantile, student_two_sided};
-use super::{Estimate, StatsError};
+use super::{Estimate, StatsError, median};
+
+const WHAT: &str = "a least-squares fit";
 
 /// A fitted model.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,22 +75,9 @@ pub fn weighted(
     weights: &[f64],
     level: f64,
 ) -> Result<Fit, StatsError> {
-    const WHAT: &str = "a least-squares fit";
     let tail = tail(level)?;
-    let n = rows.len();
-    let columns = rows.first().map_or(0, Vec::len);
-    check(WHAT, rows, y, weights, columns)?;
-
-    // The weighted columns, and y as the last of them.
-    let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-    let mut table: Vec<Vec<f64>> = (0..columns)
-        .map(|j| (0..n).map(|i| roots[i] * rows[i][j]).collect())
-        .collect();
-    table.push((0..n).map(|i| roots[i] * y[i]).collect());
-    let upper = triangle(&mut table, columns)?;
-
-    let target: Vec<f64> = table[columns][..columns].to_vec();
-    let values = back_substitute(&upper, &target);
+    let (upper, values) = solve(rows, y, weights, 1)?;
+    let (n, columns) = (rows.len(), values.len());
     let residuals: Vec<f64> = rows
         .iter()
         .zip(y)
@@ -130,12 +119,61 @@ pub fn weighted(
     })
 }
 
+/// The coefficients fitted within each round, and their medians over the rounds.
+///
+/// `y[round][row]` was measured at `rows[row]`. What slows a whole round enters that round's fit only, the
+/// intervals assume no law of the noise, and a wild round moves little: so this is the fit for samples of the
+/// lab. `weights` are per row. For a test of the model's form use [`weighted`] on the rows' medians or on all
+/// samples.
+///
+/// # Errors
+/// As [`weighted`], and [`StatsError::TooFew`] under 6 rounds at 95 %. Rows may be as few as columns.
+pub fn by_rounds(
+    rows: &[Vec<f64>],
+    y: &[Vec<f64>],
+    weights: &[f64],
+    level: f64,
+) -> Result<Vec<Estimate>, StatsError> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let mut found: Vec<Vec<f64>> = vec![Vec::with_capacity(y.len()); columns];
+    for round in y {
+        let (_, values) = solve(rows, round, weights, 0)?;
+        for (all, value) in found.iter_mut().zip(values) {
+            all.push(value);
+        }
+    }
+    found.iter().map(|values| median(values, level)).collect()
+}
+
+/// The triangle and the coefficients of weighted least squares with at least `spare` rows more than columns.
+fn solve(
+    rows: &[Vec<f64>],
+    y: &[f64],
+    weights: &[f64],
+    spare: usize,
+) -> Result<(Vec<Vec<f64>>, Vec<f64>), StatsError> {
+    let columns = rows.first().map_or(0, Vec::len);
+    check(WHAT, rows, y, weights, columns, spare)?;
+    // The weighted columns, and y as the last of them.
+    let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
+    let mut table: Vec<Vec<f64>> = (0..columns)
+        .map(|j| rows.iter().zip(&roots).map(|(x, w)| w * x[j]).collect())
+        .collect();
+    table.push(y.iter().zip(&roots).map(|(y, w)| w * y).collect());
+    let upper = triangle(&mut table, columns)?;
+    let values = back_substitute(&upper, &table[columns][..columns]);
+    // Numbers near the end of the range of f64 overflow when squared.
+    finite(WHAT, &values)?;
+    Ok((upper, values))
+}
+
 fn check(
     what: &'static str,
     rows: &[Vec<f64>],
     y: &[f64],
     weights: &[f64],
     columns: usize,
+    spare: usize,
 ) -> Result<(), StatsError> {
     let unpaired = |a, b| Err(StatsError::Unpaired { what, a, b });
     if rows.len() != y.len() {
@@ -147,11 +185,11 @@ fn check(
     if let Some(odd) = rows.iter().find(|row| row.len() != columns) {
         return unpaired(columns, odd.len());
     }
-    if columns == 0 || rows.len() <= columns {
+    if columns == 0 || rows.len() < columns + spare {
         return Err(StatsError::TooFew {
             what,
             have: rows.len(),
-            need: columns + 1,
+            need: (columns + spare).max(1),
         });
     }
     for row in rows {
@@ -261,4 +299,82 @@ fn lack_of_fit(
         df_pure,
         p: fisher_beyond(f, df_lack as f64, df_pure as f64),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(xs: &[f64]) -> Vec<Vec<f64>> {
+        xs.iter().map(|x| vec![1.0, *x]).collect()
+    }
+
+    #[test]
+    fn slow_rounds_and_wild_rounds_do_not_move_the_fit_by_rounds() {
+        let xs = [1.0, 2.0, 4.0, 8.0];
+        let y: Vec<Vec<f64>> = (0..9)
+            .map(|r| {
+                let wobble = 0.01 * f64::from(r % 5 - 2);
+                let wild = if r == 4 { 50.0 } else { 1.0 };
+                xs.iter()
+                    .map(|x| wild * (300.0 + (90.0 + wobble) * x))
+                    .collect()
+            })
+            .collect();
+        let parts = by_rounds(&line(&xs), &y, &[1.0; 4], 0.95).unwrap();
+        assert!((parts[0].value - 300.0).abs() < 1e-6);
+        assert!((parts[1].value - 90.0).abs() < 0.02);
+        assert!(parts[1].hi < 91.0, "{parts:?}");
+        assert_eq!(parts[1].n, 9);
+        assert!(by_rounds(&line(&xs), &y[..5], &[1.0; 4], 0.95).is_err());
+        assert!(by_rounds(&line(&xs), &y, &[1.0; 3], 0.95).is_err());
+    }
+
+    #[test]
+    fn dependent_columns_are_named() {
+        let rows: Vec<Vec<f64>> = (1..9)
+            .map(|i| vec![1.0, f64::from(i), 2.0 * f64::from(i) + 3.0])
+            .collect();
+        assert_eq!(
+            least_squares(&rows, &[1.0; 8], 0.95),
+            Err(StatsError::Singular { column: 2 })
+        );
+        let zero = vec![vec![1.0, 0.0]; 4];
+        assert_eq!(
+            least_squares(&zero, &[1.0; 4], 0.95),
+            Err(StatsError::Singular { column: 1 })
+        );
+    }
+
+    #[test]
+    fn odd_input_is_refused() {
+        let rows = line(&[1.0, 2.0, 3.0]);
+        let y = [1.0, 2.0, 3.0];
+        assert!(matches!(
+            least_squares(&rows[..2], &y[..2], 0.95),
+            Err(StatsError::TooFew {
+                have: 2,
+                need: 3,
+                ..
+            })
+        ));
+        assert!(matches!(
+            least_squares(&rows, &y[..2], 0.95),
+            Err(StatsError::Unpaired { a: 3, b: 2, .. })
+        ));
+        assert!(weighted(&rows, &y, &[1.0, 0.0, 1.0], 0.95).is_err());
+        assert!(weighted(&rows, &y, &[1.0; 2], 0.95).is_err());
+        assert!(least_squares(&[], &[], 0.95).is_err());
+        assert!(least_squares(&[vec![], vec![]], &[1.0, 2.0], 0.95).is_err());
+        assert!(least_squares(&rows, &[1.0, f64::NAN, 2.0], 0.95).is_err());
+        assert!(least_squares(&rows, &[1e300, -1e300, 1e300], 0.95).is_ok());
+        assert!(least_squares(&[vec![1.0], vec![1.0, 2.0]], &[1.0, 2.0], 0.95).is_err());
+    }
+
+    #[test]
+    fn an_exact_model_fits_without_residue() {
+        let fit = least_squares(&line(&[1.0, 1.0, 2.0, 3.0]), &[5.0, 5.0, 7.0, 9.0], 0.95).unwrap();
+        assert!((fit.r2 - 1.0).abs() < 1e-12 && fit.residual_sd < 1e-12);
+        assert!((fit.coefficients[1].value - 2.0).abs() < 1e-12);
+    }
 }

@@ -90,15 +90,7 @@ pub fn signed_rank_coverage(n: usize, level: f64) -> Option<f64> {
 /// # Ok::<(), larder_lab::stats::StatsError>(())
 /// ```
 pub fn paired_ratio(a: &[f64], b: &[f64], level: f64) -> Result<Estimate, StatsError> {
-    const WHAT: &str = "a paired ratio";
-    if a.len() != b.len() {
-        return Err(StatsError::Unpaired {
-            what: WHAT,
-            a: a.len(),
-            b: b.len(),
-        });
-    }
-    let logs = log_ratios(WHAT, a, b)?;
+    let logs = log_ratios(a, b)?;
     let centre = hodges_lehmann(&logs, level)?;
     Ok(Estimate {
         value: centre.value.exp(),
@@ -131,6 +123,8 @@ pub fn shift(a: &[f64], b: &[f64], level: f64) -> Result<Estimate, StatsError> {
     }
     let (a, b) = (sorted(a), sorted(b));
     let (least, most) = (a[0] - b[b.len() - 1], a[a.len() - 1] - b[0]);
+    // Huge samples of opposite signs.
+    finite(WHAT, &[least, most])?;
     let count = a.len() as u64 * b.len() as u64;
     let at_most = |t: f64| differences_at_most(&a, &b, t);
     Ok(Estimate {
@@ -168,10 +162,21 @@ pub(crate) fn centre(xs: &[f64]) -> f64 {
     }
 }
 
-/// The logarithms of the ratios of pairs; lengths are equal.
-pub(crate) fn log_ratios(what: &'static str, a: &[f64], b: &[f64]) -> Result<Vec<f64>, StatsError> {
-    positive(what, a)?;
-    positive(what, b)?;
+/// `ln(a_i / b_i)` of pairs: what paired ratios and their tests are made of.
+///
+/// # Errors
+/// [`StatsError::Unpaired`] for different lengths, [`StatsError::NotPositive`], [`StatsError::NotFinite`].
+pub fn log_ratios(a: &[f64], b: &[f64]) -> Result<Vec<f64>, StatsError> {
+    const WHAT: &str = "a paired ratio";
+    if a.len() != b.len() {
+        return Err(StatsError::Unpaired {
+            what: WHAT,
+            a: a.len(),
+            b: b.len(),
+        });
+    }
+    positive(WHAT, a)?;
+    positive(WHAT, b)?;
     // Differences of logarithms, because a quotient can overflow, and so that swapping negates exactly.
     Ok(a.iter().zip(b).map(|(a, b)| a.ln() - b.ln()).collect())
 }

@@ -24,7 +24,8 @@ pub(crate) fn kth(lo: f64, hi: f64, k: u64, at_most: impl Fn(f64) -> u64) -> f64
             lo = mid + 1;
         }
     }
-    from_key(lo)
+    // Minus zero counts like zero but prints a sign.
+    from_key(lo) + 0.0
 }
 
 /// The median of the numbers that `at_most` counts, `count` in all.

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::StatsError;
 pub use hodges_lehmann::{
-    hodges_lehmann, paired_ratio, shift, shift_coverage, signed_rank_coverage,
+    hodges_lehmann, log_ratios, paired_ratio, shift, shift_coverage, signed_rank_coverage,
 };
 pub use holm::{PairedTest, holm};
 pub use median::{median, median_coverage, middle_of};

@@ -41,7 +41,10 @@ pub fn moments(xs: &[f64]) -> Result<Moments, StatsError> {
         let d = x - mean;
         (s + d * d, r + d)
     });
-    let sd = ((squares - rest * rest / nf) / (nf - 1.0)).max(0.0).sqrt();
+    let variance = (squares - rest * rest / nf) / (nf - 1.0);
+    // Samples near the end of the range of f64 overflow when squared.
+    finite("a standard deviation", &[mean, variance])?;
+    let sd = variance.max(0.0).sqrt();
     Ok(Moments {
         n,
         mean,

@@ -50,7 +50,7 @@ pub(crate) fn signed_rank_rank(n: usize, tail: f64) -> u64 {
         largest_rank(&signed_rank_law(n), tail)
     } else {
         let (mean, sd) = signed_rank_moments(n);
-        floor_rank(mean - 0.5 + sd * normal_quantile(tail))
+        floor_rank(mean + 0.5 + sd * normal_quantile(tail))
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn mann_whitney_rank(n: usize, m: usize, tail: f64) -> u64 {
         largest_rank(&mann_whitney_law(n, m), tail)
     } else {
         let (mean, sd) = mann_whitney_moments(n, m);
-        floor_rank(mean - 0.5 + sd * normal_quantile(tail))
+        floor_rank(mean + 0.5 + sd * normal_quantile(tail))
     }
 }
 
@@ -137,4 +137,46 @@ fn largest_rank(law: &[f64], tail: f64) -> u64 {
 
 fn floor_rank(k: f64) -> u64 {
     if k < 1.0 { 0 } else { k.floor() as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_laws_are_those_counted_by_hand() {
+        // Three ranks: sums 0 1 2 3 3 4 5 6.
+        let eighths = [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0].map(|p| p / 8.0);
+        assert_eq!(signed_rank_law(3), eighths);
+        // Two against two: six orders.
+        let law = mann_whitney_law(2, 2);
+        for (p, count) in law.iter().zip([1.0, 1.0, 2.0, 1.0, 1.0]) {
+            assert!((p - count / 6.0).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn laws_sum_to_one_at_the_largest_exact_size() {
+        let sum: f64 = signed_rank_law(EXACT_SIGNED_RANK).iter().sum();
+        assert!((sum - 1.0).abs() < 1e-12);
+        let law = mann_whitney_law(EXACT_MANN_WHITNEY, EXACT_MANN_WHITNEY);
+        assert!((law.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_approximation_continues_the_exact_law_on_the_safe_side() {
+        for tail in [0.05, 0.025, 0.005] {
+            for n in [101, 130] {
+                let exact = largest_rank(&signed_rank_law(n), tail);
+                let near = signed_rank_rank(n, tail);
+                assert!(
+                    near <= exact && near + 5 >= exact,
+                    "{n} {tail}: {near} {exact}"
+                );
+            }
+            let exact = largest_rank(&mann_whitney_law(51, 40), tail);
+            let near = mann_whitney_rank(51, 40, tail);
+            assert!(near <= exact && near + 5 >= exact, "{tail}: {near} {exact}");
+        }
+    }
 }

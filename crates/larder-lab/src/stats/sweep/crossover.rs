@@ -3,8 +3,8 @@
 use super::ascending;
 use crate::stats::defaults::RESAMPLES;
 use crate::stats::error::{positive, tail};
-use crate::stats::hodges_lehmann::{centre, log_ratios};
-use crate::stats::{Estimate, PairedTest, StatsError, bootstrap, holm, paired_ratio};
+use crate::stats::hodges_lehmann::centre;
+use crate::stats::{Estimate, PairedTest, StatsError, bootstrap, holm, log_ratios, paired_ratio};
 
 /// One place where two curves cross.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,7 +112,7 @@ impl Curves {
             if a.len() != sizes.len() || b.len() != sizes.len() {
                 return unpaired(a.len(), b.len());
             }
-            for (logs, log) in logs.iter_mut().zip(log_ratios(what, a, b)?) {
+            for (logs, log) in logs.iter_mut().zip(log_ratios(a, b)?) {
                 logs.push(log);
             }
         }

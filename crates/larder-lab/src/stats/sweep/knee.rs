@@ -20,6 +20,9 @@ pub enum Knee {
         /// True when it is the smallest setting of the sweep: the curve is flat from its start, and the knee
         /// may lie below the range.
         from_start: bool,
+        /// True when the interval of a smaller setting also reaches down to `1 + eps`: that one may be good
+        /// enough too, and more rounds would tell.
+        maybe_smaller: bool,
     },
     /// Nowhere in the range.
     None(NoKnee),
@@ -28,8 +31,11 @@ pub enum Knee {
 /// Why a sweep shows no knee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoKnee {
-    /// Only the last setting qualifies: the curve still falls where the sweep ends.
+    /// Only the last setting qualifies, and all others are surely worse: the curve still falls where the
+    /// sweep ends.
     StillFalling,
+    /// Only the last setting qualifies, but another may: the noise is larger than `eps`. Take more rounds.
+    Unsure,
     /// A single setting was measured.
     OneSetting,
 }
@@ -38,7 +44,8 @@ impl Sweep {
     /// The smallest setting whose ratio to the best has an upper bound of at most `1 + eps`.
     ///
     /// It needs no scale of the axis and does not move when settings are added beyond the optimum. Between
-    /// two equally good settings the best one qualifies always, for its ratio to itself is 1.
+    /// two equally good settings the best one qualifies always, for its ratio to itself is 1. Noise moves the
+    /// knee to larger settings, never to ones that are not good enough (each with 97.5 %).
     ///
     /// # Errors
     /// [`StatsError::TooFew`] under 6 rounds at 95 %, [`StatsError::BadLevel`], [`StatsError::BadArgument`]
@@ -58,16 +65,22 @@ impl Sweep {
             .iter()
             .position(|ratio| ratio.hi <= 1.0 + eps)
             .unwrap_or(last);
+        let maybe_smaller = ratios[..index].iter().any(|ratio| ratio.lo <= 1.0 + eps);
         Ok(if last == 0 {
             Knee::None(NoKnee::OneSetting)
         } else if index == last {
-            Knee::None(NoKnee::StillFalling)
+            Knee::None(if maybe_smaller {
+                NoKnee::Unsure
+            } else {
+                NoKnee::StillFalling
+            })
         } else {
             Knee::At {
                 index,
                 setting: self.settings[index],
                 ratio: ratios[index],
                 from_start: index == 0,
+                maybe_smaller,
             }
         })
     }

@@ -14,9 +14,9 @@ pub use optimum::OptimumSet;
 
 use super::defaults::RESAMPLES;
 use super::error::{positive, tail};
-use super::hodges_lehmann::{centre, log_ratios};
+use super::hodges_lehmann::centre;
 use super::median::middle_of;
-use super::{Estimate, StatsError, bootstrap, paired_ratio};
+use super::{Estimate, StatsError, bootstrap, log_ratios, paired_ratio};
 
 /// Costs (lower is better) of ascending settings in rounds that hold all of them.
 ///
@@ -191,7 +191,7 @@ impl Sweep {
     }
 
     fn logs_to(&self, index: usize, base: usize) -> Result<Vec<f64>, StatsError> {
-        log_ratios("a sweep", &self.costs[index], &self.costs[base])
+        log_ratios(&self.costs[index], &self.costs[base])
     }
 }
 

@@ -134,6 +134,34 @@ fn a_flat_curve_is_flat_from_its_start() {
 }
 
 #[test]
+fn noise_larger_than_the_bar_is_no_knee_and_no_fall() {
+    // Flat, with noise of 30 %: the best is whichever was lucky, and nothing below is surely as good.
+    let settings = powers(3);
+    let mut noise = Noise::new(10);
+    let (mut unsure, mut maybe) = (0, 0);
+    for _ in 0..50 {
+        let rounds = rounds(&mut noise, &[1.0; 3], Law::LogNormal(0.3), 10);
+        match Sweep::new(&settings, &rounds)
+            .unwrap()
+            .knee(0.95, 0.03)
+            .unwrap()
+        {
+            Knee::None(NoKnee::Unsure) => unsure += 1,
+            Knee::At {
+                index,
+                maybe_smaller,
+                ..
+            } => {
+                assert_eq!(maybe_smaller, index > 0);
+                maybe += 1;
+            }
+            Knee::None(other) => panic!("{other:?}"),
+        }
+    }
+    assert!(unsure > 5 && maybe > 20);
+}
+
+#[test]
 fn noise_moves_the_knee_up_and_never_below_what_is_sure() {
     // At 16 the cost is 4 % above the best: with this noise some setting below looks good, none is sure.
     let settings = powers(8);
