@@ -39,10 +39,8 @@ pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
     lock.compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
         .ok()?;
     // SAFETY: the lock is ours, and every access to the other fields goes through it.
-    Some(Held {
-        slot: unsafe { &mut *slot },
-        lock,
-    })
+    let slot = unsafe { &mut *slot };
+    Some(Held { slot, lock })
 }
 
 /// A number that differs between threads and costs no system call.

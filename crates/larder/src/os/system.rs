@@ -28,10 +28,8 @@ impl Span {
     pub fn part(self, offset: usize, len: usize) -> Self {
         debug_assert!(offset.checked_add(len).is_some_and(|end| end <= self.len));
         // SAFETY: offset lies inside the span (checked above), so the result is not null and does not wrap.
-        Self {
-            at: unsafe { self.at.add(offset) },
-            len,
-        }
+        let at = unsafe { self.at.add(offset) };
+        Self { at, len }
     }
 
     /// Address of the first byte.

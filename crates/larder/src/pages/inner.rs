@@ -329,12 +329,11 @@ impl Inner {
     }
 
     fn wake_helper(&self) {
-        if self.helper_awake.load(Ordering::Relaxed) != 0 {
-            if let Some(thread) = self.helper.try_lock() {
-                if let Some(thread) = &*thread {
-                    thread.wake();
-                }
-            }
+        if self.helper_awake.load(Ordering::Relaxed) != 0
+            && let Some(helper) = self.helper.try_lock()
+            && let Some(thread) = &*helper
+        {
+            thread.wake();
         }
     }
 
