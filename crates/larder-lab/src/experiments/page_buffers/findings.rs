@@ -111,6 +111,9 @@ fn best_of(curve: &Curve<'_>, group: &str, view: &RunView<'_>, reference: &Cell)
         Ok(Knee::None(NoKnee::StillFalling)) => {
             " There is no knee: the curve still falls at the largest size.".to_owned()
         }
+        Ok(Knee::None(NoKnee::Unsure)) => {
+            " The noise is too large to say where the knee is.".to_owned()
+        }
         Ok(Knee::None(NoKnee::OneSetting)) | Err(_) => String::new(),
     };
     Some(format!(
