@@ -3,6 +3,7 @@
 //! Text in a document may come from anybody (a processor's name, an imported file): each format makes it
 //! inert in its own way, and none trusts it.
 
+mod chart;
 mod document;
 mod html;
 mod json;
