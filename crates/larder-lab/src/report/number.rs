@@ -300,6 +300,9 @@ pub fn verdict(v: &Verdict) -> String {
 /// ```
 #[must_use]
 pub fn tick(value: f64, unit: &str) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
     let parsed = Unit::parse(unit);
     let (by, name) = match parsed.family {
         Family::Time | Family::Bytes | Family::Percent | Family::Times => {

@@ -4,20 +4,34 @@ use super::number;
 use crate::model::{Goal, GoalState, RunRecord, StopReason, Value};
 use crate::stats::Verdict;
 
-/// Takes out what could steer a terminal or turn the direction of a line: control characters and
-/// bidirectional overrides become a replacement mark, line ends become blanks.
+/// Whether a character steers instead of showing: control characters and marks of direction.
+#[must_use]
+pub(super) fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+/// Takes out what could steer a terminal or turn the direction of a line: such characters become a
+/// replacement mark, line ends and tabs become blanks.
 #[must_use]
 pub(super) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\r' | '\t' => ' ',
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
-                '\u{fffd}'
-            }
-            c if c.is_control() => '\u{fffd}',
+            c if steers(c) => '\u{fffd}',
             c => c,
         })
         .collect()
+}
+
+/// The beginning of a text, with a mark where it was cut.
+#[must_use]
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept.trim_end().to_owned() + "\u{2026}"
 }
 
 /// A table's cell as text.

@@ -7,13 +7,16 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::axis::Axis;
 use super::{COLOURS, Form};
 use crate::model::{Chart, Point, Provenance, Series};
+use crate::report::text::shortened;
 
 /// Units of the picture per pixel of its natural size: plotters places by whole units,
 /// and a line placed by whole pixels is ragged.
 const FINE: u32 = 4;
 /// Natural size.
-const WIDTH: u32 = 760;
-const PLOT_HEIGHT: u32 = 300;
+const WIDTH: u32 = 920;
+const PLOT_HEIGHT: u32 = 340;
+/// Characters of a label in the picture; the legend and the tables have the whole of it.
+const LABEL: usize = 42;
 const FONT: u32 = 13;
 /// Intervals are drawn as a ribbon from so many points on, else as error bars.
 const RIBBON_FROM: usize = 7;
@@ -71,10 +74,10 @@ fn font(size: u32) -> (&'static str, f64) {
 }
 
 /// A vertical mark with the row in which its label finds room.
-struct Note<'a> {
+struct Note {
     x: f64,
     share: f64,
-    label: &'a str,
+    label: String,
     row: u32,
     leftward: bool,
 }
@@ -83,8 +86,8 @@ struct Note<'a> {
 pub(super) fn raw(chart: &Chart, x: &Axis, y: &Axis) -> Result<String, String> {
     let left = left_margin(y);
     let notes = notes(chart, x, left);
-    let rows = notes.iter().map(|n| n.row + 1).max().unwrap_or(0);
-    let top = 30 + rows * 18;
+    let deep = notes.iter().map(|n| n.row + 1).max().unwrap_or(0);
+    let top = 30 + deep * 18;
     let bottom = 46;
     let height = PLOT_HEIGHT + top + bottom;
     let mut svg = String::new();
@@ -117,44 +120,59 @@ fn left_margin(y: &Axis) -> u32 {
 }
 
 /// Puts the labels of vertical marks into rows above the plot so that none covers another.
-fn notes<'a>(chart: &'a Chart, x: &Axis, left: u32) -> Vec<Note<'a>> {
+fn notes(chart: &Chart, x: &Axis, left: u32) -> Vec<Note> {
     let width = f64::from(WIDTH - left - 14);
-    let mut notes: Vec<Note<'a>> = chart
+    let mut notes: Vec<Note> = chart
         .marks
         .iter()
         .filter(|(at, _)| x.shows(*at))
         .map(|(at, label)| Note {
             x: *at,
             share: x.share(*at),
-            label,
+            label: shortened(label, LABEL),
             row: 0,
             leftward: false,
         })
         .collect();
-    notes.sort_by(|a, b| a.share.total_cmp(&b.share));
-    // Right end of the last label in each row, in pixels.
-    let mut ends: Vec<f64> = Vec::new();
-    for n in &mut notes {
-        let at = n.share * width;
-        let long = n.label.chars().count() as f64 * 6.6 + 10.0;
-        n.leftward = at + long > width;
-        let (from, to) = if n.leftward {
-            (at - long, at)
-        } else {
-            (at, at + long)
-        };
-        let row = ends
-            .iter()
-            .position(|end| *end <= from)
-            .unwrap_or(ends.len());
-        if row == ends.len() {
-            ends.push(to);
-        } else {
-            ends[row] = to;
-        }
-        n.row = row as u32;
+    let spans: Vec<(f64, f64, f64)> = notes
+        .iter_mut()
+        .map(|n| {
+            let at = n.share * width;
+            let long = n.label.chars().count() as f64 * 6.6 + 10.0;
+            n.leftward = at + long > width;
+            if n.leftward {
+                (at, at - long, at)
+            } else {
+                (at, at, at + long)
+            }
+        })
+        .collect();
+    for (n, row) in notes.iter_mut().zip(rows(&spans)) {
+        n.row = row;
     }
     notes
+}
+
+/// Rows, from 0 next to the plot, for labels given as (line, left end, right end) in pixels.
+///
+/// A label stands above every label whose line runs up through it, and never beside one that it covers.
+fn rows(spans: &[(f64, f64, f64)]) -> Vec<u32> {
+    let mut rows = vec![0_u32; spans.len()];
+    // Each turn settles at least one label; lines that cross each other's labels both ways end at the cap.
+    for _ in 0..spans.len() {
+        for i in 0..spans.len() {
+            let (at, from, to) = spans[i];
+            for j in (0..spans.len()).filter(|j| *j != i) {
+                let (line, left, right) = spans[j];
+                let crossed = line > from && line < to && line != at;
+                let covered = rows[i] == rows[j] && i < j && from < right && left < to;
+                if (crossed && rows[i] <= rows[j]) || (covered && !crossed) {
+                    rows[i] = (rows[j] + 1).min(spans.len() as u32);
+                }
+            }
+        }
+    }
+    rows
 }
 
 type DrawResult = Result<(), DrawingAreaErrorKind<std::io::Error>>;
@@ -163,7 +181,7 @@ fn picture<'a>(
     area: &Area<'a>,
     chart: &Chart,
     (x, y): (&Axis, &Axis),
-    notes: &[Note<'_>],
+    notes: &[Note],
     layout: &Layout,
 ) -> DrawResult {
     let (grey, soft) = (Ink::Text.colour(0), Ink::NoteText.colour(0));
@@ -184,24 +202,28 @@ fn picture<'a>(
         .draw()?;
     let start = text.clone().pos(Pos::new(HPos::Left, VPos::Top));
     area.draw(&Text::new(
-        y.label().to_owned(),
+        shortened(y.label(), 2 * LABEL),
         (4 * FINE as i32, 4 * FINE as i32),
         start,
     ))?;
     let (w, h) = area.dim_in_pixel();
     let end = text.pos(Pos::new(HPos::Right, VPos::Bottom));
     let corner = (w as i32 - 14 * FINE as i32, h as i32 - 4 * FINE as i32);
-    area.draw(&Text::new(x.label().to_owned(), corner, end))?;
+    area.draw(&Text::new(shortened(x.label(), 2 * LABEL), corner, end))?;
     gap(&mut plot, x, y)?;
     for note in notes {
         vertical(area, &mut plot, note, y, layout)?;
     }
     // Ribbons first, then lines, then marks: no interval hides a value.
     for (i, s) in chart.series.iter().enumerate() {
-        intervals(&mut plot, i, &shown(s, x, y))?;
+        for part in parts(&shown(s, x, y), x) {
+            intervals(&mut plot, i, part)?;
+        }
     }
     for (i, s) in chart.series.iter().enumerate() {
-        lines(&mut plot, i, s.from, &shown(s, x, y))?;
+        for part in parts(&shown(s, x, y), x) {
+            lines(&mut plot, i, s.from, part)?;
+        }
     }
     for (i, s) in chart.series.iter().enumerate() {
         marks(&mut plot, i, s.from, &shown(s, x, y))?;
@@ -221,6 +243,16 @@ fn shown(s: &Series, x: &Axis, y: &Axis) -> Vec<Point> {
     s.points.iter().filter(keep).copied().collect()
 }
 
+/// The pieces of a line: it does not run across the gap of a broken axis.
+fn parts<'p>(points: &'p [Point], x: &Axis) -> Vec<&'p [Point]> {
+    if x.gap().is_none() {
+        return vec![points];
+    }
+    points
+        .chunk_by(|a, b| (a.x == 0.0) == (b.x == 0.0))
+        .collect()
+}
+
 /// The broken axis between zero and the first logarithm.
 fn gap(plot: &mut Plot<'_>, x: &Axis, y: &Axis) -> DrawResult {
     let Some(at) = x.gap() else { return Ok(()) };
@@ -238,7 +270,7 @@ fn across(at: f64, y: &Axis, style: ShapeStyle) -> PathElement<(f64, f64)> {
 fn vertical(
     area: &Area<'_>,
     plot: &mut Plot<'_>,
-    note: &Note<'_>,
+    note: &Note,
     y: &Axis,
     layout: &Layout,
 ) -> DrawResult {
@@ -266,7 +298,7 @@ fn vertical(
     let style = TextStyle::from(font(FONT - 1))
         .color(&soft)
         .pos(Pos::new(side, VPos::Bottom));
-    area.draw(&Text::new(note.label.to_owned(), (x + shift, y), style))
+    area.draw(&Text::new(note.label.clone(), (x + shift, y), style))
 }
 
 fn intervals(plot: &mut Plot<'_>, series: usize, points: &[Point]) -> DrawResult {
@@ -313,7 +345,12 @@ fn lines(plot: &mut Plot<'_>, series: usize, from: Provenance, points: &[Point])
 
 /// One mark per point. A published one is hollow: paper inside, colour at its edge.
 fn marks(plot: &mut Plot<'_>, series: usize, from: Provenance, points: &[Point]) -> DrawResult {
-    let radius = if points.len() > 60 { 22 } else { 36 } * FINE as i32 / 10;
+    let tenths = match points.len() {
+        0..=18 => 36,
+        19..=48 => 28,
+        _ => 21,
+    };
+    let radius = tenths * FINE as i32 / 10;
     let form = Form::of(series);
     for p in points {
         match from {
@@ -353,4 +390,25 @@ fn mark(plot: &mut Plot<'_>, p: &Point, form: Form, r: i32, style: ShapeStyle) -
         plot.draw_series(std::iter::once(at + PathElement::new(closed, style)))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows;
+
+    #[test]
+    fn labels_do_not_cover_each_other_or_stand_in_a_line() {
+        assert_eq!(rows(&[(0.0, 0.0, 50.0), (60.0, 60.0, 90.0)]), [0, 0]);
+        // The second line would run through the first label in a lower row.
+        assert_eq!(rows(&[(0.0, 0.0, 50.0), (30.0, 30.0, 60.0)]), [1, 0]);
+        // A chain, the last one leftward at the right edge.
+        let r = rows(&[(0.0, 0.0, 50.0), (30.0, 30.0, 80.0), (100.0, 60.0, 100.0)]);
+        assert!(r[0] > r[1] && r[1] != r[2], "{r:?}");
+        // Two marks at one place.
+        let r = rows(&[(10.0, 10.0, 50.0), (10.0, 10.0, 50.0)]);
+        assert_ne!(r[0], r[1]);
+        // Each line runs through the other's label: no order helps, but it ends, and bounded.
+        let r = rows(&[(0.0, 0.0, 50.0), (30.0, -20.0, 30.0)]);
+        assert!(r.iter().all(|row| *row <= 2), "{r:?}");
+    }
 }

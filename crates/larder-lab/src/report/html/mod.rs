@@ -10,7 +10,7 @@ mod view;
 
 use askama::Template;
 
-use super::{Document, ReportError};
+use super::{Document, ReportError, text};
 
 const STYLE: &str = include_str!("../../../templates/style.css");
 const CALC_SCRIPT: &str = include_str!("../../../templates/calc.js");
@@ -28,5 +28,19 @@ const PAGE_SCRIPT: &str = include_str!("../../../templates/page.js");
 /// assert!(page.contains("Content-Security-Policy"));
 /// ```
 pub fn html(doc: &Document) -> Result<String, ReportError> {
-    Ok(view::page(doc)?.render()?)
+    Ok(inert(&view::page(doc)?.render()?))
+}
+
+/// Takes out of the whole page what escaping leaves in: characters that turn the direction of the text
+/// around them, and control characters. Style and scripts have none, so their hashes stay.
+fn inert(page: &str) -> String {
+    page.chars()
+        .map(|c| {
+            if text::steers(c) && c != '\n' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }

@@ -157,15 +157,6 @@ pub(super) fn page(doc: &Document) -> Result<Page, ReportError> {
         .enumerate()
         .map(|(i, (run, a))| run_view(i, run, a))
         .collect::<Result<Vec<_>, _>>()?;
-    let warnings = doc.runs.iter().flat_map(|(run, a)| {
-        text::warnings(run, a)
-            .into_iter()
-            .map(|w| WarningView {
-                experiment: run.experiment.clone(),
-                text: w.to_owned(),
-            })
-            .collect::<Vec<_>>()
-    });
     let mut seen: Vec<&MachineRecord> = Vec::new();
     for (run, _) in &doc.runs {
         let same = |m: &&MachineRecord| {
@@ -198,11 +189,28 @@ pub(super) fn page(doc: &Document) -> Result<Page, ReportError> {
             .flat_map(|(_, a)| &a.goals)
             .map(goal)
             .collect(),
-        warnings: warnings.collect(),
+        warnings: warnings(doc),
         machines: seen.into_iter().map(machine).collect(),
         machine_table: TableView::new(&machines::table(doc), true),
         runs,
     })
+}
+
+/// The warnings of all runs; one that several experiments share stands once.
+fn warnings(doc: &Document) -> Vec<WarningView> {
+    let mut all: Vec<WarningView> = Vec::new();
+    for (run, a) in &doc.runs {
+        for w in text::warnings(run, a) {
+            match all.iter_mut().find(|v| v.text == w) {
+                Some(v) => v.experiment = format!("{}, {}", v.experiment, run.experiment),
+                None => all.push(WarningView {
+                    experiment: run.experiment.clone(),
+                    text: w.to_owned(),
+                }),
+            }
+        }
+    }
+    all
 }
 
 fn subtitle(doc: &Document) -> String {
