@@ -53,7 +53,7 @@ macro_rules! enter {
 impl Sections {
     pub(super) fn new(registration: Registration) -> Self {
         Self {
-            offset: registration.offset,
+            offset: registration.offset(),
             id: registration.id_offset(),
         }
     }

@@ -112,8 +112,15 @@ impl Shelf {
                 let (top, round) = unsafe { sections.pop(self.base.as_ptr()) };
                 (top & FILL_MASK != 0).then_some(round)
             }
-            Kind::Locked => self.hold()?.pop(),
+            Kind::Locked => self.pop_locked(),
         }
+    }
+
+    /// Out of line, so that it costs the sections' callers nothing but a branch.
+    #[cold]
+    #[inline(never)]
+    fn pop_locked(&self) -> Option<usize> {
+        self.hold()?.pop()
     }
 
     /// Gives a round to this CPU; false when it has no room.
@@ -122,8 +129,14 @@ impl Shelf {
         match self.kind {
             // SAFETY: as in `pop`.
             Kind::PerCpu(sections) => unsafe { sections.push(self.base.as_ptr(), round) != 0 },
-            Kind::Locked => self.hold().is_some_and(|mut slot| slot.push(round)),
+            Kind::Locked => self.push_locked(round),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_locked(&self, round: usize) -> bool {
+        self.hold().is_some_and(|mut slot| slot.push(round))
     }
 
     /// Takes up to as many rounds as fit in `out`, from one magazine.

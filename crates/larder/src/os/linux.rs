@@ -54,7 +54,8 @@ fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
     unsafe { mm::munmap(at.cast(), len) }.map_err(|e| OsError::new(call, len, e))
 }
 
-impl System for Linux {
+// SAFETY: the kernel's mappings are what the trait asks for.
+unsafe impl System for Linux {
     fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError> {
         const CALL: &str = "mmap(reserve)";
         let align = align.max(page_size());

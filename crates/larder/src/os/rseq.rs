@@ -21,19 +21,28 @@ pub enum CpuId {
     CpuId,
 }
 
-/// Where this process's threads find their area, relative to the thread pointer.
+/// Where this process's threads find their area, relative to the thread pointer. Only [`mode`] makes one, after it
+/// proved that the area works, so holding one is leave to use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registration {
-    /// Offset of the area from the thread pointer.
-    pub offset: isize,
-    /// The id in use.
-    pub id: CpuId,
+    offset: isize,
+    id: CpuId,
 }
 
 impl Registration {
-    /// Offset of the id field from the thread pointer.
+    /// Offset of the area from the thread pointer.
+    pub(crate) fn offset(self) -> isize {
+        self.offset
+    }
+
+    /// Which id names a stock.
     #[must_use]
-    pub fn id_offset(self) -> isize {
+    pub fn id(self) -> CpuId {
+        self.id
+    }
+
+    /// Offset of the id field from the thread pointer.
+    pub(crate) fn id_offset(self) -> isize {
         // Offsets of the kernel's ABI: cpu_id_start 0, cpu_id 4, rseq_cs 8, flags 16, node_id 20, mm_cid 24.
         self.offset
             + match self.id {

@@ -82,7 +82,12 @@ impl HugePageSize {
 /// The methods that take a span are unsafe because they change what lies behind addresses.
 /// Their common contract: the span lies inside one range that this system reserved and has not released, it is
 /// aligned to pages, and nobody else uses it in a way that the change would break.
-pub trait System: fmt::Debug + Send + Sync {
+///
+/// # Safety
+/// The library uses what `reserve` returns as its own memory. An implementation must return spans that are as long and
+/// as aligned as was asked, that nobody else uses until they are released, and that read as zero once committed; after
+/// [`decommit`](Self::decommit) with [`Decommit::DontNeed`] succeeded they read as zero again.
+pub unsafe trait System: fmt::Debug + Send + Sync {
     /// Reserves `len` bytes of addresses aligned to `align` (a power of two), not accessible and not accounted.
     ///
     /// # Errors

@@ -67,7 +67,8 @@ impl<S: System, H: Hook> Hooked<S, H> {
     }
 }
 
-impl<S: System, H: Hook> System for Hooked<S, H> {
+// SAFETY: what reaches the caller comes from the inner system unchanged.
+unsafe impl<S: System, H: Hook> System for Hooked<S, H> {
     fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError> {
         self.hook.before(Call::Reserve, len)?;
         self.inner.reserve(len, align)

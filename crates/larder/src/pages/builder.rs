@@ -144,7 +144,6 @@ enum Backing {
     Private,
     Huge,
     Hugetlb(HugePageSize),
-    Shared,
 }
 
 /// Settings of a pool that is to be. What is not set comes from the environment (`LARDER_CLUSTER_PAGES`, a settings
@@ -240,13 +239,6 @@ impl Builder {
     #[must_use]
     pub fn hugetlb(mut self, size: HugePageSize) -> Self {
         self.backing = Backing::Hugetlb(size);
-        self
-    }
-
-    /// Puts the pages into a memfd, which is shared with the children of a fork instead of copied.
-    #[must_use]
-    pub fn shared(mut self) -> Self {
-        self.backing = Backing::Shared;
         self
     }
 
@@ -347,7 +339,8 @@ impl Builder {
                 cluster_pages: self.cluster.unwrap_or_default().resolve(),
                 limit_pages,
                 populate: self.populate,
-                give_back: self.give_back,
+                // Pieces of a huge page cannot go back, and the whole is what the pool was given for.
+                give_back: (!matches!(self.backing, Backing::Hugetlb(_))).then_some(self.give_back),
             },
             stock: self.stock,
             routine: self.zeroing.unwrap_or_else(Zeroing::fastest).routine(),
@@ -396,7 +389,6 @@ impl Builder {
         };
         let mut bytes = wanted.min(most).next_multiple_of(block);
         match self.backing {
-            Backing::Shared => return Ok((self.system.reserve_shared(bytes)?, true)),
             Backing::Hugetlb(size) => {
                 // The kernel takes the whole from its pool at once, so the limit is what is meant.
                 let bytes = self

@@ -71,7 +71,8 @@ pub(super) struct Clusters {
     cluster_pages: AtomicUsize,
     limit_pages: AtomicUsize,
     populate: bool,
-    give_back: Decommit,
+    /// How idle blocks go back to the kernel; `None` keeps them.
+    give_back: Option<Decommit>,
     pub(super) counters: Counters,
 }
 
@@ -85,7 +86,7 @@ pub(super) struct ClustersConfig {
     pub(super) cluster_pages: usize,
     pub(super) limit_pages: usize,
     pub(super) populate: bool,
-    pub(super) give_back: Decommit,
+    pub(super) give_back: Option<Decommit>,
 }
 
 impl Clusters {
@@ -238,6 +239,7 @@ impl Clusters {
     /// Gives blocks back to the kernel that have been whole since before `before`, at most `most` pages. Returns how
     /// many pages went.
     pub(super) fn release_idle(&self, before: u64, most: usize) -> usize {
+        let Some(how) = self.give_back else { return 0 };
         let unit = (self.cluster_pages() / BLOCK_PAGES).clamp(RELEASE_BLOCKS, 1 << 14);
         // A cluster that is no power of two is given back in units of the next smaller one.
         let unit = 1 << unit.ilog2();
@@ -272,13 +274,11 @@ impl Clusters {
             }
             Counters::add(&self.counters.decommits, 1);
             // SAFETY: the pages are in nobody's hands but ours, and their contents are not needed.
-            let done = unsafe { self.system.decommit(&spans[..n], self.give_back) };
+            let done = unsafe { self.system.decommit(&spans[..n], how) };
             let mut state = self.state.lock();
             for pages in taken.into_iter().take(n) {
                 match done {
-                    Ok(()) => state
-                        .space
-                        .put_cold(pages, self.give_back == Decommit::DontNeed),
+                    Ok(()) => state.space.put_cold(pages, how == Decommit::DontNeed),
                     // Some may be gone, some not: backed and dirty is what costs nothing to be wrong about.
                     Err(_) => state.space.put(pages, false, coarse_now()),
                 }
