@@ -14,6 +14,7 @@ mod map;
 mod mappings;
 #[cfg(feature = "peers")]
 mod mimalloc;
+mod pool;
 mod same_page;
 mod system_malloc;
 mod unbuffered;
@@ -30,6 +31,7 @@ pub use map::Mapper;
 pub use mappings::mappings;
 #[cfg(feature = "peers")]
 pub use mimalloc::Mimalloc;
+pub use pool::{PoolHandle, PoolHandles, PoolPerCpu, PoolRef};
 pub use same_page::{SamePage, SamePages};
 pub use system_malloc::SystemMalloc;
 pub use unbuffered::Unbuffered;

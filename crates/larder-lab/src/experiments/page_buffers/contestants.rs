@@ -1,7 +1,10 @@
 //! The contestants: a supplier under Walfield's workload, or a part of a cluster's life.
 
+use std::time::Instant;
+
 use crate::contestants::supply::{
-    Cluster, ClusterWhole, Supplier, SystemMalloc, Unbuffered, mappings, page_size,
+    Cluster, ClusterWhole, PoolHandles, PoolPerCpu, Supplier, Supply, SystemMalloc, Unbuffered,
+    mappings, page_size,
 };
 use crate::contestants::timing::{Stopwatch, ns_per_op, resident_bytes};
 use crate::measure::Contestant;
@@ -16,27 +19,43 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         Box::new(Workload {
             name: "unbuffered",
             about: "Program 1 of Walfield 2001: mmap and munmap for every page",
-            run: |_, total| measure(Unbuffered::new(), total),
+            run: |_, job| measure(Unbuffered::new(), job),
         }),
         Box::new(Workload {
             name: "cluster",
             about: "Program 2 of Walfield 2001: pages of one preallocated mapping, each unmapped when it is freed",
-            run: |params, total| measure(Cluster::new(params.count("pages")?)?, total),
+            run: |params, job| measure(Cluster::new(params.count("pages")?)?, job),
         }),
         Box::new(Workload {
             name: "cluster-whole",
             about: "Program 2, but a cluster is unmapped in one call when its last page is freed, as GNU Mach's memory objects released it",
-            run: |params, total| measure(ClusterWhole::new(params.count("pages")?, false)?, total),
+            run: |params, job| measure(ClusterWhole::new(params.count("pages")?, false)?, job),
         }),
         Box::new(Workload {
             name: "cluster-populate",
             about: "cluster-whole with MAP_POPULATE: the call that maps a cluster makes its pages present",
-            run: |params, total| measure(ClusterWhole::new(params.count("pages")?, true)?, total),
+            run: |params, job| measure(ClusterWhole::new(params.count("pages")?, true)?, job),
+        }),
+        Box::new(Workload {
+            name: "pool",
+            about: "larder's page pool, per CPU, with clusters of so many pages",
+            run: |params, job| {
+                let pool = PoolPerCpu::new(Some(params.count("pages")?))?;
+                measure(pool.local()?, job)
+            },
+        }),
+        Box::new(Workload {
+            name: "pool-handle",
+            about: "larder's page pool through a handle, with clusters of so many pages",
+            run: |params, job| {
+                let pool = PoolHandles::new(Some(params.count("pages")?))?;
+                measure(pool.local()?, job)
+            },
         }),
         Box::new(Workload {
             name: "malloc",
             about: "posix_memalign and free of the C library",
-            run: |_, total| measure(SystemMalloc::new(), total),
+            run: |_, job| measure(SystemMalloc::new(), job),
         }),
     ];
     #[cfg(feature = "peers")]
@@ -44,12 +63,12 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         all.push(Box::new(Workload {
             name: "mimalloc",
             about: "mi_malloc_aligned and mi_free of one page",
-            run: |_, total| measure(crate::contestants::supply::Mimalloc::new(), total),
+            run: |_, job| measure(crate::contestants::supply::Mimalloc::new(), job),
         }));
         all.push(Box::new(Workload {
             name: "jemalloc",
             about: "mallocx of one aligned page and sdallocx",
-            run: |_, total| measure(crate::contestants::supply::Jemalloc::new(), total),
+            run: |_, job| measure(crate::contestants::supply::Jemalloc::new(), job),
         }));
     }
     all.push(Box::new(Part {
@@ -79,7 +98,15 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
 struct Workload {
     name: &'static str,
     about: &'static str,
-    run: fn(&Params, u64) -> anyhow::Result<Measures>,
+    run: fn(&Params, Job) -> anyhow::Result<Measures>,
+}
+
+/// How many pages to take, and what was there before the supplier.
+#[derive(Clone, Copy)]
+struct Job {
+    total: u64,
+    held: u64,
+    start: Instant,
 }
 
 impl Contestant for Workload {
@@ -92,8 +119,12 @@ impl Contestant for Workload {
     }
 
     fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let total = u64::try_from(params.count("total")?)?;
-        (self.run)(params, total)
+        let job = Job {
+            total: u64::try_from(params.count("total")?)?,
+            held: resident_bytes(),
+            start: Instant::now(),
+        };
+        (self.run)(params, job)
     }
 }
 
@@ -121,15 +152,15 @@ impl Contestant for Part {
 /// Runs the workload once and reports time, counts and what stays held when every page is back.
 ///
 /// The timed part is the whole loop, the first page included, as in his programs: nothing is warmed up.
-pub(super) fn measure<S: Supplier>(mut supplier: S, total: u64) -> anyhow::Result<Measures> {
+fn measure<S: Supplier>(mut supplier: S, job: Job) -> anyhow::Result<Measures> {
+    let setup = job.start.elapsed().as_secs_f64();
     let page = page_size();
-    let held = resident_bytes();
     let calls = supplier.system_calls();
     let watch = Stopwatch::start();
-    workload::run(&mut supplier, total, page)?;
+    workload::run(&mut supplier, job.total, page)?;
     let spent = watch.stop();
-    let taken = workload::allocations_of(total);
-    let held = resident_bytes().saturating_sub(held);
+    let taken = workload::allocations_of(job.total);
+    let held = resident_bytes().saturating_sub(job.held);
     let mut measures = Measures::new()
         .with("elapsed_s", spent.wall_ns as f64 / 1e9)
         .with("ns_per_page", ns_per_op(spent.cpu_ns, taken))
@@ -137,7 +168,8 @@ pub(super) fn measure<S: Supplier>(mut supplier: S, total: u64) -> anyhow::Resul
             "faults_per_page",
             ns_per_op(spent.usage.minor_faults, taken),
         )
-        .with("held_bytes", held as f64);
+        .with("held_bytes", held as f64)
+        .with("setup_s", setup);
     if let (Some(before), Some(after)) = (calls, supplier.system_calls()) {
         measures = measures.with("calls_per_page", ns_per_op(after - before, taken));
     }

@@ -37,6 +37,12 @@ const METRICS: &[Metric] = &[
         about: "wall time of the whole workload",
     },
     Metric {
+        name: "setup_s",
+        unit: "s",
+        better: Better::Lower,
+        about: "wall time of making the supplier, before the workload",
+    },
+    Metric {
         name: "get_ns",
         unit: "ns",
         better: Better::Lower,

@@ -327,7 +327,7 @@ fn ratios(view: &RunView<'_>, group: &str, contestant: &str) -> Series {
 fn suppliers(view: &RunView<'_>) -> Table {
     let mut table = Table {
         title: "Cost and memory held".to_owned(),
-        columns: ["supplier", "pages", "CPU time per page", "of unbuffered", "system calls per page", "faults per page", "held after the last page is back"]
+        columns: ["supplier", "pages", "CPU time per page", "of unbuffered", "system calls per page", "faults per page", "held after the last page is back", "making the supplier"]
             .map(str::to_owned)
             .to_vec(),
         notes: vec![
@@ -361,6 +361,7 @@ fn suppliers(view: &RunView<'_>) -> Table {
             number("calls_per_page", ""),
             number("faults_per_page", ""),
             number("held_bytes", "B"),
+            number("setup_s", "s"),
         ]);
     }
     table

@@ -1,6 +1,9 @@
 //! The contestants: one supplier each, in every shape.
 
-use crate::contestants::supply::{ArrayStacks, SamePages, Supply, SystemMalloc};
+use crate::contestants::supply::{
+    ArrayStacks, PoolHandles, PoolPerCpu, SamePages, Supply, SystemMalloc,
+};
+use crate::contestants::timing::resident_bytes;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
@@ -16,12 +19,12 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         Box::new(Bench {
             name: "empty-loop",
             about: "the loop and the write alone: one page again and again",
-            run: |params| run(&SamePages, params),
+            run: |params| run(|| Ok(SamePages), params),
         }),
         Box::new(Bench {
             name: "array-stack",
             about: "a bare array of present pages, one thread's own: the floor of taking and putting back",
-            run: |params| run(&ArrayStacks { pages: STACK_PAGES }, params),
+            run: |params| run(|| Ok(ArrayStacks { pages: STACK_PAGES }), params),
         }),
         Box::new(Bench {
             name: "memset",
@@ -29,9 +32,19 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
             run: shapes::memset,
         }),
         Box::new(Bench {
+            name: "pool",
+            about: "larder's page pool with its default settings, through the CPU's magazines",
+            run: |params| run(|| PoolPerCpu::new(None), params),
+        }),
+        Box::new(Bench {
+            name: "pool-handle",
+            about: "larder's page pool with its default settings, through a handle of the thread's own",
+            run: |params| run(|| PoolHandles::new(None), params),
+        }),
+        Box::new(Bench {
             name: "malloc",
             about: "posix_memalign and free of the C library; zeroed by memset",
-            run: |params| run(&SystemMalloc::new(), params),
+            run: |params| run(|| Ok(SystemMalloc::new()), params),
         }),
     ];
     #[cfg(feature = "peers")]
@@ -40,12 +53,12 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         all.push(Box::new(Bench {
             name: "mimalloc",
             about: "mi_malloc_aligned, mi_zalloc_aligned and mi_free of one page",
-            run: |params| run(&Mimalloc::new(), params),
+            run: |params| run(|| Ok(Mimalloc::new()), params),
         }));
         all.push(Box::new(Bench {
             name: "jemalloc",
             about: "mallocx (aligned, zeroed) and sdallocx of one page",
-            run: |params| run(&Jemalloc::new(), params),
+            run: |params| run(|| Ok(Jemalloc::new()), params),
         }));
     }
     all.push(Box::new(Instructions));
@@ -72,13 +85,20 @@ impl Contestant for Bench {
     }
 }
 
-/// Runs the shape that the factors name.
-fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Measures> {
-    match params.text("shape")? {
-        "pair" => shapes::run(supply, Shape::Pair, params),
-        "deep" => shapes::run(supply, Shape::Deep, params),
-        "zeroed" => shapes::run(supply, Shape::Zeroed, params),
-        "handover" => handover::run(supply, params),
+/// Runs the shape that the factors name. Memory is read before the supply is made, so that what it needs for itself
+/// is counted as held.
+fn run<S: Supply>(
+    make: impl FnOnce() -> anyhow::Result<S>,
+    params: &Params,
+) -> anyhow::Result<Measures> {
+    let before = resident_bytes();
+    let shape = params.text("shape")?;
+    let supply = &make()?;
+    match shape {
+        "pair" => shapes::run(supply, Shape::Pair, before, params),
+        "deep" => shapes::run(supply, Shape::Deep, before, params),
+        "zeroed" => shapes::run(supply, Shape::Zeroed, before, params),
+        "handover" => handover::run(supply, before, params),
         "threads" => threads::run(supply, params),
         other => anyhow::bail!(
             "shape '{other}' is unknown; the shapes are pair, deep, zeroed, handover and threads"

@@ -26,15 +26,15 @@ enum Until {
 ///
 /// Memory is read while the run goes on. `growth_bytes_per_s` is the least-squares slope after the first fifth of
 /// the time, `growth_bytes` what was gained in it; for a supplier that keeps what it has both are zero.
+/// `before` is resident memory before the supply was made, in bytes.
 ///
 /// # Errors
 /// Missing factors, a supplier without pages, and pages that do not arrive as they were written.
-pub(super) fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Measures> {
+pub(super) fn run<S: Supply>(supply: &S, before: u64, params: &Params) -> anyhow::Result<Measures> {
     let until = match params.count("seconds") {
         Ok(seconds) => Until::Seconds(Duration::from_secs(seconds as u64)),
         Err(_) => Until::Pages(params.count("pages")? as u64),
     };
-    let before = resident_bytes();
     let ring = Ring::new();
     let closed = AtomicBool::new(false);
     let sum = AtomicU64::new(0);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn hands_pages_over_and_reports() {
         let params = Params::new().with("pages", 5000);
-        let measures = run(&SystemMalloc::new(), &params).expect("runs");
+        let measures = run(&SystemMalloc::new(), 0, &params).expect("runs");
         assert!(measures.get("ns_per_page").expect("timed") > 0.0);
         assert!(measures.0.values().all(|value| value.is_finite()));
     }
@@ -178,7 +178,7 @@ mod tests {
     fn a_page_that_two_sides_use_at_once_is_noticed() {
         // One page for all: what the consumer reads is what the producer wrote last.
         let params = Params::new().with("pages", 20_000);
-        let error = run(&SamePages, &params).expect_err("the sum cannot be right");
+        let error = run(&SamePages, 0, &params).expect_err("the sum cannot be right");
         assert!(error.to_string().contains("used twice"), "{error}");
     }
 

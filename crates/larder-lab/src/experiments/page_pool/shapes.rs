@@ -25,13 +25,15 @@ pub(super) enum Shape {
     Zeroed,
 }
 
-/// Runs a shape: `pages` get-and-put pairs in all, `depth` pages out at a time.
+/// Runs a shape: `pages` get-and-put pairs in all, `depth` pages out at a time. `before` is resident memory before the
+/// supply was made, in bytes.
 ///
 /// # Errors
 /// Missing factors, a supplier without pages, and one whose pages are wrong.
 pub(super) fn run<S: Supply>(
     supply: &S,
     shape: Shape,
+    before: u64,
     params: &Params,
 ) -> anyhow::Result<Measures> {
     let total = u64::try_from(params.count("pages")?)?;
@@ -43,7 +45,6 @@ pub(super) fn run<S: Supply>(
         depth > 0 && total > 0,
         "{total} pages, {depth} at a time, were asked for; both must be at least 1"
     );
-    let held = resident_bytes();
     let mut local = supply.local()?;
     let mut pages = vec![NonNull::<u8>::dangling(); depth];
     let turns = total.div_ceil(depth as u64);
@@ -61,7 +62,7 @@ pub(super) fn run<S: Supply>(
         "the supplier ran out of pages: {}",
         std::io::Error::last_os_error()
     );
-    let held = resident_bytes().saturating_sub(held);
+    let held = resident_bytes().saturating_sub(before);
     check(&mut local, depth.min(64), shape == Shape::Zeroed)?;
     let done = turns * depth as u64;
     Ok(Measures::new()
@@ -140,7 +141,7 @@ mod tests {
     fn a_run_reports_finite_measures() {
         let params = Params::new().with("pages", 1000).with("depth", 16);
         for shape in [Shape::Pair, Shape::Deep, Shape::Zeroed] {
-            let measures = run(&ArrayStacks { pages: 64 }, shape, &params).expect("runs");
+            let measures = run(&ArrayStacks { pages: 64 }, shape, 0, &params).expect("runs");
             assert!(measures.get("ns_per_page").expect("timed") > 0.0);
             assert!(measures.0.values().all(|value| value.is_finite()));
         }
@@ -168,9 +169,9 @@ mod tests {
     #[test]
     fn too_few_pages_and_no_pages_are_errors() {
         let deep = Params::new().with("pages", 10).with("depth", 10);
-        assert!(run(&ArrayStacks { pages: 9 }, Shape::Deep, &deep).is_err());
+        assert!(run(&ArrayStacks { pages: 9 }, Shape::Deep, 0, &deep).is_err());
         let none = Params::new().with("pages", 0).with("depth", 1);
-        assert!(run(&ArrayStacks { pages: 9 }, Shape::Deep, &none).is_err());
+        assert!(run(&ArrayStacks { pages: 9 }, Shape::Deep, 0, &none).is_err());
         assert!(memset(&none).is_err());
     }
 }
