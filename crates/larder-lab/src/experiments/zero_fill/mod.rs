@@ -1,8 +1,22 @@
 //! Experiment `zero-fill`: the four timings and the open questions of "Zerofilling" (Nat!, August 2003).
 
+mod analyse;
+mod batch;
+mod bill;
 mod cells;
 mod contestants;
+mod first_touch;
+mod formulas;
+mod look;
+mod model;
 mod plan;
+mod routines;
+mod steps;
+mod submission;
+mod timings;
+mod words;
+
+pub use submission::{presets, submission_row};
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{Analysis, Better, Metric, RunRecord};
@@ -167,9 +181,6 @@ impl Experiment for ZeroFill {
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        Analysis {
-            experiment: run.experiment.clone(),
-            ..Analysis::default()
-        }
+        analyse::analyse(run, self.title())
     }
 }

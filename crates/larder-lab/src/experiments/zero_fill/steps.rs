@@ -1,0 +1,244 @@
+//! Where a fault's time goes, and the share of zero-filling.
+
+use super::cells::{CPU, FAULTS, MMAP, STEPS};
+use super::look::{Look, exact};
+use super::timings::section;
+use super::words::{self, NAT, finding, text, value};
+use crate::contestants::mapping::zeroing::BATCH;
+use crate::model::{Analysis, Block, Cell, Finding, Table, Value};
+use crate::stats::Estimate;
+
+/// A step on warm batches.
+fn warm<'a>(look: &Look<'a>, name: &str) -> Option<&'a Cell> {
+    look.cell(STEPS, name, &[("pages", &BATCH.to_string())])
+}
+
+/// A step on batches larger than the caches.
+fn cold<'a>(look: &Look<'a>, name: &str) -> Option<&'a Cell> {
+    look.view.cells(STEPS).into_iter().find(|cell| {
+        !cell.twin
+            && cell.contestant == name
+            && cell
+                .params
+                .int("pages")
+                .is_ok_and(|pages| pages > BATCH as i64)
+    })
+}
+
+/// The kernel's zeroing of one warm page, nanoseconds: the first write to an allocated page of a memory file less the
+/// write to a zeroed one.
+pub(super) fn kernel_zeroing(look: &Look<'_>) -> Option<Estimate> {
+    let clear = warm(look, "step-shared-clear")?;
+    let present = warm(look, "step-shared-present")?;
+    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU)], |r| {
+        Some(r[0] - r[1])
+    })
+}
+
+/// The same for pages that are not in the caches.
+fn kernel_zeroing_cold(look: &Look<'_>) -> Option<Estimate> {
+    let clear = cold(look, "step-shared-clear")?;
+    let present = cold(look, "step-shared-present")?;
+    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU)], |r| {
+        Some(r[0] - r[1])
+    })
+}
+
+/// Share of zero-filling in a whole life of a block: got, touched, unmapped.
+fn share(look: &Look<'_>, pages: i64) -> Option<Estimate> {
+    let clear = warm(look, "step-shared-clear")?;
+    let present = warm(look, "step-shared-present")?;
+    let whole = look.block(STEPS, MMAP, pages, 1)?;
+    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU), (whole, CPU)], |r| {
+        (r[2] > 0.0).then(|| pages as f64 * (r[0] - r[1]) / r[2])
+    })
+}
+
+/// Share of zero-filling in a bare fault, with `pick` choosing warm or cold batches.
+fn share_of_fault<'a>(
+    look: &Look<'a>,
+    pick: impl Fn(&Look<'a>, &str) -> Option<&'a Cell>,
+) -> Option<Estimate> {
+    let clear = pick(look, "step-shared-clear")?;
+    let present = pick(look, "step-shared-present")?;
+    let fault = pick(look, "step-write-fault")?;
+    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU), (fault, CPU)], |r| {
+        (r[2] > 0.0).then(|| (r[0] - r[1]) / r[2])
+    })
+}
+
+pub(super) fn part(look: &Look<'_>) -> Analysis {
+    let mut blocks = Vec::new();
+    blocks.extend(table(look).map(Block::Table));
+    let mut findings = Vec::new();
+    findings.extend(shares(look));
+    findings.extend(bounds(look));
+    Analysis {
+        findings,
+        sections: section("Where the time of a fault goes", blocks),
+        ..Analysis::default()
+    }
+}
+
+fn shares(look: &Look<'_>) -> Option<Finding> {
+    let parts: Vec<String> = [1, 4, 64]
+        .into_iter()
+        .filter_map(|pages| {
+            let share = share(look, pages)?;
+            let unit = if pages == 1 { "page" } else { "pages" };
+            Some(format!("{} at {pages} {unit}", words::percent(&share)))
+        })
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let mut answer = format!(
+        "Of the whole life of a block (mmap, touch, munmap), zero-filling is {}.",
+        words::list(&parts)
+    );
+    if let Some(zero) = kernel_zeroing(look) {
+        answer += &format!(" The kernel zeroes a warm page in {}", words::ns(&zero));
+        if let Some(share) = share_of_fault(look, warm) {
+            answer += &format!(", which is {} of the fault", words::percent(&share));
+        }
+        answer += ".";
+    }
+    if let Some(zero) = kernel_zeroing_cold(look) {
+        answer += &format!(
+            " When more than the caches hold is touched at once it is {}",
+            words::ns(&zero)
+        );
+        if let Some(share) = share_of_fault(look, cold) {
+            answer += &format!(", {} of the fault", words::percent(&share));
+        }
+        answer += ".";
+    }
+    answer += " In 2003 he put it at 50 to 80 % of the fault.";
+    Some(finding(
+        "\"Of the time spent for allocating and faulting in 4 pages, at least 50% will be spent zero filling.\" How much \
+         is it?",
+        NAT,
+        answer,
+        None,
+    ))
+}
+
+fn bounds(look: &Look<'_>) -> Option<Finding> {
+    let write = warm(look, "step-write-fault")?;
+    let read = warm(look, "step-read-fault")?;
+    let upper = look.over_rounds(STEPS, &[(write, CPU), (read, CPU)], |r| Some(r[0] - r[1]))?;
+    let lower = ["stosb", "portable"].into_iter().find_map(|routine| {
+        let cell = look.cell(STEPS, "zero-in-place", &[("routine", routine)])?;
+        look.estimate(STEPS, cell, CPU)
+    })?;
+    Some(finding(
+        "Is the measure of zero-filling to be trusted?",
+        "",
+        format!(
+            "It is bounded from both sides: zeroing a warm page in place, with no kernel, takes {}; a write fault costs \
+             {} more than a read fault, which maps the shared zero page and neither allocates nor zeroes.",
+            words::ns(&lower),
+            words::ns(&upper)
+        ),
+        None,
+    ))
+}
+
+/// The steps in the order of the table, with what each bounds.
+const STEPS_TOLD: [(&str, &str, &str); 8] = [
+    (
+        "step-syscall",
+        "a system call that does nothing",
+        "floor of entering the kernel",
+    ),
+    (
+        "step-uffd-zeropage",
+        "zero page mapped by UFFDIO_ZEROPAGE",
+        "a page table entry, no trap, no page",
+    ),
+    (
+        "step-uffd-move",
+        "page moved by UFFDIO_MOVE",
+        "a page table entry for a page that exists, no trap",
+    ),
+    (
+        "step-shared-around",
+        "read of present pages of a file",
+        "trap shared by up to 16 pages (fault-around)",
+    ),
+    (
+        "step-read-fault",
+        "read fault, zero page",
+        "trap and mapping, no page",
+    ),
+    (
+        "step-shared-present",
+        "write fault, page of a memory file, zeroed",
+        "trap and mapping of a page that exists",
+    ),
+    (
+        "step-shared-clear",
+        "write fault, page of a memory file, not zeroed",
+        "the same and zeroing",
+    ),
+    (
+        "step-write-fault",
+        "write fault, anonymous memory",
+        "trap, allocation, charge, zeroing, mapping",
+    ),
+];
+
+fn table(look: &Look<'_>) -> Option<Table> {
+    let mut rows = Vec::new();
+    for (name, what, bounds) in STEPS_TOLD {
+        let (warm, cold) = (warm(look, name), cold(look, name));
+        if warm.is_none() && cold.is_none() {
+            continue;
+        }
+        let get = |cell: Option<&Cell>, metric| look.estimate(STEPS, cell?, metric);
+        rows.push(vec![
+            text(what),
+            text(bounds),
+            value(get(warm, CPU), "ns"),
+            value(get(cold, CPU), "ns"),
+            value(get(warm, FAULTS), ""),
+        ]);
+    }
+    let (warm_zero, cold_zero) = (kernel_zeroing(look), kernel_zeroing_cold(look));
+    if warm_zero.is_some() || cold_zero.is_some() {
+        rows.push(vec![
+            text("the kernel's zeroing"),
+            text("difference of the two faults on a memory file"),
+            value(warm_zero, "ns"),
+            value(cold_zero, "ns"),
+            Value::Empty,
+        ]);
+    }
+    for routine in ["stosb", "portable"] {
+        let cell = look.cell(STEPS, "zero-in-place", &[("routine", routine)]);
+        if let Some(cell) = cell {
+            rows.push(vec![
+                text(&format!("zeroing in place, {routine}")),
+                text("zeroing and nothing else"),
+                value(look.estimate(STEPS, cell, CPU), "ns"),
+                Value::Empty,
+                value(Some(exact(0.0, 1)), ""),
+            ]);
+        }
+    }
+    (!rows.is_empty()).then(|| Table {
+        title: "Steps of a fault, per page".to_owned(),
+        columns: [
+            "step",
+            "what it bounds",
+            "64 pages at a time",
+            "more than the caches hold",
+            "faults",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows,
+        notes: Vec::new(),
+        long: false,
+    })
+}
