@@ -68,6 +68,20 @@ fn a_touched_page_is_one_fault() {
 }
 
 #[test]
+fn his_four_loops_fault_as_often_as_they_touch() {
+    let params = Params::new().with_text("loops", "four").with("ops", 400);
+    let measures = run(&Cycle::<ways::MapUnmap>::new(), &params).unwrap();
+    assert_faults(&measures, 1.0);
+    let two = get(&measures, "faults2_per_op");
+    assert!((2.0..2.2).contains(&two), "{two}");
+    // The headline is the second timing: one page, touched.
+    assert_eq!(
+        get(&measures, "cpu_ns_per_op"),
+        get(&measures, "alloc1_fault_cpu_ns")
+    );
+}
+
+#[test]
 fn an_untouched_page_is_none() {
     faults_of::<ways::MapUnmap>(2, 0, 0.0);
     faults_of::<ways::DontNeed>(2, 0, 0.0);
@@ -134,8 +148,9 @@ fn each_step_faults_as_often_as_it_says() {
     step_faults::<steps::NullCall>(64, 0.0);
     step_faults::<steps::WriteFault>(64, 1.0);
     step_faults::<steps::ReadFault>(64, 1.0);
-    step_faults::<steps::ClearShared>(64, 1.0);
-    step_faults::<steps::PresentShared>(64, 1.0);
+    if let Some(measures) = run(&steps::KernelZeroing, &batch(64)) {
+        assert_faults(&measures, 1.0);
+    }
     step_faults::<user_fault::InstallZero>(64, 0.0);
     step_faults::<user_fault::Move>(64, 0.0);
 }
@@ -205,6 +220,8 @@ fn factors_that_make_no_sense_are_named() {
     let mmap = Cycle::<ways::MapUnmap>::new();
     assert!(refusal(&mmap, block(0, 1)).contains("'pages' is 0"));
     assert!(refusal(&mmap, Params::new().with("pages", 1)).contains("'ops' is missing"));
+    let three = Params::new().with_text("loops", "three").with("ops", 1);
+    assert!(refusal(&mmap, three).contains("'four'"));
     let placed = |pages, tables| {
         Params::new()
             .with("pages", pages)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::tally::Tally;
 use crate::contestants::timing::{Stopwatch, ns_per_op, resident_bytes, warm_up};
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
@@ -38,10 +39,28 @@ pub trait Supply: Sized {
     fn cycle<const TOUCH: bool>(&mut self) -> io::Result<()>;
 }
 
+/// Time for which a loop runs before it counts.
+const WARM_UP: Duration = Duration::from_millis(3);
+
 /// Blocks that are timed before any warm-up: the first pass of this process.
 const FIRST: u64 = 16;
 
-/// The contestant of a [`Supply`]. Factors: `pages`, `touch` (0 or 1), `ops`.
+/// Slices into which each of the four loops is cut, so that all four see the same machine.
+const SLICES: u64 = 16;
+
+/// Names of the four timings as measures, in the order of his table: CPU time per operation.
+pub const FOUR: [&str; 4] = [
+    "alloc1_cpu_ns",
+    "alloc1_fault_cpu_ns",
+    "alloc2_cpu_ns",
+    "alloc2_fault_cpu_ns",
+];
+
+/// The contestant of a [`Supply`].
+///
+/// With the factors `pages`, `touch` (0 or 1) and `ops` it runs one loop. With `loops` = `four` and `ops` it runs all
+/// four of 2003 in one process, as his program did, but in turns of short slices: the derived costs are differences of
+/// the four, and a machine that changes its speed between two loops would be derived too.
 pub struct Cycle<S>(PhantomData<fn() -> S>);
 
 impl<S: Supply> Cycle<S> {
@@ -72,13 +91,20 @@ impl<S: Supply + 'static> Contestant for Cycle<S> {
     }
 
     fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let pages = params.count("pages")?;
         let ops = params.count("ops")? as u64;
+        anyhow::ensure!(ops > 0, "factor 'ops' is 0; ask for at least one");
+        if let Ok(loops) = params.text("loops") {
+            anyhow::ensure!(
+                loops == "four",
+                "factor 'loops' is '{loops}'; the only set of loops is 'four'"
+            );
+            return four::<S>(ops).with_context(|| format!("{} with {params}", S::NAME));
+        }
+        let pages = params.count("pages")?;
         anyhow::ensure!(
             (1..=1 << 20).contains(&pages),
             "factor 'pages' is {pages}; a block has 1 to 1048576 pages"
         );
-        anyhow::ensure!(ops > 0, "factor 'ops' is 0; ask for at least one");
         let measured = if params.int("touch")? == 0 {
             run::<S, false>(pages, ops)
         } else {
@@ -96,16 +122,7 @@ fn run<S: Supply, const TOUCH: bool>(pages: usize, ops: u64) -> io::Result<Measu
     repeat::<S, TOUCH>(&mut supply, FIRST)?;
     let first = watch.stop();
 
-    // A tenth of the work or 5 ms, whichever is less, so that a quick cell stays quick.
-    let mut left = ops / 10;
-    warm_up(Duration::from_millis(5), 0, || {
-        if left == 0 {
-            // Enough: spin out the clock without a call, which costs nothing that is measured.
-            return Ok(());
-        }
-        left -= 1;
-        supply.cycle::<TOUCH>()
-    })?;
+    warm_up(WARM_UP, 1, || supply.cycle::<TOUCH>())?;
 
     let watch = Stopwatch::start();
     repeat::<S, TOUCH>(&mut supply, ops)?;
@@ -131,4 +148,49 @@ fn repeat<S: Supply, const TOUCH: bool>(supply: &mut S, ops: u64) -> io::Result<
         supply.cycle::<TOUCH>()?;
     }
     Ok(())
+}
+
+/// His four loops, in turns of slices.
+fn four<S: Supply>(ops: u64) -> io::Result<Measures> {
+    let before = resident_bytes();
+    let (mut one, mut two) = (S::open(1)?, S::open(2)?);
+
+    let watch = Stopwatch::start();
+    repeat::<S, true>(&mut one, FIRST)?;
+    let first = watch.stop();
+    warm_up(WARM_UP, 1, || {
+        one.cycle::<false>()?;
+        one.cycle::<true>()?;
+        two.cycle::<false>()?;
+        two.cycle::<true>()
+    })?;
+
+    let each = ops.div_ceil(SLICES);
+    let mut tallies: [Tally; 4] = std::array::from_fn(|_| Tally::new(each as usize));
+    for slice in 0..SLICES {
+        // Each loop comes first, second, third and last equally often.
+        for turn in 0..4 {
+            let which = ((slice + turn) % 4) as usize;
+            let watch = Stopwatch::start();
+            match which {
+                0 => repeat::<S, false>(&mut one, each)?,
+                1 => repeat::<S, true>(&mut one, each)?,
+                2 => repeat::<S, false>(&mut two, each)?,
+                _ => repeat::<S, true>(&mut two, each)?,
+            }
+            tallies[which].add(watch.stop());
+        }
+    }
+    let held = resident_bytes().saturating_sub(before);
+    drop((one, two));
+    let mut measures = tallies[1]
+        .measures()
+        .with("first_ns_per_op", ns_per_op(first.wall_ns, FIRST))
+        .with("first_cpu_ns_per_op", ns_per_op(first.cpu_ns, FIRST))
+        .with("faults2_per_op", tallies[3].faults())
+        .with("held_bytes", held as f64);
+    for (name, tally) in FOUR.iter().zip(&tallies) {
+        measures = measures.with(name, tally.cpu_ns());
+    }
+    Ok(measures)
 }

@@ -120,12 +120,7 @@ fn cycle<T>(at: *mut u8, pages: usize, page: usize, between: impl FnOnce() -> T)
 fn run(pages: usize, tables: usize, ops: u64) -> io::Result<Measures> {
     let page = page_size();
     let site = Site::find(pages, tables)?;
-    let mut left = ops / 10;
     warm_up(Duration::from_millis(2), 1, || {
-        if left == 0 {
-            return Ok(());
-        }
-        left -= 1;
         cycle(site.block, pages, page, || ())
     })?;
     // Reading the counter allocates nothing new after its first time.

@@ -79,13 +79,7 @@ impl<S: Step + 'static> Contestant for Stepped<S> {
     }
 
     fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let pages = params.count("pages")?;
-        let batches = params.count("batches")?;
-        anyhow::ensure!(
-            (1..=1 << 20).contains(&pages),
-            "factor 'pages' is {pages}; a batch has 1 to 1048576 pages"
-        );
-        anyhow::ensure!(batches > 0, "factor 'batches' is 0; ask for at least one");
+        let (pages, batches) = batch_factors(params)?;
         let context = || format!("{} with {params}", S::NAME);
         let mut step = S::open(pages).with_context(context)?;
         // A few for warmth; one is enough where the batch is larger than any cache.
@@ -98,6 +92,18 @@ impl<S: Step + 'static> Contestant for Stepped<S> {
         }
         Ok(tally.measures())
     }
+}
+
+/// The factors of everything that works on batches.
+fn batch_factors(params: &Params) -> anyhow::Result<(usize, usize)> {
+    let pages = params.count("pages")?;
+    let batches = params.count("batches")?;
+    anyhow::ensure!(
+        (1..=1 << 20).contains(&pages),
+        "factor 'pages' is {pages}; a batch has 1 to 1048576 pages"
+    );
+    anyhow::ensure!(batches > 0, "factor 'batches' is 0; ask for at least one");
+    Ok((pages, batches))
 }
 
 /// A system call that does nothing: the floor of everything that enters the kernel.
@@ -230,59 +236,82 @@ impl Drop for Shared {
     }
 }
 
-fn shared_available() -> Result<(), String> {
-    Shared::open(1)
-        .and_then(|s| s.renew())
-        .map_err(|e| format!("memory files do not work here: {e}"))
-}
-
-/// The write fault on a page that the file has and that must still be zeroed.
-pub struct ClearShared(Shared);
-
-impl Step for ClearShared {
-    const NAME: &'static str = "step-shared-clear";
-    const ABOUT: &'static str =
-        "first write to a page of a memory file that fallocate allocated: trap, zeroing, mapping";
-
-    fn available() -> Result<(), String> {
-        shared_available()
-    }
-
-    fn open(pages: usize) -> io::Result<Self> {
-        Shared::open(pages).map(Self)
-    }
-
-    fn once(&mut self) -> io::Result<Spent> {
-        self.0.renew()?;
-        Ok(self.0.write())
-    }
-}
-
-/// The write fault on a page that the file has and that is zeroed.
+/// The kernel's zeroing of a page, by difference, beside the fault that contains it.
 ///
-/// The page is made anew each time exactly as for [`ClearShared`] and then written once and unmapped, so that
-/// the two differ in nothing but the zeroing.
-pub struct PresentShared(Shared);
+/// Each batch is taken three times in turn: pages of a memory file that must still be zeroed, the same pages when they
+/// are zeroed and only unmapped, and anonymous pages. The median of the batches' own differences is reported, so that
+/// a machine that changes its speed changes both sides alike.
+///
+/// Factors: `pages` in a batch, `batches`. Measures: `cpu_ns_per_op` is the zeroing of one page; `clear_cpu_ns`,
+/// `present_cpu_ns` and `fault_cpu_ns` are the three faults; `share` is the zeroing's share of the anonymous fault.
+pub struct KernelZeroing;
 
-impl Step for PresentShared {
-    const NAME: &'static str = "step-shared-present";
-    const ABOUT: &'static str =
-        "write to an unmapped page of a memory file that is there and zeroed: trap and mapping";
-
-    fn available() -> Result<(), String> {
-        shared_available()
+impl Contestant for KernelZeroing {
+    fn name(&self) -> &'static str {
+        "step-zeroing"
     }
 
-    fn open(pages: usize) -> io::Result<Self> {
-        Shared::open(pages).map(Self)
+    fn about(&self) -> &'static str {
+        "first write to allocated pages of a memory file less the write to zeroed ones: the kernel's zeroing of a page"
     }
 
-    fn once(&mut self) -> io::Result<Spent> {
-        self.0.renew()?;
-        self.0.write();
-        self.0.forget()?;
-        Ok(self.0.write())
+    fn available(&self) -> Result<(), String> {
+        Shared::open(1)
+            .and_then(|s| s.renew())
+            .map_err(|e| format!("memory files do not work here: {e}"))
     }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        let (pages, batches) = batch_factors(params)?;
+        difference(pages, batches).with_context(|| format!("step-zeroing with {params}"))
+    }
+}
+
+fn difference(pages: usize, batches: usize) -> io::Result<Measures> {
+    let shared = Shared::open(pages)?;
+    let anonymous = Area::small_pages(pages * page_size())?;
+    let (mut clear, mut present, mut fault) =
+        (Tally::new(pages), Tally::new(pages), Tally::new(pages));
+    let (mut zeroing, mut shares) = (Vec::new(), Vec::new());
+    for turn in 0..batches + 1 {
+        shared.renew()?;
+        let first = shared.write();
+        shared.forget()?;
+        let second = shared.write();
+        anonymous.advise(Advice::LinuxDontNeed)?;
+        let watch = Stopwatch::start();
+        // SAFETY: the area's own pages.
+        unsafe { touch_all(anonymous.start(), pages, page_size()) };
+        let whole = watch.stop();
+        // The first turn warms up.
+        if turn > 0 {
+            let zeroed = first.cpu_ns as f64 - second.cpu_ns as f64;
+            zeroing.push(zeroed / pages as f64);
+            if whole.cpu_ns > 0 {
+                shares.push(zeroed / whole.cpu_ns as f64);
+            }
+            clear.add(first);
+            present.add(second);
+            fault.add(whole);
+        }
+    }
+    Ok(Measures::new()
+        .with("cpu_ns_per_op", middle(&mut zeroing))
+        .with("ns_per_op", clear.wall_ns() - present.wall_ns())
+        .with("clear_cpu_ns", clear.cpu_ns())
+        .with("present_cpu_ns", present.cpu_ns())
+        .with("fault_cpu_ns", fault.cpu_ns())
+        .with("share", middle(&mut shares))
+        .with(
+            "faults_per_op",
+            (clear.faults() + present.faults() + fault.faults()) / 3.0,
+        ))
+}
+
+/// Upper median, 0 of none; sorts.
+fn middle(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The read fault on present pages of a file: the kernel maps the neighbours too (fault-around).
@@ -293,7 +322,7 @@ impl Step for AroundShared {
     const ABOUT: &'static str = "read of unmapped pages of a memory file that are there: one fault maps up to 64 KiB around it";
 
     fn available() -> Result<(), String> {
-        shared_available()
+        KernelZeroing.available()
     }
 
     fn open(pages: usize) -> io::Result<Self> {

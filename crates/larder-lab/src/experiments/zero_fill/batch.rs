@@ -4,6 +4,7 @@ use super::cells::{BLOCKS, CPU, FIRST_TOUCH, MMAP, POPULATE, SIZES, STEPS, TIMIN
 use super::look::{Compared, Look};
 use super::timings::section;
 use super::words::{self, NAT, finding, ratio};
+use crate::contestants::mapping::cycle::FOUR;
 use crate::model::{Analysis, Block, Finding, Table, Value};
 use crate::stats::{Estimate, Verdict};
 
@@ -64,11 +65,13 @@ fn batches(look: &Look<'_>) -> Option<Finding> {
         .collect();
     let largest = sizes.last()?;
     let mut answer = match largest.1.verdict {
-        Verdict::Faster => "Yes".to_owned(),
-        Verdict::Slower => "No".to_owned(),
-        Verdict::Same { .. } => "It makes no difference".to_owned(),
-        _ => "Not decided here".to_owned(),
-    };
+        Verdict::Faster => "Yes",
+        Verdict::Slower => "No",
+        Verdict::Same { .. } => "It makes no difference",
+        _ => "It is not decided",
+    }
+    .to_owned();
+    answer += &format!(" at {} pages", largest.0);
     let each: Vec<String> = sizes
         .iter()
         .map(|(pages, c)| format!("{} at {pages} pages", words::compared(c)))
@@ -99,8 +102,10 @@ fn batches(look: &Look<'_>) -> Option<Finding> {
 
 fn fault_around(look: &Look<'_>) -> Option<Estimate> {
     let around = look.cell(STEPS, "step-shared-around", &[])?;
-    let single = look.cell(STEPS, "step-shared-present", &[("pages", "64")])?;
-    look.compare(STEPS, around, single, CPU).map(|c| c.ratio)
+    let single = look.cell(STEPS, "step-zeroing", &[("pages", "64")])?;
+    look.over_rounds(STEPS, &[(around, CPU), (single, "present_cpu_ns")], |r| {
+        (r[1] > 0.0).then(|| r[0] / r[1])
+    })
 }
 
 /// Huge against small pages on memory that the process has had before.
@@ -113,18 +118,15 @@ fn huge(look: &Look<'_>) -> Option<Compared> {
 }
 
 fn small(look: &Look<'_>) -> Option<Finding> {
-    let of = |way, pages, touch| look.block(TIMINGS, way, pages, touch);
-    let against = |pages, touch| {
-        let (ours, theirs) = (of(POPULATE, pages, touch)?, of(MMAP, pages, touch)?);
-        look.compare(TIMINGS, ours, theirs, CPU)
-    };
-    let (one, two) = (against(1, 1)?, against(2, 1)?);
+    let (early, late) = (look.four(POPULATE)?, look.four(MMAP)?);
+    let against = |metric| look.compare(TIMINGS, early, late, metric);
+    let (one, two) = (against(FOUR[1])?, against(FOUR[3])?);
     let mut answer = format!(
         "Mapped within the call instead of at the first touch, one page costs {} and two pages {}.",
         words::compared(&one),
         words::compared(&two)
     );
-    if let Some(untouched) = against(1, 0) {
+    if let Some(untouched) = against(FOUR[0]) {
         answer += &format!(
             " A page that is never touched costs {}.",
             words::times(&untouched.ratio)
@@ -160,12 +162,10 @@ fn small(look: &Look<'_>) -> Option<Finding> {
 /// Share of one-page blocks that must be touched for early mapping to pay:
 /// (populated - untouched) / (touched - untouched).
 fn break_even(look: &Look<'_>) -> Option<Estimate> {
-    let early = look.block(TIMINGS, POPULATE, 1, 1)?;
-    let untouched = look.block(TIMINGS, MMAP, 1, 0)?;
-    let touched = look.block(TIMINGS, MMAP, 1, 1)?;
+    let (early, late) = (look.four(POPULATE)?, look.four(MMAP)?);
     look.over_rounds(
         TIMINGS,
-        &[(early, CPU), (untouched, CPU), (touched, CPU)],
+        &[(early, FOUR[1]), (late, FOUR[0]), (late, FOUR[1])],
         |r| (r[2] > r[1]).then(|| (r[0] - r[1]) / (r[2] - r[1])),
     )
 }

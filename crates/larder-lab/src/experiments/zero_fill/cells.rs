@@ -45,15 +45,18 @@ pub(super) const POPULATE: &str = "mmap-populate";
 /// Block sizes of the better model, in pages.
 pub(super) const BLOCKS: [i64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// His four: pages and whether they are touched, in the order of his table.
-pub(super) const FOUR: [(i64, i64); 4] = [(1, 0), (1, 1), (2, 0), (2, 1)];
-
 /// A block got, touched or not, and given back, `ops` times.
 pub(super) fn block(way: &str, pages: i64, touch: i64, ops: i64) -> Cell {
     let params = Params::new()
         .with("pages", pages)
         .with("touch", touch)
         .with("ops", ops);
+    Cell::new(way, params)
+}
+
+/// His four loops in one process.
+pub(super) fn four(way: &str, ops: i64) -> Cell {
+    let params = Params::new().with_text("loops", "four").with("ops", ops);
     Cell::new(way, params)
 }
 

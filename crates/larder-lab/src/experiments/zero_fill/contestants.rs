@@ -27,8 +27,7 @@ pub(super) fn steps() -> Vec<Box<dyn Contestant>> {
     vec![
         Box::new(Stepped::<steps::WriteFault>::new()),
         Box::new(Stepped::<steps::ReadFault>::new()),
-        Box::new(Stepped::<steps::ClearShared>::new()),
-        Box::new(Stepped::<steps::PresentShared>::new()),
+        Box::new(steps::KernelZeroing),
         Box::new(Stepped::<steps::AroundShared>::new()),
         Box::new(Stepped::<user_fault::InstallZero>::new()),
         Box::new(Stepped::<user_fault::Move>::new()),

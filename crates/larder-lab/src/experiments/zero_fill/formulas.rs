@@ -1,19 +1,20 @@
 //! The costs by his formulas, beside what was measured directly.
 
-use super::cells::{CPU, MMAP, TIMINGS};
+use super::cells::{MMAP, TIMINGS};
 use super::look::{Look, wide_ratio};
 use super::steps::kernel_zeroing;
-use super::timings::{four, section};
+use super::timings::section;
 use super::words::{self, NAT, finding, text, value};
 use crate::calc::{Quantity, Timings, derive};
+use crate::contestants::mapping::cycle::FOUR;
 use crate::model::{Analysis, Block, Finding, Table, Value};
 use crate::published;
 use crate::stats::Estimate;
 
 /// One of his derived costs for this machine, nanoseconds: computed in each round, settled over the rounds.
 pub(super) fn derived(look: &Look<'_>, way: &str, quantity: Quantity) -> Option<Estimate> {
-    let [a, b, c, d] = four(look, way)?;
-    look.over_rounds(TIMINGS, &[(a, CPU), (b, CPU), (c, CPU), (d, CPU)], |row| {
+    let cell = look.four(way)?;
+    look.over_rounds(TIMINGS, &FOUR.map(|name| (cell, name)), |row| {
         let us = |i: usize| row[i] / 1e3;
         let timings = Timings::new(us(0), us(1), Some(us(2)), us(3)).ok()?;
         derive(&timings).get(quantity, 1).map(|cost| cost * 1e3)
@@ -42,7 +43,7 @@ pub(super) fn part(look: &Look<'_>) -> Analysis {
 }
 
 fn table(look: &Look<'_>) -> Option<Table> {
-    four(look, MMAP)?;
+    look.four(MMAP)?;
     let model = super::model::fit(look);
     let row = |quantity: Quantity, key: &str| {
         let then = published::zerofill_derived()
@@ -140,8 +141,8 @@ fn guess_against_measure(look: &Look<'_>) -> Option<Finding> {
 
 /// The assumption that two pages cost twice one page and one object.
 fn second_page(look: &Look<'_>) -> Option<Finding> {
-    let [a, b, c, d] = four(look, MMAP)?;
-    let of = [(a, CPU), (b, CPU), (c, CPU), (d, CPU)];
+    let cell = look.four(MMAP)?;
+    let of = FOUR.map(|name| (cell, name));
     let first = look.over_rounds(TIMINGS, &of, |r| Some(r[1] - r[0]))?;
     let second = look.over_rounds(TIMINGS, &of, |r| Some((r[3] - r[2]) - (r[1] - r[0])))?;
     let ratio = look.over_rounds(TIMINGS, &of, |r| {
@@ -160,8 +161,8 @@ fn second_page(look: &Look<'_>) -> Option<Finding> {
     }
     if let Some(model) = super::model::fit(look) {
         answer += &format!(
-            " The difference is what he called the object: here mainly one page table, {}, and what belongs to the \
-             mapping and not to its pages.",
+            " What the first adds is what he called the object; a page table, which it needs where no neighbour has one, \
+             is {} of it.",
             words::ns(&model.per_table)
         );
     }

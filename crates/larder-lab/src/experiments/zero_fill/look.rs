@@ -46,6 +46,11 @@ impl<'a> Look<'a> {
         })
     }
 
+    /// The four loops of a way.
+    pub(super) fn four(&self, way: &str) -> Option<&'a Cell> {
+        self.cell(super::cells::TIMINGS, way, &[("loops", "four")])
+    }
+
     /// A block of the groups of whole blocks.
     pub(super) fn block(&self, group: &str, way: &str, pages: i64, touch: i64) -> Option<&'a Cell> {
         let (pages, touch) = (pages.to_string(), touch.to_string());

@@ -8,6 +8,9 @@ use crate::contestants::mapping::zeroing::BATCH;
 use crate::model::{Analysis, Block, Cell, Finding, Table, Value};
 use crate::stats::Estimate;
 
+/// The contestant that takes the kernel's zeroing by difference.
+const ZEROING: &str = "step-zeroing";
+
 /// A step on warm batches.
 fn warm<'a>(look: &Look<'a>, name: &str) -> Option<&'a Cell> {
     look.cell(STEPS, name, &[("pages", &BATCH.to_string())])
@@ -28,42 +31,20 @@ fn cold<'a>(look: &Look<'a>, name: &str) -> Option<&'a Cell> {
 /// The kernel's zeroing of one warm page, nanoseconds: the first write to an allocated page of a memory file less the
 /// write to a zeroed one.
 pub(super) fn kernel_zeroing(look: &Look<'_>) -> Option<Estimate> {
-    let clear = warm(look, "step-shared-clear")?;
-    let present = warm(look, "step-shared-present")?;
-    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU)], |r| {
-        Some(r[0] - r[1])
-    })
+    look.estimate(STEPS, warm(look, ZEROING)?, CPU)
 }
 
 /// The same for pages that are not in the caches.
 fn kernel_zeroing_cold(look: &Look<'_>) -> Option<Estimate> {
-    let clear = cold(look, "step-shared-clear")?;
-    let present = cold(look, "step-shared-present")?;
-    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU)], |r| {
-        Some(r[0] - r[1])
-    })
+    look.estimate(STEPS, cold(look, ZEROING)?, CPU)
 }
 
 /// Share of zero-filling in a whole life of a block: got, touched, unmapped.
 fn share(look: &Look<'_>, pages: i64) -> Option<Estimate> {
-    let clear = warm(look, "step-shared-clear")?;
-    let present = warm(look, "step-shared-present")?;
+    let zeroing = warm(look, ZEROING)?;
     let whole = look.block(STEPS, MMAP, pages, 1)?;
-    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU), (whole, CPU)], |r| {
-        (r[2] > 0.0).then(|| pages as f64 * (r[0] - r[1]) / r[2])
-    })
-}
-
-/// Share of zero-filling in a bare fault, with `pick` choosing warm or cold batches.
-fn share_of_fault<'a>(
-    look: &Look<'a>,
-    pick: impl Fn(&Look<'a>, &str) -> Option<&'a Cell>,
-) -> Option<Estimate> {
-    let clear = pick(look, "step-shared-clear")?;
-    let present = pick(look, "step-shared-present")?;
-    let fault = pick(look, "step-write-fault")?;
-    look.over_rounds(STEPS, &[(clear, CPU), (present, CPU), (fault, CPU)], |r| {
-        (r[2] > 0.0).then(|| (r[0] - r[1]) / r[2])
+    look.over_rounds(STEPS, &[(zeroing, CPU), (whole, CPU)], |r| {
+        (r[1] > 0.0).then(|| pages as f64 * r[0] / r[1])
     })
 }
 
@@ -78,6 +59,11 @@ pub(super) fn part(look: &Look<'_>) -> Analysis {
         sections: section("Where the time of a fault goes", blocks),
         ..Analysis::default()
     }
+}
+
+/// Share of zero-filling in the bare fault, by the cell that measured both.
+fn share_of_fault(look: &Look<'_>, cell: Option<&Cell>) -> Option<Estimate> {
+    look.estimate(STEPS, cell?, "share")
 }
 
 fn shares(look: &Look<'_>) -> Option<Finding> {
@@ -98,7 +84,7 @@ fn shares(look: &Look<'_>) -> Option<Finding> {
     );
     if let Some(zero) = kernel_zeroing(look) {
         answer += &format!(" The kernel zeroes a warm page in {}", words::ns(&zero));
-        if let Some(share) = share_of_fault(look, warm) {
+        if let Some(share) = share_of_fault(look, warm(look, ZEROING)) {
             answer += &format!(", which is {} of the fault", words::percent(&share));
         }
         answer += ".";
@@ -108,7 +94,7 @@ fn shares(look: &Look<'_>) -> Option<Finding> {
             " When more than the caches hold is touched at once it is {}",
             words::ns(&zero)
         );
-        if let Some(share) = share_of_fault(look, cold) {
+        if let Some(share) = share_of_fault(look, cold(look, ZEROING)) {
             answer += &format!(", {} of the fault", words::percent(&share));
         }
         answer += ".";
@@ -145,44 +131,52 @@ fn bounds(look: &Look<'_>) -> Option<Finding> {
 }
 
 /// The steps in the order of the table, with what each bounds.
-const STEPS_TOLD: [(&str, &str, &str); 8] = [
+const STEPS_TOLD: [(&str, &str, &str, &str); 8] = [
     (
         "step-syscall",
+        CPU,
         "a system call that does nothing",
         "floor of entering the kernel",
     ),
     (
         "step-uffd-zeropage",
+        CPU,
         "zero page mapped by UFFDIO_ZEROPAGE",
         "a page table entry, no trap, no page",
     ),
     (
         "step-uffd-move",
+        CPU,
         "page moved by UFFDIO_MOVE",
         "a page table entry for a page that exists, no trap",
     ),
     (
         "step-shared-around",
+        CPU,
         "read of present pages of a file",
         "trap shared by up to 16 pages (fault-around)",
     ),
     (
         "step-read-fault",
+        CPU,
         "read fault, zero page",
         "trap and mapping, no page",
     ),
     (
-        "step-shared-present",
+        ZEROING,
+        "present_cpu_ns",
         "write fault, page of a memory file, zeroed",
         "trap and mapping of a page that exists",
     ),
     (
-        "step-shared-clear",
+        ZEROING,
+        "clear_cpu_ns",
         "write fault, page of a memory file, not zeroed",
         "the same and zeroing",
     ),
     (
         "step-write-fault",
+        CPU,
         "write fault, anonymous memory",
         "trap, allocation, charge, zeroing, mapping",
     ),
@@ -190,7 +184,7 @@ const STEPS_TOLD: [(&str, &str, &str); 8] = [
 
 fn table(look: &Look<'_>) -> Option<Table> {
     let mut rows = Vec::new();
-    for (name, what, bounds) in STEPS_TOLD {
+    for (name, metric, what, bounds) in STEPS_TOLD {
         let (warm, cold) = (warm(look, name), cold(look, name));
         if warm.is_none() && cold.is_none() {
             continue;
@@ -199,8 +193,8 @@ fn table(look: &Look<'_>) -> Option<Table> {
         rows.push(vec![
             text(what),
             text(bounds),
-            value(get(warm, CPU), "ns"),
-            value(get(cold, CPU), "ns"),
+            value(get(warm, metric), "ns"),
+            value(get(cold, metric), "ns"),
             value(get(warm, FAULTS), ""),
         ]);
     }
@@ -208,7 +202,7 @@ fn table(look: &Look<'_>) -> Option<Table> {
     if warm_zero.is_some() || cold_zero.is_some() {
         rows.push(vec![
             text("the kernel's zeroing"),
-            text("difference of the two faults on a memory file"),
+            text("difference of the two faults on a memory file, in one process"),
             value(warm_zero, "ns"),
             value(cold_zero, "ns"),
             Value::Empty,

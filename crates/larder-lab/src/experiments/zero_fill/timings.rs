@@ -1,10 +1,11 @@
 //! His table of four timings, with this machine's ways above the machines of 2003.
 
-use super::cells::{CPU, FAULTS, FOUR, HELD, MMAP, TIMINGS, WALL};
+use super::cells::{CPU, FAULTS, HELD, MMAP, TIMINGS, WALL};
 use super::look::{Compared, Look, scaled};
 use super::words::{self, NAT, finding, ratio, text, value};
+use crate::contestants::mapping::cycle::FOUR;
 use crate::model::{
-    Analysis, Axis, Block, Cell, Chart, Point, Provenance, Scale, Section, Series, Table, Value,
+    Analysis, Axis, Block, Chart, Point, Provenance, Scale, Section, Series, Table, Value,
 };
 use crate::published;
 use crate::stats::Estimate;
@@ -35,17 +36,11 @@ const WAYS: [(&str, bool, &str); 10] = [
     ),
 ];
 
-/// The four cells of a way; `None` where one is missing.
-pub(super) fn four<'a>(look: &Look<'a>, way: &str) -> Option<[&'a Cell; 4]> {
-    let [a, b, c, d] = FOUR.map(|(pages, touch)| look.block(TIMINGS, way, pages, touch));
-    Some([a?, b?, c?, d?])
-}
-
 /// The four timings of a way in microseconds, in his order.
 pub(super) fn microseconds(look: &Look<'_>, way: &str) -> Option<[Estimate; 4]> {
-    let cells = four(look, way)?;
+    let cell = look.four(way)?;
     let [a, b, c, d] =
-        cells.map(|cell| look.estimate(TIMINGS, cell, CPU).map(|e| scaled(&e, 1e-3)));
+        FOUR.map(|name| look.estimate(TIMINGS, cell, name).map(|e| scaled(&e, 1e-3)));
     Some([a?, b?, c?, d?])
 }
 
@@ -122,7 +117,7 @@ fn his_table(look: &Look<'_>) -> Option<Table> {
         rows,
         notes: vec![
             "His seconds for a million operations are microseconds for one. This machine's numbers are CPU time of \
-             the thread, medians of the rounds."
+             the thread, medians of the rounds; the four loops ran in one process, in turns of short slices."
                 .to_owned(),
         ],
         long: false,
@@ -130,10 +125,10 @@ fn his_table(look: &Look<'_>) -> Option<Table> {
 }
 
 fn ways_table(look: &Look<'_>) -> Option<Table> {
-    let reference = look.block(TIMINGS, MMAP, 1, 1)?;
+    let reference = look.four(MMAP)?;
     let mut rows = Vec::new();
     for (way, zeroed, words) in WAYS {
-        let Some(cell) = look.block(TIMINGS, way, 1, 1) else {
+        let Some(cell) = look.four(way) else {
             continue;
         };
         let get = |metric| look.estimate(TIMINGS, cell, metric);
@@ -179,18 +174,18 @@ fn ways_table(look: &Look<'_>) -> Option<Table> {
 
 /// The shape of the four timings: each machine against its own first number.
 fn shape(look: &Look<'_>) -> Option<Chart> {
-    let here = four(look, MMAP)?;
+    let here = look.four(MMAP)?;
     let point = |i: usize, e: Estimate| Point {
         x: i as f64 + 1.0,
         y: e.value,
         lo: e.lo,
         hi: e.hi,
     };
-    let measured: Option<Vec<Point>> = here
+    let measured: Option<Vec<Point>> = FOUR
         .iter()
         .enumerate()
-        .map(|(i, cell)| {
-            let against = look.over_rounds(TIMINGS, &[(cell, CPU), (here[0], CPU)], |row| {
+        .map(|(i, name)| {
+            let against = look.over_rounds(TIMINGS, &[(here, name), (here, FOUR[0])], |row| {
                 (row[1] > 0.0).then(|| row[0] / row[1])
             })?;
             Some(point(i, against))
@@ -241,12 +236,12 @@ fn shape(look: &Look<'_>) -> Option<Chart> {
 }
 
 fn cheapest_way(look: &Look<'_>) -> Option<crate::model::Finding> {
-    let reference = look.block(TIMINGS, MMAP, 1, 1)?;
+    let reference = look.four(MMAP)?;
     let mut against: Vec<(&str, Compared)> = WAYS
         .iter()
         .filter(|(way, zeroed, _)| *zeroed && *way != MMAP)
         .filter_map(|(way, _, words)| {
-            let cell = look.block(TIMINGS, way, 1, 1)?;
+            let cell = look.four(way)?;
             Some((*words, look.compare(TIMINGS, cell, reference, CPU)?))
         })
         .collect();
@@ -274,7 +269,7 @@ fn cheapest_way(look: &Look<'_>) -> Option<crate::model::Finding> {
 }
 
 fn first_operations(look: &Look<'_>) -> Option<crate::model::Finding> {
-    let cell = look.block(TIMINGS, MMAP, 1, 1)?;
+    let cell = look.four(MMAP)?;
     let ratio = look.over_rounds(
         TIMINGS,
         &[(cell, "first_cpu_ns_per_op"), (cell, CPU)],
