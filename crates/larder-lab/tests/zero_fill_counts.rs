@@ -122,21 +122,6 @@ fn a_huge_page_is_one_fault_however_much_is_touched() {
     }
 }
 
-#[test]
-fn a_placed_block_needs_the_page_tables_that_were_asked_for() {
-    for (pages, tables) in [(1, 0), (1, 1), (16, 0), (16, 1), (16, 2), (64, 2)] {
-        let params = Params::new()
-            .with("pages", pages)
-            .with("tables", tables)
-            .with("ops", 200);
-        let measures = run(&Placed, &params).unwrap();
-        assert_faults(&measures, pages as f64);
-        if let Some(found) = measures.get("tables_per_op") {
-            assert_eq!(found, tables as f64, "{pages} pages, {tables} tables");
-        }
-    }
-}
-
 fn step_faults<S: Step + 'static>(pages: i64, expected: f64) {
     if let Some(measures) = run(&Stepped::<S>::new(), &batch(pages)) {
         assert_faults(&measures, expected);

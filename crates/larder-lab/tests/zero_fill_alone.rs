@@ -1,0 +1,58 @@
+//! What is counted by process, and therefore one at a time: resident memory and page tables.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use larder_lab::contestants::mapping::placed::Placed;
+use larder_lab::contestants::mapping::region::{self, Region};
+use larder_lab::measure::Contestant;
+use larder_lab::model::Params;
+
+/// Held by each test: other threads' pages and page tables would be counted with its own.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn region<B: region::Bulk + 'static>(faults: std::ops::RangeInclusive<f64>) {
+    let params = Params::new().with("mib", 16);
+    let contestant = Region::<B>::new();
+    if let Err(why) = contestant.available() {
+        println!("skipped {}: {why}", B::NAME);
+        return;
+    }
+    let measures = contestant.run(&params).unwrap();
+    let found = measures.get("faults_per_op").unwrap();
+    assert!(faults.contains(&found), "{}: {found}", B::NAME);
+    // All 4096 pages are there after the touch, give or take the kernel's batched counters.
+    let held = measures.get("held_bytes").unwrap();
+    assert!(held > 15.0 * 1024.0 * 1024.0, "{}: {held}", B::NAME);
+}
+
+#[test]
+fn a_region_is_wholly_touched() {
+    let _alone = alone();
+    region::<region::Plain>(1.0..=1.1);
+    region::<region::ByDefault>(0.0..=1.1);
+    region::<region::Populate>(0.0..=1.1);
+    region::<region::Thp>(0.0..=1.1);
+    region::<region::ThpPopulate>(0.0..=1.1);
+    region::<region::SmallThp>(0.0..=0.6);
+}
+
+#[test]
+fn a_placed_block_needs_the_page_tables_that_were_asked_for() {
+    let _alone = alone();
+    for (pages, tables) in [(1, 0), (1, 1), (16, 0), (16, 1), (16, 2), (64, 2)] {
+        let params = Params::new()
+            .with("pages", pages)
+            .with("tables", tables)
+            .with("ops", 200);
+        let measures = Placed.run(&params).unwrap();
+        let faults = measures.get("faults_per_op").unwrap();
+        let expected = pages as f64;
+        assert!((expected..expected + 0.2).contains(&faults), "{faults}");
+        if let Some(found) = measures.get("tables_per_op") {
+            assert_eq!(found, tables as f64, "{pages} pages, {tables} tables");
+        }
+    }
+}
