@@ -59,6 +59,8 @@ mod round;
 mod run;
 mod space;
 mod stats;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use buf::PageBuf;
 pub use builder::{BuildError, Builder, ClusterSize, MAX_CLUSTER_PAGES};
