@@ -3,7 +3,8 @@
 use super::laws::{Law, Noise};
 use crate::model::{Better, StopReason};
 use crate::stats::stopping::{Stopping, half_width};
-use crate::stats::{Estimate, Verdict, median, paired_ratio, verdict};
+use crate::stats::sweep::{Crossover, crossover};
+use crate::stats::{Estimate, Verdict, hodges_lehmann, lag1, median, paired_ratio, verdict};
 
 const LAWS: [Law; 3] = [Law::LogNormal(0.05), Law::LogNormal(0.5), Law::Spiky];
 
@@ -168,4 +169,63 @@ fn true_equality_is_found() {
         session(&mut noise, Law::LogNormal(0.01), 1.0, 15) == Verdict::Same { within: 0.02 }
     });
     assert!(found >= 0.95, "{found}");
+}
+
+/// Where log-linear curves cross in truth, and how often the interval holds that.
+fn crossings_cover(trials: u32, law: Law, n: usize) -> f64 {
+    let sizes = [1.0, 4.0, 16.0, 64.0, 256.0];
+    let truth = 20.0_f64;
+    let mut noise = Noise::new(6000 + n as u64);
+    share(trials, || {
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for _ in 0..n {
+            let round = noise.one(Law::LogNormal(0.3));
+            a.push(
+                sizes
+                    .iter()
+                    .map(|s| (s / truth).powf(-0.1) * round * noise.one(law))
+                    .collect(),
+            );
+            b.push(sizes.iter().map(|_| round * noise.one(law)).collect());
+        }
+        match crossover(&sizes, &a, &b, 0.95, 1).unwrap() {
+            Crossover::One(crossing) => holds(&crossing.at, truth),
+            _ => false,
+        }
+    })
+}
+
+#[test]
+fn a_crossing_is_covered_approximately() {
+    for (law, n) in [(Law::LogNormal(0.03), 10), (Law::LogNormal(0.03), 22)] {
+        let covered = crossings_cover(150, law, n);
+        assert!(covered >= 0.85, "{law:?} n={n}: {covered}");
+    }
+}
+
+#[test]
+fn rounds_that_lean_on_each_other_are_warned_of() {
+    // Log ratios that keep 0.6 of the one before: the interval covers too little, and lag 1 says so.
+    let mut noise = Noise::new(7000);
+    let (mut warned, trials) = (0, 1500);
+    let covered = share(trials, || {
+        let mut last = noise.normal() / (1.0_f64 - 0.36).sqrt();
+        let logs: Vec<f64> = (0..22)
+            .map(|_| {
+                last = 0.6 * last + noise.normal();
+                last
+            })
+            .collect();
+        warned += u32::from(lag1(&logs).unwrap().warn);
+        holds(&hodges_lehmann(&logs, 0.95).unwrap(), 0.0)
+    });
+    let warned = f64::from(warned) / f64::from(trials);
+    assert!(covered < 0.8, "the warning would be needless: {covered}");
+    assert!(warned > 0.6, "{warned}");
+    // Independent rounds are seldom warned of.
+    let wrong = share(trials, || {
+        let logs: Vec<f64> = (0..22).map(|_| noise.normal()).collect();
+        lag1(&logs).unwrap().warn
+    });
+    assert!(wrong < 0.04, "{wrong}");
 }
