@@ -57,9 +57,9 @@
   }
 
   // Four significant digits, no noise of binary fractions.
-  function show(value) {
+  function show(value, digits) {
     if (value === 0) return "0";
-    return String(Number(value.toPrecision(4)));
+    return String(Number(value.toPrecision(digits || 4)));
   }
   // A timing as a field's text: as given, unless it has more digits than a reader takes in.
   function fieldText(value) {
@@ -196,8 +196,8 @@
       return el("li", { text: "His assumptions do not hold here: " + q.label + " is negative. " + q.negative + "." });
     }));
     this.printed.textContent = d && d.zero_fill_as_printed !== null && !pages.why ?
-      "By the sums as they stand in his text: deallocation " + show(d.deallocation_as_printed) +
-      ", zerofill " + show(d.zero_fill_as_printed) + "." : "";
+      "By the sums as they stand in his text: deallocation " + show(d.deallocation_as_printed, 5) +
+      ", zerofill " + show(d.zero_fill_as_printed, 5) + "." : "";
     this.fitted(d, pages.why ? null : pages.value);
   };
 
@@ -213,7 +213,7 @@
         el("td", { "class": "num", text: fit, "data-fit": key }), el("td", { "class": "num", text: his })]);
     }
     var his = function (v) { return v === null || v === undefined ? "" : show(v); };
-    var rows = [row("a call pair", interval(m.call), d && d.allocation !== null ? show(2 * d.allocation) : "", "call"),
+    var rows = [row("a call pair", interval(m.call), d && d.allocation !== null ? show(2 * d.allocation + d.object) : "", "call"),
       row("each page", interval(m.per_page), d && d.page_extra !== null ? show(d.page_extra + d.fault_and_zero_fill) : "", "per_page"),
       row("each page table (" + m.table_pages + " pages)", interval(m.per_table), "", "per_table")];
     if (m.zero_fill) rows.push(row("zero-filling a page, measured", interval(m.zero_fill), d ? his(d.zero_fill) : "", "zero_fill"));

@@ -1,5 +1,10 @@
 //! The same document in every format.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failing helper of a test should fail the test"
+)]
+
 mod report_fixture;
 
 use std::io::{self, Write};
@@ -13,34 +18,204 @@ fn on_terminal(doc: &Document, style: Style) -> String {
     String::from_utf8(out).unwrap()
 }
 
-#[test]
-fn html_is_written_for_a_look() {
-    let page = html(&document()).unwrap();
-    let path = format!("{}/report.html", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(path, page).unwrap();
+/// Where a text stands; a missing one fails with its name.
+fn at(text: &str, what: &str) -> usize {
+    text.find(what)
+        .unwrap_or_else(|| panic!("'{what}' is not in:\n{text}"))
+}
+
+fn in_order(text: &str, parts: &[&str]) {
+    let places: Vec<usize> = parts.iter().map(|p| at(text, p)).collect();
+    assert!(places.is_sorted(), "{parts:?} stand at {places:?}");
 }
 
 #[test]
-fn terminal_text() {
-    println!(
-        "{}",
-        on_terminal(
-            &document(),
-            Style {
-                color: true,
-                width: 110
-            }
-        )
+fn the_terminal_gives_sentences_goals_tables_warnings_in_this_order() {
+    let text = on_terminal(&document(), Style::plain());
+    in_order(
+        &text,
+        &[
+            "Page buffers from clusters",
+            "Why are 17 and 18 pages slow? (Walfield 2001)",
+            "[same within 2 %]",
+            "[inconclusive]",
+            "Goals",
+            "0.620",
+            "missed: the stock of zeroed pages ran dry",
+            "The sweep",
+            "Table 1 of 2001, and here",
+            "37.2 s",
+            "compare shapes, not times",
+            "pages.cluster_pages = 64",
+            "jemalloc: built without it",
+            "! Other programs used 23 % of the CPU",
+            "What zero-filling costs",
+            "Exploratory",
+            "No samples: nothing was measured",
+        ],
     );
-    println!(
-        "{}",
-        on_terminal(
-            &document(),
+    assert!(
+        !text.contains("Counts per page"),
+        "long tables are for the report"
+    );
+}
+
+#[test]
+fn the_terminal_is_never_steered_by_a_name() {
+    let plain = on_terminal(&document(), Style::plain());
+    assert!(!plain.contains('\u{1b}') && !plain.contains('\u{202e}'));
+    // With colours every escape is one of ours: an SGR code that ends.
+    let style = Style {
+        color: true,
+        width: 100,
+    };
+    let coloured = on_terminal(&document(), style);
+    assert!(coloured.contains("\u{1b}[32m"));
+    for part in coloured.split('\u{1b}').skip(1) {
+        let code = part.split('m').next().unwrap();
+        assert!(
+            ["[0", "[1", "[2", "[31", "[32", "[33", "[1;36"].contains(&code),
+            "{code:?}"
+        );
+    }
+}
+
+#[test]
+fn terminal_lines_keep_to_the_width() {
+    for width in [60, 80, 120] {
+        let mut doc = document();
+        // A name without a blank may be longer than any line.
+        doc.runs.truncate(1);
+        doc.runs[0].1.findings.truncate(3);
+        doc.submissions.clear();
+        let text = on_terminal(
+            &doc,
             Style {
                 color: false,
-                width: 60
-            }
-        )
+                width,
+            },
+        );
+        for line in text.lines().filter(|l| !l.contains("compare shapes")) {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_document_says_so_everywhere() {
+    let doc = Document::default();
+    assert!(on_terminal(&doc, Style::plain()).contains("larder measure"));
+    assert!(markdown(&doc).contains("No runs"));
+    assert!(html(&doc).unwrap().contains("No runs to report"));
+    assert_eq!(json(&doc)["runs"], serde_json::json!([]));
+}
+
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_the_callers_to_recognise() {
+    let e = terminal(&document(), &Style::plain(), &mut Closed).unwrap_err();
+    assert_eq!(e.kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn markdown_is_inert_and_its_tables_are_whole() {
+    let text = markdown(&document());
+    // What stands in a code span is text already: every second part between backticks.
+    let prose: String = text.replace("\\`", "").split('`').step_by(2).collect();
+    assert_eq!(
+        text.replace("\\`", "").matches('`').count() % 2,
+        0,
+        "an open code span"
     );
-    println!("{}", markdown(&document()));
+    assert!(!prose.contains("<script") && !prose.contains("<img"));
+    assert!(!prose.contains("[a](javascript"), "a link");
+    assert!(text.contains("**same within 2 %**: They are not slow here"));
+    assert!(text.contains("larder measure page-buffers --seed 42 --out 'it'\\''s here.html'"));
+    // Each table has one number of cells throughout: no name adds a column.
+    let mut columns = None;
+    for line in text.lines() {
+        let cells = line.replace("\\|", "").matches('|').count();
+        if line.starts_with('|') {
+            assert_eq!(*columns.get_or_insert(cells), cells, "{line}");
+        } else {
+            columns = None;
+        }
+    }
+}
+
+#[test]
+fn json_has_a_schema_and_keeps_names_as_they_are() {
+    let value = json(&document());
+    assert_eq!(value["schema"], 1);
+    assert_eq!(value["runs"][0]["run"]["seed"], 42);
+    assert_eq!(
+        value["runs"][0]["analysis"]["findings"][3]["answer"],
+        HOSTILE
+    );
+    assert_eq!(value["submissions"][0]["timings"]["alloc1_us"], 1.9);
+    // A number that JSON cannot hold does not lose the rest.
+    let text = value.to_string();
+    assert!(text.contains("odd points") && text.contains("null"));
+}
+
+#[test]
+fn html_has_its_parts_in_order() {
+    let page = html(&document()).unwrap();
+    in_order(
+        &page,
+        &[
+            "Content-Security-Policy",
+            "id=\"found\"",
+            "id=\"goals\"",
+            "id=\"warnings\"",
+            "id=\"machine\"",
+            "id=\"run-1\"",
+            "published, no raw data",
+            "id=\"run-2\"",
+            "id=\"calculator\"",
+            "id=\"machines\"",
+            "id=\"manifest\"",
+            "the time cap was reached",
+        ],
+    );
+    assert!(page.contains("unknown: no cpufreq directory"));
+    assert!(page.contains("<title>What memory costs on this machine</title>"));
+    // A shared page has nothing that changes from one writing to the next.
+    assert_eq!(page, html(&document()).unwrap());
+}
+
+#[test]
+fn html_has_no_address_of_anything_outside() {
+    let page = html(&document()).unwrap();
+    let rest = page.replace("http://www.w3.org/2000/svg", "");
+    for outside in [
+        "http:",
+        "https:",
+        "url(",
+        "@import",
+        "<link",
+        "<img",
+        "<iframe",
+        "fetch(",
+        "XMLHttpRequest",
+    ] {
+        assert!(!rest.contains(outside), "{outside}");
+    }
+    assert_eq!(rest.matches("<script").count(), 3);
+    assert!(
+        !rest.contains(" style="),
+        "the policy knows no style attributes"
+    );
+    assert!(!rest.contains('\u{202e}') && !rest.contains('\u{1b}'));
 }

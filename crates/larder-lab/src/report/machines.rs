@@ -1,6 +1,6 @@
 //! The table of machines: this one, those that were sent in, those of 2003.
 
-use super::{Document, number};
+use super::Document;
 use crate::calc::{Preset, Quantity, Source, derive};
 use crate::model::{Table, Value};
 
@@ -11,21 +11,20 @@ pub(super) fn table(doc: &Document) -> Table {
         let costs = derive(&p.timings);
         let us = |v: Option<f64>| match (v, p.source) {
             (None, _) => Value::Empty,
-            (Some(v), Source::Published) => Value::Published(round(v), "us".to_owned()),
+            (Some(v), Source::Published) => Value::Published(v, "us".to_owned()),
             (Some(v), _) => Value::Number(v, "us".to_owned()),
         };
         let mut cells = vec![
             Value::Text(p.label.clone()),
-            Value::Text(p.detail.clone()),
-            Value::Text(p.source.label().to_owned()),
+            Value::Text(format!("{}: {}", p.source.label(), p.detail)),
         ];
         cells.extend(
             crate::calc::Field::TIMINGS
                 .into_iter()
                 .map(|f| us(p.timings.get(f))),
         );
-        cells.push(us(costs.get(Quantity::FaultAndZeroFill, 1)));
-        cells.push(us(costs.get(Quantity::ZeroFill, 1)));
+        cells.push(us(costs.get(Quantity::FaultAndZeroFill, 1).map(round)));
+        cells.push(us(costs.get(Quantity::ZeroFill, 1).map(round)));
         cells
     };
     Table {
@@ -35,7 +34,6 @@ pub(super) fn table(doc: &Document) -> Table {
         columns: [
             "machine",
             "about",
-            "source",
             "1p alloc",
             "1p alloc + fault",
             "2p alloc",
@@ -46,15 +44,18 @@ pub(super) fn table(doc: &Document) -> Table {
         .map(str::to_owned)
         .to_vec(),
         rows: doc.presets().iter().map(row).collect(),
-        notes: vec![format!(
-            "The last two columns are derived by the formulas of 2003; {} of one operation.",
-            number::published(1.0, "us").replace("1 ", "")
-        )],
+        notes: vec![
+            "All times are of one operation. The last two columns are derived by the formulas of 2003."
+                .to_owned(),
+        ],
         long: false,
     }
 }
 
-/// Derived values carry the noise of binary fractions: nine decimals are more than was printed.
+/// To a hundredth of what it is near one: he printed two decimals at most.
 fn round(v: f64) -> f64 {
-    (v * 1e9).round() / 1e9
+    if v.abs() < 1.0 {
+        return v;
+    }
+    (v * 100.0).round() / 100.0
 }

@@ -40,7 +40,7 @@ pub(super) fn lines(chart: &Chart, width: usize) -> Vec<String> {
             format!(
                 "{name:longest$}  {}  lowest {} at {}",
                 shape(s, chart.y.scale, room),
-                number::tick(low.1, &unit),
+                number::number(low.1, &unit),
                 number::tick(low.0, &x_unit),
             )
         })

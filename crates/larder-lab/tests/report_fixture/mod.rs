@@ -13,9 +13,9 @@ use larder_lab::report::Document;
 use larder_lab::stats::{Estimate, Verdict};
 
 /// A name that tries to leave every place where a name can stand.
-pub const HOSTILE: &str = "</script></title></svg><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\"'`|[a](javascript:window.pwned=1)\u{1b}[31m\u{202e}&";
+pub(crate) const HOSTILE: &str = "</script></title></svg><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\"'`|[a](javascript:window.pwned=1)\u{1b}[31m\u{202e}&";
 
-pub fn est(value: f64, lo: f64, hi: f64) -> Estimate {
+pub(crate) fn est(value: f64, lo: f64, hi: f64) -> Estimate {
     Estimate {
         value,
         lo,
@@ -146,7 +146,7 @@ fn series(name: &str, from: Provenance, points: Vec<Point>) -> Series {
     }
 }
 
-pub fn sweep_chart() -> Chart {
+pub(crate) fn sweep_chart() -> Chart {
     let unbuffered = published::walfield_elapsed()
         .iter()
         .find(|r| r.pool_pages == 0 && r.allocations == 1_048_576)
@@ -406,7 +406,7 @@ fn zero_fill() -> Analysis {
 }
 
 /// Two experiments, one run without samples, submissions, hostile names everywhere.
-pub fn document() -> Document {
+pub(crate) fn document() -> Document {
     Document {
         runs: vec![
             (run("page-buffers", "full", samples()), page_buffers()),
@@ -438,7 +438,7 @@ pub fn document() -> Document {
 }
 
 /// Every chart of the document, in the order of the page.
-pub fn charts(doc: &Document) -> Vec<&Chart> {
+pub(crate) fn charts(doc: &Document) -> Vec<&Chart> {
     doc.runs
         .iter()
         .flat_map(|(_, a)| &a.sections)

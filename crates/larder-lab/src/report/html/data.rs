@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::calc::{Field, Quantity};
 use crate::report::Document;
+use crate::report::text::clean;
 
 /// The JSON of the calculator: machines to choose from, labels, formulas.
 ///
@@ -27,8 +28,13 @@ pub(super) fn block(doc: &Document) -> Result<String, serde_json::Error> {
             })
         })
         .collect();
+    let mut presets = doc.presets();
+    for p in &mut presets {
+        p.label = clean(&p.label);
+        p.detail = clean(&p.detail);
+    }
     let text = serde_json::to_string(&json!({
-        "presets": doc.presets(),
+        "presets": presets,
         "fields": fields,
         "quantities": quantities,
     }))?;
