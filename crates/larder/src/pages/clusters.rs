@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::block::BLOCK_PAGES;
 use super::error::PoolError;
 use super::round;
-use super::space::{Space, Taken};
+use super::space::{NoRun, Space, Taken};
 use crate::magazine::Supply;
 use crate::os::lock::{Lock, RawLock};
 use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size};
@@ -182,16 +182,11 @@ impl Clusters {
     /// Takes `n` neighbouring pages: the first page's number, and whether all are zero.
     pub(super) fn take_run(&self, n: usize) -> Result<Taken, PoolError> {
         let mut state = self.state.lock();
-        let before = state.space.resident();
-        let Some(taken) = state.space.take_run(n) else {
-            return Err(self.exhausted(n));
-        };
-        // Pages that were not backed count as backed now; take them back if that is too much.
-        let new = state.space.resident() - before;
-        if new > 0 && state.space.resident() > self.limit_pages() {
-            state.space.put_cold(taken.pages, taken.zero);
-            return Err(self.limit(n));
-        }
+        let room = self.limit_pages().saturating_sub(state.space.resident());
+        let taken = state.space.take_run(n, room).map_err(|why| match why {
+            NoRun::Place => self.exhausted(n),
+            NoRun::Room => self.limit(n),
+        })?;
         if taken.resident {
             return Ok(taken);
         }
@@ -239,10 +234,18 @@ impl Clusters {
     /// Gives blocks back to the kernel that have been whole since before `before`, at most `most` pages. Returns how
     /// many pages went.
     pub(super) fn release_idle(&self, before: u64, most: usize) -> usize {
-        let Some(how) = self.give_back else { return 0 };
         let unit = (self.cluster_pages() / BLOCK_PAGES).clamp(RELEASE_BLOCKS, 1 << 14);
         // A cluster that is no power of two is given back in units of the next smaller one.
-        let unit = 1 << unit.ilog2();
+        self.release(1 << unit.ilog2(), before, most)
+    }
+
+    /// Gives every block back to the kernel that is whole. Returns how many pages went.
+    pub(super) fn release_free(&self) -> usize {
+        self.release(RELEASE_BLOCKS, u64::MAX, usize::MAX)
+    }
+
+    fn release(&self, unit: usize, before: u64, most: usize) -> usize {
+        let Some(how) = self.give_back else { return 0 };
         let mut released = 0;
         let mut from = 0;
         while released < most {

@@ -294,7 +294,8 @@ impl PagePool {
         self.inner.maintain()
     }
 
-    /// Gives back everything that is not in use, now. Returns bytes given back.
+    /// Gives back everything that is not in use, now. Returns bytes given back. Memory goes in blocks of 64 pages: a
+    /// page in use keeps the free ones of its block.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;

@@ -22,6 +22,15 @@ pub(super) struct Taken {
     pub(super) resident: bool,
 }
 
+/// Why there is no run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoRun {
+    /// Nowhere are so many neighbours free.
+    Place,
+    /// More pages would have to be backed than there is room for.
+    Room,
+}
+
 /// All pages of a pool that are not in stock or in use, and the numbers of those that are.
 #[derive(Debug)]
 pub(super) struct Space {
@@ -159,23 +168,26 @@ impl Space {
         Some(self.take_range(start..end))
     }
 
-    /// Takes `n` neighbouring pages, ready ones if it can.
-    pub(super) fn take_run(&mut self, n: usize) -> Option<Taken> {
+    /// Takes `n` neighbouring pages, ready ones if it can, of which at most `room` are not backed.
+    pub(super) fn take_run(&mut self, n: usize, room: usize) -> Result<Taken, NoRun> {
         let found = if n <= BLOCK_PAGES {
             self.find_short_run(n)
         } else {
             self.find_long_run(n)
         };
         match found {
-            Some(start) => Some(self.take_range(start..start + n)),
-            None if self.pages - self.frontier >= n => self.take_frontier(n),
-            None => None,
+            Some(start) if self.count_cold(start..start + n) > room => Err(NoRun::Room),
+            Some(start) => Ok(self.take_range(start..start + n)),
+            None if self.pages - self.frontier < n => Err(NoRun::Place),
+            None if n > room => Err(NoRun::Room),
+            None => self.take_frontier(n).ok_or(NoRun::Place),
         }
     }
 
     /// Brings pages back that are backed.
     pub(super) fn put(&mut self, pages: Range<usize>, zero: bool, now: u64) {
         self.for_blocks(pages, |space, b, mask| {
+            let known = space.known(b);
             space.change(b, |block| {
                 block.home |= mask;
                 block.resident |= mask;
@@ -184,7 +196,7 @@ impl Space {
                 } else {
                     block.zero & !mask
                 };
-                if block.is_whole() {
+                if block.home == known {
                     block.whole_since = now;
                 }
             });
@@ -208,28 +220,51 @@ impl Space {
     }
 
     /// Takes a unit of `blocks` neighbouring blocks (a power of two, aligned) that have all been whole since before
-    /// `before`, to give it back. Looks from block `from` on; the second value is where to look next.
+    /// `before`, to give it back. Looks from block `from` on; the second value is where to look next. Pages beyond the
+    /// frontier are nobody's, so a unit that the frontier crosses ends there.
     pub(super) fn take_idle(
         &mut self,
         blocks: usize,
         before: u64,
         mut from: usize,
     ) -> (Option<Range<usize>>, usize) {
-        while let Some(b) = self.whole.next(from) {
+        let last = self.frontier / BLOCK_PAGES;
+        // The block that the frontier crosses is never in the set of whole ones.
+        let tail =
+            |from: usize| (from <= last && self.blocks.get(last)?.ready() != 0).then_some(last);
+        while let Some(b) = self.whole.next(from).or_else(|| tail(from)) {
             let unit = b / blocks * blocks..(b / blocks + 1) * blocks;
             from = unit.end;
             let idle = |b: usize| {
-                self.blocks.get(b).is_some_and(|block| {
-                    block.is_whole() && (block.resident == 0 || block.whole_since <= before)
+                let known = self.known(b);
+                self.blocks.get(b).is_none_or(|block| {
+                    block.home == known && (block.resident == 0 || block.whole_since <= before)
                 })
             };
             if unit.clone().all(idle) {
-                let pages = unit.start * BLOCK_PAGES..unit.end * BLOCK_PAGES;
+                let pages = unit.start * BLOCK_PAGES..self.frontier.min(unit.end * BLOCK_PAGES);
                 // Pages of the unit that are cold already count as backed from here on, as `put_cold` expects.
                 return (Some(self.take_range(pages).pages), from);
             }
         }
         (None, from)
+    }
+
+    /// Pages of block `b` below the frontier.
+    fn known(&self, b: usize) -> u64 {
+        match self.frontier.saturating_sub(b * BLOCK_PAGES) {
+            0 => 0,
+            n => bits(0, n.min(BLOCK_PAGES)),
+        }
+    }
+
+    /// Number of pages of a range, all of them home, that are not backed.
+    fn count_cold(&mut self, pages: Range<usize>) -> usize {
+        let mut n = 0;
+        self.for_blocks(pages, |space, b, mask| {
+            n += (mask & !space.blocks[b].resident).count_ones() as usize;
+        });
+        n
     }
 
     fn find_short_run(&self, n: usize) -> Option<usize> {
@@ -442,7 +477,7 @@ mod tests {
                         }
                     }
                     Op::Cold(n) | Op::Run(n) => {
-                        let taken = if matches!(op, Op::Cold(_)) { space.take_cold(n) } else { space.take_run(n) };
+                        let taken = if matches!(op, Op::Cold(_)) { space.take_cold(n) } else { space.take_run(n, usize::MAX).ok() };
                         if let Some(taken) = taken {
                             prop_assert!(!taken.pages.is_empty() && taken.pages.len() <= n);
                             if matches!(op, Op::Run(_)) { prop_assert_eq!(taken.pages.len(), n); }
@@ -476,7 +511,7 @@ mod tests {
                         let mut from = 0;
                         while let (Some(pages), next) = space.take_idle(blocks, now.saturating_sub(age), from) {
                             prop_assert_eq!(pages.start % (blocks * BLOCK_PAGES), 0);
-                            prop_assert_eq!(pages.len(), blocks * BLOCK_PAGES);
+                            prop_assert_eq!(pages.len(), (blocks * BLOCK_PAGES).min(space.frontier - pages.start));
                             for page in pages.clone() {
                                 prop_assert!(is_out.insert(page));
                                 resident.insert(page);
@@ -528,9 +563,9 @@ mod tests {
         let mut space = space(1);
         assert_eq!(space.take_cold(100).unwrap().pages, 0..64);
         assert_eq!(space.take_cold(1), None);
-        assert_eq!(space.take_run(1), None);
+        assert_eq!(space.take_run(1, 1), Err(NoRun::Place));
         space.put(10..20, false, 0);
-        assert_eq!(space.take_run(10).unwrap().pages, 10..20);
+        assert_eq!(space.take_run(10, 0).unwrap().pages, 10..20);
     }
 
     #[test]
@@ -539,7 +574,7 @@ mod tests {
         space.take_cold(512).unwrap();
         space.put(64..128, false, 0);
         space.put(192..384, true, 0);
-        let run = space.take_run(130).unwrap();
+        let run = space.take_run(130, 0).unwrap();
         assert_eq!(
             run,
             Taken {
@@ -548,6 +583,35 @@ mod tests {
                 resident: true
             }
         );
-        assert_eq!(space.take_run(130), None);
+        assert_eq!(space.take_run(130, 130), Err(NoRun::Place));
+    }
+
+    #[test]
+    fn a_run_without_room_changes_nothing() {
+        let mut space = space(8);
+        space.take_cold(128).unwrap();
+        space.put_cold(0..64, true);
+        space.put(64..128, false, 0);
+        let before = (space.resident(), space.out());
+        assert_eq!(space.take_run(128, 63), Err(NoRun::Room));
+        assert_eq!(
+            space.take_run(129, 128),
+            Err(NoRun::Room),
+            "from the frontier"
+        );
+        assert_eq!((space.resident(), space.out()), before);
+        assert_eq!(space.take_run(128, 64).unwrap().pages, 0..128);
+    }
+
+    #[test]
+    fn the_block_that_the_frontier_crosses_is_idle_too() {
+        let mut space = space(8);
+        space.take_cold(150).unwrap();
+        space.put(0..150, false, 5);
+        assert_eq!(space.take_idle(4, 4, 0), (None, 4), "too young");
+        assert_eq!(space.take_idle(4, 5, 0), (Some(0..150), 4));
+        space.put_cold(0..150, true);
+        assert_eq!(space.take_idle(4, 5, 0).0, None, "nothing is backed");
+        assert_eq!(space.take_cold(500).unwrap().pages, 0..150);
     }
 }
