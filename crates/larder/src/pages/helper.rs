@@ -86,27 +86,43 @@ impl HelperThread {
         let thread = std::thread::Builder::new()
             .name("larder-helper".to_owned())
             .spawn(move || worker.run())?;
-        *pool.helper.lock() = Some(Self {
+        let new = Self {
             stop,
             thread,
             generation: fork::generation(),
-        });
-        pool.helper_awake.store(1, Ordering::Relaxed);
+        };
+        let another = {
+            let mut helper = pool.helper.lock();
+            pool.helper_awake.store(1, Ordering::Relaxed);
+            helper.replace(new)
+        };
+        // Two starts at once: a thread that nobody knows would outlive the pool.
+        if let Some(another) = another {
+            another.end();
+        }
         Ok(())
     }
 
     pub(super) fn stop(pool: PoolRef) {
-        pool.helper_awake.store(0, Ordering::Relaxed);
-        let helper = pool.helper.lock().take();
+        let helper = {
+            let mut helper = pool.helper.lock();
+            pool.helper_awake.store(0, Ordering::Relaxed);
+            helper.take()
+        };
         if let Some(helper) = helper {
-            helper.stop.store(true, Ordering::Relaxed);
-            helper.wake();
-            // In the child of a fork the thread does not exist, and waiting for it would never end.
-            if helper.generation == fork::generation() {
-                let _ = helper.thread.join();
-            } else {
-                core::mem::forget(helper.thread);
-            }
+            helper.end();
+        }
+    }
+
+    /// Tells the thread to stop, and waits for it.
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wake();
+        // In the child of a fork the thread does not exist, and waiting for it would never end.
+        if self.generation == fork::generation() {
+            let _ = self.thread.join();
+        } else {
+            core::mem::forget(self.thread);
         }
     }
 
@@ -136,7 +152,9 @@ impl Worker {
                 Ordering::Relaxed,
             );
             // Sleep until the time used is within the budget of the time passed; without work, a whole interval.
-            let earned = used.div_f64(self.config.cpu_budget);
+            // A budget near nothing needs a rest near eternity, which is more than a duration holds.
+            let earned = Duration::try_from_secs_f64(used.as_secs_f64() / self.config.cpu_budget)
+                .unwrap_or(Duration::MAX);
             let owed = earned.saturating_sub(begin.elapsed());
             let pause = if worked {
                 owed
@@ -149,9 +167,9 @@ impl Worker {
 
     /// Sleeps; a wake-up ends it early only when there is no debt to work off.
     fn rest(&self, pause: Duration, in_debt: bool) {
-        let until = Instant::now() + pause;
+        let begin = Instant::now();
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = pause.saturating_sub(begin.elapsed());
             if left.is_zero() || self.stop.load(Ordering::Relaxed) {
                 return;
             }
