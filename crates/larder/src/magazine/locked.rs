@@ -4,7 +4,7 @@
 //! descheduled holder holds nobody up. It carries the fork generation of its holder, so that a child recognises one
 //! whose holder does not exist there.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use super::shelf::Slot;
 use super::{FILL_MASK, WORD};
@@ -49,6 +49,11 @@ pub(crate) fn thread_number() -> usize {
     HERE.with(|here| (&raw const *here as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
 }
 
+/// Adds one; the slot is held, so nobody else adds.
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
 fn fill(top: usize) -> usize {
     top & FILL_MASK
 }
@@ -57,7 +62,7 @@ impl Held<'_> {
     /// Takes a round.
     pub(super) fn pop(&mut self) -> Option<usize> {
         let which = self.slot.tops.iter().position(|&top| fill(top) > 0)?;
-        self.slot.pops[which] += 1;
+        count(&self.slot.pops[which]);
         let top = &mut self.slot.tops[which];
         // SAFETY: the magazine is the slot's and has a round at its top.
         let round = unsafe { *(*top as *const usize) };
@@ -71,11 +76,16 @@ impl Held<'_> {
         let Some(which) = self.slot.tops.iter().position(|&top| fill(top) < capacity) else {
             return false;
         };
-        self.slot.pushes[which] += 1;
+        count(&self.slot.pushes[which]);
         let top = &mut self.slot.tops[which];
-        *top += WORD;
-        // SAFETY: the magazine is the slot's, and the slot above its old top was free.
-        unsafe { *(*top as *mut usize) = round };
+        let new = *top + WORD;
+        // SAFETY: the magazine is the slot's, and the slot above its old top is free.
+        unsafe { *(new as *mut usize) = round };
+        // The child of a fork may find the slot as it is between any two of these stores and takes it over: a top
+        // that ran ahead of its round would give it a round that belongs to somebody.
+        fence(Ordering::Release);
+        // SAFETY: an aligned word that is borrowed mutably.
+        unsafe { AtomicUsize::from_ptr(top) }.store(new, Ordering::Relaxed);
         true
     }
 

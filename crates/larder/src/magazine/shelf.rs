@@ -4,7 +4,7 @@
 //! slots, which are zero and so look empty to pop and full to push, and has the kernel restart every section that is
 //! under way. From then on nobody touches the live slots but the one who parked them. The fast path pays nothing.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::locked::{self, Held};
@@ -27,10 +27,11 @@ pub(super) struct Slot {
     pub(super) tops: [usize; 2],
     /// Bytes of rounds that each may hold; 0 until there are two.
     pub(super) capacity: usize,
-    /// Rounds taken from each. An aborted section may count one twice.
-    pub(super) pops: [u64; 2],
+    /// Rounds taken from each. An aborted section may count one twice. Only the owner of the moment adds, so no
+    /// addition needs an exchange; others read.
+    pub(super) pops: [AtomicU64; 2],
     /// Rounds given to each.
-    pub(super) pushes: [u64; 2],
+    pub(super) pushes: [AtomicU64; 2],
     /// Fork generation of the holder; 0 is free. Used in locked mode only.
     pub(super) lock: AtomicU32,
 }
@@ -56,6 +57,17 @@ pub(super) enum Refused {
     NotNow(Magazine),
     /// The shelf is being emptied, or closed for good.
     Parked(Magazine),
+}
+
+/// What came of the wish to empty the shelf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// The shelf is parked and this thread's.
+    Begun,
+    /// Somebody else is at it, or it is closed.
+    Busy,
+    /// The kernel would not restart the sections (a seccomp filter that came later).
+    NoBarrier,
 }
 
 #[derive(Debug)]
@@ -250,7 +262,7 @@ impl Shelf {
 
     /// Takes all magazines of all CPUs. False when another thread is at it, or some slot could not be had.
     pub(super) fn drain(&self, take: impl FnMut(Magazine)) -> bool {
-        if !self.begin_drain() {
+        if self.begin_drain() != Begin::Begun {
             return false;
         }
         let all = self.drain_parked(take);
@@ -263,10 +275,18 @@ impl Shelf {
 
     /// Parks the shelf for good and takes all magazines.
     pub(super) fn close(&self, take: impl FnMut(Magazine)) -> bool {
-        while !self.begin_drain() {
-            std::thread::yield_now();
-        }
+        let begun = loop {
+            match self.begin_drain() {
+                Begin::Busy => std::thread::yield_now(),
+                begun => break begun,
+            }
+        };
         self.closed.store(1, Ordering::Release);
+        if begun == Begin::NoBarrier {
+            // A section under way may still commit: what is on the shelf is lost, but nobody uses it any more.
+            self.base.store(self.parked, Ordering::SeqCst);
+            return false;
+        }
         let all = self.drain_parked(take);
         self.draining.store(0, Ordering::Release);
         all
@@ -276,7 +296,7 @@ impl Shelf {
     /// so itself. What the drain had not taken yet is still in the live slots.
     pub(super) fn heal(&self) {
         let seen = self.draining.load(Ordering::Acquire);
-        if seen != 0 && seen != fork::generation() && self.begin_drain() {
+        if seen != 0 && seen != fork::generation() && self.begin_drain() == Begin::Begun {
             if !self.is_closed() {
                 self.base.store(self.live, Ordering::Release);
             }
@@ -288,15 +308,10 @@ impl Shelf {
     pub(super) fn counts(&self) -> (u64, u64) {
         (0..self.slots).fold((0, 0), |(pops, pushes), i| {
             let slot = self.slot(i);
-            // SAFETY: the counters are aligned words of a live slot. They are read while others write them, hence
-            // volatile and only ever statistics.
-            let (a, b) = unsafe {
-                (
-                    (&raw const (*slot).pops).read_volatile(),
-                    (&raw const (*slot).pushes).read_volatile(),
-                )
-            };
-            (pops + a[0] + a[1], pushes + b[0] + b[1])
+            // SAFETY: the counters are atomics of a live slot, which may be shared.
+            let (a, b) = unsafe { (&(*slot).pops, &(*slot).pushes) };
+            let sum = |c: &[AtomicU64; 2]| c.iter().map(|n| n.load(Ordering::Relaxed)).sum::<u64>();
+            (pops + sum(a), pushes + sum(b))
         })
     }
 
@@ -316,7 +331,7 @@ impl Shelf {
     }
 
     /// Becomes the one who empties the shelf, and parks it.
-    fn begin_drain(&self) -> bool {
+    fn begin_drain(&self) -> Begin {
         let generation = fork::generation();
         let seen = self.draining.load(Ordering::Relaxed);
         if seen == generation
@@ -325,20 +340,20 @@ impl Shelf {
                 .compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
                 .is_err()
         {
-            return false;
+            return Begin::Busy;
         }
         if self.is_closed() {
             self.draining.store(0, Ordering::Release);
-            return false;
+            return Begin::Busy;
         }
         self.base.store(self.parked, Ordering::SeqCst);
         if matches!(self.kind, Kind::PerCpu(_)) && !membarrier::restart_sequences() {
             // Without the barrier a section under way may still commit: nothing may be taken.
             self.base.store(self.live, Ordering::Release);
             self.draining.store(0, Ordering::Release);
-            return false;
+            return Begin::NoBarrier;
         }
-        true
+        Begin::Begun
     }
 
     fn drain_parked(&self, mut take: impl FnMut(Magazine)) -> bool {

@@ -1,13 +1,13 @@
 //! A stock of one resource, shared by all threads.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::Arc;
 
 use super::depot::Depot;
 use super::magazines::Magazine;
 use super::shelf::{Refused, Shelf};
 use crate::os::rseq::Mode;
-use crate::os::{OsError, System};
+use crate::os::{OsError, System, fork};
 
 /// Where rounds come from when the depot has none, and where they go when nobody wants them.
 pub trait Supply {
@@ -105,6 +105,8 @@ impl Stock {
     /// # Errors
     /// When the system has no memory for the CPUs' slots.
     pub fn new(system: Arc<dyn System>, config: StockConfig) -> Result<Self, OsError> {
+        // A child that cannot tell that it is one would take its parent's unfinished work for its own.
+        fork::install();
         Ok(Self {
             shelf: Shelf::new(system.clone(), config.mode)?,
             depot: Depot::new(system, config.rounds, config.most_rounds),
@@ -116,6 +118,12 @@ impl Stock {
     #[inline]
     pub fn try_get(&self) -> Option<usize> {
         self.shelf.pop()
+    }
+
+    /// Takes a round from this CPU or the depot, without a supply.
+    #[inline]
+    pub fn get_stocked(&self) -> Option<usize> {
+        self.shelf.pop().or_else(|| self.get_from_depot())
     }
 
     /// Gives a round to this CPU's magazines, and nothing more; false when they have no room.
@@ -218,6 +226,8 @@ impl Stock {
     /// always asks the supply. False when some magazine could not be had (its holder did not let go of its lock).
     pub fn close<S: Supply>(&self, supply: &S) -> bool {
         let all = self.shelf.close(|magazine| self.depot.put(magazine));
+        // The counterpart of the fence in `put_slow`.
+        fence(Ordering::SeqCst);
         self.give_back(usize::MAX, usize::MAX, supply);
         all
     }
@@ -344,6 +354,8 @@ impl Stock {
             supply.accept(&[round]);
         }
         self.depot.put(magazine);
+        // Either this thread sees that the stock is closed, or whoever closes it sees the magazine.
+        fence(Ordering::SeqCst);
         if self.shelf.is_closed() {
             // Closed in between: nobody will ever look into the depot again.
             self.give_back(usize::MAX, usize::MAX, supply);
