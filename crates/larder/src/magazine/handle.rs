@@ -53,6 +53,12 @@ impl<'s> Handle<'s> {
         }
     }
 
+    /// Takes a round from the loaded magazine, and nothing more.
+    #[inline]
+    pub fn try_get(&mut self) -> Option<usize> {
+        self.loaded.pop()
+    }
+
     /// Takes a round: from the loaded magazine, the previous one, the depot or the supply, in that order.
     ///
     /// # Errors

@@ -356,9 +356,9 @@ impl Builder {
 
     fn read_environment(mut self) -> Result<Self, BuildError> {
         if self.cluster.is_none()
-            && let Ok(text) = std::env::var(ENV_CLUSTER)
+            && let Some(text) = std::env::var_os(ENV_CLUSTER)
         {
-            self.cluster = Some(text.parse()?);
+            self.cluster = Some(text.to_string_lossy().parse()?);
         }
         #[cfg(feature = "settings")]
         if let Some(path) = std::env::var_os(ENV_SETTINGS) {
@@ -395,6 +395,7 @@ impl Builder {
                     .reserve_bytes
                     .or(self.limit_bytes)
                     .unwrap_or(64 << 20)
+                    .min(most)
                     .next_multiple_of(size.bytes());
                 return Ok((self.system.reserve_hugetlb(bytes, size)?, true));
             }

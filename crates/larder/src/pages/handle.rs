@@ -55,7 +55,7 @@ impl PageHandle {
     /// See [`PagePool::get`](super::PagePool::get).
     #[inline]
     pub fn get_zeroed(&mut self) -> Result<PageBuf, PoolError> {
-        let round = self.handle.get(&self.pool.clusters)?;
+        let round = self.get_round()?;
         // SAFETY: as in `get`.
         Ok(unsafe { PageBuf::new(self.pool.zero(round), self.pool) })
     }
@@ -76,7 +76,21 @@ impl PageHandle {
     /// See [`PagePool::get`](super::PagePool::get).
     #[inline]
     pub fn get_raw(&mut self) -> Result<NonNull<u8>, PoolError> {
-        self.handle.get(&self.pool.clusters).map(round::page)
+        self.get_round().map(round::page)
+    }
+
+    #[inline]
+    fn get_round(&mut self) -> Result<usize, PoolError> {
+        match self.handle.try_get() {
+            Some(round) => Ok(round),
+            None => self.get_slow(),
+        }
+    }
+
+    #[cold]
+    fn get_slow(&mut self) -> Result<usize, PoolError> {
+        let pool = self.pool;
+        pool.retry(|| self.handle.get(&pool.clusters))
     }
 
     /// Puts a page back that a raw get returned.

@@ -114,7 +114,7 @@ impl PoolRef {
             helper_cpu_ns: AtomicU64::new(0),
             zeroed_by_helper: AtomicU64::new(0),
             helper_awake: AtomicU32::new(0),
-            next_maintenance: AtomicU64::new(coarse_now() + config.decay_ns),
+            next_maintenance: AtomicU64::new(coarse_now().saturating_add(config.decay_ns)),
             owners: AtomicUsize::new(1),
             gate: AtomicUsize::new(1),
             stripes: Default::default(),
@@ -122,9 +122,13 @@ impl PoolRef {
         // SAFETY: fresh memory of the right layout.
         unsafe { at.as_ptr().write(inner) };
         let this = Self(at);
-        // SAFETY: `inner` stays where it is until `free`, which unregisters the lock. Without memory to remember it,
-        // a fork while another thread holds the lock would leave the child's pool stuck; so refuse.
-        if unsafe { fork::register(this.clusters.raw_lock()) } {
+        // Without memory to remember them, a fork while another thread holds a lock would leave the child's pool stuck;
+        // so refuse.
+        // SAFETY: `inner` stays where it is until `free`, which unregisters the locks.
+        let registered = unsafe {
+            fork::register(this.clusters.raw_lock()) && fork::register(this.helper.raw())
+        };
+        if registered {
             Ok(this)
         } else {
             // SAFETY: nothing was handed out.
@@ -167,6 +171,7 @@ impl PoolRef {
     /// Nobody else uses the pointer, now or later, and no page is out.
     unsafe fn free(self) {
         fork::unregister(self.clusters.raw_lock());
+        fork::unregister(self.helper.raw());
         // SAFETY: the caller's promise; `inner` was written in `new`.
         unsafe {
             self.clusters.release_all();
@@ -236,11 +241,7 @@ impl Inner {
     fn get_slow(&self) -> Result<usize, PoolError> {
         self.maintain_if_due();
         self.wake_helper();
-        self.stock.get(&self.clusters).or_else(|error| {
-            self.zeroed.drain(&self.clusters);
-            // The kernel may have refused while idle pages of ours wait to go back; they are as good.
-            self.stock.get(&self.clusters).map_err(|_| error)
-        })
+        self.retry(|| self.stock.get(&self.clusters))
     }
 
     /// Zeroes a round's page unless it is known to be zero.
@@ -269,10 +270,21 @@ impl Inner {
         page
     }
 
+    /// Does what fails for want of memory once more, with the pre-zeroed pages among the others: they are as good.
+    pub(super) fn retry<T>(
+        &self,
+        mut get: impl FnMut() -> Result<T, PoolError>,
+    ) -> Result<T, PoolError> {
+        get().or_else(|error| {
+            self.zeroed.drain(&NoSupply(&self.clusters));
+            get().map_err(|_| error)
+        })
+    }
+
     /// A round from the pre-zeroed stock.
     #[inline]
     pub(super) fn get_prezeroed(&self) -> Option<usize> {
-        let round = self.zeroed.get(&NoSupply(&self.clusters)).ok();
+        let round = self.zeroed.get_stocked();
         if round.is_none() {
             self.wake_helper();
         }
@@ -306,7 +318,7 @@ impl Inner {
     pub(super) fn trim(&self) -> usize {
         self.stock.drain(&self.clusters);
         self.zeroed.drain(&NoSupply(&self.clusters));
-        self.clusters.release_idle(u64::MAX, usize::MAX) * self.clusters.page_size()
+        self.clusters.release_free() * self.clusters.page_size()
     }
 
     /// The idle part of the pool's upkeep, for gets that are slow anyway.
