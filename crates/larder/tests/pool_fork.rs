@@ -1,0 +1,241 @@
+//! The child of a fork goes on using its pool, whatever the parent's other threads were doing at that moment.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use common::*;
+use larder::os::page_size;
+use larder::os::rseq::Mode;
+use larder::pages::{HelperConfig, PagePool};
+
+/// A child that hangs is ended by its alarm and so fails the test; nothing here waits that long otherwise.
+const CHILD_SECONDS: u32 = 60;
+
+/// Runs `body` in a child of a fork and says how the child ended: 0 is well.
+fn fork(body: impl FnOnce()) -> i32 {
+    // SAFETY: the child calls what a child of a process with threads may call with glibc: malloc and our own code.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            // SAFETY: sets a timer; its signal ends the child.
+            unsafe { libc::alarm(CHILD_SECONDS) };
+            let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
+            // SAFETY: ends the child without running the parent's exit handlers.
+            unsafe { libc::_exit(i32::from(!well)) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: waits for our own child.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!(waited, child);
+            status
+        }
+    }
+}
+
+/// What every child does with its pool.
+fn use_pool(pool: &PagePool, seed: u64) {
+    let mut rng = Rng(seed);
+    let mut held = Vec::new();
+    for turn in 0..2000_u64 {
+        if held.len() < 50 && rng.below(2) == 0 {
+            let mut page = match rng.below(3) {
+                0 => pool.get().unwrap(),
+                1 => pool.get_zeroed().unwrap(),
+                _ => pool.get_zeroed_sparse().unwrap(),
+            };
+            stamp(&mut page, turn);
+            held.push((page, turn));
+        } else if !held.is_empty() {
+            let (page, number) = held.swap_remove(rng.below(held.len()));
+            assert!(is_stamped(&page, number), "a page has two owners");
+        }
+        if turn % 500 == 499 {
+            pool.trim();
+            let run = pool.get_run_zeroed(5).unwrap();
+            assert!(is_zero(&run));
+            let mut handle = pool.handle().unwrap();
+            let page = handle.get_zeroed().unwrap();
+            assert!(is_zero(&page));
+            handle.put(page);
+        }
+    }
+}
+
+/// Hammers a pool until told to stop.
+fn hammer(pool: &PagePool, me: u64, stop: &AtomicBool, turns: &AtomicUsize) {
+    let mut rng = Rng(me);
+    let mut held = Vec::new();
+    let mut number = me << 32;
+    let mut handle = me.is_multiple_of(2).then(|| pool.handle().unwrap());
+    while !stop.load(Ordering::Relaxed) {
+        number += 1;
+        if held.len() < 80 && (held.is_empty() || rng.below(2) == 0) {
+            let mut page = match (&mut handle, rng.below(4)) {
+                (Some(handle), 0) => handle.get().unwrap(),
+                (_, 1) => pool.get_zeroed().unwrap(),
+                (_, 2) => pool.get_zeroed_sparse().unwrap(),
+                _ => pool.get().unwrap(),
+            };
+            stamp(&mut page, number);
+            held.push((page, number));
+        } else {
+            let (page, stamped) = held.swap_remove(rng.below(held.len()));
+            assert!(is_stamped(&page, stamped), "the parent's page was touched");
+            match &mut handle {
+                Some(handle) if rng.below(4) == 0 => handle.put(page),
+                _ => drop(page),
+            }
+        }
+        if rng.below(2000) == 0 {
+            pool.trim();
+        }
+        turns.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Forks again and again while threads and a helper use the pool.
+fn storm(mode: Mode) {
+    let pool = builder(mode)
+        .cluster(cluster(64))
+        .magazine(3, 7)
+        .helper(HelperConfig {
+            prezero_pages: 64,
+            ahead_pages: 64,
+            cpu_budget: 1.0,
+            interval: Duration::from_micros(100),
+        })
+        .build()
+        .unwrap();
+    let (stop, turns) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|s| {
+        for me in 1..=4 {
+            let (pool, stop, turns) = (&pool, &stop, &turns);
+            s.spawn(move || hammer(pool, me, stop, turns));
+        }
+        s.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                pool.trim();
+                std::thread::yield_now();
+            }
+        });
+        let end = Instant::now() + stress(4);
+        let mut forks = 0;
+        while forks < 30 || Instant::now() < end {
+            let mut mine = pool.get().unwrap();
+            stamp(&mut mine, 1);
+            let status = fork(|| {
+                assert!(is_stamped(&mine, 1), "contents are copied");
+                stamp(&mut mine, 2);
+                // SAFETY: the parent's copies of these values are other memory; in the child each is used once.
+                let (mine, pool) = unsafe {
+                    (
+                        core::ptr::read(&raw const mine),
+                        core::ptr::read(&raw const pool),
+                    )
+                };
+                use_pool(&pool, forks);
+                assert!(is_stamped(&mine, 2));
+                if forks % 2 == 0 {
+                    // A buffer may outlive its pool, in the child as well.
+                    drop(pool);
+                    drop(mine);
+                } else {
+                    drop(mine);
+                    pool.trim();
+                    drop(pool);
+                }
+            });
+            assert_eq!(status, 0, "child {forks} in mode {mode}");
+            assert!(is_stamped(&mine, 1), "a child wrote into its parent");
+            forks += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+        println!(
+            "{forks} forks while {} turns",
+            turns.load(Ordering::Relaxed)
+        );
+    });
+    pool.stop_helper();
+    pool.trim();
+    assert_eq!(pool.stats().out_bytes, 0, "a fork cost the parent pages");
+}
+
+#[test]
+fn children_use_their_pool_while_the_parent_hammers_its_own() {
+    alone(
+        "children_use_their_pool_while_the_parent_hammers_its_own",
+        storm,
+    );
+}
+
+#[test]
+fn pages_got_before_the_fork_are_private_after_it() {
+    alone("pages_got_before_the_fork_are_private_after_it", |mode| {
+        let pool = builder(mode).build().unwrap();
+        let mut pages: Vec<_> = (0..300_u64).map(|i| (pool.get().unwrap(), i)).collect();
+        for (page, i) in &mut pages {
+            stamp(page, *i);
+        }
+        for _ in 0..5 {
+            let status = fork(|| {
+                // SAFETY: the child's copies, used once.
+                let (pages, pool) = unsafe {
+                    (
+                        core::ptr::read(&raw const pages),
+                        core::ptr::read(&raw const pool),
+                    )
+                };
+                for (mut page, i) in pages {
+                    assert!(is_stamped(&page, i));
+                    page.fill(0xCC);
+                }
+                assert!(is_zero(&pool.get_zeroed().unwrap()));
+                pool.trim();
+                assert_eq!(pool.stats().out_bytes, 0);
+                assert_eq!(pool.stats().held_bytes, 0);
+                // A grandchild is a child, too.
+                assert_eq!(fork(|| use_pool(&pool, 5)), 0);
+            });
+            assert_eq!(status, 0, "mode {mode}");
+            for (page, i) in &pages {
+                assert!(is_stamped(page, *i), "the child wrote into its parent");
+            }
+        }
+        drop(pages);
+        pool.trim();
+        assert_eq!(pool.stats().held_bytes, 0);
+    });
+}
+
+#[test]
+fn a_child_may_start_a_helper_of_its_own() {
+    alone("a_child_may_start_a_helper_of_its_own", |mode| {
+        let config = HelperConfig {
+            prezero_pages: 32,
+            cpu_budget: 1.0,
+            interval: Duration::from_millis(1),
+            ..HelperConfig::default()
+        };
+        let pool = builder(mode).helper(config.clone()).build().unwrap();
+        drop(pool.get_run(256).unwrap());
+        let status = fork(|| {
+            let before = pool.stats().zeroed_by_helper_bytes;
+            pool.start_helper(config).unwrap();
+            // The parent's helper may have zeroed all that it wants; make it want more.
+            while pool.stats().zeroed_by_helper_bytes == before {
+                while pool.stats().prezeroed_bytes > 0 {
+                    core::mem::forget(pool.get_zeroed_sparse().unwrap());
+                }
+                std::thread::yield_now();
+            }
+            pool.stop_helper();
+            assert_eq!(pool.get().unwrap().len(), page_size());
+        });
+        assert_eq!(status, 0);
+    });
+}
