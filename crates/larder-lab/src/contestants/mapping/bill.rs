@@ -216,7 +216,7 @@ struct Job {
 }
 
 /// Adds helper and give-back to the consumer's measures; both are per page.
-fn bill(consumer: &Tally, helper_ns: f64, give_back_ns: f64) -> Measures {
+pub(super) fn bill(consumer: &Tally, helper_ns: f64, give_back_ns: f64) -> Measures {
     consumer
         .measures()
         .with("helper_cpu_ns_per_op", helper_ns)

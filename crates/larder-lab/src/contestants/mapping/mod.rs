@@ -8,6 +8,7 @@
 //! | [`zeroing`] | zeroing in place, warm and cold, by routine |
 //! | [`bill`] | what the consumer pays for a page and its use, helper's time apart |
 //! | [`region`] | the first touch of a large region |
+//! | [`pool`] | larder's PagePool in the same places |
 
 pub mod area;
 pub mod bill;
@@ -16,6 +17,7 @@ pub mod host;
 pub mod huge;
 pub mod pin;
 pub mod placed;
+pub mod pool;
 pub mod region;
 pub mod steps;
 pub mod tally;

@@ -167,7 +167,7 @@ fn run<B: Bulk>(pages: usize) -> io::Result<Measures> {
 }
 
 /// Refuses where the region would not fit twice.
-fn room(mib: u64) -> Result<(), String> {
+pub(super) fn room(mib: u64) -> Result<(), String> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = text
         .lines()

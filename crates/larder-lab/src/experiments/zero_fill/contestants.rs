@@ -3,6 +3,7 @@
 use crate::contestants::mapping::bill::{Bill, Source};
 use crate::contestants::mapping::cycle::Cycle;
 use crate::contestants::mapping::placed::Placed;
+use crate::contestants::mapping::pool::{self, Ask, PoolBill};
 use crate::contestants::mapping::region::{self, Region};
 use crate::contestants::mapping::steps::{self, Stepped};
 use crate::contestants::mapping::{user_fault, ways, zeroing};
@@ -19,6 +20,8 @@ pub(super) fn ways() -> Vec<Box<dyn Contestant>> {
         Box::new(Cycle::<ways::Memfd>::new()),
         Box::new(Cycle::<ways::SmallThp>::new()),
         Box::new(Cycle::<ways::Thp>::new()),
+        Box::new(Cycle::<pool::PoolBlocks<true>>::new()),
+        Box::new(Cycle::<pool::PoolBlocks<false>>::new()),
     ]
 }
 
@@ -44,6 +47,8 @@ pub(super) fn regions() -> Vec<Box<dyn Contestant>> {
         Box::new(Region::<region::SmallThp>::new()),
         Box::new(Region::<region::Thp>::new()),
         Box::new(Region::<region::ThpPopulate>::new()),
+        Box::new(Region::<pool::PoolRegion<true>>::new()),
+        Box::new(Region::<pool::PoolRegion<false>>::new()),
     ]
 }
 
@@ -52,6 +57,10 @@ pub(super) fn supplies() -> Vec<Box<dyn Contestant>> {
     Source::ALL
         .into_iter()
         .map(|source| Box::new(Bill(source)) as Box<dyn Contestant>)
+        .chain(
+            [Ask::Zeroed, Ask::Sparse, Ask::Dirty]
+                .map(|ask| Box::new(PoolBill(ask)) as Box<dyn Contestant>),
+        )
         .collect()
 }
 

@@ -159,6 +159,12 @@ const METRICS: &[Metric] = &[
         "bytes that lie in huge pages",
     ),
     metric(
+        "prezeroed_share",
+        "",
+        Better::Neither,
+        "share of the pages that the pool had zeroed before, 0 to 1",
+    ),
+    metric(
         "tables_per_op",
         "tables",
         Better::Neither,
