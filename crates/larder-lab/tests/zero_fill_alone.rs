@@ -1,5 +1,10 @@
 //! What is counted by process, and therefore one at a time: resident memory and page tables.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test's helpers may fail as the test does"
+)]
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use larder_lab::contestants::mapping::placed::Placed;

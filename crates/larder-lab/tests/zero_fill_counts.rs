@@ -1,5 +1,10 @@
 //! The contestants of `zero-fill` do the work that they are timed for: counts, never times.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test's helpers may fail as the test does"
+)]
+
 use larder_lab::contestants::mapping::bill::{Bill, Source, Use};
 use larder_lab::contestants::mapping::cycle::{Cycle, Supply};
 use larder_lab::contestants::mapping::placed::Placed;

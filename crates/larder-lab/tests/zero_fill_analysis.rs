@@ -1,0 +1,551 @@
+//! What `zero-fill` says about samples whose truth is known, and that it says something about any record.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test's helpers may fail as the test does"
+)]
+
+use std::time::Duration;
+
+use larder_lab::experiments::zero_fill::{ZeroFill, presets, submission_row};
+use larder_lab::measure::{Depth, Experiment, Plan, PlanRequest};
+use larder_lab::model::{
+    Analysis, Cell, Field, Finding, GoalState, GroupRecord, MachineRecord, Measures, NoiseRecord,
+    RunRecord, Sample, Skipped, StopReason,
+};
+use larder_lab::stats::Verdict;
+
+fn machine() -> MachineRecord {
+    let mut machine = MachineRecord::default();
+    for (name, value) in [("cpu.model", "Test CPU 3000"), ("kernel.release", "6.1")] {
+        machine
+            .fields
+            .insert(name.to_owned(), Field::Known(value.to_owned()));
+    }
+    machine
+}
+
+fn plan(depth: Depth) -> Plan {
+    ZeroFill.plan(&PlanRequest {
+        depth,
+        machine: &machine(),
+        seed: 1,
+    })
+}
+
+/// The truth about every cell, nanoseconds.
+fn truth(group: &str, cell: &Cell) -> Measures {
+    let int = |name| cell.params.int(name).unwrap_or(0) as f64;
+    let text = |name| cell.params.text(name).unwrap_or("").to_owned();
+    let cpu = |ns: f64| {
+        Measures::new()
+            .with("cpu_ns_per_op", ns)
+            .with("ns_per_op", ns)
+            .with("faults_per_op", 1.0)
+            .with("held_bytes", 4096.0)
+    };
+    let four = |t: [f64; 4]| {
+        cpu(t[1])
+            .with("alloc1_cpu_ns", t[0])
+            .with("alloc1_fault_cpu_ns", t[1])
+            .with("alloc2_cpu_ns", t[2])
+            .with("alloc2_fault_cpu_ns", t[3])
+            .with("first_cpu_ns_per_op", 1.5 * t[1])
+    };
+    match (group, cell.contestant.as_str()) {
+        // His own 1 GHz G4.
+        ("timings", "mmap") => four([11_200.0, 24_000.0, 11_500.0, 33_600.0]),
+        // Early mapping breaks even when half of the pages are touched.
+        ("timings", "mmap-populate") => four([17_600.0, 17_600.0, 20_000.0, 20_000.0]),
+        ("timings", "dontneed") => four([1_000.0, 6_000.0, 1_000.0, 12_000.0]),
+        ("timings", _) => four([20_000.0, 48_000.0, 20_000.0, 60_000.0]),
+        ("sizes" | "steps", "mmap") => cpu(match (int("pages") as i64, int("touch") as i64) {
+            (pages, 0) => 3_000.0 + pages as f64,
+            (1, _) => 6_000.0,
+            (4, _) => 12_000.0,
+            (pages, _) => 1_500.0 * pages as f64,
+        }),
+        ("sizes", "mmap-populate") => cpu(match int("pages") as i64 {
+            4 => 12_000.0,
+            pages => 1_200.0 * pages as f64,
+        }),
+        ("page-tables", _) => cpu(5_000.0 + 1_500.0 * int("pages") + 1_600.0 * int("tables")),
+        ("steps", "step-zeroing") if int("pages") <= 64.0 => cpu(60.0)
+            .with("share", 0.05)
+            .with("clear_cpu_ns", 1_060.0)
+            .with("present_cpu_ns", 1_000.0)
+            .with("fault_cpu_ns", 1_200.0),
+        ("steps", "step-zeroing") => cpu(400.0).with("share", 0.25),
+        ("steps", "step-write-fault") => cpu(1_200.0),
+        ("steps", "step-read-fault") => cpu(700.0),
+        ("steps", "step-shared-around") => cpu(200.0),
+        ("steps", _) => cpu(50.0),
+        ("zero-warm", _) => cpu(match text("routine").as_str() {
+            "portable" => 60.0,
+            "sse2" => 80.0,
+            "stosb" => 50.0,
+            _ => 40.0,
+        }),
+        ("zero-cold", _) => cpu(200.0),
+        ("first-touch", "region-touch") => cpu(2_000.0)
+            .with("again_cpu_ns_per_op", 1_000.0)
+            .with("held_bytes", 268_435_456.0)
+            .with("guest", 1.0)
+            .with("balloon_inflated_pages", 7.0)
+            .with("balloon_deflated_pages", 5.0)
+            .with("free_page_reporting_order", 9.0),
+        ("first-touch", "region-pool") => cpu(1_000.0)
+            .with("again_cpu_ns_per_op", 400.0)
+            .with("held_bytes", 269_000_000.0),
+        ("first-touch", _) => cpu(1_500.0).with("again_cpu_ns_per_op", 700.0),
+        (_, supply) => {
+            // Consumer and helper of the bill.
+            let (consumer, helper) = match supply {
+                "bill-warm" => (100.0, 0.0),
+                "bill-cold" => (400.0, 0.0),
+                "bill-prezeroed-now" => (80.0, 360.0),
+                "bill-prezeroed-before" => (40.0, 360.0),
+                "floor-warm" => (5.0, 0.0),
+                _ => (1_000.0, 0.0),
+            };
+            cpu(consumer)
+                .with("helper_cpu_ns_per_op", helper)
+                .with("total_cpu_ns_per_op", consumer + helper)
+        }
+    }
+}
+
+/// A record with this many rounds of every planned cell, in which each round is a little faster or slower as a whole
+/// and every cell scatters a little, so that medians over six rounds are the truth.
+fn record(rounds: u32, truth: impl Fn(&str, &Cell) -> Measures) -> RunRecord {
+    let plan = plan(Depth::Quick);
+    let mut run = RunRecord {
+        schema: 1,
+        id: "test".to_owned(),
+        experiment: "zero-fill".to_owned(),
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        seconds: 1.0,
+        version: "0".to_owned(),
+        argv: Vec::new(),
+        seed: 1,
+        depth: "quick".to_owned(),
+        machine: machine(),
+        noise: NoiseRecord::default(),
+        groups: Vec::new(),
+        skipped: plan.skipped,
+        samples: Vec::new(),
+    };
+    for group in plan.groups {
+        let mut cells = group.cells.clone();
+        cells.push(group.reference.as_twin());
+        for round in 0..rounds {
+            for (slot, cell) in cells.iter().enumerate() {
+                let wobble = [-2.0, 1.0, -1.0, 2.0, -0.5, 0.5][(round as usize + slot) % 6];
+                let factor = 1.0 + 1e-4 * wobble;
+                let mut measures = truth(
+                    &group.name,
+                    &Cell {
+                        twin: false,
+                        ..cell.clone()
+                    },
+                );
+                for (name, value) in &mut measures.0 {
+                    if name.contains("_ns") {
+                        *value *= factor;
+                    }
+                }
+                run.samples.push(Sample {
+                    group: group.name.clone(),
+                    cell: cell.clone(),
+                    round,
+                    slot: slot as u32,
+                    at_us: 0,
+                    measures,
+                });
+            }
+        }
+        run.groups.push(GroupRecord {
+            name: group.name,
+            reference: group.reference,
+            metric: group.metric.to_owned(),
+            rounds,
+            stopped: StopReason::Rounds,
+        });
+    }
+    run
+}
+
+fn analyse(run: &RunRecord) -> Analysis {
+    ZeroFill.analyse(run)
+}
+
+#[track_caller]
+fn answer<'a>(analysis: &'a Analysis, question: &str) -> &'a Finding {
+    analysis
+        .findings
+        .iter()
+        .find(|f| f.question.contains(question))
+        .unwrap_or_else(|| panic!("no finding about '{question}'"))
+}
+
+/// The first number after these words.
+#[track_caller]
+fn number_after(text: &str, words: &str) -> f64 {
+    let at = text
+        .find(words)
+        .unwrap_or_else(|| panic!("'{words}' is not in: {text}"));
+    let rest = text[at + words.len()..].trim_start();
+    let end = rest
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'))
+        .unwrap_or(rest.len());
+    rest[..end]
+        .trim_end_matches('.')
+        .parse()
+        .unwrap_or_else(|_| panic!("no number after '{words}' in: {text}"))
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64) {
+    assert!(
+        (found - expected).abs() <= 0.003 * expected.abs(),
+        "{found} found, {expected} expected"
+    );
+}
+
+#[test]
+fn the_share_of_zeroing_is_what_was_put_in() {
+    let analysis = analyse(&record(6, truth));
+    let share = &answer(&analysis, "at least 50% will be spent zero filling").answer;
+    assert_near(number_after(share, "zero-filling is "), 1.0);
+    assert_near(number_after(share, "at 1 page, "), 2.0);
+    assert_near(number_after(share, "at 4 pages and "), 4.0);
+    assert_near(number_after(share, "a warm page in "), 60.0);
+    assert_near(number_after(share, "which is "), 5.0);
+    let bounds = &answer(&analysis, "to be trusted").answer;
+    assert_near(number_after(bounds, "a write fault costs "), 500.0);
+}
+
+#[test]
+fn his_formulas_give_his_numbers_and_the_measure_stands_beside() {
+    let analysis = analyse(&record(6, truth));
+    let guess = &answer(&analysis, "What do the assumptions get wrong").answer;
+    assert_near(number_after(guess, "His formulas give "), 6.15);
+    assert_near(number_after(guess, "measured directly it is "), 60.0);
+    assert_near(number_after(guess, "too high by "), 6_150.0 / 60.0);
+    let second = &answer(&analysis, "object cost").answer;
+    // (22.1 - 12.8) / 12.8
+    assert_near(number_after(second, "fresh block adds "), 12.8);
+    assert_near(number_after(second, "the second "), 9.3);
+    assert_near(number_after(second, "]: "), 9.3 / 12.8);
+}
+
+#[test]
+fn the_better_model_finds_its_costs_and_sees_a_bend() {
+    let straight = analyse(&record(6, truth));
+    let model = &answer(&straight, "a cost per call and a cost per page").answer;
+    assert_near(number_after(model, "n pages costs "), 5.0);
+    assert_near(number_after(model, "per call, "), 1.5);
+    assert_near(number_after(model, "per page and "), 1.6);
+    assert!(model.contains("The form holds"), "{model}");
+
+    let bent = analyse(&record(6, |group, cell| {
+        let mut measures = truth(group, cell);
+        if group == "page-tables" && cell.params.int("pages").unwrap() == 64 {
+            for (name, value) in &mut measures.0 {
+                if name.contains("_ns") {
+                    *value *= 0.8;
+                }
+            }
+        }
+        measures
+    }));
+    let model = &answer(&bent, "a cost per call and a cost per page").answer;
+    assert!(model.contains("does not hold exactly"), "{model}");
+}
+
+#[test]
+fn batches_and_early_mapping_are_judged() {
+    let analysis = analyse(&record(6, truth));
+    let batch = answer(&analysis, "batch fault more pages");
+    assert_eq!(batch.verdict, Some(Verdict::Faster));
+    assert!(
+        batch.answer.starts_with("Yes at 64 pages"),
+        "{}",
+        batch.answer
+    );
+    assert!(batch.answer.contains("(same within 5"), "{}", batch.answer);
+    assert_near(number_after(&batch.answer, "(fault-around): "), 0.2);
+    let small = answer(&analysis, "immediately map in the one or two pages");
+    assert_eq!(small.verdict, Some(Verdict::Faster));
+    assert_near(number_after(&small.answer, "where more than "), 50.0);
+}
+
+#[test]
+fn work_moved_to_a_helper_is_not_work_saved() {
+    let analysis = analyse(&record(6, truth));
+    let sparse = answer(&analysis, "writes 8 bytes");
+    assert_near(number_after(&sparse.answer, "zeroed long before: "), 0.1);
+    assert_near(number_after(&sparse.answer, "The helper burns "), 360.0);
+    // 40 + 360 against 400: the same.
+    assert!(matches!(sparse.verdict, Some(Verdict::Same { .. })));
+    let prezero = analysis
+        .recommendations
+        .iter()
+        .find(|r| r.key == "pages.prezero")
+        .unwrap();
+    assert_eq!(prezero.value, "false");
+    assert!(
+        prezero.because.contains("does not earn"),
+        "{}",
+        prezero.because
+    );
+}
+
+#[test]
+fn a_helper_that_costs_nothing_would_be_recommended() {
+    let analysis = analyse(&record(6, |group, cell| {
+        let measures = truth(group, cell);
+        if cell.contestant == "bill-prezeroed-before" {
+            measures
+                .with("helper_cpu_ns_per_op", 1.0)
+                .with("total_cpu_ns_per_op", 41.0)
+        } else {
+            measures
+        }
+    }));
+    let prezero = analysis
+        .recommendations
+        .iter()
+        .find(|r| r.key == "pages.prezero")
+        .unwrap();
+    assert_eq!(prezero.value, "true", "{}", prezero.because);
+}
+
+#[test]
+fn the_goal_is_met_missed_or_skipped_with_its_reason() {
+    let state = |run: &RunRecord| {
+        let goals = analyse(run).goals;
+        assert_eq!(goals.len(), 2);
+        goals[0].clone()
+    };
+    // The plan of a machine without huge pages has no such cell; then the record says why.
+    let run = record(6, truth);
+    let has_pool = run
+        .samples
+        .iter()
+        .any(|s| s.cell.contestant == "region-pool");
+    if has_pool {
+        let met = state(&run);
+        assert_eq!(met.state, GoalState::Met);
+        assert_near(met.measured.unwrap().value, 0.4);
+        assert_eq!(met.held_bytes, Some((269_000_000.0, 268_435_456.0)));
+        let missed = state(&record(6, |group, cell| {
+            let measures = truth(group, cell);
+            if cell.contestant == "region-pool" {
+                measures.with("again_cpu_ns_per_op", 600.0)
+            } else {
+                measures
+            }
+        }));
+        assert_eq!(missed.state, GoalState::Missed);
+    }
+    let mut without = run;
+    without
+        .samples
+        .retain(|s| s.cell.contestant != "region-pool");
+    without.skipped.push(Skipped {
+        what: "region-pool".to_owned(),
+        why: "transparent huge pages are switched off".to_owned(),
+    });
+    let skipped = state(&without);
+    assert_eq!(skipped.state, GoalState::Skipped);
+    assert!(skipped.note.contains("switched off"), "{}", skipped.note);
+}
+
+#[test]
+fn of_equal_routines_the_one_that_asks_least_is_recommended() {
+    let analysis = analyse(&record(6, |group, cell| {
+        let measures = truth(group, cell);
+        if group == "zero-warm" {
+            // All alike, and in each round another one ahead.
+            measures.with("cpu_ns_per_op", 50.0).with("ns_per_op", 50.0)
+        } else {
+            measures
+        }
+    }));
+    let zeroing = analysis
+        .recommendations
+        .iter()
+        .find(|r| r.key == "pages.zeroing")
+        .unwrap();
+    assert_eq!(zeroing.value, "\"portable\"", "{}", zeroing.because);
+}
+
+#[test]
+fn the_host_is_described_where_it_can_be_read() {
+    let analysis = analyse(&record(6, truth));
+    let text = format!("{:?}", analysis.sections);
+    assert!(text.contains("balloon took 7 pages and gave 5 back"));
+    assert!(text.contains("order 9"));
+    let passes = answer(&analysis, "never touched");
+    assert_near(number_after(&passes.answer, "256 MiB costs "), 2.0);
+}
+
+#[test]
+fn this_machines_row_has_the_timings_and_no_name() {
+    let run = record(6, truth);
+    let row = submission_row(&run).unwrap();
+    assert_eq!(row.machine, "Test CPU 3000");
+    assert_eq!(row.os, "Linux 6.1");
+    assert_eq!(row.date, "2026-01-02");
+    assert_near(row.timings.alloc1(), 11.2);
+    assert_near(row.timings.alloc2_fault(), 33.6);
+    let presets = presets(&run);
+    assert_eq!(presets[0].label, "this machine, mmap");
+    let fitted = presets[0].fitted.as_ref().unwrap();
+    assert_near(fitted.per_page.value, 1.5);
+    assert_near(fitted.zero_fill.unwrap().value, 0.06);
+    assert!(presets[1..].iter().all(|p| p.fitted.is_none()));
+    assert_eq!(submission_row(&record(0, truth)), None);
+}
+
+#[test]
+fn his_machines_stand_beside_as_published() {
+    let analysis = analyse(&record(6, truth));
+    let text = serde_json::to_string(&analysis.sections).unwrap();
+    for name in ["1.25GHz G4", "450 MHz G4 (Cube)", "500 MHz G3"] {
+        assert!(text.contains(name), "{name}");
+    }
+    assert!(text.contains("{\"published\":[51.2,\"us\"]}"), "{text}");
+}
+
+#[test]
+fn any_part_may_be_missing() {
+    let whole = record(6, truth);
+    let mut names: Vec<String> = whole
+        .samples
+        .iter()
+        .flat_map(|s| [s.group.clone(), s.cell.contestant.clone()])
+        .collect();
+    names.sort();
+    names.dedup();
+    for name in &names {
+        let mut partial = whole.clone();
+        partial
+            .samples
+            .retain(|s| s.group != *name && s.cell.contestant != *name);
+        analyse(&partial);
+        let _ = (submission_row(&partial), presets(&partial));
+    }
+    for rounds in 0..6 {
+        let analysis = analyse(&record(rounds, truth));
+        assert!(
+            analysis.warnings[0].contains("without intervals"),
+            "{:?}",
+            analysis.warnings
+        );
+        // Nothing is decided without an interval.
+        assert!(
+            analysis
+                .findings
+                .iter()
+                .all(|f| matches!(f.verdict, None | Some(Verdict::Refused))),
+            "{rounds} rounds"
+        );
+    }
+    let mut cut = whole.clone();
+    cut.samples.truncate(whole.samples.len() / 3);
+    analyse(&cut);
+}
+
+#[test]
+fn odd_numbers_are_survived() {
+    for odd in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, f64::MIN_POSITIVE] {
+        let run = record(6, |group, cell| {
+            let mut measures = truth(group, cell);
+            for value in measures.0.values_mut() {
+                *value = odd;
+            }
+            measures
+        });
+        analyse(&run);
+        let _ = (submission_row(&run), presets(&run));
+    }
+}
+
+#[test]
+fn the_plan_is_sound() {
+    for depth in [Depth::Quick, Depth::Full] {
+        let plan = plan(depth);
+        let contestants = ZeroFill.contestants();
+        let mut names: Vec<&str> = contestants.iter().map(|c| c.name()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "a contestant's name is used twice");
+        let mut groups: Vec<&str> = plan.groups.iter().map(|g| g.name.as_str()).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        assert_eq!(groups.len(), plan.groups.len());
+        let metrics: Vec<&str> = ZeroFill.metrics().iter().map(|m| m.name).collect();
+        for group in &plan.groups {
+            assert!(group.cells.contains(&group.reference), "{}", group.name);
+            assert!(metrics.contains(&group.metric), "{}", group.metric);
+            assert!(group.min_rounds >= 6 && group.max_rounds >= group.min_rounds);
+            let mut cells = group.cells.clone();
+            cells.sort();
+            cells.dedup();
+            assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
+            for cell in &group.cells {
+                assert!(names.contains(&cell.contestant.as_str()), "{cell}");
+            }
+        }
+        for skipped in &plan.skipped {
+            assert!(skipped.why.len() > 20, "{skipped:?}");
+        }
+    }
+    // Half of what the whole quick form may take.
+    let quick: Duration = plan(Depth::Quick)
+        .groups
+        .iter()
+        .map(|g| g.round_guess * g.max_rounds)
+        .sum();
+    assert!(quick < Duration::from_secs(60), "{quick:?}");
+}
+
+#[test]
+fn his_own_loop_runs_a_million_times_in_full() {
+    let plan = plan(Depth::Full);
+    let timings = plan.groups.iter().find(|g| g.name == "timings").unwrap();
+    assert_eq!(timings.reference.params.int("ops").unwrap(), 1_000_000);
+}
+
+#[test]
+fn every_measure_is_described() {
+    let metrics: Vec<&str> = ZeroFill.metrics().iter().map(|m| m.name).collect();
+    for contestant in ZeroFill.contestants() {
+        let Some(cell) = plan(Depth::Quick)
+            .groups
+            .into_iter()
+            .flat_map(|g| g.cells)
+            .find(|c| c.contestant == contestant.name())
+        else {
+            continue;
+        };
+        // One small run: few repetitions, and a small region.
+        let mut params = cell.params.clone();
+        for (name, few) in [("ops", 20), ("batches", 2), ("passes", 1), ("mib", 4)] {
+            if params.int(name).is_ok() {
+                params = params.with(name, few);
+            }
+        }
+        let measures = contestant.run(&params).unwrap();
+        for name in measures.0.keys() {
+            assert!(
+                metrics.contains(&name.as_str()),
+                "{}: {name}",
+                contestant.name()
+            );
+        }
+    }
+}
