@@ -11,6 +11,9 @@ mod memory;
 mod noise;
 mod root;
 
+#[cfg(test)]
+mod tests;
+
 pub use capture::{capture, capture_from};
 pub use fingerprint::fingerprint;
 pub(crate) use fnv::{fnv1a, fnv1a_wide};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::records::{put, put_submission};
+use super::rows::{put, put_submission};
 use super::{SCHEMA, Store, StoreError};
 use crate::calc::Submission;
 use crate::model::RunRecord;

@@ -9,6 +9,7 @@ mod exchange;
 mod id;
 mod location;
 mod records;
+mod rows;
 mod schema;
 mod select;
 

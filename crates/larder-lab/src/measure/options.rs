@@ -1,0 +1,96 @@
+//! What the user asked of a run, and what that makes of an experiment's plan.
+
+use std::time::Duration;
+
+use super::{Depth, Experiment, Group, Plan, PlanRequest};
+use crate::model::MachineRecord;
+
+/// The last look of the stopping rule: what is not stable after as many rounds will not become so.
+const LOOP_ROUNDS: u32 = 75;
+
+/// What the user asked of a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Quick or full.
+    pub depth: Depth,
+    /// Seed of the orders and of the workloads.
+    pub seed: u64,
+    /// Begin no cell after this much time; `None` is no limit.
+    pub time_cap: Option<Duration>,
+    /// Rounds at most, where the user wants fewer (or, with `until_stable`, a bound at all).
+    pub max_rounds: Option<u32>,
+    /// Go on past the planned rounds until the intervals are narrow or stop narrowing.
+    pub until_stable: bool,
+    /// End a cell that takes longer.
+    pub cell_limit: Duration,
+    /// Only groups whose name contains one of these; empty is all.
+    pub groups: Vec<String>,
+    /// Only these contestants beside each group's reference; empty is all.
+    pub contestants: Vec<String>,
+    /// The command line that repeats the run.
+    pub argv: Vec<String>,
+}
+
+impl Options {
+    /// Everything of one depth, with no cap.
+    #[must_use]
+    pub fn new(depth: Depth, seed: u64) -> Self {
+        Self {
+            depth,
+            seed,
+            time_cap: None,
+            max_rounds: None,
+            until_stable: false,
+            cell_limit: Duration::from_secs(120),
+            groups: Vec::new(),
+            contestants: Vec::new(),
+            argv: Vec::new(),
+        }
+    }
+
+    /// The plan of an experiment with the filters applied.
+    ///
+    /// A group whose name no filter meets is dropped; so is every cell of another contestant, except the
+    /// reference, without which nothing could be compared.
+    #[must_use]
+    pub fn plan(&self, experiment: &dyn Experiment, machine: &MachineRecord) -> Plan {
+        let mut plan = experiment.plan(&PlanRequest {
+            depth: self.depth,
+            machine,
+            seed: self.seed,
+        });
+        plan.groups
+            .retain(|g| self.groups.is_empty() || self.groups.iter().any(|f| g.name.contains(f)));
+        if !self.contestants.is_empty() {
+            for group in &mut plan.groups {
+                let reference = group.reference.clone();
+                group
+                    .cells
+                    .retain(|c| *c == reference || self.contestants.contains(&c.contestant));
+            }
+        }
+        plan
+    }
+
+    /// Rounds of a group at most.
+    #[must_use]
+    pub fn rounds_of(&self, group: &Group) -> u32 {
+        match (self.until_stable, self.max_rounds) {
+            (true, None) => LOOP_ROUNDS,
+            (true, Some(n)) => n,
+            (false, Some(n)) => n.min(group.max_rounds),
+            (false, None) => group.max_rounds,
+        }
+    }
+
+    /// How long the plan takes by its own guess, within the cap.
+    #[must_use]
+    pub fn guess(&self, plan: &Plan) -> Duration {
+        let all = plan
+            .groups
+            .iter()
+            .map(|g| g.round_guess.saturating_mul(self.rounds_of(g)))
+            .fold(Duration::ZERO, Duration::saturating_add);
+        self.time_cap.map_or(all, |cap| cap.min(all))
+    }
+}
