@@ -1,5 +1,7 @@
 //! A small measurement from the command line to its files and back.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 mod cli_common;
 
 use std::process::Stdio;

@@ -1,5 +1,7 @@
 //! Help, usage errors, exit codes, pipes.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 mod cli_common;
 
 use std::fs::File;
@@ -59,7 +61,7 @@ fn wrong_usage_is_2_with_a_reason_on_stderr() {
         (vec!["measure", "--time-cap", "soon"], "is not a time"),
         (vec!["measure", "--time-cap", "0"], "more than zero"),
         (vec!["measure", "--rounds", "0"], "--rounds"),
-        (vec!["measure", "--seed", "-1"], "--seed"),
+        (vec!["measure", "--seed", "-1"], "-1"),
         (vec!["measure", "--seed", "x"], "--seed"),
         (vec!["list", "nonsense"], "there is no experiment"),
         (vec!["compare", "latest"], "RUN"),

@@ -1,5 +1,7 @@
 //! The runner with contestants that are not real, through the seam of the launcher.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 use std::cell::{Cell as StdCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -65,7 +67,7 @@ impl Experiment for Fake {
                 name: (*name).to_owned(),
                 reference: cell(contestants[0]),
                 metric: "ns",
-                cells: contestants.iter().map(|c| cell(c)).collect(),
+                cells: contestants.iter().copied().map(cell).collect(),
                 min_rounds: 6,
                 max_rounds: *rounds,
                 target: *target,
@@ -89,11 +91,14 @@ fn cell(name: &str) -> Cell {
     Cell::new(name, Params::new())
 }
 
+/// What a cell does in its nth run.
+type Act<'a> = Box<dyn Fn(&Cell, u32) -> Result<f64, LaunchError> + 'a>;
+
 /// A launcher whose cells take one second of a clock of its own, and do what the test says.
 struct Script<'a> {
     clock: &'a StdCell<Duration>,
     runs: RefCell<BTreeMap<String, u32>>,
-    act: Box<dyn Fn(&Cell, u32) -> Result<f64, LaunchError> + 'a>,
+    act: Act<'a>,
 }
 
 impl<'a> Script<'a> {

@@ -1,5 +1,7 @@
 //! What is wrong with a file is said with its name, nothing is lost, and nothing panics.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 mod common;
 
 use std::fs;
@@ -72,12 +74,14 @@ fn files_of_others_are_left_as_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("text");
     fs::write(&text, "dear diary, ".repeat(100)).unwrap();
+    let note = dir.path().join("note");
+    fs::write(&note, "x").unwrap();
     let foreign = dir.path().join("foreign.sqlite");
     rusqlite::Connection::open(&foreign)
         .unwrap()
         .execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
         .unwrap();
-    for path in [&text, &foreign] {
+    for path in [&text, &note, &foreign] {
         let before = fs::read(path).unwrap();
         let e = Store::create(path).unwrap_err();
         assert!(

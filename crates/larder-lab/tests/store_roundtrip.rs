@@ -1,5 +1,7 @@
 //! Runs go into the database and come out as they were, by any way.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 mod common;
 
 use std::io::Cursor;

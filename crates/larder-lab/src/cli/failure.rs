@@ -70,8 +70,8 @@ impl From<io::Error> for Failure {
 
 impl From<serde_json::Error> for Failure {
     fn from(e: serde_json::Error) -> Self {
-        if e.io_error_kind() == Some(io::ErrorKind::BrokenPipe) {
-            Self::ClosedPipe
+        if e.is_io() {
+            Self::from(io::Error::from(e))
         } else {
             Self::io(format!("the JSON could not be written: {e}"))
         }

@@ -138,7 +138,7 @@ impl NoiseMeter {
 fn judge(record: &mut NoiseRecord) {
     if let Some(p) = record.cpu_pressure_percent.filter(|p| *p > CPU_SOME_LIMIT) {
         record.warnings.push(format!(
-            "Other programs wanted the CPU during {p:.0} % of the measured time (more than {CPU_SOME_LIMIT:.0} % is \
+            "Other programs wanted the CPU during {p:.0} % of the time (more than {CPU_SOME_LIMIT:.0} % is \
              noisy), so intervals are wider and small differences are lost. Close them, or measure later."
         ));
     }

@@ -1,6 +1,7 @@
 //! Opening the file, for reading or for writing.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ impl Store {
                 why: format!("its directory: {e}"),
             })?;
         }
+        ours(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -81,6 +83,7 @@ impl Store {
                 path: path.to_owned(),
             });
         }
+        ours(path)?;
         match Self::read_only(path, false) {
             // Reading a file in WAL mode makes two small files beside it. Where that is not allowed nobody else
             // writes either, and SQLite can be told so.
@@ -147,6 +150,21 @@ impl Store {
     pub(super) fn error(&self, e: rusqlite::Error) -> StoreError {
         of(&self.path, e)
     }
+}
+
+/// SQLite takes any file of less than a page for an empty database and writes over it; somebody's short note must
+/// not end so. A file that cannot be looked into is SQLite's to complain about.
+fn ours(path: &Path) -> Result<(), StoreError> {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut begin = Vec::new();
+    let read =
+        fs::File::open(path).and_then(|f| f.take(MAGIC.len() as u64).read_to_end(&mut begin));
+    if read.is_ok() && !begin.is_empty() && begin != MAGIC {
+        return Err(StoreError::NotADatabase {
+            path: path.to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// A path as part of a URI: everything that is not plainly a letter of a path is escaped.

@@ -1,5 +1,7 @@
 //! The program in a home of its own.
 
+#![allow(dead_code)] // Not every test file needs all of it.
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -57,7 +59,6 @@ pub(crate) fn finish(command: &mut Command) -> (i32, String, String) {
 }
 
 /// Words for a measurement that takes little time: two contestants, two rounds.
-#[allow(dead_code)] // Not every test file measures.
 pub(crate) const SMALL: [&str; 10] = [
     "measure",
     "page-pool",
@@ -72,7 +73,6 @@ pub(crate) const SMALL: [&str; 10] = [
 ];
 
 /// A home with two small runs, taken once for all tests of a file. They must leave it as it is.
-#[allow(dead_code)]
 pub(crate) fn measured() -> &'static Home {
     static HOME: OnceLock<Home> = OnceLock::new();
     HOME.get_or_init(|| {

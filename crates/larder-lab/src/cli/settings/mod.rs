@@ -97,13 +97,7 @@ pub(super) fn write(
 }
 
 fn check(global: &Global, path: &std::path::Path, out: &mut dyn Write) -> Outcome {
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Failure::io(format!(
-            "{} cannot be read: {e}; name a settings file",
-            path.display()
-        ))
-    })?;
-    file::validate(&text).map_err(|why| Failure::io(format!("{}: {why}", path.display())))?;
+    larder::settings::Settings::read(path).map_err(Failure::io)?;
     if global.json {
         return print_json(out, &json!({ "schema": 1, "valid": true }));
     }
