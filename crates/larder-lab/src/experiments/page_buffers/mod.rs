@@ -28,7 +28,7 @@ const METRICS: &[Metric] = &[
         name: "ns_per_page",
         unit: "ns",
         better: Better::Lower,
-        about: "time of a page's life; CPU time of the thread under the workload, wall time in the parts",
+        about: "CPU time of a page's life, user and system",
     },
     Metric {
         name: "elapsed_s",

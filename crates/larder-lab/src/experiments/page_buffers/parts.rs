@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::contestants::supply::{Mapper, page_size};
-use crate::contestants::timing::thread_usage;
+use crate::contestants::timing::{thread_cpu_ns, thread_usage};
 use crate::model::Measures;
 
 /// How the pages of a cluster go back to the kernel.
@@ -25,8 +25,7 @@ const BATCH: usize = 128;
 /// Maps clusters of `pages` pages, hands their pages out, touches them and gives them back, until `total` pages have
 /// lived. A batch is whole clusters of together at least 128 pages.
 ///
-/// The clock is the wall clock, because a read of it costs a fiftieth of a read of the thread's CPU clock; rounds
-/// that were disturbed show in the interval.
+/// The clock is the thread's CPU time; a read of it is a system call of some 200 ns, which a batch shares.
 ///
 /// # Errors
 /// The kernel refuses a mapping.
@@ -48,10 +47,10 @@ pub(super) fn run(
     // The vector's own pages must not fault inside the timed part.
     out.resize(clusters * pages, NonNull::dangling());
     out.clear();
-    let (mut get, mut touch, mut give, mut done) = (0u128, 0u128, 0u128, 0usize);
+    let (mut get, mut touch, mut give, mut done) = (0u64, 0u64, 0u64, 0usize);
     let faults = thread_usage().minor_faults;
     while done < total {
-        let start = Instant::now();
+        let start = thread_cpu_ns();
         for _ in 0..clusters {
             let base = mapper.map(page * pages, populate).with_context(|| {
                 format!(
@@ -65,12 +64,12 @@ pub(super) fn run(
                 out.push(unsafe { base.add(i * page) });
             }
         }
-        let got = Instant::now();
+        let got = thread_cpu_ns();
         for at in &out {
             // SAFETY: a page of a cluster that is mapped.
             unsafe { at.as_ptr().write_bytes(1, page) };
         }
-        let touched = Instant::now();
+        let touched = thread_cpu_ns();
         match give_back {
             GiveBack::Page => {
                 for &at in &out {
@@ -85,16 +84,16 @@ pub(super) fn run(
                 }
             }
         }
-        let given = Instant::now();
-        get += (got - start).as_nanos();
-        touch += (touched - got).as_nanos();
-        give += (given - touched).as_nanos();
+        let given = thread_cpu_ns();
+        get += got.saturating_sub(start);
+        touch += touched.saturating_sub(got);
+        give += given.saturating_sub(touched);
         done += out.len();
         bases.clear();
         out.clear();
     }
     let faults = thread_usage().minor_faults - faults;
-    let per_page = |ns: u128| ns as f64 / done as f64;
+    let per_page = |ns: u64| ns as f64 / done as f64;
     Ok(Measures::new()
         .with("get_ns", per_page(get))
         .with("touch_ns", per_page(touch))
@@ -105,7 +104,7 @@ pub(super) fn run(
 }
 
 /// Times `MADV_DONTNEED` of `pages` present pages in one call, `calls` times; the touch between the calls is not
-/// timed.
+/// timed. A single call is too short for the CPU clock, so this is wall time, and the median of the calls.
 ///
 /// # Errors
 /// The kernel refuses.

@@ -391,7 +391,7 @@ fn parts(view: &RunView<'_>) -> Table {
         }
     }
     Table {
-        title: "Per page, wall time".to_owned(),
+        title: "Per page, CPU time".to_owned(),
         columns: ["way", "pages", "get", "touch", "give back", "together"]
             .map(str::to_owned)
             .to_vec(),

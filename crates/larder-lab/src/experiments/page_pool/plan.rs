@@ -52,7 +52,7 @@ const QUICK: Counts = Counts {
     deep: 500_000,
     zeroed: 200_000,
     handover: 200_000,
-    threads: 2_000_000,
+    threads: 4_000_000,
 };
 
 const FULL: Counts = Counts {
@@ -118,7 +118,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
 
     let variants = THREADS.map(|n| [("pages", counts.threads), ("threads", n)]);
     let variants: Vec<&[(&str, i64)]> = variants.iter().map(<[_; 2]>::as_slice).collect();
-    builder.group(THREADED, &ours_and(deep_peers), "threads", &variants, 1.5);
+    builder.group(THREADED, &ours_and(deep_peers), "threads", &variants, 2.5);
     let mut plan = Plan {
         groups: builder.groups,
         ..Plan::default()

@@ -11,6 +11,9 @@ use crate::model::{Measures, Params};
 
 use super::loops;
 
+/// Pairs before the clock starts, as a share of those that are timed.
+const WARM_SHARE: u64 = 8;
+
 /// `threads` threads make `pages` pairs together, each its share: get, write 8 bytes, put.
 ///
 /// Memory is read while all threads are alive and have no page in hand, and compared with the moment before their
@@ -26,30 +29,35 @@ pub(super) fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Meas
         "{total} pages by {threads} threads were asked for; both must be at least 1"
     );
     let share = total.div_ceil(threads as u64);
-    // Ready, go, done, leave: the main thread stands at each of them too.
-    let gates = [(); 4].map(|()| Barrier::new(threads + 1));
-    let [ready, go, done, leave] = &gates;
+    // The main thread stands at each gate too.
+    let gates = [(); 6].map(|()| Barrier::new(threads + 1));
+    let [parked, warm, ready, go, done, leave] = &gates;
     let worker = || -> anyhow::Result<bool> {
-        // The stack that the work will use is touched before memory is first read.
         let local = supply.local();
+        parked.wait();
+        warm.wait();
+        // Warm-up: the supplier's first work for a thread is not what is compared.
+        let outcome = local.map(|mut local| {
+            let ok = loops::pair(&mut local, share.div_ceil(WARM_SHARE));
+            (local, ok)
+        });
         ready.wait();
         go.wait();
-        let outcome = local.map(|mut local| {
-            let ok = loops::pair(&mut local, share);
-            done.wait();
-            leave.wait();
-            ok
+        let outcome = outcome.map(|(mut local, ok)| {
+            let ok = ok & loops::pair(&mut local, share);
+            (local, ok)
         });
-        if outcome.is_err() {
-            done.wait();
-            leave.wait();
-        }
-        outcome
+        done.wait();
+        leave.wait();
+        // The thread's supplier lives until memory was read.
+        outcome.map(|(_local, ok)| ok)
     };
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        ready.wait();
+        parked.wait();
         let before = resident_bytes();
+        warm.wait();
+        ready.wait();
         let cpu = process_cpu_ns();
         let start = Instant::now();
         go.wait();

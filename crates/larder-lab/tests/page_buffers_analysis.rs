@@ -1,0 +1,222 @@
+//! What the page-buffers experiment concludes from samples whose truth is known.
+
+mod page_record;
+
+use larder_lab::experiments::page_buffers::PageBuffers;
+use larder_lab::measure::{Depth, Experiment};
+use larder_lab::model::{Analysis, Block, Cell, GoalState, Measures, Value};
+use page_record::record;
+
+/// A machine on which unbuffered costs 5000, clusters fall to 4000 at 64 pages and are worse than unbuffered from 4096
+/// on, 17 and 18 pages stand out, whole clusters are best at 64 and 96, and a pool costs 100.
+fn truth(group: &str, cell: &Cell) -> Measures {
+    let pages = cell.params.int("pages").unwrap_or(1) as f64;
+    let cost = match cell.contestant.as_str() {
+        "unbuffered" => 5000.0,
+        "cluster" if pages == 17.0 || pages == 18.0 => 4800.0,
+        "cluster" if pages >= 4096.0 => 5500.0,
+        "cluster" => 4000.0 + 100.0 * (pages / 64.0).log2().abs(),
+        "cluster-whole" if pages == 64.0 || pages == 96.0 => 1000.0,
+        "cluster-whole" => 1300.0,
+        "cluster-populate" => 900.0,
+        "pool" | "pool-handle" => 100.0,
+        "life-whole" => 1000.0 + 3000.0 / pages + pages / 10.0,
+        "life-by-page" => 4000.0,
+        _ => 500.0,
+    };
+    let measures = Measures::new()
+        .with("ns_per_page", cost)
+        .with("elapsed_s", cost / 1e4)
+        .with("held_bytes", 4096.0);
+    match group {
+        "parts" => measures
+            .with("get_ns", 700.0 / pages)
+            .with("touch_ns", 500.0 + pages / 10.0)
+            .with("give_back_ns", 500.0 + 2300.0 / pages),
+        "give-back" => measures.with("call_ns", if pages > 33.0 { 7000.0 } else { 250.0 * pages }),
+        _ => measures.with("calls_per_page", 2.0 / pages),
+    }
+}
+
+fn analysis() -> Analysis {
+    PageBuffers.analyse(&record(&PageBuffers, Depth::Quick, 10, truth))
+}
+
+fn answer<'a>(analysis: &'a Analysis, question: &str) -> &'a str {
+    &analysis
+        .findings
+        .iter()
+        .find(|finding| finding.question.contains(question))
+        .unwrap_or_else(|| panic!("no finding under '{question}'"))
+        .answer
+}
+
+#[test]
+fn finds_the_optimum_the_odd_sizes_and_the_crossover() {
+    let analysis = analysis();
+    let optimum = answer(&analysis, "optimal pool size");
+    assert!(optimum.contains("64 pages"), "{optimum}");
+    let odd = answer(&analysis, "17 and 18");
+    assert!(odd.contains("do stand out"), "{odd}");
+    let worse = answer(&analysis, "degrade past 64");
+    assert!(
+        worse.contains("becomes worse than unbuffered at"),
+        "{worse}"
+    );
+    assert!(worse.contains("1.10"), "{worse}");
+    assert!(
+        analysis
+            .findings
+            .iter()
+            .all(|finding| finding.asked_by == "Walfield 2001")
+    );
+}
+
+#[test]
+fn explains_both_sides_and_the_flush() {
+    let analysis = analysis();
+    let small = answer(&analysis, "small pools");
+    assert!(
+        small.contains("call that gives back") && small.contains("77 %"),
+        "{small}"
+    );
+    let flush = answer(&analysis, "TLB flush");
+    assert!(
+        flush.contains("0.85") && flush.contains("faster"),
+        "{flush}"
+    );
+}
+
+#[test]
+fn without_odd_sizes_it_says_so() {
+    let flat = record(&PageBuffers, Depth::Quick, 10, |group, cell| {
+        let mut measures = truth(group, cell);
+        if cell.contestant == "cluster" {
+            measures.0.insert("ns_per_page".to_owned(), 4000.0);
+        }
+        measures
+    });
+    let analysis = PageBuffers.analyse(&flat);
+    let odd = answer(&analysis, "17 and 18");
+    assert!(odd.contains("do not both stand out"), "{odd}");
+    let worse = answer(&analysis, "degrade past 64");
+    assert!(worse.contains("none in range"), "{worse}");
+    // All sizes are one group and the cheapest of a group is the smallest.
+    let optimum = answer(&analysis, "optimal pool size");
+    assert!(optimum.contains("1 to 16384 pages"), "{optimum}");
+}
+
+#[test]
+fn recommends_the_smallest_of_the_best() {
+    let analysis = analysis();
+    let [recommendation] = analysis.recommendations.as_slice() else {
+        panic!("one recommendation");
+    };
+    assert_eq!(recommendation.key, "pages.cluster_pages");
+    assert_eq!(recommendation.value, "64");
+    assert!(
+        recommendation.because.contains("64, 96"),
+        "{}",
+        recommendation.because
+    );
+}
+
+#[test]
+fn the_goal_is_met_at_fifty_times_and_missed_at_ten() {
+    let met = analysis();
+    assert_eq!(met.goals.len(), 4);
+    for goal in &met.goals {
+        assert_eq!(goal.state, GoalState::Met, "{}", goal.what);
+        assert!(
+            goal.note.contains("16384"),
+            "quick says what it measured: {}",
+            goal.note
+        );
+    }
+    let slow = record(&PageBuffers, Depth::Quick, 10, |group, cell| {
+        let mut measures = truth(group, cell);
+        if cell.contestant == "pool" {
+            measures.0.insert("ns_per_page".to_owned(), 500.0);
+        }
+        measures
+    });
+    let slow = PageBuffers.analyse(&slow);
+    assert_eq!(slow.goals[0].state, GoalState::Missed);
+    assert_eq!(slow.goals[1].state, GoalState::Met);
+}
+
+#[test]
+fn full_has_his_tables_in_his_layout() {
+    let run = record(&PageBuffers, Depth::Full, 10, truth);
+    let analysis = PageBuffers.analyse(&run);
+    let tables: Vec<_> = analysis
+        .sections
+        .iter()
+        .flat_map(|section| &section.blocks)
+        .filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        })
+        .collect();
+    // 38 rows; his five columns and ours, and the heading.
+    assert_eq!(tables[0].rows.len(), 38);
+    assert_eq!(tables[0].columns.len(), 11);
+    assert_eq!(tables[0].rows[0][1], Value::Published(2.36, "s".to_owned()));
+    assert!(
+        tables[0]
+            .rows
+            .iter()
+            .flatten()
+            .all(|value| *value != Value::Empty)
+    );
+    assert_eq!(tables[1].rows.len(), 8);
+    assert_eq!(tables[2].rows.len(), 8);
+    assert_eq!(tables[2].columns.len(), 3);
+    for table in tables {
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row.len() == table.columns.len()),
+            "{}",
+            table.title
+        );
+    }
+}
+
+#[test]
+fn partial_runs_are_read_without_panic() {
+    let full = record(&PageBuffers, Depth::Quick, 7, truth);
+    for keep in (0..full.samples.len()).step_by(13) {
+        let mut run = full.clone();
+        run.samples.truncate(keep);
+        let _ = PageBuffers.analyse(&run);
+    }
+    for group in &full.groups {
+        let mut run = full.clone();
+        run.samples.retain(|sample| sample.group != group.name);
+        run.groups.retain(|other| other.name != group.name);
+        let _ = PageBuffers.analyse(&run);
+    }
+    // Without any measure a sample says nothing, and zero has no ratio.
+    for value in [None, Some(0.0)] {
+        let run = record(&PageBuffers, Depth::Quick, 7, |group, cell| match value {
+            None => Measures::new(),
+            Some(_) => Measures(
+                truth(group, cell)
+                    .0
+                    .into_keys()
+                    .map(|name| (name, 0.0))
+                    .collect(),
+            ),
+        });
+        let analysis = PageBuffers.analyse(&run);
+        assert!(
+            analysis
+                .goals
+                .iter()
+                .all(|goal| goal.state == GoalState::Skipped)
+        );
+        assert!(analysis.recommendations.is_empty());
+    }
+}

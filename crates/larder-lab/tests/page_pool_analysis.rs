@@ -1,0 +1,204 @@
+//! What the page-pool experiment concludes from samples whose truth is known.
+
+mod page_record;
+
+use larder_lab::experiments::page_pool::PagePool;
+use larder_lab::measure::{Depth, Experiment};
+use larder_lab::model::{Analysis, Cell, Goal, GoalState, Measures};
+use page_record::record;
+
+/// jemalloc is the best peer for pairs and threads, mimalloc for the rest; the pool costs a fifth of either.
+fn truth(group: &str, cell: &Cell) -> Measures {
+    let jemalloc_wins = group == "pair" || group == "threads";
+    let cost = match cell.contestant.as_str() {
+        "pool" => 20.0,
+        "pool-handle" => 12.0,
+        "array-stack" => 10.0,
+        "memset" => 18.0,
+        "empty-loop" => 1.0,
+        "mimalloc" => {
+            if jemalloc_wins {
+                110.0
+            } else {
+                100.0
+            }
+        }
+        "jemalloc" => {
+            if jemalloc_wins {
+                100.0
+            } else {
+                110.0
+            }
+        }
+        _ => 300.0,
+    };
+    let threads = cell.params.int("threads").unwrap_or(1) as f64;
+    let scaling = if cell.contestant == "pool" { 1.9 } else { 1.5 };
+    let held = match cell.contestant.as_str() {
+        "pool" => 1e6 + 100.0 * threads,
+        _ => 1e6 + 100_000.0 * threads,
+    };
+    Measures::new()
+        .with("ns_per_page", cost)
+        .with(
+            "mops_per_s",
+            1000.0 / cost * if threads > 1.0 { scaling } else { 1.0 },
+        )
+        .with("held_bytes", held)
+        .with("growth_bytes", 4096.0)
+        .with("growth_bytes_per_s", 1.0)
+        .with("instructions", 2.0 * cost)
+}
+
+fn goal<'a>(analysis: &'a Analysis, what: &str, against: &str) -> &'a Goal {
+    analysis
+        .goals
+        .iter()
+        .find(|goal| goal.what.contains(what) && goal.against.contains(against))
+        .unwrap_or_else(|| panic!("no goal '{what}' against '{against}'"))
+}
+
+#[test]
+fn the_best_peer_is_chosen_by_group() {
+    let analysis = PagePool.analyse(&record(&PagePool, Depth::Quick, 10, truth));
+    let pair = goal(&analysis, "warm get, write, put: pool", "jemalloc");
+    assert_eq!(pair.state, GoalState::Met);
+    let ratio = pair.measured.expect("measured");
+    assert!((ratio.value - 0.2).abs() < 0.01, "{ratio:?}");
+    assert!(pair.held_bytes.is_some());
+    let deep = goal(&analysis, "256 pages deep, per page: pool", "mimalloc");
+    assert_eq!(deep.state, GoalState::Met);
+    let floor = goal(
+        &analysis,
+        "warm get, write, put: pool-handle",
+        "array-stack",
+    );
+    assert_eq!(floor.state, GoalState::Met);
+    assert_eq!(
+        goal(&analysis, "zeroed page, warm, 64 deep: pool", "memset").state,
+        GoalState::Met
+    );
+    assert_eq!(
+        goal(&analysis, "handed from thread to thread: pool", "mimalloc").state,
+        GoalState::Met
+    );
+}
+
+#[test]
+fn scaling_is_a_ratio_of_ratios_and_memory_a_slope() {
+    let analysis = PagePool.analyse(&record(&PagePool, Depth::Quick, 10, truth));
+    let scaling = goal(&analysis, "2 threads: pool, rate over", "jemalloc");
+    assert_eq!(scaling.state, GoalState::Met);
+    let ratio = scaling.measured.expect("measured");
+    assert!((ratio.value - 1.9 / 1.5).abs() < 0.01, "{ratio:?}");
+    let bounded = goal(&analysis, "bytes held for each thread", "one page");
+    assert_eq!(bounded.state, GoalState::Met);
+    let slope = bounded.measured.expect("measured");
+    assert!(slope.value.abs() < 1000.0, "{slope:?}");
+    let greedy = record(&PagePool, Depth::Quick, 10, |group, cell| {
+        let mut measures = truth(group, cell);
+        if cell.contestant == "pool" {
+            let threads = cell.params.int("threads").unwrap_or(1) as f64;
+            measures
+                .0
+                .insert("held_bytes".to_owned(), 50_000.0 * threads);
+        }
+        measures
+    });
+    let greedy = PagePool.analyse(&greedy);
+    assert_eq!(
+        goal(&greedy, "bytes held for each thread", "one page").state,
+        GoalState::Missed
+    );
+}
+
+#[test]
+fn a_slow_pool_misses() {
+    let slow = record(&PagePool, Depth::Quick, 10, |group, cell| {
+        let mut measures = truth(group, cell);
+        if cell.contestant.starts_with("pool") {
+            measures.0.insert("ns_per_page".to_owned(), 90.0);
+        }
+        measures
+    });
+    let analysis = PagePool.analyse(&slow);
+    assert_eq!(
+        goal(&analysis, "warm get, write, put: pool", "jemalloc").state,
+        GoalState::Missed
+    );
+    assert_eq!(
+        goal(&analysis, "256 pages deep, per page: pool", "mimalloc").state,
+        GoalState::Missed
+    );
+    let zeroed = goal(&analysis, "zeroed page, warm, 64 deep: pool", "memset");
+    assert_eq!(zeroed.state, GoalState::Missed);
+    let handed = goal(&analysis, "handed from thread to thread: pool", "mimalloc");
+    assert_eq!(handed.state, GoalState::Met, "90 is still below 100");
+}
+
+#[test]
+fn a_goal_below_the_cost_of_memset_says_so() {
+    let run = record(&PagePool, Depth::Quick, 10, |group, cell| {
+        let mut measures = truth(group, cell);
+        if cell.contestant == "memset" {
+            measures.0.insert("ns_per_page".to_owned(), 66.0);
+        }
+        measures
+    });
+    let analysis = PagePool.analyse(&run);
+    let zeroed = goal(&analysis, "zeroed page, warm, 64 deep: pool", "mimalloc");
+    assert!(zeroed.note.contains("memset alone"), "{}", zeroed.note);
+}
+
+#[test]
+fn memory_over_ten_minutes_comes_from_the_long_run() {
+    let mut quick = record(&PagePool, Depth::Full, 10, truth);
+    let analysis = PagePool.analyse(&quick);
+    let growth = goal(&analysis, "growth of memory", "ten minutes");
+    assert_eq!(growth.state, GoalState::Met);
+    assert!((growth.measured.expect("measured").value - 600.0).abs() < 10.0);
+    quick.samples.retain(|sample| sample.group != "growth");
+    let analysis = PagePool.analyse(&quick);
+    assert!(
+        goal(&analysis, "growth of memory", "on their way")
+            .note
+            .contains("--full")
+    );
+}
+
+#[test]
+fn partial_runs_are_read_without_panic() {
+    let full = record(&PagePool, Depth::Full, 7, truth);
+    for keep in (0..full.samples.len()).step_by(17) {
+        let mut run = full.clone();
+        run.samples.truncate(keep);
+        let _ = PagePool.analyse(&run);
+    }
+    for name in [
+        "pool",
+        "pool-handle",
+        "mimalloc",
+        "jemalloc",
+        "malloc",
+        "memset",
+        "array-stack",
+    ] {
+        let mut run = full.clone();
+        run.samples.retain(|sample| sample.cell.contestant != name);
+        let analysis = PagePool.analyse(&run);
+        assert!(
+            analysis
+                .goals
+                .iter()
+                .all(|goal| goal.measured.is_some() || !goal.note.is_empty())
+        );
+    }
+    let empty = record(&PagePool, Depth::Quick, 0, truth);
+    let analysis = PagePool.analyse(&empty);
+    assert!(
+        analysis
+            .goals
+            .iter()
+            .all(|goal| goal.state == GoalState::Skipped)
+    );
+}
