@@ -406,6 +406,11 @@ fn this_machines_row_has_the_timings_and_no_name() {
     assert_near(fitted.per_page.value, 1.5);
     assert_near(fitted.zero_fill.unwrap().value, 0.06);
     assert!(presets[1..].iter().all(|p| p.fitted.is_none()));
+    assert_eq!(analyse(&run).calculator, presets);
+    // The first choice is this machine's row, so without mmap there is none.
+    let mut without = run.clone();
+    without.samples.retain(|s| s.cell.contestant != "mmap");
+    assert!(analyse(&without).calculator.is_empty());
     assert_eq!(submission_row(&record(0, truth)), None);
 }
 

@@ -1,6 +1,7 @@
 //! All parts of the answer, most important first.
 
 use super::look::{Look, append};
+use super::submission::presets;
 use super::{batch, bill, first_touch, formulas, model, routines, steps, timings};
 use crate::model::{Analysis, RunRecord};
 
@@ -12,6 +13,7 @@ pub(super) fn analyse(run: &RunRecord, title: &str) -> Analysis {
     let mut whole = Analysis {
         experiment: run.experiment.clone(),
         title: title.to_owned(),
+        calculator: presets(run),
         ..Analysis::default()
     };
     for part in [

@@ -28,10 +28,13 @@ pub fn submission_row(run: &RunRecord) -> Option<Submission> {
 }
 
 /// This machine's choices in the calculator: one for each way that has all four timings, mmap first and with the
-/// better model.
+/// better model. None at all without mmap's, for whoever takes the first of them takes it for this machine's row.
 #[must_use]
 pub fn presets(run: &RunRecord) -> Vec<Preset> {
     let look = Look::new(run);
+    if timings(&look, MMAP).is_none() {
+        return Vec::new();
+    }
     let fitted = model::fit(&look).map(|m| model::for_calculator(&m, kernel_zeroing(&look)));
     [
         (MMAP, "this machine, mmap"),
