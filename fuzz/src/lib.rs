@@ -1,0 +1,32 @@
+//! What the fuzz targets share: seeds that are made in code instead of kept in a corpus.
+
+use libfuzzer_sys::fuzzer_mutate;
+
+pub mod pool;
+pub mod records;
+
+/// One mutation in so many begins anew from a seed.
+const RESTART: u32 = 64;
+
+/// A mutator that knows good inputs: now and then, and always at the beginning, it starts from one of `seeds`.
+///
+/// `data`, `size`, `max_size` and `seed` are what libFuzzer hands to a custom mutator; the result is the new size.
+pub fn mutate_from(
+    seeds: &[String],
+    data: &mut [u8],
+    size: usize,
+    max_size: usize,
+    seed: u32,
+) -> usize {
+    let mut size = size;
+    if !seeds.is_empty() && (size <= 1 || seed.is_multiple_of(RESTART)) {
+        let text = seeds[(seed / RESTART) as usize % seeds.len()].as_bytes();
+        size = text.len().min(max_size);
+        data[..size].copy_from_slice(&text[..size]);
+        if seed.is_multiple_of(2 * RESTART) {
+            // The seed as it is, so that the corpus begins with good inputs.
+            return size;
+        }
+    }
+    fuzzer_mutate(data, size, max_size)
+}
