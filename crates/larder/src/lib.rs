@@ -22,3 +22,7 @@ pub mod os;
 pub mod pages;
 #[cfg(feature = "settings")]
 pub mod settings;
+
+#[cfg(all(doctest, feature = "settings"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
