@@ -21,3 +21,7 @@ pub mod published;
 pub mod report;
 pub mod stats;
 pub mod store;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../CONTRIBUTING.md")]
+struct Contributing;
