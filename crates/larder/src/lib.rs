@@ -24,5 +24,11 @@ pub mod pages;
 pub mod settings;
 
 #[cfg(all(doctest, feature = "settings"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/pages.md")]
+    struct Pages;
+    #[doc = include_str!("../../../docs/settings.md")]
+    struct Settings;
+}
