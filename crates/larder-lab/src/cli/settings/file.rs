@@ -70,9 +70,14 @@ impl Settings {
         let mut root = Table::new();
         root.insert("version".to_owned(), Value::Integer(1));
         root.extend(tables(values));
-        root.insert("evidence".to_owned(), Value::Table(tables(evidence)));
-        let body = toml::to_string(&root).unwrap_or_default();
-        format!("# Measured by `larder measure`, written by `larder settings`.\n\n{body}")
+        // Values first, as a reader looks for them; the evidence below.
+        let evidence = Table::from_iter([("evidence".to_owned(), Value::Table(tables(evidence)))]);
+        let text = |t: &Table| toml::to_string(t).unwrap_or_default();
+        format!(
+            "# Measured by `larder measure`, written by `larder settings`.\n\n{}\n{}",
+            text(&root),
+            text(&evidence)
+        )
     }
 
     pub(super) fn to_json(&self) -> serde_json::Value {

@@ -1,21 +1,20 @@
 //! `measure`: takes the samples, stores them and says what they mean.
 
+mod session;
+
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::args::{FailOn, Global, Measure};
 use super::failure::{Code, Failure, Outcome};
 use super::{find, output, plan, print_json, report, results, settings};
 use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
-use crate::measure::{
-    Bar, Depth, Experiment, Interrupt, Options, OwnProcess, Progress, Runner, Silent,
-};
-use crate::model::{GoalState, MachineRecord, NoiseRecord, RunRecord};
+use crate::measure::{Depth, Experiment, Interrupt, Options};
+use crate::model::{GoalState, NoiseRecord};
 use crate::report::Document;
-use crate::store::Store;
 
 /// Leaves half a minute of the promised three for starting, analysing and drawing.
 const QUICK_CAP: Duration = Duration::from_secs(150);
@@ -39,7 +38,7 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
     interrupt
         .listen()
         .map_err(|e| Failure::io(format!("Ctrl-C cannot be caught: {e}")))?;
-    let runs = take(global, &chosen, &options, &machine, &interrupt, &mut store)?;
+    let runs = session::take(global, &chosen, &options, &machine, &interrupt, &mut store)?;
     let empty = runs.iter().all(|r| r.samples.is_empty());
     let document = results::document(runs, None)?;
     let files = match args.no_save {
@@ -105,93 +104,6 @@ fn gate(global: &Global, args: &Measure) -> Outcome {
 
 fn refused(noise: &NoiseRecord, full: bool, allowed: bool) -> bool {
     noise.noisy && full && !allowed
-}
-
-/// Runs the experiments one after the other, each with its share of the time, and stores each at its end.
-fn take(
-    global: &Global,
-    experiments: &[Box<dyn Experiment>],
-    options: &Options,
-    machine: &MachineRecord,
-    interrupt: &Interrupt,
-    store: &mut Option<Store>,
-) -> Result<Vec<RunRecord>, Failure> {
-    let begin = Instant::now();
-    let guesses: Vec<Duration> = experiments
-        .iter()
-        .map(|e| {
-            let free = Options {
-                time_cap: None,
-                ..options.clone()
-            };
-            free.guess(&free.plan(e.as_ref(), machine))
-        })
-        .collect();
-    let mut runs = Vec::new();
-    for (i, experiment) in experiments.iter().enumerate() {
-        if interrupt.asked() {
-            break;
-        }
-        let cap = options
-            .time_cap
-            .map(|cap| share(cap.saturating_sub(begin.elapsed()), &guesses[i..]));
-        let mut own = Options {
-            time_cap: cap,
-            ..options.clone()
-        };
-        own.argv = argv(experiment.name(), &own);
-        let mut launcher = OwnProcess::new(interrupt).map_err(Failure::io)?;
-        let (mut bar, mut silent) = (Bar::new(), Silent);
-        let progress: &mut dyn Progress = if global.quiet { &mut silent } else { &mut bar };
-        let run =
-            Runner::new(&mut launcher, progress, interrupt).run(experiment.as_ref(), machine, &own);
-        if let Some(store) = store.as_mut().filter(|_| !run.samples.is_empty()) {
-            store.put(&run)?;
-        }
-        runs.push(run);
-    }
-    Ok(runs)
-}
-
-/// The first one's part of the time that is left, by the guesses of all that are left.
-fn share(left: Duration, guesses: &[Duration]) -> Duration {
-    let sum: f64 = guesses.iter().map(Duration::as_secs_f64).sum();
-    let first = guesses.first().map_or(0.0, Duration::as_secs_f64);
-    if sum > 0.0 {
-        left.mul_f64((first / sum).clamp(0.0, 1.0))
-    } else {
-        left / u32::try_from(guesses.len().max(1)).unwrap_or(1)
-    }
-}
-
-/// The command line that repeats one experiment of this run.
-fn argv(experiment: &str, options: &Options) -> Vec<String> {
-    let mut argv: Vec<String> = ["larder", "measure", experiment]
-        .map(str::to_owned)
-        .to_vec();
-    argv.push(format!("--{}", options.depth.name()));
-    argv.push(format!("--seed={}", options.seed));
-    if let Some(cap) = options.time_cap {
-        argv.push(format!("--time-cap={:.3}s", cap.as_secs_f64().max(0.001)));
-    }
-    if let Some(n) = options.max_rounds {
-        argv.push(format!("--rounds={n}"));
-    }
-    if options.until_stable {
-        argv.push("--loop".to_owned());
-    }
-    argv.push(format!(
-        "--cell-limit={:.3}s",
-        options.cell_limit.as_secs_f64().max(0.001)
-    ));
-    argv.extend(options.groups.iter().map(|g| format!("--group={g}")));
-    argv.extend(
-        options
-            .contestants
-            .iter()
-            .map(|c| format!("--contestant={c}")),
-    );
-    argv
 }
 
 /// What was written beside the database.
@@ -286,38 +198,7 @@ fn judge(document: &Document) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::args::{Cli, Command};
     use super::*;
-
-    #[test]
-    fn the_stored_command_line_gives_the_same_options_again() {
-        let asked = Options {
-            time_cap: Some(Duration::from_millis(61_500)),
-            max_rounds: Some(7),
-            until_stable: true,
-            groups: vec!["--odd name".to_owned()],
-            contestants: vec!["a".to_owned(), "b".to_owned()],
-            ..Options::new(Depth::Full, u64::MAX)
-        };
-        let cli = Cli::try_parse_from(argv("e", &asked)).unwrap();
-        let Command::Measure(args) = cli.command else {
-            panic!("not measure");
-        };
-        assert_eq!(args.experiments, ["e"]);
-        let again = options(&args);
-        assert_eq!(format!("{asked:?}"), format!("{again:?}"));
-    }
-
-    #[test]
-    fn time_is_shared_by_need_and_what_is_left_over_goes_on() {
-        let s = Duration::from_secs;
-        assert_eq!(share(s(90), &[s(10), s(20)]), s(30));
-        assert_eq!(share(s(90), &[s(20)]), s(90));
-        assert_eq!(share(s(90), &[s(0), s(0)]), s(45));
-        assert_eq!(share(s(0), &[s(1)]), s(0));
-    }
 
     #[test]
     fn only_a_full_run_on_a_noisy_machine_without_leave_is_refused() {
