@@ -268,3 +268,28 @@ fn warnings_name_what_is_wrong() {
     let all = RunView::new(&run).warnings("g", "faults");
     assert!(all[0].contains("no A/A ratio of faults"), "{all:?}");
 }
+
+#[test]
+fn a_doubtful_row_of_a_large_table_is_inconclusive() {
+    let (base, doubtful) = (cell("base", 1), cell("doubtful", 1));
+    let mut samples = Vec::new();
+    for round in 0..10_u32 {
+        let wobble = 1.0 + 0.0001 * f64::from(round % 3);
+        samples.push((base.clone(), round, 10.0));
+        samples.push((base.as_twin(), round, 10.0 * wobble));
+        // About 10 % faster, give or take 10 %: sure enough alone, not as one of 41.
+        let away = (f64::from(round) - 4.5) / 4.5;
+        samples.push((doubtful.clone(), round, 10.0 * (-0.1 + 0.16 * away).exp()));
+        for i in 0..40 {
+            samples.push((cell("own", i), round, 10.0 * wobble));
+        }
+    }
+    let run = record(&samples);
+    let view = RunView::new(&run);
+    let alone = view.compare("g", &doubtful, &base, "ns", Better::Lower);
+    assert_eq!(alone.verdict, Verdict::Faster, "{alone:?}");
+    let rows = view.compare_all("g", "ns", Better::Lower);
+    let row = rows.iter().find(|r| *r.cell == doubtful).unwrap();
+    assert_eq!(row.comparison.verdict, Verdict::Inconclusive, "{row:?}");
+    assert!(row.p.unwrap() > 0.05);
+}
