@@ -305,3 +305,34 @@ fn a_crossover_refuses_what_it_cannot_use() {
         Ok(Crossover::Touches { .. })
     ));
 }
+
+#[test]
+fn the_best_is_found_although_rounds_differ_wildly() {
+    // Rounds differ by factors of ten, the two settings by 0.3 %, their noise is 0.5 %.
+    let mut noise = Noise::new(11);
+    let right = (0..200)
+        .filter(|_| {
+            let rounds: Vec<Vec<f64>> = (0..20)
+                .map(|_| {
+                    let round = noise.one(Law::LogNormal(2.0));
+                    [1.003, 1.0]
+                        .map(|cost| cost * round * noise.one(Law::LogNormal(0.005)))
+                        .to_vec()
+                })
+                .collect();
+            Sweep::new(&[1.0, 2.0], &rounds).unwrap().best() == 1
+        })
+        .count();
+    assert!(right >= 180, "{right}");
+}
+
+#[test]
+fn a_crossover_is_found_among_many_sizes() {
+    let sizes: Vec<f64> = (1..=40).map(f64::from).collect();
+    let (a, b) = two(5, &sizes, |s| 20.0 / s, |_| 1.0);
+    let (a, b) = (a[..10].to_vec(), b[..10].to_vec());
+    let Crossover::One(crossing) = crossover(&sizes, &a, &b, 0.95, 5).unwrap() else {
+        panic!("not one")
+    };
+    assert!((crossing.at.value - 20.0).abs() < 1.0, "{crossing:?}");
+}
