@@ -59,7 +59,7 @@ fn the_true_optimum_is_in_the_set() {
     let settings = powers(8);
     // One setting is truly best, by less than its noise; the others follow closely.
     let curve: Vec<f64> = (0..8)
-        .map(|j| 1.0 + 0.004 * f64::from((j as i32 - 3).abs()))
+        .map(|j| 1.0 + 0.004 * f64::from(i32::abs(j - 3)))
         .collect();
     for (law, n) in [
         (Law::LogNormal(0.02), 8),
