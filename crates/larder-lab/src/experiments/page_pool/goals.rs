@@ -1,5 +1,6 @@
 //! Each goal is a ratio from one interleaved run, with the memory that both sides hold.
 
+use crate::contestants::supply::page_size;
 use crate::experiments::page_buffers::words::{self, Bound};
 use crate::measure::RunView;
 use crate::model::Goal;
@@ -7,10 +8,8 @@ use crate::model::Goal;
 use super::plan::{
     DEEP, GROWTH, HANDOVER, INSTRUCTIONS, OURS, PAIR, PEERS, THREADED, ZEROED_DEPTHS, zeroed_group,
 };
+use super::ring::SLOTS;
 use super::rows::{COST, RATE, best, find, held, held_per_thread, median_of, ratio_of, scaling};
-
-/// Bytes that may be on their way between two threads: the ring's 64 pages.
-const IN_FLIGHT_BYTES: f64 = 262_144.0;
 
 /// Seconds of the goal without growth.
 const TEN_MINUTES: f64 = 600.0;
@@ -154,7 +153,8 @@ fn against(
 
 /// No growth: extrapolated to ten minutes from the long run, else what a short run gained.
 fn growth(view: &RunView<'_>) -> Goal {
-    let bound = Bound::AtMost(IN_FLIGHT_BYTES);
+    // What the ring holds may be on its way or not at the moments that are compared.
+    let bound = Bound::AtMost((SLOTS * page_size()) as f64);
     let what = "growth of memory while pages are handed over, bytes";
     if let Some(cell) = find(view, GROWTH, "pool", None) {
         let slope = view
@@ -164,7 +164,7 @@ fn growth(view: &RunView<'_>) -> Goal {
             .collect();
         return bound.goal(
             what,
-            "the 64 pages that may be on their way, over ten minutes",
+            "the pages that may be on their way, over ten minutes",
             median_of(&slope),
             None,
             "",
@@ -179,7 +179,7 @@ fn growth(view: &RunView<'_>) -> Goal {
     };
     bound.goal(
         what,
-        "the 64 pages that may be on their way",
+        "the pages that may be on their way",
         measured,
         None,
         note,
@@ -221,7 +221,7 @@ fn threaded(view: &RunView<'_>, ours: &str, threads: i64) -> Vec<Goal> {
 
 /// What is held must follow the CPUs: a thread may add the page in its hand and no more.
 fn bounded(view: &RunView<'_>, ours: &str) -> Goal {
-    let page = crate::contestants::supply::page_size() as f64;
+    let page = page_size() as f64;
     let by_round = held_per_thread(view, ours);
     let note = if by_round.is_empty() {
         missing(THREADED, ours)

@@ -11,6 +11,7 @@ use super::plan::{
     DEEP, GROWTH, HANDOVER, INSTRUCTIONS, OURS, PAIR, PEERS, THREADED, THREADS, ZEROED_DEPTHS,
     zeroed_group,
 };
+use super::ring::SLOTS;
 use super::rows::{COST, RATE, best, find, held_per_thread, median_of, scaling};
 
 /// Every section, in reading order.
@@ -156,9 +157,9 @@ fn handover(view: &RunView<'_>) -> Table {
             "gained after the first fifth",
         ]),
         rows,
-        notes: vec![
-            "The same ring of 64 pages lies between the two for every supplier.".to_owned(),
-        ],
+        notes: vec![format!(
+            "The same ring of {SLOTS} pages lies between the two for every supplier."
+        )],
         long: false,
     }
 }

@@ -3,8 +3,9 @@
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Slots of the ring. A quarter of a MiB of pages may be on their way.
-const SLOTS: usize = 64;
+/// Slots of the ring. A MiB of pages may be on their way: enough that a side which lost its CPU for a moment does not stop
+/// the other at once.
+pub(super) const SLOTS: usize = 256;
 
 /// Keeps the two sides' words on cache lines of their own.
 #[derive(Debug, Default)]
