@@ -144,4 +144,19 @@ mod tests {
         assert_eq!(cluster.system_calls(), Some(4));
         assert!(cluster.live.is_empty());
     }
+
+    #[test]
+    fn a_cluster_that_is_not_handed_out_whole_stays() {
+        let mut cluster = ClusterWhole::new(3, false).expect("a cluster");
+        for _ in 0..2 {
+            let page = cluster.get().expect("a page");
+            // SAFETY: put back once.
+            unsafe { cluster.put(page) };
+        }
+        assert_eq!(cluster.system_calls(), Some(1));
+        let last = cluster.get().expect("the third page");
+        // SAFETY: as above.
+        unsafe { cluster.put(last) };
+        assert_eq!(cluster.system_calls(), Some(2));
+    }
 }

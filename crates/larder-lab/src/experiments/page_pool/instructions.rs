@@ -7,6 +7,8 @@ use anyhow::{Context, bail};
 
 use crate::model::{Measures, Params};
 
+use super::shapes::WARM_SHARE;
+
 /// Pairs of the shorter run; the longer one makes twice as many.
 const PAIRS: u64 = 20_000;
 
@@ -49,10 +51,14 @@ pub(super) fn run(params: &Params) -> anyhow::Result<Measures> {
 fn run_with(program: &Path, supplier: &str) -> anyhow::Result<Measures> {
     let short = count(program, supplier, PAIRS)?;
     let long = count(program, supplier, 2 * PAIRS)?;
+    Ok(Measures::new().with("instructions", per_pair(short, long)))
+}
+
+/// Instructions of a pair from the counts of the two runs.
+fn per_pair(short: u64, long: u64) -> f64 {
     // The shape runs an eighth more before its clock starts.
-    let pairs = PAIRS + PAIRS / 8;
-    let instructions = long.saturating_sub(short) as f64 / pairs as f64;
-    Ok(Measures::new().with("instructions", instructions))
+    let pairs = PAIRS + PAIRS / WARM_SHARE;
+    long.saturating_sub(short) as f64 / pairs as f64
 }
 
 fn count(program: &Path, supplier: &str, pairs: u64) -> anyhow::Result<u64> {
@@ -98,9 +104,12 @@ mod tests {
     }
 
     #[test]
-    fn the_warm_up_is_counted_exactly() {
+    fn the_warm_up_is_counted() {
         // Otherwise the share of a pair is off by the remainder.
-        assert_eq!(PAIRS % 8, 0);
+        assert_eq!(PAIRS % WARM_SHARE, 0);
+        // Ten instructions a pair over a start of a million.
+        let count = |pairs: u64| 1_000_000 + 10 * (pairs + pairs / WARM_SHARE);
+        assert_eq!(per_pair(count(PAIRS), count(2 * PAIRS)), 10.0);
     }
 
     #[test]

@@ -130,6 +130,10 @@ mod tests {
             // SAFETY: a page of the stack.
             assert_eq!(unsafe { page.as_ptr().cast::<u64>().read() }, 6);
         }
+        for page in pages {
+            // SAFETY: as above.
+            unsafe { page.as_ptr().write_bytes(0xa5, page_size()) };
+        }
         fill(&pages, 2, page_size());
         for page in pages {
             // SAFETY: as above.

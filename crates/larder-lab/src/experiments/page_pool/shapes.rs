@@ -12,7 +12,7 @@ use super::loops;
 
 /// Turns before the clock starts, as a share of those that are timed: caches, predictors and the supplier's own
 /// stocks are then those of a busy program.
-const WARM_SHARE: u64 = 8;
+pub(super) const WARM_SHARE: u64 = 8;
 
 /// What one thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

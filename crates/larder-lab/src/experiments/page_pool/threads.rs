@@ -10,9 +10,7 @@ use crate::contestants::timing::{ns_per_op, process_cpu_ns, resident_bytes};
 use crate::model::{Measures, Params};
 
 use super::loops;
-
-/// Pairs before the clock starts, as a share of those that are timed.
-const WARM_SHARE: u64 = 8;
+use super::shapes::WARM_SHARE;
 
 /// `threads` threads make `pages` pairs together, each its share: get, write 8 bytes, put.
 ///
