@@ -157,7 +157,7 @@ fn decimals_for(value: f64, significant: i32) -> usize {
 /// Decimals at which the last digit is about a tenth of the interval's half width.
 fn decimals_by_width(value: f64, half: f64) -> usize {
     if !half.is_finite() || half <= 0.0 {
-        return decimals_for(value, 4);
+        return decimals_for(value, 3);
     }
     let lead = half.log10().floor() as i32;
     let by_width = usize::try_from((1 - lead).clamp(0, 9)).unwrap_or(0);
@@ -408,7 +408,7 @@ mod tests {
     fn what_is_no_number_says_so() {
         assert_eq!(number(f64::NAN, "ns"), "no number");
         assert_eq!(number(f64::INFINITY, "ns"), "∞");
-        assert_eq!(estimate(&est(1.0, f64::NAN, 2.0), "ns"), "1.000 ns");
+        assert_eq!(estimate(&est(1.0, f64::NAN, 2.0), "ns"), "1.00 ns");
         assert_eq!(estimate(&est(f64::NAN, 1.0, 2.0), "ns"), "no number");
     }
 
@@ -427,7 +427,7 @@ mod tests {
             "0.523× [0.500, 0.550]"
         );
         assert_eq!(estimate(&est(12.0, 5.0, 40.0), "us"), "12 µs [5, 40]");
-        assert_eq!(estimate(&est(5.0, 5.0, 5.0), "us"), "5.000 µs");
+        assert_eq!(estimate(&est(5.0, 5.0, 5.0), "us"), "5.00 µs");
         assert_eq!(
             estimate(&est(1.0, 0.999_999_9, 1.000_000_1), "s"),
             "1.00000 s [1.00000, 1.00000]"

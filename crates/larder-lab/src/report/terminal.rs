@@ -176,14 +176,25 @@ fn goals(goals: &[Goal], style: &Style, out: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     print_table(&t, style, out)?;
+    // One reason often holds for many goals: it stands once.
+    let mut notes: Vec<(&str, String, usize)> = Vec::new();
     for g in goals.iter().filter(|g| !g.note.is_empty()) {
-        let note = clean(&format!(
-            "{}, {}: {}",
-            g.what,
-            text::goal_state(g.state),
-            g.note
-        ));
-        writeln!(out, "{}", wrap(&note, "  ", "  ", style.width))?;
+        match notes.iter_mut().find(|(note, ..)| *note == g.note) {
+            Some((_, _, more)) => *more += 1,
+            None => notes.push((
+                &g.note,
+                format!("{}, {}", g.what, text::goal_state(g.state)),
+                0,
+            )),
+        }
+    }
+    for (note, first, more) in notes {
+        let who = match more {
+            0 => first,
+            n => format!("{first}, and {n} more"),
+        };
+        let line = clean(&format!("{who}: {note}"));
+        writeln!(out, "{}", wrap(&line, "  ", "    ", style.width))?;
     }
     Ok(())
 }
@@ -199,7 +210,10 @@ fn section_blocks(
     }
     writeln!(out)?;
     heading(&section.title, style, out)?;
-    for block in &section.blocks {
+    for (i, block) in section.blocks.iter().enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
         match block {
             Block::Text(t) => writeln!(out, "{}", wrap(&clean(t), "", "", style.width))?,
             Block::Table(t) if t.long => {
@@ -263,11 +277,8 @@ fn table(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     }
     print_table(&shown, style, out)?;
     if super::value::has_published(t) {
-        writeln!(
-            out,
-            "{}",
-            ink(style, Ink::Dim, super::value::PUBLISHED_NOTE)
-        )?;
+        let note = wrap(super::value::PUBLISHED_NOTE, "  ", "  ", style.width);
+        writeln!(out, "{}", ink(style, Ink::Dim, &note))?;
     }
     for note in &t.notes {
         let note = wrap(&clean(note), "  ", "  ", style.width);

@@ -198,9 +198,16 @@ fn powers_of_two(min: f64, max: f64) -> Vec<f64> {
 fn decades(lo: f64, hi: f64) -> Vec<f64> {
     let (first, last) = (lo.log10().floor() as i32, hi.log10().ceil() as i32);
     let span = hi.log10() - lo.log10();
-    let steps: &[f64] = if span <= 0.5 {
-        &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
-    } else if span <= 1.2 {
+    if span <= 0.6 {
+        // Over less than a factor of four a logarithmic axis reads like a linear one.
+        let step = nice_step((hi - lo) / 5.0);
+        let first = (lo / step).ceil();
+        let count = ((hi / step).floor() - first).clamp(0.0, 12.0) as usize;
+        return (0..=count)
+            .map(|i| clean_zero((first + i as f64) * step, step))
+            .collect();
+    }
+    let steps: &[f64] = if span <= 1.2 {
         &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0]
     } else if span <= 3.0 {
         &[1.0, 2.0, 5.0]
@@ -294,6 +301,18 @@ mod tests {
         assert!(a.ticks.contains(&0.6), "{:?}", a.ticks);
         let a = axis(Scale::Linear, &[90.0, 97.0], false);
         assert_eq!(a.ticks.first(), Some(&90.0));
+    }
+
+    #[test]
+    fn a_narrow_logarithmic_axis_has_more_than_one_label() {
+        for values in [[0.812, 1.01], [95.0, 105.0], [1.0, 3.9]] {
+            let a = axis(Scale::Log, &values, false);
+            assert!(
+                (3..=12).contains(&a.ticks.len()),
+                "{values:?}: {:?}",
+                a.ticks
+            );
+        }
     }
 
     #[test]

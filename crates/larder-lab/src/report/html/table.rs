@@ -50,6 +50,8 @@ fn cell(v: &Value, numeric_column: bool) -> CellView {
                 "wrap"
             } else if numeric_column {
                 num
+            } else if t.chars().count() <= 24 {
+                "fit"
             } else {
                 ""
             },

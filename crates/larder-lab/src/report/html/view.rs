@@ -5,8 +5,8 @@ use askama::Template;
 use super::table::TableView;
 use super::{CALC_SCRIPT, PAGE_SCRIPT, STYLE, data, policy};
 use crate::model::{
-    Analysis, Block, Field, Finding, Goal, MachineRecord, NoiseRecord, Recommendation, RunRecord,
-    Section, Table, Value,
+    Analysis, Block, Field, Finding, Goal, GoalState, MachineRecord, NoiseRecord, Recommendation,
+    RunRecord, Section, Table, Value,
 };
 use crate::report::chart::{self, LegendEntry};
 use crate::report::{Document, ReportError, machines, number, text, value};
@@ -53,6 +53,8 @@ struct FindingView {
     question: String,
     asked_by: String,
     answer: String,
+    /// Whether it is too long to stand in the size of a heading.
+    long: bool,
     verdict: String,
     class: &'static str,
 }
@@ -66,6 +68,12 @@ struct GoalView {
     interval: String,
     held: String,
     note: String,
+}
+
+/// Goals that were not measured for one reason.
+struct Unmeasured {
+    why: String,
+    goals: Vec<String>,
 }
 
 struct WarningView {
@@ -144,6 +152,8 @@ pub(super) struct Page {
     version: &'static str,
     runs: Vec<RunView>,
     goals: Vec<GoalView>,
+    unmeasured: Vec<Unmeasured>,
+    goal_counts: String,
     warnings: Vec<WarningView>,
     machines: Vec<MachineView>,
     machine_table: TableView,
@@ -183,12 +193,9 @@ pub(super) fn page(doc: &Document) -> Result<Page, ReportError> {
         title,
         subtitle: subtitle(doc),
         version: env!("CARGO_PKG_VERSION"),
-        goals: doc
-            .runs
-            .iter()
-            .flat_map(|(_, a)| &a.goals)
-            .map(goal)
-            .collect(),
+        goals: goals(doc),
+        unmeasured: unmeasured(doc),
+        goal_counts: goal_counts(doc),
         warnings: warnings(doc),
         machines: seen.into_iter().map(machine).collect(),
         machine_table: TableView::new(&machines::table(doc), true),
@@ -260,9 +267,49 @@ fn finding(f: &Finding) -> FindingView {
         question: f.question.clone(),
         asked_by: f.asked_by.clone(),
         answer: f.answer.clone(),
+        long: f.answer.chars().count() > 160,
         verdict: f.verdict.as_ref().map(number::verdict).unwrap_or_default(),
         class: f.verdict.as_ref().map_or("plain", text::verdict_class),
     }
+}
+
+fn all_goals(doc: &Document) -> impl Iterator<Item = &Goal> {
+    doc.runs.iter().flat_map(|(_, a)| &a.goals)
+}
+
+/// The goals that were measured.
+fn goals(doc: &Document) -> Vec<GoalView> {
+    all_goals(doc)
+        .filter(|g| g.state != GoalState::Skipped)
+        .map(goal)
+        .collect()
+}
+
+/// The goals that were not measured, by reason: dozens of them must not hide the others.
+fn unmeasured(doc: &Document) -> Vec<Unmeasured> {
+    let mut all: Vec<Unmeasured> = Vec::new();
+    for g in all_goals(doc).filter(|g| g.state == GoalState::Skipped) {
+        let line = format!("{}, against {}: {}", g.what, g.against, g.bound);
+        match all.iter_mut().find(|u| u.why == g.note) {
+            Some(u) => u.goals.push(line),
+            None => all.push(Unmeasured {
+                why: g.note.clone(),
+                goals: vec![line],
+            }),
+        }
+    }
+    all
+}
+
+fn goal_counts(doc: &Document) -> String {
+    let count = |state| all_goals(doc).filter(|g| g.state == state).count();
+    format!(
+        "{} met, {} missed, {} open, {} not measured",
+        count(GoalState::Met),
+        count(GoalState::Missed),
+        count(GoalState::Open),
+        count(GoalState::Skipped)
+    )
 }
 
 fn goal(g: &Goal) -> GoalView {
