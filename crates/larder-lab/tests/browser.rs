@@ -8,7 +8,7 @@
 mod browser_driver;
 mod report_fixture;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use browser_driver::{browser, visit, with_probe};
 use larder_lab::calc::{Quantity, Refusal, derive, parse_timings};
@@ -36,7 +36,7 @@ fn page() -> String {
     html(&document()).unwrap()
 }
 
-fn probe_at(browser: &PathBuf, script: &str, fragment: &str, size: (u32, u32)) -> Value {
+fn probe_at(browser: &Path, script: &str, fragment: &str, size: (u32, u32)) -> Value {
     let page = with_probe(&page(), &format!("{HELPERS}{script}"));
     let seen = visit(browser, &page, fragment, size, &[]);
     assert!(seen.console.is_empty(), "console: {:?}", seen.console);
@@ -44,7 +44,7 @@ fn probe_at(browser: &PathBuf, script: &str, fragment: &str, size: (u32, u32)) -
     seen.probe
 }
 
-fn probe(browser: &PathBuf, script: &str) -> Value {
+fn probe(browser: &Path, script: &str) -> Value {
     probe_at(browser, script, "", DESK)
 }
 

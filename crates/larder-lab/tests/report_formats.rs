@@ -45,7 +45,7 @@ fn the_terminal_gives_sentences_goals_tables_warnings_in_this_order() {
             "The sweep",
             "Table 1 of 2001, and here",
             "37.2 s",
-            "compare shapes, not times",
+            "Published numbers have no raw data",
             "pages.cluster_pages = 64",
             "jemalloc: built without it",
             "! Other programs used 23 % of the CPU",
