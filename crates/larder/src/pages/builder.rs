@@ -256,7 +256,7 @@ impl Builder {
         self
     }
 
-    /// The routine that zeroes a page; by default the fastest of this machine.
+    /// The routine that zeroes a page; by default the fastest of this machine, measured when the first page is zeroed.
     #[must_use]
     pub fn zeroing(mut self, zeroing: Zeroing) -> Self {
         self.zeroing = Some(zeroing);
@@ -343,7 +343,7 @@ impl Builder {
                 give_back: (!matches!(self.backing, Backing::Hugetlb(_))).then_some(self.give_back),
             },
             stock: self.stock,
-            routine: self.zeroing.unwrap_or_else(Zeroing::fastest).routine(),
+            routine: self.zeroing.map(Zeroing::routine),
             decay_ns: u64::try_from(self.decay.as_nanos()).unwrap_or(u64::MAX),
         })?;
         let pool = PagePool::from_inner(inner);

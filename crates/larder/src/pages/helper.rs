@@ -206,7 +206,7 @@ impl Worker {
             for round in &mut rounds[..n] {
                 let size = self.pool.clusters.page_size();
                 // SAFETY: the page was taken out of the account and is in nobody else's hands.
-                unsafe { self.pool.routine.zero(round::page(*round).as_ptr(), size) };
+                unsafe { self.pool.routine().zero(round::page(*round).as_ptr(), size) };
                 *round = round::pack(round::addr(*round), true);
             }
             let bytes = (n * self.pool.clusters.page_size()) as u64;

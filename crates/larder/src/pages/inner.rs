@@ -7,7 +7,7 @@
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::clusters::{Clusters, ClustersConfig};
 use super::error::PoolError;
@@ -16,7 +16,7 @@ use super::round;
 use super::stats::PoolStats;
 use crate::magazine::{Stock, StockConfig, Supply};
 use crate::os::lock::Lock;
-use crate::os::zero::Routine;
+use crate::os::zero::{Routine, Zeroing};
 use crate::os::{OsError, coarse_now, fork};
 
 /// Counters that threads add to without an atomic exchange, in separate cache lines by thread.
@@ -47,7 +47,8 @@ pub(super) struct Inner {
     pub(super) stock: Stock,
     pub(super) zeroed: Stock,
     pub(super) clusters: Clusters,
-    pub(super) routine: Routine,
+    /// Chosen when the first page is zeroed: measuring costs more than making the whole pool.
+    routine: OnceLock<Routine>,
     pub(super) decay_ns: u64,
     pub(super) helper: Lock<Option<HelperThread>>,
     pub(super) helper_cpu_ns: AtomicU64,
@@ -64,7 +65,7 @@ pub(super) struct Inner {
 pub(super) struct InnerConfig {
     pub(super) clusters: ClustersConfig,
     pub(super) stock: StockConfig,
-    pub(super) routine: Routine,
+    pub(super) routine: Option<Routine>,
     pub(super) decay_ns: u64,
 }
 
@@ -108,7 +109,7 @@ impl PoolRef {
             stock,
             zeroed,
             clusters,
-            routine: config.routine,
+            routine: config.routine.map_or_else(OnceLock::new, OnceLock::from),
             decay_ns: config.decay_ns,
             helper: Lock::new(None),
             helper_cpu_ns: AtomicU64::new(0),
@@ -244,6 +245,12 @@ impl Inner {
         self.retry(|| self.stock.get(&self.clusters))
     }
 
+    /// What zeroes a page.
+    #[inline]
+    pub(super) fn routine(&self) -> Routine {
+        *self.routine.get_or_init(|| Zeroing::fastest().routine())
+    }
+
     /// Zeroes a round's page unless it is known to be zero.
     #[inline]
     pub(super) fn zero(&self, round: usize) -> NonNull<u8> {
@@ -265,7 +272,7 @@ impl Inner {
         } else {
             count(&stripe.zeroed);
             // SAFETY: the page is in the caller's hands; pages are aligned and long enough for every routine.
-            unsafe { self.routine.zero(page.as_ptr(), size) };
+            unsafe { self.routine().zero(page.as_ptr(), size) };
         }
         page
     }

@@ -189,7 +189,7 @@ impl PagePool {
     pub fn get_run_zeroed(&self, n: usize) -> Result<PageRun, PoolError> {
         let (mut run, zero) = self.take_run(n)?;
         if !zero {
-            self.inner.routine.zero_slice(&mut run);
+            self.inner.routine().zero_slice(&mut run);
         }
         Ok(run)
     }
