@@ -1,5 +1,8 @@
 //! The statistics against vectors from SciPy (`golden/make_stats.py` says how each was found).
 
+// Helpers outside of the test functions may unwrap too: a panic is how a test fails.
+#![allow(clippy::unwrap_used)]
+
 use larder_lab::stats::{self, Estimate, Moments, fit};
 use serde_json::Value;
 
