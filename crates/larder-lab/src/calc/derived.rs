@@ -123,7 +123,7 @@ pub struct Derived {
     pub zero_fill: Option<f64>,
 }
 
-/// Derives the costs by his formulas; see the [module's text](self) for the two places where
+/// Derives the costs by his formulas; docs/calculator.md tells the two places where
 /// his printed sums and his printed results differ.
 ///
 /// ```
