@@ -225,7 +225,7 @@ impl Magazines {
             .is_ok()
         {
             // Released by `drop` below. The loser of the race drops its region at once.
-            core::mem::forget(region);
+            region.into_span();
         }
         Ok(())
     }
@@ -313,5 +313,14 @@ mod tests {
             magazines.park(m);
         }
         assert_eq!(magazines.made(), 100);
+    }
+
+    #[test]
+    fn the_system_is_let_go_with_the_magazines() {
+        let system: Arc<dyn System> = Arc::new(Linux);
+        let magazines = Magazines::new(system.clone());
+        magazines.park(magazines.make().unwrap());
+        drop(magazines);
+        assert_eq!(Arc::strong_count(&system), 1);
     }
 }

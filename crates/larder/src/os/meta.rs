@@ -4,6 +4,7 @@
 //! one day it will be the global allocator.
 
 use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -51,6 +52,14 @@ impl MetaRegion {
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
+    }
+
+    /// Gives the range up to the caller, who returns it to the system.
+    pub fn into_span(self) -> Span {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: neither this value nor its share of the system is looked at again.
+        unsafe { core::ptr::drop_in_place(&raw mut this.system) };
+        this.span
     }
 }
 
