@@ -56,12 +56,11 @@ impl Progress for Bar {
             Some(millis(guess).max(1)),
             ProgressDrawTarget::stderr_with_hz(5),
         );
-        if let Ok(style) =
-            ProgressStyle::with_template("{prefix} [{bar:24}] {elapsed}/{duration} {wide_msg}")
+        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:24}] {elapsed} {wide_msg}")
         {
             bar.set_style(style.progress_chars("=> "));
         }
-        bar.set_prefix(experiment.to_owned());
+        bar.set_prefix(format!("{experiment}, about {} s", guess.as_secs().max(1)));
         self.bar = bar;
     }
 
