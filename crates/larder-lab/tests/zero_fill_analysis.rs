@@ -322,6 +322,29 @@ fn a_helper_that_costs_nothing_would_be_recommended() {
 }
 
 #[test]
+fn a_helper_that_only_breaks_even_is_not_recommended() {
+    let analysis = analyse(&record(6, |group, cell| {
+        let measures = truth(group, cell);
+        if cell.contestant == "bill-warm" {
+            measures.with("total_cpu_ns_per_op", 400.0)
+        } else {
+            measures
+        }
+    }));
+    let prezero = analysis
+        .recommendations
+        .iter()
+        .find(|r| r.key == "pages.prezero")
+        .unwrap();
+    assert_eq!(prezero.value, "false");
+    assert!(
+        prezero.because.contains("not surely less"),
+        "{}",
+        prezero.because
+    );
+}
+
+#[test]
 fn the_goal_is_met_missed_or_skipped_with_its_reason() {
     let state = |run: &RunRecord| {
         let goals = analyse(run).goals;
