@@ -4,32 +4,33 @@
 //! descheduled holder holds nobody up. It carries the fork generation of its holder, so that a child recognises one
 //! whose holder does not exist there.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use super::shelf::Slot;
+use super::shelf::{Beside, Body, Slot};
 use super::{FILL_MASK, WORD};
 use crate::os::fork;
 
 /// A slot that is held.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
-    slot: &'a mut Slot,
-    lock: &'a AtomicU32,
+    body: &'a mut Body,
+    beside: &'a Beside,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.lock.store(0, Ordering::Release);
+        self.beside.lock.store(0, Ordering::Release);
     }
 }
 
 /// Takes the slot at `slot` unless it is held.
 ///
 /// # Safety
-/// `slot` is a slot that lives for `'a` and is only used through this function.
+/// `slot` is a slot that lives for `'a`, and its body is only used through this function.
 pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
-    // SAFETY: the slot lives; its lock is an atomic that may be shared.
-    let lock: &AtomicU32 = unsafe { &(*slot).lock };
+    // SAFETY: the slot lives; what lies beside its body is atomics, which may be shared.
+    let beside = unsafe { &(*slot).beside };
+    let lock = &beside.lock;
     let generation = fork::generation();
     let seen = lock.load(Ordering::Relaxed);
     if seen == generation {
@@ -38,9 +39,9 @@ pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
     // Zero, or left behind by a thread that this child of a fork does not have.
     lock.compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
         .ok()?;
-    // SAFETY: the lock is ours, and every access to the other fields goes through it.
-    let slot = unsafe { &mut *slot };
-    Some(Held { slot, lock })
+    // SAFETY: the lock is ours, and every access to the body goes through it.
+    let body = unsafe { &mut (*slot).body };
+    Some(Held { body, beside })
 }
 
 /// A number that differs between threads and costs no system call.
@@ -61,9 +62,9 @@ fn fill(top: usize) -> usize {
 impl Held<'_> {
     /// Takes a round.
     pub(super) fn pop(&mut self) -> Option<usize> {
-        let which = self.slot.tops.iter().position(|&top| fill(top) > 0)?;
-        count(&self.slot.pops[which]);
-        let top = &mut self.slot.tops[which];
+        let which = self.body.tops.iter().position(|&top| fill(top) > 0)?;
+        count(&self.beside.pops[which]);
+        let top = &mut self.body.tops[which];
         // SAFETY: the magazine is the slot's and has a round at its top.
         let round = unsafe { *(*top as *const usize) };
         *top -= WORD;
@@ -72,12 +73,12 @@ impl Held<'_> {
 
     /// Gives a round; false when both magazines are full.
     pub(super) fn push(&mut self, round: usize) -> bool {
-        let capacity = self.slot.capacity;
-        let Some(which) = self.slot.tops.iter().position(|&top| fill(top) < capacity) else {
+        let capacity = self.body.capacity;
+        let Some(which) = self.body.tops.iter().position(|&top| fill(top) < capacity) else {
             return false;
         };
-        count(&self.slot.pushes[which]);
-        let top = &mut self.slot.tops[which];
+        count(&self.beside.pushes[which]);
+        let top = &mut self.body.tops[which];
         let new = *top + WORD;
         // SAFETY: the magazine is the slot's, and the slot above its old top is free.
         unsafe { *(new as *mut usize) = round };
@@ -91,42 +92,42 @@ impl Held<'_> {
 
     /// Puts `new` in the place of an empty magazine or of none; the old top, or `None` when there is no such place.
     pub(super) fn replace_empty(&mut self, new: usize) -> Option<usize> {
-        let which = self.slot.tops.iter().position(|&top| fill(top) == 0)?;
-        Some(core::mem::replace(&mut self.slot.tops[which], new))
+        let which = self.body.tops.iter().position(|&top| fill(top) == 0)?;
+        Some(core::mem::replace(&mut self.body.tops[which], new))
     }
 
     /// Puts `new` in the place of a full magazine or of none.
     pub(super) fn replace_full(&mut self, new: usize) -> Option<usize> {
-        let capacity = self.slot.capacity;
+        let capacity = self.body.capacity;
         let which = self
-            .slot
+            .body
             .tops
             .iter()
             .position(|&top| fill(top) >= capacity)?;
-        Some(core::mem::replace(&mut self.slot.tops[which], new))
+        Some(core::mem::replace(&mut self.body.tops[which], new))
     }
 
     /// Puts `new` in place `which` if there is no magazine.
     pub(super) fn set_if_none(&mut self, which: usize, new: usize) -> bool {
-        let free = self.slot.tops[which] == 0;
+        let free = self.body.tops[which] == 0;
         if free {
-            self.slot.tops[which] = new;
+            self.body.tops[which] = new;
         }
         free
     }
 
     /// Sets the capacity in bytes if there are two magazines.
     pub(super) fn set_capacity(&mut self, bytes: usize) -> bool {
-        let both = self.slot.tops.iter().all(|&top| top != 0);
+        let both = self.body.tops.iter().all(|&top| top != 0);
         if both {
-            self.slot.capacity = bytes;
+            self.body.capacity = bytes;
         }
         both
     }
 
     /// Takes both magazines out.
     pub(super) fn clear(&mut self) -> [usize; 2] {
-        self.slot.capacity = 0;
-        core::mem::take(&mut self.slot.tops)
+        self.body.capacity = 0;
+        core::mem::take(&mut self.body.tops)
     }
 }

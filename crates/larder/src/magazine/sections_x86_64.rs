@@ -32,6 +32,9 @@ pub(super) struct Sections {
 /// kernel checks (the three bytes before make it an undefined instruction, so that disassemblers stay in step).
 macro_rules! enter {
     () => {
+        concat!(enter!(common), "\nadd {slot}, qword ptr [{base}]")
+    };
+    (common) => {
         ".pushsection __rseq_cs, \"aw\"
          .balign 32
          3: .long 0, 0
@@ -45,8 +48,13 @@ macro_rules! enter {
          2: lea {slot}, [rip + 3b]
          mov qword ptr fs:[{offset} + 8], {slot}
          4: mov {slot:e}, dword ptr fs:[{id}]
-         shl {slot}, 7
-         add {slot}, qword ptr [{base}]"
+         shl {slot}, 7"
+    };
+    // For sections that put a magazine on the shelf: the slot is a live one whatever `base` says, and the section goes on
+    // only if `base` says so too. Were the slot found through `base`, unparking between two loads would let a section
+    // commit into a parked slot; parking after the comparison restarts it.
+    (live) => {
+        concat!(enter!(common), "\nadd {slot}, {live}")
     };
 }
 
@@ -261,7 +269,7 @@ impl Sections {
         // SAFETY: reads the slot; commits the new top.
         unsafe {
             asm!(
-                enter!(),
+                enter!(live),
                 "mov {old:e}, {parked}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",
@@ -301,7 +309,7 @@ impl Sections {
         // SAFETY: reads the slot; commits the new top.
         unsafe {
             asm!(
-                enter!(),
+                enter!(live),
                 "mov {old:e}, {parked}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",
@@ -355,7 +363,7 @@ impl Sections {
         // SAFETY: reads one word of the slot; commits it.
         unsafe {
             asm!(
-                enter!(),
+                enter!(live),
                 "mov {result:e}, {parked}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",
@@ -390,7 +398,7 @@ impl Sections {
         // SAFETY: reads the slot; commits its capacity.
         unsafe {
             asm!(
-                enter!(),
+                enter!(live),
                 "xor {done:e}, {done:e}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",

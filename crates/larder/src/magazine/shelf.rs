@@ -12,7 +12,7 @@ use super::magazines::Magazine;
 use super::sections::{NOT_NOW, PARKED, Sections};
 use super::{FILL_MASK, WORD};
 use crate::os::rseq::{Mode, mode};
-use crate::os::{MetaRegion, OsError, System, fork, membarrier, possible_cpus};
+use crate::os::{MAX_CPUS, MetaRegion, OsError, System, fork, membarrier, possible_cpus};
 
 /// Most attempts to take a slot whose holder is at work when the shelf is emptied.
 const PATIENCE: u32 = 100_000;
@@ -23,25 +23,40 @@ const PATIENCE: u32 = 100_000;
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(super) struct Slot {
+    pub(super) body: Body,
+    pub(super) beside: Beside,
+}
+
+/// The part of a slot that only its owner of the moment touches.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Body {
     /// Tops of the two magazines; 0 is none.
     pub(super) tops: [usize; 2],
     /// Bytes of rounds that each may hold; 0 until there are two.
     pub(super) capacity: usize,
-    /// Rounds taken from each. An aborted section may count one twice. Only the owner of the moment adds, so no
-    /// addition needs an exchange; others read.
+}
+
+/// The part of a slot that others look at.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Beside {
+    /// Rounds taken from each magazine. An aborted section may count one twice. Only the owner of the moment adds, so no
+    /// addition needs an exchange.
     pub(super) pops: [AtomicU64; 2],
-    /// Rounds given to each.
+    /// Rounds given to each magazine.
     pub(super) pushes: [AtomicU64; 2],
     /// Fork generation of the holder; 0 is free. Used in locked mode only.
     pub(super) lock: AtomicU32,
 }
 
 const _: () = {
+    use core::mem::offset_of;
     assert!(size_of::<Slot>() == 128);
-    assert!(core::mem::offset_of!(Slot, tops) == 0);
-    assert!(core::mem::offset_of!(Slot, capacity) == 16);
-    assert!(core::mem::offset_of!(Slot, pops) == 24);
-    assert!(core::mem::offset_of!(Slot, pushes) == 40);
+    assert!(offset_of!(Slot, body) + offset_of!(Body, tops) == 0);
+    assert!(offset_of!(Slot, body) + offset_of!(Body, capacity) == 16);
+    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pops) == 24);
+    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pushes) == 40);
 };
 
 #[derive(Debug)]
@@ -64,8 +79,10 @@ pub(super) enum Refused {
 enum Begin {
     /// The shelf is parked and this thread's.
     Begun,
-    /// Somebody else is at it, or it is closed.
+    /// Somebody else is at it.
     Busy,
+    /// The shelf is closed.
+    Closed,
     /// The kernel would not restart the sections (a seccomp filter that came later).
     NoBarrier,
 }
@@ -87,7 +104,9 @@ pub(super) struct Shelf {
 impl Shelf {
     pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Result<Self, OsError> {
         let slots = possible_cpus();
-        let bytes = slots * size_of::<Slot>();
+        // Addresses for every CPU that Linux can number, whatever this machine says of itself: a container may show a
+        // doctored /sys, and a section does not look before it indexes. Untouched slots cost addresses only.
+        let bytes = MAX_CPUS * size_of::<Slot>();
         let memory = MetaRegion::new(system, 2 * bytes, size_of::<Slot>())?;
         let live = memory.span().addr();
         let kind = match mode {
@@ -278,6 +297,7 @@ impl Shelf {
         let begun = loop {
             match self.begin_drain() {
                 Begin::Busy => std::thread::yield_now(),
+                Begin::Closed => return true,
                 begun => break begun,
             }
         };
@@ -309,7 +329,9 @@ impl Shelf {
         (0..self.slots).fold((0, 0), |(pops, pushes), i| {
             let slot = self.slot(i);
             // SAFETY: the counters are atomics of a live slot, which may be shared.
-            let (a, b) = unsafe { (&(*slot).pops, &(*slot).pushes) };
+            let Beside {
+                pops: a, pushes: b, ..
+            } = unsafe { &(*slot).beside };
             let sum = |c: &[AtomicU64; 2]| c.iter().map(|n| n.load(Ordering::Relaxed)).sum::<u64>();
             (pops + sum(a), pushes + sum(b))
         })
@@ -344,7 +366,7 @@ impl Shelf {
         }
         if self.is_closed() {
             self.draining.store(0, Ordering::Release);
-            return Begin::Busy;
+            return Begin::Closed;
         }
         self.base.store(self.parked, Ordering::SeqCst);
         if matches!(self.kind, Kind::PerCpu(_)) && !membarrier::restart_sequences() {
@@ -365,10 +387,10 @@ impl Shelf {
                     // SAFETY: the shelf is parked and every section restarted, so this thread alone uses the slots.
                     // Untouched slots are read only, to leave their memory unbacked.
                     unsafe {
-                        let tops = (*slot).tops;
+                        let tops = (*slot).body.tops;
                         if tops != [0, 0] {
-                            (*slot).tops = [0, 0];
-                            (*slot).capacity = 0;
+                            (*slot).body.tops = [0, 0];
+                            (*slot).body.capacity = 0;
                         }
                         tops
                     }

@@ -224,7 +224,9 @@ impl Stock {
 
     /// Closes the stock for good: everything goes to the supply, now and whenever a round is put later. `get` then
     /// always asks the supply. False when some magazine could not be had (its holder did not let go of its lock).
-    pub fn close<S: Supply>(&self, supply: &S) -> bool {
+    ///
+    /// Nobody may be getting from the stock, and its handles must be gone: what they bring to the depot later stays there.
+    pub(crate) fn close<S: Supply>(&self, supply: &S) -> bool {
         let all = self.shelf.close(|magazine| self.depot.put(magazine));
         // The counterpart of the fence in `put_slow`.
         fence(Ordering::SeqCst);
@@ -347,19 +349,32 @@ impl Stock {
                 return;
             }
         }
-        let Ok(mut magazine) = self.depot.take_empty() else {
-            return supply.accept(&[round]);
-        };
-        if let Err(round) = magazine.push(round) {
-            supply.accept(&[round]);
-        }
-        self.depot.put(magazine);
+        self.put_into_depot(round, supply);
         // Either this thread sees that the stock is closed, or whoever closes it sees the magazine.
         fence(Ordering::SeqCst);
         if self.shelf.is_closed() {
             // Closed in between: nobody will ever look into the depot again.
             self.give_back(usize::MAX, usize::MAX, supply);
         }
+    }
+
+    /// For a round that found no room on the shelf: into a magazine of the depot that has some, so that stray rounds do
+    /// not take a magazine each.
+    fn put_into_depot<S: Supply>(&self, round: usize, supply: &S) {
+        let partial = self.depot.take_full().and_then(|magazine| {
+            if magazine.len() < self.depot.rounds() {
+                return Some(magazine);
+            }
+            self.depot.put(magazine);
+            None
+        });
+        let Some(mut magazine) = partial.or_else(|| self.depot.take_empty().ok()) else {
+            return supply.accept(&[round]);
+        };
+        if let Err(round) = magazine.push(round) {
+            supply.accept(&[round]);
+        }
+        self.depot.put(magazine);
     }
 
     /// Gives this CPU two magazines of today's size, and an empty one in the place of a full one.

@@ -210,6 +210,27 @@ fn a_closed_stock_sends_everything_home() {
     });
 }
 
+#[test]
+fn closing_twice_is_closing_once() {
+    each_mode(10, 10, |stock| {
+        let tokens = Tokens::new(10);
+        assert!(stock.close(&tokens));
+        assert!(stock.close(&tokens));
+        assert!(!stock.gather(), "there is nothing to gather any more");
+    });
+}
+
+#[test]
+fn stray_rounds_share_a_magazine() {
+    each_mode(10, 10, |stock| {
+        let tokens = Tokens::new(25);
+        for round in 1..=25 {
+            stock.put_into_depot(round, &tokens);
+        }
+        assert_eq!(stock.stats().full_magazines, 3);
+    });
+}
+
 /// Every thread holds tokens, checks that nobody else holds them, and gives them back in another order, while one
 /// thread empties the shelf again and again.
 #[test]

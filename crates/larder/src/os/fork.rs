@@ -4,8 +4,7 @@
 //! around the fork; locks that are only ever tried carry the [`generation`] in which they were taken, so that the
 //! child recognises a stale one.
 
-use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Once;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::lock::RawLock;
 
@@ -14,7 +13,7 @@ static REGISTRY: Registry = Registry {
     lock: RawLock::new(),
     entries: core::cell::UnsafeCell::new(Vec::new()),
 };
-static HANDLERS: Once = Once::new();
+static HANDLERS: AtomicBool = AtomicBool::new(false);
 
 struct Registry {
     lock: RawLock,
@@ -26,17 +25,17 @@ unsafe impl Sync for Registry {}
 
 /// Number of forks between the first process and this one, plus one. Never 0.
 #[must_use]
-pub fn generation() -> u32 {
+pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
 /// Installs the handlers; later calls do nothing.
-pub fn install() {
-    HANDLERS.call_once(|| {
+pub(crate) fn install() {
+    if !HANDLERS.swap(true, Ordering::AcqRel) {
         // SAFETY: the three handlers are plain functions that live as long as the process. A refusal (ENOMEM)
         // leaves the child without handlers, which matters only if a lock is held at the fork.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
-    });
+    }
 }
 
 /// Takes `lock` around every fork until [`unregister`]. False when there is no memory to remember it.
@@ -44,7 +43,7 @@ pub fn install() {
 /// # Safety
 /// `lock` stays where it is and alive until it is unregistered.
 #[must_use]
-pub unsafe fn register(lock: *const RawLock) -> bool {
+pub(crate) unsafe fn register(lock: *const RawLock) -> bool {
     install();
     REGISTRY.lock.lock();
     // SAFETY: the registry's lock is held.
@@ -58,7 +57,7 @@ pub unsafe fn register(lock: *const RawLock) -> bool {
 }
 
 /// Forgets a lock.
-pub fn unregister(lock: *const RawLock) {
+pub(crate) fn unregister(lock: *const RawLock) {
     REGISTRY.lock.lock();
     // SAFETY: the registry's lock is held.
     unsafe { &mut *REGISTRY.entries.get() }.retain(|&l| !core::ptr::eq(l, lock));

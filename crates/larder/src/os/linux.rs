@@ -220,7 +220,14 @@ fn process_madvise(spans: &[Span], advice: i32) -> bool {
     };
     let all = usize::try_from(done).is_ok_and(|done| done == bytes);
     if done < 0 {
-        MISSING.store(true, Ordering::Relaxed);
+        // Only what will never work is not tried again; a range that cannot go (locked memory) says nothing of others.
+        let errno = std::io::Error::last_os_error().raw_os_error();
+        if matches!(
+            errno,
+            Some(libc::ENOSYS | libc::EINVAL | libc::EPERM | libc::EBADF | libc::ESRCH)
+        ) {
+            MISSING.store(true, Ordering::Relaxed);
+        }
     }
     all
 }

@@ -4,6 +4,7 @@
 //! front needs a lock that never allocates. This is Drepper's three-state futex ("Futexes Are Tricky", 2011).
 
 use core::cell::UnsafeCell;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,24 +19,24 @@ const SPINS: u32 = 64;
 
 /// The lock without what it protects.
 #[derive(Debug, Default)]
-pub struct RawLock(AtomicU32);
+pub(crate) struct RawLock(AtomicU32);
 
 impl RawLock {
     /// A free lock.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(AtomicU32::new(FREE))
     }
 
     /// Takes it if it is free.
-    pub fn try_lock(&self) -> bool {
+    pub(crate) fn try_lock(&self) -> bool {
         self.0
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
     }
 
     /// Takes it, sleeping if need be.
-    pub fn lock(&self) {
+    pub(crate) fn lock(&self) {
         for _ in 0..SPINS {
             if self.try_lock() {
                 return;
@@ -49,7 +50,7 @@ impl RawLock {
     }
 
     /// Releases it.
-    pub fn unlock(&self) {
+    pub(crate) fn unlock(&self) {
         if self.0.swap(FREE, Ordering::Release) == AWAITED {
             let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
         }
@@ -57,15 +58,8 @@ impl RawLock {
 }
 
 /// A value behind a [`RawLock`].
-///
-/// ```
-/// use larder::os::lock::Lock;
-/// let counter = Lock::new(0);
-/// *counter.lock() += 1;
-/// assert_eq!(*counter.lock(), 1);
-/// ```
 #[derive(Debug, Default)]
-pub struct Lock<T> {
+pub(crate) struct Lock<T> {
     raw: RawLock,
     value: UnsafeCell<T>,
 }
@@ -75,7 +69,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
     /// A free lock around `value`.
-    pub const fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         Self {
             raw: RawLock::new(),
             value: UnsafeCell::new(value),
@@ -84,27 +78,38 @@ impl<T> Lock<T> {
 
     /// Takes the lock until the guard is dropped. There is no poisoning: what is protected here is kept consistent
     /// at every point where a panic could start.
-    pub fn lock(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
         self.raw.lock();
-        Guard { lock: self }
+        Guard {
+            lock: self,
+            of: PhantomData,
+        }
     }
 
     /// Takes the lock if it is free.
-    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.raw.try_lock().then_some(Guard { lock: self })
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.raw.try_lock().then_some(Guard {
+            lock: self,
+            of: PhantomData,
+        })
     }
 
     /// The lock alone, for [`fork`](super::fork).
-    pub fn raw(&self) -> &RawLock {
+    pub(crate) fn raw(&self) -> &RawLock {
         &self.raw
     }
 }
 
 /// Access to the value of a [`Lock`].
 #[derive(Debug)]
-pub struct Guard<'a, T> {
+pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    /// A guard lends its value out by reference, so it may be shared only if the value may.
+    of: PhantomData<*mut T>,
 }
+
+// SAFETY: a shared guard gives out `&T` and nothing more.
+unsafe impl<T: Sync> Sync for Guard<'_, T> {}
 
 impl<T> Deref for Guard<'_, T> {
     type Target = T;

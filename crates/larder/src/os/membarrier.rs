@@ -10,13 +10,13 @@ fn membarrier(command: libc::c_int) -> bool {
 
 /// Registers the process for [`restart_sequences`]. False where the kernel cannot.
 #[must_use]
-pub fn register() -> bool {
+pub(crate) fn register() -> bool {
     membarrier(REGISTER_PRIVATE_EXPEDITED_RSEQ)
 }
 
 /// When it returns true, every sequence of any thread of this process that was inside its critical section when
 /// the call began has been restarted, and all later ones see the caller's earlier stores.
 #[must_use]
-pub fn restart_sequences() -> bool {
+pub(crate) fn restart_sequences() -> bool {
     membarrier(PRIVATE_EXPEDITED_RSEQ)
 }

@@ -7,10 +7,10 @@
 
 mod cpu;
 mod error;
-pub mod fork;
+pub(crate) mod fork;
 mod linux;
-pub mod lock;
-pub mod membarrier;
+pub(crate) mod lock;
+pub(crate) mod membarrier;
 mod meta;
 pub mod pressure;
 pub mod rseq;
@@ -19,6 +19,7 @@ mod system;
 pub mod testing;
 pub mod zero;
 
+pub(crate) use cpu::MAX_CPUS;
 pub use cpu::{CpuCaches, cpu_caches, physical_memory, possible_cpus};
 pub use error::OsError;
 pub use linux::Linux;

@@ -82,28 +82,35 @@ impl fmt::Display for Mode {
 #[must_use]
 pub fn mode() -> Mode {
     static MODE: OnceLock<Mode> = OnceLock::new();
-    *MODE.get_or_init(|| {
-        let wish = std::env::var("LARDER_MODE").ok();
-        if wish.as_deref() == Some("locked") {
-            return Mode::Locked("LARDER_MODE=locked");
-        }
-        match imp::registration() {
-            Ok(mut registration) => {
-                if wish.as_deref() == Some("cpu_id") {
-                    registration.id = CpuId::CpuId;
-                }
-                if !super::membarrier::register() {
-                    return Mode::Locked("the kernel has no rseq barrier (needs Linux 5.10)");
-                }
-                if imp::self_test(registration) {
-                    Mode::PerCpu(registration)
-                } else {
-                    Mode::Locked("the kernel did not restart a sequence in the self-test")
-                }
-            }
-            Err(why) => Mode::Locked(why),
-        }
+    // Not `get_or_init`: a fork during the self-test would leave the child waiting for ever for a thread that it does
+    // not have. Two threads may both run the test; the first to finish decides.
+    MODE.get().copied().unwrap_or_else(|| {
+        let found = detect();
+        let _ = MODE.set(found);
+        MODE.get().copied().unwrap_or(found)
     })
+}
+
+fn detect() -> Mode {
+    let wish = std::env::var("LARDER_MODE").ok();
+    if wish.as_deref() == Some("locked") {
+        return Mode::Locked("LARDER_MODE=locked");
+    }
+    let mut registration = match imp::registration() {
+        Ok(registration) => registration,
+        Err(why) => return Mode::Locked(why),
+    };
+    if wish.as_deref() == Some("cpu_id") {
+        registration.id = CpuId::CpuId;
+    }
+    if !super::membarrier::register() {
+        return Mode::Locked("the kernel has no rseq barrier (needs Linux 5.10)");
+    }
+    if imp::self_test(registration) {
+        Mode::PerCpu(registration)
+    } else {
+        Mode::Locked("the kernel did not restart a sequence in the self-test")
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
@@ -154,20 +161,34 @@ mod imp {
         Ok(Registration { offset, id })
     }
 
+    /// Attempts of the self-test: on a busy machine the spinning thread may be preempted, and so restarted, before the
+    /// barrier comes, which proves nothing.
+    const ATTEMPTS: u32 = 8;
+
     /// A thread spins inside a section; the barrier must throw it out. Kernels that fail to restart sequences have
     /// been released (arm64, 6.19), and trusting one would hand one page to two owners.
     pub(super) fn self_test(registration: Registration) -> bool {
-        let inside = AtomicU32::new(0);
+        (0..ATTEMPTS).any(|_| attempt(registration))
+    }
+
+    fn attempt(registration: Registration) -> bool {
+        let (inside, sent) = (AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
-            let spinner =
-                std::thread::Builder::new().spawn_scoped(scope, || spin(registration, &inside));
-            let Ok(spinner) = spinner else { return false };
-            let deadline = Instant::now() + Duration::from_secs(2);
+            let spin = || {
+                let aborted = spin(registration, &inside);
+                // Restarted before the barrier was on its way: it was something else.
+                aborted && sent.load(Ordering::Acquire) == 1
+            };
+            let Ok(spinner) = std::thread::Builder::new().spawn_scoped(scope, spin) else {
+                return false;
+            };
+            let deadline = Instant::now() + Duration::from_secs(1);
             while inside.load(Ordering::Acquire) == 0 && Instant::now() < deadline {
                 std::thread::yield_now();
             }
-            let sent = super::super::membarrier::restart_sequences();
-            sent && spinner.join().unwrap_or(false)
+            sent.store(1, Ordering::Release);
+            let done = super::super::membarrier::restart_sequences();
+            spinner.join().unwrap_or(false) && done
         })
     }
 
@@ -202,7 +223,8 @@ mod imp {
                 tmp = out(reg) _,
                 offset = in(reg) registration.offset,
                 inside = in(reg) inside.as_ptr(),
-                count = inout(reg) 2_000_000_000_u64 => _,
+                // A tenth of a second or less when nothing restarts it.
+                count = inout(reg) 200_000_000_u64 => _,
                 options(nostack),
             );
         }

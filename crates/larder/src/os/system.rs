@@ -23,10 +23,13 @@ impl Span {
     /// The part of this span that begins `offset` bytes in and has `len` bytes.
     ///
     /// # Panics
-    /// In debug builds when the part does not lie inside.
+    /// When the part does not lie inside.
     #[must_use]
     pub fn part(self, offset: usize, len: usize) -> Self {
-        debug_assert!(offset.checked_add(len).is_some_and(|end| end <= self.len));
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= self.len),
+            "a part beyond its span"
+        );
         // SAFETY: offset lies inside the span (checked above), so the result is not null and does not wrap.
         let at = unsafe { self.at.add(offset) };
         Self { at, len }

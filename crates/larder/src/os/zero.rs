@@ -94,7 +94,12 @@ impl Zeroing {
     #[must_use]
     pub fn fastest() -> Self {
         static FASTEST: OnceLock<Zeroing> = OnceLock::new();
-        *FASTEST.get_or_init(measure)
+        // Not `get_or_init`: a fork while one thread measures would leave the child waiting for that thread for ever.
+        FASTEST.get().copied().unwrap_or_else(|| {
+            let measured = measure();
+            let _ = FASTEST.set(measured);
+            FASTEST.get().copied().unwrap_or(measured)
+        })
     }
 }
 
@@ -127,7 +132,7 @@ impl Routine {
     /// Zeroes `len` bytes at `at`.
     ///
     /// # Safety
-    /// The bytes are writable, `at` is aligned to 64 and `len` is a multiple of 256.
+    /// The bytes are writable, `at` is aligned to 64 and `len` is a multiple of 256 and not 0.
     #[inline]
     pub unsafe fn zero(self, at: *mut u8, len: usize) {
         debug_assert!((at as usize).is_multiple_of(64) && len.is_multiple_of(256));
@@ -140,6 +145,10 @@ impl Routine {
     /// # Panics
     /// When the slice is not aligned to 64 bytes or its length is no multiple of 256.
     pub fn zero_slice(self, bytes: &mut [u8]) {
+        // The loops store first and count afterwards.
+        if bytes.is_empty() {
+            return;
+        }
         assert!((bytes.as_ptr() as usize).is_multiple_of(64) && bytes.len().is_multiple_of(256));
         // SAFETY: checked above; the slice is writable.
         unsafe { self.zero(bytes.as_mut_ptr(), bytes.len()) };
@@ -174,7 +183,11 @@ mod x86 {
                         $end,
                         at = inout(reg) at => _,
                         len = inout(reg) len => _,
-                        out("xmm0") _,
+                        // `vzeroupper` clears the upper halves of all of them.
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
                         options(nostack),
                     );
                 }
@@ -259,6 +272,10 @@ mod tests {
     #[test]
     fn every_routine_zeroes_its_range_and_nothing_else() {
         for zeroing in Zeroing::ALL.into_iter().filter(|z| z.is_available()) {
+            zeroing.routine().zero_slice(&mut []);
+            zeroing
+                .routine()
+                .zero_slice(&mut Box::new(Aligned([1; 4 * 4096])).0[..0]);
             let mut pages = Box::new(Aligned([0xFF; 4 * 4096]));
             zeroing.routine().zero_slice(&mut pages.0[4096..3 * 4096]);
             assert!(

@@ -23,6 +23,9 @@ use crate::os::{
 /// Largest cluster: 2^20 pages, 4 GiB.
 pub const MAX_CLUSTER_PAGES: usize = 1 << 20;
 
+/// Pages that a magazine may grow to by default: two of them are 1 MiB for each CPU, about what its L2 cache holds.
+const MOST_MAGAZINE_PAGES: usize = 127;
+
 /// Environment variable with a cluster size in pages, or `auto`.
 const ENV_CLUSTER: &str = "LARDER_CLUSTER_PAGES";
 
@@ -188,7 +191,10 @@ impl Default for Builder {
             decay: Duration::from_secs(1),
             give_back: Decommit::DontNeed,
             zeroing: None,
-            stock: StockConfig::default(),
+            stock: StockConfig {
+                most_rounds: MOST_MAGAZINE_PAGES,
+                ..StockConfig::default()
+            },
             helper: None,
             environment: true,
         }
@@ -249,7 +255,7 @@ impl Builder {
         self
     }
 
-    /// How memory is given back.
+    /// How memory is given back. With [`Decommit::Free`] clusters are always populated.
     #[must_use]
     pub fn give_back(mut self, how: Decommit) -> Self {
         self.give_back = how;
@@ -338,7 +344,8 @@ impl Builder {
                 committed,
                 cluster_pages: self.cluster.unwrap_or_default().resolve(),
                 limit_pages,
-                populate: self.populate,
+                // Memory that was freed lazily may still go from under a reader; a write per page ends that.
+                populate: self.populate || self.give_back == Decommit::Free,
                 // Pieces of a huge page cannot go back, and the whole is what the pool was given for.
                 give_back: (!matches!(self.backing, Backing::Hugetlb(_))).then_some(self.give_back),
             },

@@ -1,10 +1,11 @@
 //! The supplier of pages: one large reservation, populated and given back in clusters.
 //!
-//! The lock guards bookkeeping only. Pages that the kernel is asked about are taken out of the account first, and come
-//! back when the call is done, so no thread waits for another one's system call.
+//! The lock guards bookkeeping. Pages that the kernel is asked about are taken out of the account first, and come back
+//! when the call is done, so no thread waits for another one's system call; the exception is making addresses
+//! accessible, once for every 64 MiB.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::block::BLOCK_PAGES;
@@ -48,18 +49,8 @@ struct State {
     space: Space,
     /// Bytes from the start of the reservation that are accessible.
     committed: usize,
-    /// The pool is closed, and somebody counts the pages that come home; see `inner`.
-    settled: bool,
     /// Pages that came home since somebody last asked.
     homed: usize,
-}
-
-impl State {
-    fn home(&mut self, n: usize) {
-        if self.settled {
-            self.homed += n;
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -68,6 +59,8 @@ pub(super) struct Clusters {
     span: Span,
     page: usize,
     state: Lock<State>,
+    /// The pool is closed, and somebody counts the pages that come home; see `inner`. Changes under the lock.
+    settled: AtomicBool,
     cluster_pages: AtomicUsize,
     limit_pages: AtomicUsize,
     populate: bool,
@@ -101,9 +94,9 @@ impl Clusters {
                 state: Lock::new(State {
                     space,
                     committed: if config.committed { config.span.len } else { 0 },
-                    settled: false,
                     homed: 0,
                 }),
+                settled: AtomicBool::new(false),
                 cluster_pages: AtomicUsize::new(config.cluster_pages),
                 limit_pages: AtomicUsize::new(config.limit_pages),
                 populate: config.populate,
@@ -155,14 +148,24 @@ impl Clusters {
 
     /// Begins to count the pages that come home. `f` sees how many are still out, before any of them is counted.
     pub(super) fn settle(&self, f: impl FnOnce(usize)) {
-        let mut state = self.state.lock();
-        state.settled = true;
+        let state = self.state.lock();
+        self.settled.store(true, Ordering::Release);
         f(state.space.out());
     }
 
     /// Number of pages that came home since the last call; 0 before [`settle`](Self::settle).
     pub(super) fn take_homed(&self) -> usize {
+        // Set under the lock: who brought a page home afterwards, under the same lock, sees it.
+        if !self.settled.load(Ordering::Acquire) {
+            return 0;
+        }
         core::mem::take(&mut self.state.lock().homed)
+    }
+
+    fn count_home(&self, state: &mut State, n: usize) {
+        if self.settled.load(Ordering::Relaxed) {
+            state.homed += n;
+        }
     }
 
     /// Address of a page.
@@ -199,7 +202,7 @@ impl Clusters {
     pub(super) fn put_run(&self, addr: usize, n: usize) {
         let first = self.number(addr);
         let mut state = self.state.lock();
-        state.home(n);
+        self.count_home(&mut state, n);
         state.space.put(first..first + n, false, coarse_now());
     }
 
@@ -221,14 +224,27 @@ impl Clusters {
         self.state.lock().space.ready_up_to(enough)
     }
 
-    /// Takes idle pages that are not known to be zero, for the helper to zero.
-    pub(super) fn take_dirty(&self, rounds: &mut [usize]) -> usize {
+    /// Takes pages that nobody used for long, for the helper to zero.
+    pub(super) fn take_unused(&self, rounds: &mut [usize]) -> usize {
+        self.take_rounds(rounds, Space::take_unused)
+    }
+
+    /// Fills `rounds` with pages that `take` finds, and says how many.
+    fn take_rounds(
+        &self,
+        rounds: &mut [usize],
+        take: impl FnOnce(&mut Space, usize, &mut dyn FnMut(usize, bool)) -> usize,
+    ) -> usize {
         let mut out = rounds.iter_mut();
-        self.state.lock().space.take_dirty(out.len(), |page| {
-            if let Some(slot) = out.next() {
-                *slot = round::pack(self.addr(page), false);
-            }
-        })
+        take(
+            &mut self.state.lock().space,
+            out.len(),
+            &mut |page, zero| {
+                if let Some(slot) = out.next() {
+                    *slot = round::pack(self.addr(page), zero);
+                }
+            },
+        )
     }
 
     /// Gives blocks back to the kernel that have been whole since before `before`, at most `most` pages. Returns how
@@ -346,15 +362,17 @@ impl Clusters {
         if end <= state.committed {
             return Ok(());
         }
-        let upper = end.next_multiple_of(COMMIT_STEP).min(self.span.len);
-        Counters::add(&self.counters.commits, 1);
-        // SAFETY: the range was never accessible, so nobody uses it.
-        unsafe {
-            self.system
-                .commit(self.span.part(state.committed, upper - state.committed))?
+        let mut commit = |upper: usize| {
+            Counters::add(&self.counters.commits, 1);
+            let span = self.span.part(state.committed, upper - state.committed);
+            // SAFETY: the range was never accessible, so nobody uses it.
+            unsafe { self.system.commit(span)? };
+            state.committed = upper;
+            Ok(())
         };
-        state.committed = upper;
-        Ok(())
+        // A machine that counts every accessible byte (vm.overcommit_memory=2) may refuse the step and grant the need.
+        let step = end.next_multiple_of(COMMIT_STEP).min(self.span.len);
+        commit(step).or_else(|_: OsError| commit(end))
     }
 
     fn limit(&self, pages: usize) -> PoolError {
@@ -377,15 +395,7 @@ impl Supply for Clusters {
 
     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, PoolError> {
         Counters::add(&self.counters.fetches, 1);
-        let ready = |rounds: &mut [usize]| {
-            let mut out = rounds.iter_mut();
-            self.state.lock().space.take_ready(out.len(), |page, zero| {
-                if let Some(slot) = out.next() {
-                    *slot = round::pack(self.addr(page), zero);
-                }
-            })
-        };
-        let n = ready(rounds);
+        let n = self.take_rounds(rounds, Space::take_ready);
         if n > 0 {
             return Ok(n);
         }
@@ -415,7 +425,7 @@ impl Supply for Clusters {
     fn accept(&self, rounds: &[usize]) {
         let now = coarse_now();
         let mut state = self.state.lock();
-        state.home(rounds.len());
+        self.count_home(&mut state, rounds.len());
         for &round in rounds {
             let page = self.number(round::addr(round));
             state.space.put(page..page + 1, round::is_zero(round), now);

@@ -6,7 +6,8 @@ use crate::os::OsError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// The pool's own limit. No CPU's magazines hold a free page either.
+    /// The pool's own limit. The other CPUs' magazines were looked into as well; a page that another thread was just
+    /// moving may have been missed.
     #[error(
         "page pool: {pages} pages were asked for, but the limit of {limit} bytes is in use; raise it or put pages back"
     )]

@@ -64,7 +64,8 @@ impl FixedBuffers {
         self.pages.get(usize::from(number))
     }
 
-    /// Ends the registration and returns the pages.
+    /// Ends the registration and returns the pages. `ring` is the one that they were registered with, and no request for
+    /// them is under way.
     ///
     /// # Errors
     /// The kernel's refusal; the pages are then kept from reuse, since the kernel may still write to them.

@@ -90,6 +90,7 @@ impl PageHandle {
     #[cold]
     fn get_slow(&mut self) -> Result<usize, PoolError> {
         let pool = self.pool;
+        pool.upkeep_if_due();
         pool.retry(|| self.handle.get(&pool.clusters))
     }
 

@@ -161,7 +161,7 @@ impl Worker {
             } else {
                 owed.max(self.config.interval)
             };
-            self.rest(pause, worked);
+            self.rest(pause, !owed.is_zero());
         }
     }
 
@@ -199,17 +199,21 @@ impl Worker {
         while stock + done < high && !self.stop.load(Ordering::Relaxed) {
             let mut rounds = [0; ZERO_BATCH];
             let want = ZERO_BATCH.min(high - stock - done);
-            let n = self.pool.clusters.take_dirty(&mut rounds[..want]);
+            let n = self.pool.clusters.take_unused(&mut rounds[..want]);
             if n == 0 {
                 break;
             }
-            for round in &mut rounds[..n] {
-                let size = self.pool.clusters.page_size();
+            let size = self.pool.clusters.page_size();
+            let mut bytes = 0;
+            for round in rounds[..n]
+                .iter_mut()
+                .filter(|round| !round::is_zero(**round))
+            {
                 // SAFETY: the page was taken out of the account and is in nobody else's hands.
                 unsafe { self.pool.routine().zero(round::page(*round).as_ptr(), size) };
                 *round = round::pack(round::addr(*round), true);
+                bytes += size as u64;
             }
-            let bytes = (n * self.pool.clusters.page_size()) as u64;
             self.pool
                 .zeroed_by_helper
                 .fetch_add(bytes, Ordering::Relaxed);

@@ -226,6 +226,7 @@ impl Inner {
 
     /// Rounds for all of `out`, or as many as there are.
     pub(super) fn get_rounds(&self, out: &mut [usize]) -> Result<usize, PoolError> {
+        self.upkeep_if_due();
         self.stock.get_many(out, &self.clusters).or_else(|_| {
             out[0] = self.get_slow()?;
             Ok(1)
@@ -240,7 +241,7 @@ impl Inner {
 
     #[cold]
     fn get_slow(&self) -> Result<usize, PoolError> {
-        self.maintain_if_due();
+        self.upkeep_if_due();
         self.wake_helper();
         self.retry(|| self.stock.get(&self.clusters))
     }
@@ -303,16 +304,22 @@ impl Inner {
         self.zeroed.stock_up(rounds, &NoSupply(&self.clusters));
     }
 
-    /// Does what is due: gives back what the last interval did not need. Returns bytes given back.
+    /// Does what is due, and gives everything back that is not in use when the machine is short of memory. Returns bytes
+    /// given back.
     pub(super) fn maintain(&self) -> usize {
-        let now = coarse_now();
-        self.next_maintenance
-            .store(now.saturating_add(self.decay_ns), Ordering::Relaxed);
         if crate::os::pressure::memory_some_avg10()
             .is_some_and(|percent| percent > PRESSURE_PERCENT)
         {
             return self.trim();
         }
+        self.upkeep()
+    }
+
+    /// Gives back what the last interval did not need, up to a bound. Returns bytes given back.
+    fn upkeep(&self) -> usize {
+        let now = coarse_now();
+        self.next_maintenance
+            .store(now.saturating_add(self.decay_ns), Ordering::Relaxed);
         self.stock.reap(usize::MAX, &self.clusters);
         self.zeroed.reap(usize::MAX, &NoSupply(&self.clusters));
         let pages = self
@@ -328,8 +335,9 @@ impl Inner {
         self.clusters.release_free() * self.clusters.page_size()
     }
 
-    /// The idle part of the pool's upkeep, for gets that are slow anyway.
-    fn maintain_if_due(&self) {
+    /// The pool's upkeep, for gets that are slow anyway. It looks at the clock, not at the machine's memory: that takes
+    /// system calls, and what follows has no bound.
+    pub(super) fn upkeep_if_due(&self) {
         let due = self.next_maintenance.load(Ordering::Relaxed);
         let now = coarse_now();
         if now >= due
@@ -343,7 +351,7 @@ impl Inner {
                 )
                 .is_ok()
         {
-            self.maintain();
+            self.upkeep();
         }
     }
 

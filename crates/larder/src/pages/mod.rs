@@ -34,7 +34,8 @@
 //!
 //! The child of a fork has a copy of the pool and may go on using it, buffers included: it is its own memory. Pages
 //! that other threads had in hand, and the few rounds in a magazine that another thread was just moving, are lost to
-//! the child's copy. The helper thread does not exist in the child.
+//! the child's copy. The helper thread does not exist in the child. Forks that run no handlers (`_Fork`, a raw `clone`)
+//! are not supported, and neither are threads that the C library did not start.
 //!
 //! # Dropping the pool
 //!

@@ -82,51 +82,23 @@ impl Space {
 
     /// Takes pages that are ready: from the fullest used blocks (lowest address first), so that others become whole.
     /// Calls `take` with each page's number and whether it is known to be zero.
-    pub(super) fn take_ready(&mut self, most: usize, mut take: impl FnMut(usize, bool)) -> usize {
+    pub(super) fn take_ready(&mut self, most: usize, take: &mut dyn FnMut(usize, bool)) -> usize {
         let mut n = 0;
         while n < most {
             let Some(b) = self.partial.first().or_else(|| self.whole.first()) else {
                 break;
             };
-            let block = self.blocks[b];
-            let mut ready = block.ready();
-            let mut taken = 0;
-            while ready != 0 && n < most {
-                let bit = ready & ready.wrapping_neg();
-                take(
-                    b * BLOCK_PAGES + bit.trailing_zeros() as usize,
-                    block.zero & bit != 0,
-                );
-                taken |= bit;
-                ready ^= bit;
-                n += 1;
-            }
-            self.change(b, |block| block.home &= !taken);
+            n += self.take_from(b, most - n, take);
         }
         n
     }
 
-    /// Takes up to `most` pages that are ready and not known to be zero, from whole blocks: the ones that nobody used
-    /// for longest. Says how many.
-    pub(super) fn take_dirty(&mut self, most: usize, mut take: impl FnMut(usize)) -> usize {
+    /// Takes up to `most` pages that are ready from whole blocks: the ones that nobody used for longest. Says how many.
+    pub(super) fn take_unused(&mut self, most: usize, take: &mut dyn FnMut(usize, bool)) -> usize {
         let mut n = 0;
-        let mut from = 0;
         while n < most {
-            let Some(b) = self.whole.next(from) else {
-                break;
-            };
-            from = b + 1;
-            let block = self.blocks[b];
-            let mut dirty = block.ready() & !block.zero;
-            let mut taken = 0;
-            while dirty != 0 && n < most {
-                let bit = dirty & dirty.wrapping_neg();
-                take(b * BLOCK_PAGES + bit.trailing_zeros() as usize);
-                taken |= bit;
-                dirty ^= bit;
-                n += 1;
-            }
-            self.change(b, |block| block.home &= !taken);
+            let Some(b) = self.whole.first() else { break };
+            n += self.take_from(b, most - n, take);
         }
         n
     }
@@ -265,6 +237,24 @@ impl Space {
             n += (mask & !space.blocks[b].resident).count_ones() as usize;
         });
         n
+    }
+
+    /// Takes up to `most` pages that are ready from a block that has some.
+    fn take_from(&mut self, b: usize, most: usize, take: &mut dyn FnMut(usize, bool)) -> usize {
+        let block = self.blocks[b];
+        let mut ready = block.ready();
+        let mut taken = 0_u64;
+        while ready != 0 && (taken.count_ones() as usize) < most {
+            let bit = ready & ready.wrapping_neg();
+            take(
+                b * BLOCK_PAGES + bit.trailing_zeros() as usize,
+                block.zero & bit != 0,
+            );
+            taken |= bit;
+            ready ^= bit;
+        }
+        self.change(b, |block| block.home &= !taken);
+        taken.count_ones() as usize
     }
 
     fn find_short_run(&self, n: usize) -> Option<usize> {

@@ -15,7 +15,7 @@ fn space(blocks: usize) -> Space {
 #[derive(Debug, Clone)]
 enum Op {
     Ready(usize),
-    Dirty(usize),
+    Unused(usize),
     Cold(usize),
     Run(usize),
     Put { nth: usize, zero: bool },
@@ -26,7 +26,7 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         (1_usize..80).prop_map(Op::Ready),
-        (1_usize..80).prop_map(Op::Dirty),
+        (1_usize..80).prop_map(Op::Unused),
         (1_usize..200).prop_map(Op::Cold),
         (1_usize..200).prop_map(Op::Run),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
@@ -53,7 +53,7 @@ proptest! {
             match op {
                 Op::Ready(n) => {
                     let mut got = Vec::new();
-                    let taken = space.take_ready(n, |page, z| got.push((page, z)));
+                    let taken = space.take_ready(n, &mut |page, z| got.push((page, z)));
                     prop_assert_eq!(taken, got.len());
                     for (page, z) in got {
                         prop_assert!(is_out.insert(page));
@@ -62,13 +62,13 @@ proptest! {
                         out.push(page..page + 1);
                     }
                 }
-                Op::Dirty(n) => {
+                Op::Unused(n) => {
                     let mut got = Vec::new();
-                    space.take_dirty(n, |page| got.push(page));
+                    space.take_unused(n, &mut |page, z| got.push((page, z)));
                     prop_assert!(got.len() <= n);
-                    for page in got {
+                    for (page, z) in got {
                         prop_assert!(is_out.insert(page));
-                        prop_assert!(!zero[&page]);
+                        prop_assert!(!z || zero[&page]);
                         out.push(page..page + 1);
                     }
                 }
@@ -140,7 +140,7 @@ fn used_blocks_are_filled_before_whole_ones() {
     space.put(0..64, false, 0);
     space.put(100..110, false, 0);
     let mut got = Vec::new();
-    space.take_ready(12, |page, _| got.push(page));
+    space.take_ready(12, &mut |page, _| got.push(page));
     assert_eq!(got, (100..110).chain(0..2).collect::<Vec<_>>());
 }
 
