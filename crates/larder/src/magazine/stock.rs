@@ -360,7 +360,7 @@ impl Stock {
 
     /// For a round that found no room on the shelf: into a magazine of the depot that has some, so that stray rounds do
     /// not take a magazine each.
-    fn put_into_depot<S: Supply>(&self, round: usize, supply: &S) {
+    pub(super) fn put_into_depot<S: Supply>(&self, round: usize, supply: &S) {
         let partial = self.depot.take_full().and_then(|magazine| {
             if magazine.len() < self.depot.rounds() {
                 return Some(magazine);
