@@ -30,6 +30,8 @@ mod sections;
 mod sections;
 
 mod locked;
+#[cfg(all(test, loom))]
+mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 

@@ -136,41 +136,92 @@ pub(crate) mod tests {
         assert_ne!(before, now, "same top, so only the tag tells the two apart");
     }
 
-    /// Two threads pop and push back while a third pops: no node may be owned twice, none lost.
+    /// A stack whose nodes have contents that only their owner may touch.
     #[cfg(loom)]
-    #[test]
-    fn no_node_is_owned_twice() {
+    struct World {
+        stack: Stack,
+        links: VecLinks,
+        payload: Vec<loom::cell::UnsafeCell<u32>>,
+    }
+
+    // SAFETY: the cells are the subject of the test: loom reports accesses that nothing orders.
+    #[cfg(loom)]
+    unsafe impl Sync for World {}
+
+    #[cfg(loom)]
+    impl World {
+        fn pop(&self) -> Option<u32> {
+            let index = self.stack.pop(&self.links).0?;
+            self.touch(index);
+            Some(index)
+        }
+
+        fn push(&self, index: u32) {
+            self.touch(index);
+            self.stack.push(&self.links, index);
+        }
+
+        fn touch(&self, index: u32) {
+            // SAFETY: the node is ours; loom checks that.
+            self.payload[index as usize].with_mut(|p| unsafe { *p += 1 });
+        }
+    }
+
+    /// `threads` threads each pop and push back `turns` times: no node has two owners, none is lost, and whoever pops
+    /// a node sees what its former owner did to it.
+    #[cfg(loom)]
+    fn no_node_is_owned_twice(nodes: u32, threads: usize, turns: usize, preemptions: usize) {
         use loom::sync::Arc;
-        loom::model(|| {
-            let shared = Arc::new((
-                Stack::new(),
-                VecLinks::new(2),
-                [AtomicU32::new(0), AtomicU32::new(0)],
-            ));
-            shared.0.push(&shared.1, 0);
-            shared.0.push(&shared.1, 1);
-            let work = |shared: &(Stack, VecLinks, [AtomicU32; 2])| {
-                if let (Some(i), _) = shared.0.pop(&shared.1) {
-                    let owner = &shared.2[i as usize];
-                    assert_eq!(
-                        owner.fetch_add(1, Ordering::Relaxed),
-                        0,
-                        "node {i} has two owners"
-                    );
-                    owner.fetch_sub(1, Ordering::Relaxed);
-                    shared.0.push(&shared.1, i);
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(preemptions);
+        model.check(move || {
+            let world = Arc::new(World {
+                stack: Stack::new(),
+                links: VecLinks::new(nodes as usize),
+                payload: (0..nodes).map(|_| loom::cell::UnsafeCell::new(0)).collect(),
+            });
+            for index in 0..nodes {
+                world.push(index);
+            }
+            let work = move |world: &World| {
+                for _ in 0..turns {
+                    if let Some(index) = world.pop() {
+                        world.push(index);
+                    }
                 }
             };
-            let other = {
-                let shared = shared.clone();
-                loom::thread::spawn(move || work(&shared))
-            };
-            work(&shared);
-            other.join().unwrap();
-            let mut left = [shared.0.pop(&shared.1).0, shared.0.pop(&shared.1).0];
+            let others: Vec<_> = (1..threads)
+                .map(|_| {
+                    let world = world.clone();
+                    loom::thread::spawn(move || work(&world))
+                })
+                .collect();
+            work(&world);
+            for other in others {
+                other.join().unwrap();
+            }
+            let mut left: Vec<_> = std::iter::from_fn(|| world.pop()).collect();
             left.sort_unstable();
-            assert_eq!(left, [Some(0), Some(1)]);
-            assert_eq!(shared.0.pop(&shared.1).0, None);
+            assert_eq!(left, (0..nodes).collect::<Vec<_>>());
         });
+    }
+
+    #[cfg(loom)]
+    #[test]
+    fn loom_two_threads_share_a_stack() {
+        no_node_is_owned_twice(2, 2, 1, 10);
+    }
+
+    /// The shape of ABA: one thread takes two nodes and brings one back while the other holds a stale link.
+    #[cfg(loom)]
+    #[test]
+    fn loom_two_threads_twice() {
+        no_node_is_owned_twice(2, 2, 2, 5);
+    }
+
+    #[cfg(loom)]
+    #[test]
+    fn loom_three_threads_share_a_stack() {
+        no_node_is_owned_twice(2, 3, 1, 3);
     }
 }
