@@ -242,7 +242,11 @@ impl World<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400 } else { 2000 }))]
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(debug_assertions) { 400 } else { 2000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn behaves_like_a_set_of_pages(ops in proptest::collection::vec(op(), 1..200), populate in any::<bool>()) {

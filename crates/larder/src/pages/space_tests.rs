@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::os::Linux;
+use crate::os::testing::system;
 
 fn space(blocks: usize) -> Space {
-    let system: Arc<dyn System> = Arc::new(Linux);
+    let system: Arc<dyn System> = system();
     Space::new(&system, blocks * BLOCK_PAGES).unwrap()
 }
 
