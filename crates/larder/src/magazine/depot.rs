@@ -128,7 +128,7 @@ impl Depot {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::os::Linux;
+    use crate::os::testing::system;
 
     fn full(depot: &Depot, round: usize) -> Magazine {
         let mut m = depot.take_empty().unwrap();
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn working_set_is_the_fewest_of_the_interval() {
-        let depot = Depot::new(Arc::new(Linux), 1, 1);
+        let depot = Depot::new(system(), 1, 1);
         for r in 0..5 {
             depot.put(full(&depot, r));
         }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn contention_grows_magazines_up_to_their_bound() {
-        let depot = Depot::new(Arc::new(Linux), 15, 100);
+        let depot = Depot::new(system(), 15, 100);
         depot.note(2);
         assert_eq!(depot.rounds(), 15);
         depot.note(1);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_interval_forgets_contention() {
-        let depot = Depot::new(Arc::new(Linux), 15, 100);
+        let depot = Depot::new(system(), 15, 100);
         depot.note(2);
         depot.end_interval();
         depot.note(2);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn emptied_magazines_are_used_again() {
-        let depot = Depot::new(Arc::new(Linux), 1, 1);
+        let depot = Depot::new(system(), 1, 1);
         for r in 0..1000 {
             depot.put(full(&depot, r));
             let mut m = depot.take_full().unwrap();

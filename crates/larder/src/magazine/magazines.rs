@@ -277,7 +277,7 @@ fn place(index: usize) -> (usize, usize) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::os::Linux;
+    use crate::os::testing::system;
 
     #[test]
     fn places_are_dense_and_unique() {
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_magazine_holds_what_it_says_and_survives_parking() {
-        let magazines = Magazines::new(Arc::new(Linux));
+        let magazines = Magazines::new(system());
         for _ in 0..100 {
             let mut m = magazines.make().unwrap();
             for r in 0..MAX_ROUNDS {

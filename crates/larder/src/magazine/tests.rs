@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::os::Linux;
 use crate::os::rseq::Mode;
+use crate::os::testing::system;
 
 /// Numbers 1 to `limit`; knows which ones it has handed out.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ fn each_mode(rounds: usize, most_rounds: usize, test: impl Fn(Stock)) {
     for mode in modes() {
         test(
             Stock::new(
-                Arc::new(Linux),
+                system(),
                 StockConfig {
                     rounds,
                     most_rounds,
@@ -237,7 +237,9 @@ fn stray_rounds_share_a_magazine() {
 fn no_token_has_two_owners() {
     const THREADS: usize = 6;
     const TOKENS: usize = 800;
-    let turns = if cfg!(debug_assertions) {
+    let turns = if cfg!(miri) {
+        150
+    } else if cfg!(debug_assertions) {
         30_000
     } else {
         200_000
@@ -307,10 +309,10 @@ fn no_token_has_two_owners() {
 
 #[test]
 fn without_memory_for_magazines_rounds_still_flow() {
-    use crate::os::testing::{Call, Failing, Hooked};
+    use crate::os::testing::{Base, Call, Failing, Hooked};
     for mode in modes() {
         // The first reservation is the shelf; all later ones, the magazines, fail.
-        let system = Hooked::new(Linux, Failing::only(Call::Reserve, 1, usize::MAX));
+        let system = Hooked::new(Base::default(), Failing::only(Call::Reserve, 1, usize::MAX));
         let stock = Stock::new(
             Arc::new(system),
             StockConfig {

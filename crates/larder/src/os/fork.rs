@@ -31,7 +31,8 @@ pub(crate) fn generation() -> u32 {
 
 /// Installs the handlers; later calls do nothing.
 pub(crate) fn install() {
-    if !HANDLERS.swap(true, Ordering::AcqRel) {
+    // The interpreter has neither fork nor its handlers.
+    if !cfg!(miri) && !HANDLERS.swap(true, Ordering::AcqRel) {
         // SAFETY: the three handlers are plain functions that live as long as the process. A refusal (ENOMEM)
         // leaves the child without handlers, which matters only if a lock is held at the fork.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };

@@ -39,7 +39,11 @@ pub fn page_size() -> usize {
     static CACHED: AtomicUsize = AtomicUsize::new(0);
     match CACHED.load(Ordering::Relaxed) {
         0 => {
-            let size = rustix::param::page_size();
+            let size = if cfg!(miri) {
+                4096
+            } else {
+                rustix::param::page_size()
+            };
             CACHED.store(size, Ordering::Relaxed);
             size
         }
@@ -50,6 +54,19 @@ pub fn page_size() -> usize {
 /// Nanoseconds of a clock that only goes forward. The coarse clock is enough for decay and costs no system call.
 #[must_use]
 pub fn coarse_now() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-    u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
+    // The interpreter knows the clocks of the standard library only.
+    #[cfg(miri)]
+    let t = {
+        static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+        BEGIN.get_or_init(std::time::Instant::now).elapsed()
+    };
+    #[cfg(not(miri))]
+    let t = {
+        let t = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        core::time::Duration::new(
+            u64::try_from(t.tv_sec).unwrap_or(0),
+            u32::try_from(t.tv_nsec).unwrap_or(0),
+        )
+    };
+    u64::try_from(t.as_nanos()).unwrap_or(u64::MAX)
 }

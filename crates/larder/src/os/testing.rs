@@ -1,11 +1,93 @@
 //! Systems for tests: one that counts, one that records, one that fails. They wrap a real one.
 
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::alloc::Layout;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use rustix::io::Errno;
 
 use super::{Decommit, HugeAdvice, HugePageSize, OsError, Span, System};
+
+/// A system over the heap, which Miri and other tools that know the allocator can watch. Everything that it reserves
+/// is backed at once, so keep reservations small.
+///
+/// ```
+/// use larder::os::System;
+/// use larder::os::testing::HeapSystem;
+/// let system = HeapSystem::default();
+/// let span = system.reserve(8192, 4096)?;
+/// // SAFETY: just reserved.
+/// unsafe { system.release(span)? };
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct HeapSystem(Mutex<BTreeMap<usize, Layout>>);
+
+impl HeapSystem {
+    /// Reservations that were not released.
+    pub fn reserved(&self) -> usize {
+        self.layouts().len()
+    }
+
+    fn layouts(&self) -> std::sync::MutexGuard<'_, BTreeMap<usize, Layout>> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+// SAFETY: the allocator's memory is nobody else's until it is freed, and it is zero at first.
+unsafe impl System for HeapSystem {
+    fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError> {
+        let refused = |errno| OsError::new("alloc(reserve)", len, errno);
+        let layout = Layout::from_size_align(len, align.max(super::page_size()))
+            .ok()
+            .filter(|layout| layout.size() > 0)
+            .ok_or(refused(Errno::INVAL))?;
+        // SAFETY: the layout has a size.
+        let at = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
+            .ok_or(refused(Errno::NOMEM))?;
+        self.layouts()
+            .insert(at.as_ptr().expose_provenance(), layout);
+        Ok(Span { at, len })
+    }
+    fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError> {
+        self.reserve(len, size.bytes())
+    }
+    fn reserve_shared(&self, len: usize) -> Result<Span, OsError> {
+        self.reserve(len, 1)
+    }
+    unsafe fn commit(&self, _: Span) -> Result<(), OsError> {
+        Ok(())
+    }
+    unsafe fn populate(&self, _: Span) -> Result<(), OsError> {
+        Ok(())
+    }
+    unsafe fn decommit(&self, spans: &[Span], how: Decommit) -> Result<(), OsError> {
+        if how == Decommit::DontNeed {
+            for span in spans {
+                // SAFETY: the caller owns the spans and gave up their contents.
+                unsafe { span.at.as_ptr().write_bytes(0, span.len) };
+            }
+        }
+        Ok(())
+    }
+    unsafe fn release(&self, span: Span) -> Result<(), OsError> {
+        let layout = self.layouts().remove(&span.addr()).ok_or(OsError::new(
+            "free",
+            span.len,
+            Errno::INVAL,
+        ))?;
+        // SAFETY: allocated with this layout, and the caller gave it up.
+        unsafe { std::alloc::dealloc(span.at.as_ptr(), layout) };
+        Ok(())
+    }
+    unsafe fn advise_huge(&self, span: Span, _: HugeAdvice) -> Result<(), OsError> {
+        Err(OsError::new("advise(huge)", span.len, Errno::INVAL))
+    }
+}
 
 /// Kind of a call to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -204,4 +286,16 @@ impl Hook for Failing {
         }
         Ok(())
     }
+}
+
+/// What unit tests run on: the real system, or the heap where they are interpreted.
+#[cfg(all(test, not(loom), miri))]
+pub(crate) type Base = HeapSystem;
+#[cfg(all(test, not(loom), not(miri)))]
+pub(crate) type Base = super::Linux;
+
+/// One of these to share.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn system() -> std::sync::Arc<dyn System> {
+    std::sync::Arc::new(Base::default())
 }

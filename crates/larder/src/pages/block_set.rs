@@ -102,12 +102,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::os::Linux;
+    use crate::os::testing::system;
 
     proptest! {
         #[test]
         fn behaves_like_a_tree(ops in proptest::collection::vec((0_usize..300_000, any::<bool>(), 0_usize..300_001), 1..200)) {
-            let mut set = BlockSet::new(Arc::new(Linux), 300_000).unwrap();
+            let mut set = BlockSet::new(system(), 300_000).unwrap();
             let mut model = BTreeSet::new();
             for (number, member, from) in ops {
                 set.set(number, member);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn dense_neighbours_and_both_ends() {
-        let mut set = BlockSet::new(Arc::new(Linux), 5000).unwrap();
+        let mut set = BlockSet::new(system(), 5000).unwrap();
         assert_eq!(set.first(), None);
         for n in 0..5000 {
             set.set(n, true);

@@ -53,6 +53,8 @@ mod error;
 #[cfg(feature = "io-uring")]
 mod fixed;
 mod handle;
+#[cfg(all(test, not(loom)))]
+mod heap_tests;
 mod helper;
 mod inner;
 mod pool;
