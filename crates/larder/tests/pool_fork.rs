@@ -13,7 +13,7 @@ use larder::os::rseq::Mode;
 use larder::pages::{HelperConfig, PagePool};
 
 /// A child that hangs is ended by its alarm and so fails the test; nothing here waits that long otherwise.
-const CHILD_SECONDS: u32 = 60;
+const CHILD_SECONDS: u32 = 40;
 
 /// Runs `body` in a child of a fork and says how the child ended: 0 is well.
 fn fork(body: impl FnOnce()) -> i32 {
@@ -209,6 +209,41 @@ fn pages_got_before_the_fork_are_private_after_it() {
         drop(pages);
         pool.trim();
         assert_eq!(pool.stats().held_bytes, 0);
+    });
+}
+
+/// Whoever misses a pre-zeroed page wakes the helper, under a lock that the child must be able to take.
+#[test]
+fn a_fork_may_come_while_the_helper_is_woken() {
+    alone("a_fork_may_come_while_the_helper_is_woken", |mode| {
+        let pool = builder(mode)
+            .helper(HelperConfig {
+                interval: Duration::from_secs(3600),
+                ..HelperConfig::default()
+            })
+            .build()
+            .unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        drop(pool.get_zeroed_sparse().unwrap());
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let status = fork(|| {
+                    // SAFETY: the child's copy, used once.
+                    drop(unsafe { core::ptr::read(&raw const pool) });
+                });
+                if status != 0 {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                assert_eq!(status, 0, "a child could not drop its pool");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
     });
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
+use crate::os::MetaRegion;
 use crate::os::rseq::Mode;
 use crate::os::testing::system;
 
@@ -301,6 +302,56 @@ fn no_token_has_two_owners() {
             }
             stop.store(true, Ordering::Relaxed);
             drainer.join().unwrap();
+        });
+        stock.drain(&tokens);
+        assert_eq!(tokens.home(), (1..=TOKENS).collect::<Vec<_>>());
+    });
+}
+
+/// Sections that fault in their middle, because they copy a magazine to fresh memory, against a thread that does
+/// nothing but empty the shelf: a fault does not restart a section, so without the barrier the shelf would lose
+/// magazines that a section is still reading.
+#[test]
+fn emptying_waits_for_sections_under_way() {
+    const TOKENS: usize = 2000;
+    let turns = if cfg!(miri) { 10 } else { 5000 };
+    each_mode(255, 255, |stock| {
+        let tokens = Tokens::new(TOKENS);
+        let owned: Vec<AtomicBool> = (0..=TOKENS).map(|_| AtomicBool::new(false)).collect();
+        let working = AtomicUsize::new(2);
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    for _ in 0..turns {
+                        // The first store into it is inside the section.
+                        let fresh = MetaRegion::new(system(), 200 * WORD, WORD).unwrap();
+                        // SAFETY: 200 words of memory that is zero and ours until the end of the turn.
+                        let batch = unsafe {
+                            core::slice::from_raw_parts_mut(
+                                fresh.span().at.as_ptr().cast::<usize>(),
+                                200,
+                            )
+                        };
+                        let n = stock.get_many(batch, &tokens).unwrap_or(0);
+                        for &token in &batch[..n] {
+                            let taken = owned[token].swap(true, Ordering::AcqRel);
+                            if taken {
+                                working.fetch_sub(1, Ordering::Relaxed);
+                            }
+                            assert!(!taken, "token {token} has two owners");
+                        }
+                        for &token in &batch[..n] {
+                            owned[token].store(false, Ordering::Release);
+                        }
+                        stock.put_many(&batch[..n], &tokens);
+                    }
+                    working.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            while working.load(Ordering::Relaxed) > 0 {
+                stock.gather();
+                std::hint::black_box(stock.stats());
+            }
         });
         stock.drain(&tokens);
         assert_eq!(tokens.home(), (1..=TOKENS).collect::<Vec<_>>());
