@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_system_is_let_go_with_the_magazines() {
-        let system: Arc<dyn System> = Arc::new(Linux);
+        let system: Arc<dyn System> = system();
         let magazines = Magazines::new(system.clone());
         magazines.park(magazines.make().unwrap());
         drop(magazines);
