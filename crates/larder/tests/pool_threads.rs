@@ -11,8 +11,8 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use common::*;
-use larder::os::testing::{Failing, Hooked};
-use larder::os::{Linux, page_size};
+use larder::os::testing::{Call, Failing, Hook, Hooked};
+use larder::os::{Linux, OsError, page_size};
 use larder::pages::{HelperConfig, PageBuf, PagePool};
 
 /// A system that never fails and keeps the account of mappings.
@@ -235,6 +235,88 @@ fn the_cluster_size_changes_while_the_pool_runs() {
             assert!(ends.iter().all(Result::is_ok));
         });
         assert_holds(&pool, 600);
+    }
+}
+
+/// Keeps one kind of call waiting until somebody else had his try, or is waiting, too.
+#[derive(Debug)]
+struct Slow {
+    call: Call,
+    inside: AtomicBool,
+    tried: AtomicBool,
+}
+
+impl Hook for Slow {
+    fn before(&self, call: Call, _: usize) -> Result<(), OsError> {
+        if call == self.call && !self.tried.load(Ordering::Acquire) {
+            self.inside.store(true, Ordering::Release);
+            for _ in 0..30 {
+                if self.tried.load(Ordering::Acquire) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who populates a large cluster or gives pages back has free ones in hand; others must not be told that there are
+/// none.
+#[test]
+fn nobody_is_refused_what_another_thread_has_in_passing() {
+    const PAGES: usize = 260;
+    for mode in modes() {
+        for call in [Call::Populate, Call::Decommit] {
+            for runs in [false, true] {
+                let judged = (0..50).any(|_| {
+                    let system = Arc::new(Hooked::new(
+                        Linux,
+                        Slow {
+                            call,
+                            inside: AtomicBool::new(false),
+                            tried: AtomicBool::new(call == Call::Decommit),
+                        },
+                    ));
+                    let pool = builder(mode)
+                        .system(system.clone())
+                        .cluster(cluster(512))
+                        .limit_bytes(PAGES * page_size())
+                        .build()
+                        .unwrap();
+                    if call == Call::Decommit {
+                        assert_holds(&pool, PAGES);
+                        system.hook().tried.store(false, Ordering::Release);
+                    }
+                    std::thread::scope(|s| {
+                        let (pool, hook) = (&pool, system.hook());
+                        s.spawn(move || match call {
+                            Call::Populate => drop(pool.get().unwrap()),
+                            _ => assert!(pool.trim() > 0),
+                        });
+                        while !hook.inside.load(Ordering::Acquire) {
+                            std::thread::yield_now();
+                        }
+                        let begin = Instant::now();
+                        let error = if runs {
+                            pool.get_run(2).err()
+                        } else {
+                            pool.get().err()
+                        };
+                        let waited = begin.elapsed();
+                        hook.tried.store(true, Ordering::Release);
+                        // Nobody waits for ever: on a busy machine the other thread may be late, which says nothing.
+                        let late = waited > Duration::from_millis(3);
+                        assert!(
+                            error.is_none() || late,
+                            "refused while {call:?} was under way: {error:?}"
+                        );
+                        error.is_none()
+                    })
+                });
+                assert!(judged, "never waited long enough");
+            }
+        }
     }
 }
 

@@ -107,7 +107,7 @@ impl<'s> Handle<'s> {
                     .fill(self.rounds, |rounds| supply.fetch(rounds))
                 {
                     // Nothing is out of stock as long as a CPU's magazine has some.
-                    self.stock.gather();
+                    self.stock.gather_or_wait();
                     let full = depot.take_full().ok_or(error)?;
                     depot.put(core::mem::replace(&mut self.previous, full));
                 }

@@ -292,6 +292,17 @@ impl Shelf {
         all
     }
 
+    /// Waits a while for the thread that empties the shelf.
+    pub(super) fn await_drain(&self) {
+        for _ in 0..PATIENCE {
+            let seen = self.draining.load(Ordering::Acquire);
+            if seen == 0 || seen != fork::generation() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// Parks the shelf for good and takes all magazines.
     pub(super) fn close(&self, take: impl FnMut(Magazine)) -> bool {
         let begun = loop {

@@ -222,6 +222,13 @@ impl Stock {
         self.shelf.drain(|magazine| self.depot.put(magazine))
     }
 
+    /// Moves all CPUs' magazines into the depot, or lets the thread finish that is at it.
+    pub(super) fn gather_or_wait(&self) {
+        if !self.gather() {
+            self.shelf.await_drain();
+        }
+    }
+
     /// Closes the stock for good: everything goes to the supply, now and whenever a round is put later. `get` then
     /// always asks the supply. False when some magazine could not be had (its holder did not let go of its lock).
     ///
@@ -280,8 +287,12 @@ impl Stock {
             match self.get_from_supply(supply) {
                 Ok(round) => return Ok(round),
                 // Nothing is out of stock as long as another CPU's magazine has some.
-                Err(_) if self.gather() && self.depot.full() > 0 => {}
-                Err(error) => return self.get_from_depot().ok_or(error),
+                Err(error) => {
+                    self.gather_or_wait();
+                    if self.depot.full() == 0 {
+                        return self.get_from_depot().ok_or(error);
+                    }
+                }
             }
         }
         self.get_from_supply(supply)

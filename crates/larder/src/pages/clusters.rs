@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::block::BLOCK_PAGES;
 use super::error::PoolError;
+use super::moves::{Moves, Patience};
 use super::round;
 use super::space::{NoRun, Space, Taken};
 use crate::magazine::Supply;
@@ -51,6 +52,7 @@ struct State {
     committed: usize,
     /// Pages that came home since somebody last asked.
     homed: usize,
+    moves: Moves,
 }
 
 #[derive(Debug)]
@@ -95,6 +97,7 @@ impl Clusters {
                     space,
                     committed: if config.committed { config.span.len } else { 0 },
                     homed: 0,
+                    moves: Moves::default(),
                 }),
                 settled: AtomicBool::new(false),
                 cluster_pages: AtomicUsize::new(config.cluster_pages),
@@ -184,18 +187,43 @@ impl Clusters {
 
     /// Takes `n` neighbouring pages: the first page's number, and whether all are zero.
     pub(super) fn take_run(&self, n: usize) -> Result<Taken, PoolError> {
-        let mut state = self.state.lock();
-        let room = self.limit_pages().saturating_sub(state.space.resident());
-        let taken = state.space.take_run(n, room).map_err(|why| match why {
-            NoRun::Place => self.exhausted(n),
-            NoRun::Room => self.limit(n),
+        let taken = self.patiently(|state| {
+            let room = self.limit_pages().saturating_sub(state.space.resident());
+            state.space.take_run(n, room).map_err(|why| match why {
+                NoRun::Place => self.exhausted(n),
+                NoRun::Room => self.limit(n),
+            })
         })?;
-        if taken.resident {
-            return Ok(taken);
+        if !taken.resident {
+            self.back(&taken)?;
         }
-        drop(state);
-        self.back(&taken)?;
         Ok(taken)
+    }
+
+    /// Says that this thread has pages in hand that it will bring back by itself, until the value is dropped.
+    pub(super) fn moving(&self) -> Moving<'_> {
+        self.state.lock().moves.begin();
+        Moving(self)
+    }
+
+    /// Looks into the account until `f` succeeds or nobody else has pages in hand that will come back.
+    fn patiently<T>(
+        &self,
+        mut f: impl FnMut(&mut State) -> Result<T, PoolError>,
+    ) -> Result<T, PoolError> {
+        let mut patience = Patience::default();
+        loop {
+            let mut state = self.state.lock();
+            match f(&mut state) {
+                Err(_) if state.moves.under_way() => {
+                    drop(state);
+                    if !patience.wait() {
+                        return f(&mut self.state.lock());
+                    }
+                }
+                result => return result,
+            }
+        }
     }
 
     /// Brings a run back.
@@ -208,7 +236,8 @@ impl Clusters {
 
     /// Backs up to `most` pages that nobody asked for yet, so that they are ready when somebody does.
     pub(super) fn fault_ahead(&self, most: usize) -> Result<usize, PoolError> {
-        let taken = self.take_cold(most)?;
+        let taken = self.take_cold(&mut self.state.lock(), most)?;
+        let _moving = Moving(self);
         self.back(&taken)?;
         let n = taken.pages.len();
         self.state
@@ -226,25 +255,22 @@ impl Clusters {
 
     /// Takes pages that nobody used for long, for the helper to zero.
     pub(super) fn take_unused(&self, rounds: &mut [usize]) -> usize {
-        self.take_rounds(rounds, Space::take_unused)
+        self.take_rounds(&mut self.state.lock(), rounds, Space::take_unused)
     }
 
     /// Fills `rounds` with pages that `take` finds, and says how many.
     fn take_rounds(
         &self,
+        state: &mut State,
         rounds: &mut [usize],
         take: impl FnOnce(&mut Space, usize, &mut dyn FnMut(usize, bool)) -> usize,
     ) -> usize {
         let mut out = rounds.iter_mut();
-        take(
-            &mut self.state.lock().space,
-            out.len(),
-            &mut |page, zero| {
-                if let Some(slot) = out.next() {
-                    *slot = round::pack(self.addr(page), zero);
-                }
-            },
-        )
+        take(&mut state.space, out.len(), &mut |page, zero| {
+            if let Some(slot) = out.next() {
+                *slot = round::pack(self.addr(page), zero);
+            }
+        })
     }
 
     /// Gives blocks back to the kernel that have been whole since before `before`, at most `most` pages. Returns how
@@ -262,6 +288,7 @@ impl Clusters {
 
     fn release(&self, unit: usize, before: u64, most: usize) -> usize {
         let Some(how) = self.give_back else { return 0 };
+        let _moving = self.moving();
         let mut released = 0;
         let mut from = 0;
         while released < most {
@@ -320,16 +347,17 @@ impl Clusters {
         let _ = unsafe { self.system.release(self.span) };
     }
 
-    fn take_cold(&self, most: usize) -> Result<Taken, PoolError> {
-        let mut state = self.state.lock();
+    /// Takes pages that have to be backed. They count as moving: whoever asks for a cluster keeps a part of it.
+    fn take_cold(&self, state: &mut State, most: usize) -> Result<Taken, PoolError> {
         let room = self.limit_pages().saturating_sub(state.space.resident());
         if room == 0 {
             return Err(self.limit(1));
         }
-        state
-            .space
-            .take_cold(most.min(room))
-            .ok_or_else(|| self.exhausted(1))
+        let taken = state.space.take_cold(most.min(room));
+        if taken.is_some() {
+            state.moves.begin();
+        }
+        taken.ok_or_else(|| self.exhausted(1))
     }
 
     /// Makes pages accessible that were taken out, and populates them if the pool does so. On error they are home again.
@@ -390,25 +418,43 @@ impl Clusters {
     }
 }
 
+/// Where a fetch finds pages.
+enum Found {
+    /// So many are ready and taken.
+    Ready(usize),
+    /// These have to be backed.
+    Cold(Taken),
+}
+
+/// While it lives, this thread has pages in hand that it will bring back.
+#[derive(Debug)]
+pub(super) struct Moving<'a>(&'a Clusters);
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().moves.end();
+    }
+}
+
 impl Supply for Clusters {
     type Error = PoolError;
 
     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, PoolError> {
         Counters::add(&self.counters.fetches, 1);
-        let n = self.take_rounds(rounds, Space::take_ready);
-        if n > 0 {
-            return Ok(n);
-        }
-        let Taken {
-            pages,
-            zero,
-            resident,
-        } = {
-            let taken = self.take_cold(self.cluster_pages())?;
-            self.back(&taken)?;
-            taken
+        let found =
+            self.patiently(
+                |state| match self.take_rounds(state, rounds, Space::take_ready) {
+                    0 => self.take_cold(state, self.cluster_pages()).map(Found::Cold),
+                    n => Ok(Found::Ready(n)),
+                },
+            )?;
+        let taken = match found {
+            Found::Ready(n) => return Ok(n),
+            Found::Cold(taken) => taken,
         };
-        debug_assert!(!resident);
+        let _moving = Moving(self);
+        self.back(&taken)?;
+        let Taken { pages, zero, .. } = taken;
         let n = pages.len().min(rounds.len());
         for (slot, page) in rounds.iter_mut().zip(pages.clone()) {
             *slot = round::pack(self.addr(page), zero);

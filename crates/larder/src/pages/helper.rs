@@ -199,6 +199,7 @@ impl Worker {
         while stock + done < high && !self.stop.load(Ordering::Relaxed) {
             let mut rounds = [0; ZERO_BATCH];
             let want = ZERO_BATCH.min(high - stock - done);
+            let _moving = self.pool.clusters.moving();
             let n = self.pool.clusters.take_unused(&mut rounds[..want]);
             if n == 0 {
                 break;

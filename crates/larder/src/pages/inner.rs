@@ -284,7 +284,9 @@ impl Inner {
         mut get: impl FnMut() -> Result<T, PoolError>,
     ) -> Result<T, PoolError> {
         get().or_else(|error| {
+            let moving = self.clusters.moving();
             self.zeroed.drain(&NoSupply(&self.clusters));
+            drop(moving);
             get().map_err(|_| error)
         })
     }
@@ -320,6 +322,7 @@ impl Inner {
         let now = coarse_now();
         self.next_maintenance
             .store(now.saturating_add(self.decay_ns), Ordering::Relaxed);
+        let _moving = self.clusters.moving();
         self.stock.reap(usize::MAX, &self.clusters);
         self.zeroed.reap(usize::MAX, &NoSupply(&self.clusters));
         let pages = self
@@ -330,6 +333,7 @@ impl Inner {
 
     /// Gives everything back that is not in use.
     pub(super) fn trim(&self) -> usize {
+        let _moving = self.clusters.moving();
         self.stock.drain(&self.clusters);
         self.zeroed.drain(&NoSupply(&self.clusters));
         self.clusters.release_free() * self.clusters.page_size()

@@ -57,6 +57,7 @@ mod handle;
 mod heap_tests;
 mod helper;
 mod inner;
+mod moves;
 mod pool;
 mod round;
 mod run;

@@ -1,0 +1,62 @@
+//! Pages on the move: a thread that trims, populates or zeroes has pages in hand that it does not mean to keep.
+//!
+//! To whoever needs a page just then, the pool looks emptier or fuller than it is. Before the pool says no, it waits
+//! for such a thread, but not for ever: it may be descheduled, or stuck in the kernel.
+
+use core::time::Duration;
+
+use crate::os::fork;
+
+/// Looks at the pool while others move pages, before the answer is taken for final: the first ones at once, the rest
+/// [`PAUSE`] apart, some ten milliseconds in all.
+const YIELDS: u32 = 200;
+const LOOKS: u32 = YIELDS + 100;
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// How many threads have pages in hand that will come back by themselves. Lives under the lock of the account.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    /// Fork generation that the count belongs to: a child has none of its parent's other threads.
+    generation: u32,
+    count: usize,
+}
+
+impl Moves {
+    pub(super) fn begin(&mut self) {
+        let generation = fork::generation();
+        if self.generation != generation {
+            *self = Self {
+                generation,
+                count: 0,
+            };
+        }
+        self.count += 1;
+    }
+
+    pub(super) fn end(&mut self) {
+        if self.generation == fork::generation() {
+            self.count -= 1;
+        }
+    }
+
+    pub(super) fn under_way(&self) -> bool {
+        self.count > 0 && self.generation == fork::generation()
+    }
+}
+
+/// How long somebody has waited.
+#[derive(Debug, Default)]
+pub(super) struct Patience(u32);
+
+impl Patience {
+    /// Waits a little; false when it was enough.
+    pub(super) fn wait(&mut self) -> bool {
+        self.0 += 1;
+        if self.0 <= YIELDS {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(PAUSE);
+        }
+        self.0 < LOOKS
+    }
+}
