@@ -4,6 +4,7 @@
 //! descheduled holder holds nobody up. It carries the fork generation of its holder, so that a child recognises one
 //! whose holder does not exist there.
 
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use super::shelf::{Beside, Body, Slot};
@@ -13,7 +14,9 @@ use crate::os::fork;
 /// A slot that is held.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
-    body: &'a mut Body,
+    /// A pointer, since a reference would claim the body to the end of whatever function this value is dropped in,
+    /// when the lock is somebody else's already.
+    body: NonNull<Body>,
     beside: &'a Beside,
 }
 
@@ -39,8 +42,8 @@ pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
     // Zero, or left behind by a thread that this child of a fork does not have.
     lock.compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
         .ok()?;
-    // SAFETY: the lock is ours, and every access to the body goes through it.
-    let body = unsafe { &mut (*slot).body };
+    // SAFETY: the slot lives, so its body has an address.
+    let body = unsafe { NonNull::new_unchecked(&raw mut (*slot).body) };
     Some(Held { body, beside })
 }
 
@@ -60,11 +63,16 @@ fn fill(top: usize) -> usize {
 }
 
 impl Held<'_> {
+    fn body(&mut self) -> &mut Body {
+        // SAFETY: the lock is ours as long as this value lives, and every access to the body goes through it.
+        unsafe { self.body.as_mut() }
+    }
+
     /// Takes a round.
     pub(super) fn pop(&mut self) -> Option<usize> {
-        let which = self.body.tops.iter().position(|&top| fill(top) > 0)?;
+        let which = self.body().tops.iter().position(|&top| fill(top) > 0)?;
         count(&self.beside.pops[which]);
-        let top = &mut self.body.tops[which];
+        let top = &mut self.body().tops[which];
         // SAFETY: the magazine is the slot's and has a round at its top.
         let round = unsafe { *(*top as *const usize) };
         *top -= WORD;
@@ -73,12 +81,17 @@ impl Held<'_> {
 
     /// Gives a round; false when both magazines are full.
     pub(super) fn push(&mut self, round: usize) -> bool {
-        let capacity = self.body.capacity;
-        let Some(which) = self.body.tops.iter().position(|&top| fill(top) < capacity) else {
+        let capacity = self.body().capacity;
+        let Some(which) = self
+            .body()
+            .tops
+            .iter()
+            .position(|&top| fill(top) < capacity)
+        else {
             return false;
         };
         count(&self.beside.pushes[which]);
-        let top = &mut self.body.tops[which];
+        let top = &mut self.body().tops[which];
         let new = *top + WORD;
         // SAFETY: the magazine is the slot's, and the slot above its old top is free.
         unsafe { *(new as *mut usize) = round };
@@ -92,42 +105,42 @@ impl Held<'_> {
 
     /// Puts `new` in the place of an empty magazine or of none; the old top, or `None` when there is no such place.
     pub(super) fn replace_empty(&mut self, new: usize) -> Option<usize> {
-        let which = self.body.tops.iter().position(|&top| fill(top) == 0)?;
-        Some(core::mem::replace(&mut self.body.tops[which], new))
+        let which = self.body().tops.iter().position(|&top| fill(top) == 0)?;
+        Some(core::mem::replace(&mut self.body().tops[which], new))
     }
 
     /// Puts `new` in the place of a full magazine or of none.
     pub(super) fn replace_full(&mut self, new: usize) -> Option<usize> {
-        let capacity = self.body.capacity;
+        let capacity = self.body().capacity;
         let which = self
-            .body
+            .body()
             .tops
             .iter()
             .position(|&top| fill(top) >= capacity)?;
-        Some(core::mem::replace(&mut self.body.tops[which], new))
+        Some(core::mem::replace(&mut self.body().tops[which], new))
     }
 
     /// Puts `new` in place `which` if there is no magazine.
     pub(super) fn set_if_none(&mut self, which: usize, new: usize) -> bool {
-        let free = self.body.tops[which] == 0;
+        let free = self.body().tops[which] == 0;
         if free {
-            self.body.tops[which] = new;
+            self.body().tops[which] = new;
         }
         free
     }
 
     /// Sets the capacity in bytes if there are two magazines.
     pub(super) fn set_capacity(&mut self, bytes: usize) -> bool {
-        let both = self.body.tops.iter().all(|&top| top != 0);
+        let both = self.body().tops.iter().all(|&top| top != 0);
         if both {
-            self.body.capacity = bytes;
+            self.body().capacity = bytes;
         }
         both
     }
 
     /// Takes both magazines out.
     pub(super) fn clear(&mut self) -> [usize; 2] {
-        self.body.capacity = 0;
-        core::mem::take(&mut self.body.tops)
+        self.body().capacity = 0;
+        core::mem::take(&mut self.body().tops)
     }
 }
