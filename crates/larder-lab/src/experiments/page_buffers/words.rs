@@ -22,6 +22,8 @@ pub(crate) fn short(value: f64) -> String {
         format!("{value:.1}")
     } else if size >= 0.1 {
         format!("{value:.2}")
+    } else if size >= 0.001 {
+        format!("{value:.4}")
     } else {
         format!("{value:.2e}")
     }
