@@ -123,7 +123,7 @@ fn storm(mode: Mode) {
                 std::thread::yield_now();
             }
         });
-        let end = Instant::now() + stress(4);
+        let end = Instant::now() + stress(mode, 4.0);
         let mut forks = 0;
         while forks < 30 || Instant::now() < end {
             let mut mine = pool.get().unwrap();

@@ -197,7 +197,7 @@ fn storm(mode: Mode, threads: usize, park: bool) {
             .collect();
         drop(sender);
         let targets: Vec<_> = receiver.iter().collect();
-        let end = Instant::now() + stress(3) / 4;
+        let end = Instant::now() + stress(mode, 1.0);
         let mut turn = 0;
         while Instant::now() < end
             && !workers
@@ -279,7 +279,7 @@ fn the_timer_alone_is_survived_for_long() {
         let pool = builder(mode).build().unwrap();
         start_timer();
         take_alarms(true);
-        let end = Instant::now() + stress(3) / 4;
+        let end = Instant::now() + stress(mode, 1.0);
         let mut turns = 0_u64;
         while Instant::now() < end {
             let (mut a, mut b) = (pool.get().unwrap(), pool.get().unwrap());

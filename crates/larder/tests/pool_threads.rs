@@ -402,7 +402,7 @@ fn threads_are_moved_from_cpu_to_cpu() {
             .build()
             .unwrap();
         let moves = AtomicUsize::new(0);
-        let end = Instant::now() + stress(2);
+        let end = Instant::now() + stress(mode, 2.0);
         std::thread::scope(|s| {
             let (sender, receiver) = std::sync::mpsc::channel();
             for me in 1..=3_u64 {

@@ -87,12 +87,19 @@ pub(crate) fn check(command: &mut Command) -> String {
     stdout.into_owned()
 }
 
-/// Seconds that the long tests take: `LARDER_STRESS_SECONDS`, else `usual`.
-pub(crate) fn stress(usual: u64) -> Duration {
+/// How long the long tests take: `LARDER_STRESS_SECONDS`, else `usual` seconds. The locked mode, which has fewer ways
+/// to go wrong, gets a quarter.
+pub(crate) fn stress(mode: Mode, usual: f64) -> Duration {
     let seconds = std::env::var("LARDER_STRESS_SECONDS")
         .ok()
-        .and_then(|s| s.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(usual))
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(usual);
+    let share = if matches!(mode, Mode::PerCpu(_)) {
+        1.0
+    } else {
+        0.25
+    };
+    Duration::from_secs_f64(seconds * share)
 }
 
 /// Numbers that look random and are the same in every run.
