@@ -7,7 +7,7 @@
 //!
 //! - A CPU's stock is two words, each the address of the top slot of a size-aligned magazine, so empty and full can
 //!   be read off the low bits, and pop, push and the exchange of a whole magazine each commit with one store. So each
-//!   is one restartable section: no lock, no atomic instruction. ([`sections`], or [`locked`] where rseq is missing.)
+//!   is one restartable section: no lock, no atomic instruction. (`sections`, or `locked` where rseq is missing.)
 //! - There is no loaded-previous swap, which would need two stores. Pop takes from the first magazine that has a
 //!   round and push gives to the first that has room; the pair still absorbs any back-and-forth shorter than a magazine.
 //! - The depot has no lock that a descheduled thread could hold: magazines are immortal, and their stacks carry tags.

@@ -5,7 +5,8 @@ use std::fs;
 /// Largest number of CPUs that Linux can be built for: the bound where the machine will not tell.
 pub(crate) const MAX_CPUS: usize = 8192;
 
-/// One more than the highest CPU number that can ever come online; [`MAX_CPUS`] when it cannot be read.
+/// One more than the highest CPU number that can ever come online; 8192, the most that Linux can be built for, when it
+/// cannot be read.
 ///
 /// ```
 /// assert!(larder::os::possible_cpus() >= 1);

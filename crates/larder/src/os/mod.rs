@@ -3,7 +3,7 @@
 //! Everything above it is plain Rust over [`System`], so that a test can put a failing, a counting or a
 //! recording system underneath ([`testing`]). What cannot be a method of a trait object because it sits on a
 //! fast path or in a signal-like context lives here too: restartable sequences ([`rseq`]), the lock that the
-//! slow paths use ([`lock`]), fork handling ([`fork`]) and the routines that zero a page ([`zero`]).
+//! slow paths use (`lock`), fork handling (`fork`) and the routines that zero a page ([`zero`]).
 
 mod cpu;
 mod error;

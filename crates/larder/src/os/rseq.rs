@@ -5,7 +5,7 @@
 //! other user of the same area, and works in the kernel's old and new modes alike (Linux 6.19 stopped rewriting the
 //! id fields on every switch, which broke users that relied on it).
 //!
-//! Remote work, such as emptying another CPU's magazines, needs the rseq barrier of [`membarrier`](super::membarrier)
+//! Remote work, such as emptying another CPU's magazines, needs the rseq barrier of `membarrier`
 //! (Linux 5.10); without it the locked mode is used.
 
 use core::fmt;
