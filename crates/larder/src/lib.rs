@@ -17,6 +17,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+extern crate alloc;
+
+pub mod ids;
 pub mod magazine;
 pub mod os;
 pub mod pages;

@@ -1,0 +1,66 @@
+//! Why an identifier could not be had, or was refused.
+
+use alloc::string::String;
+
+use super::IdRange;
+
+/// Why an operation on identifiers failed. Nothing has changed when it is returned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdError {
+    /// No identifier is free: not in the map, not in any CPU's magazine.
+    #[error("all {allocated} identifiers are allocated; free some, or make the range wider")]
+    Full {
+        /// Identifiers in use, reserved ones included.
+        allocated: u64,
+    },
+    /// Identifiers are free, but each must still rest before it may be handed out again.
+    #[error(
+        "{resting} identifiers are free but still rest; wait, shorten the rest, or let it relax"
+    )]
+    Resting {
+        /// Free identifiers that rest.
+        resting: u64,
+    },
+    /// The very identifier that was asked for is in use.
+    #[error("identifier {id} is taken; ask for another or free it first")]
+    Taken {
+        /// The identifier, or the first taken one of the range that was asked for.
+        id: u64,
+    },
+    /// An identifier outside of the range.
+    #[error("identifier {id} is not in {range}; give one of the range")]
+    OutOfRange {
+        /// What was given.
+        id: u64,
+        /// What is allowed.
+        range: IdRange,
+    },
+    /// Freed twice, or never allocated.
+    #[error("identifier {id} is not allocated; it was freed twice or belongs to somebody else")]
+    NotAllocated {
+        /// What was given.
+        id: u64,
+    },
+    /// There are free identifiers, but not so many in a row at such an alignment.
+    #[error(
+        "no {count} free identifiers in a row, aligned to {align}; ask for fewer or a smaller alignment"
+    )]
+    NoRun {
+        /// Identifiers asked for.
+        count: u64,
+        /// Alignment asked for.
+        align: u64,
+    },
+    /// A range that contains nothing, or an alignment or count of zero.
+    #[error("{what} is empty or absurd; {advice}")]
+    Invalid {
+        /// What was asked for.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The system has no memory for the bookkeeping.
+    #[error("no memory for the map of identifiers; free some memory")]
+    OutOfMemory,
+}

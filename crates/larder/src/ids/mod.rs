@@ -1,0 +1,11 @@
+//! Identifiers: numbers of a range, each of which is allocated to one owner at a time.
+
+mod error;
+mod owned;
+mod range;
+pub mod rule;
+
+pub use error::IdError;
+pub use owned::Ids;
+pub use range::IdRange;
+pub use rule::Rule;
