@@ -6,6 +6,7 @@
 //! slow paths use (`lock`), fork handling (`fork`) and the routines that zero a page ([`zero`]).
 
 mod cpu;
+pub(crate) mod decided;
 mod error;
 pub(crate) mod fork;
 mod linux;

@@ -9,7 +9,8 @@
 //! (Linux 5.10); without it the locked mode is used.
 
 use core::fmt;
-use std::sync::OnceLock;
+
+use super::decided::Decided;
 
 /// Which field of the kernel's area names the stock that a thread uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,14 +82,8 @@ impl fmt::Display for Mode {
 /// ```
 #[must_use]
 pub fn mode() -> Mode {
-    static MODE: OnceLock<Mode> = OnceLock::new();
-    // Not `get_or_init`: a fork during the self-test would leave the child waiting for ever for a thread that it does
-    // not have. Two threads may both run the test; the first to finish decides.
-    MODE.get().copied().unwrap_or_else(|| {
-        let found = detect();
-        let _ = MODE.set(found);
-        MODE.get().copied().unwrap_or(found)
-    })
+    static MODE: Decided<Mode> = Decided::new();
+    MODE.get_or_decide(detect)
 }
 
 fn detect() -> Mode {

@@ -6,9 +6,9 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::sync::OnceLock;
 use std::time::Instant;
 
+use super::decided::Decided;
 use super::page_size;
 
 /// A way to zero a page.
@@ -83,7 +83,7 @@ impl Zeroing {
         }
     }
 
-    /// The fastest available routine for a warm page on this machine: measured at the first call (under a
+    /// The fastest available routine for a warm page on this machine: measured at the first call (about a
     /// millisecond), remembered for the life of the process.
     ///
     /// ```
@@ -93,13 +93,8 @@ impl Zeroing {
     /// ```
     #[must_use]
     pub fn fastest() -> Self {
-        static FASTEST: OnceLock<Zeroing> = OnceLock::new();
-        // Not `get_or_init`: a fork while one thread measures would leave the child waiting for that thread for ever.
-        FASTEST.get().copied().unwrap_or_else(|| {
-            let measured = measure();
-            let _ = FASTEST.set(measured);
-            FASTEST.get().copied().unwrap_or(measured)
-        })
+        static FASTEST: Decided<Zeroing> = Decided::new();
+        FASTEST.get_or_decide(measure)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::clusters::{Clusters, ClustersConfig};
 use super::error::PoolError;
@@ -15,6 +15,7 @@ use super::helper::HelperThread;
 use super::round;
 use super::stats::PoolStats;
 use crate::magazine::{Stock, StockConfig, Supply};
+use crate::os::decided::Decided;
 use crate::os::lock::Lock;
 use crate::os::zero::{Routine, Zeroing};
 use crate::os::{OsError, coarse_now, fork};
@@ -48,7 +49,7 @@ pub(super) struct Inner {
     pub(super) zeroed: Stock,
     pub(super) clusters: Clusters,
     /// Chosen when the first page is zeroed: measuring costs more than making the whole pool.
-    routine: OnceLock<Routine>,
+    routine: Decided<Routine>,
     pub(super) decay_ns: u64,
     pub(super) helper: Lock<Option<HelperThread>>,
     pub(super) helper_cpu_ns: AtomicU64,
@@ -109,7 +110,7 @@ impl PoolRef {
             stock,
             zeroed,
             clusters,
-            routine: config.routine.map_or_else(OnceLock::new, OnceLock::from),
+            routine: config.routine.map_or_else(Decided::new, Decided::of),
             decay_ns: config.decay_ns,
             helper: Lock::new(None),
             helper_cpu_ns: AtomicU64::new(0),
@@ -249,7 +250,7 @@ impl Inner {
     /// What zeroes a page.
     #[inline]
     pub(super) fn routine(&self) -> Routine {
-        *self.routine.get_or_init(|| Zeroing::fastest().routine())
+        self.routine.get_or_decide(|| Zeroing::fastest().routine())
     }
 
     /// Zeroes a round's page unless it is known to be zero.

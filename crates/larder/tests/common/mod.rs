@@ -102,6 +102,15 @@ pub(crate) fn stress(mode: Mode, usual: f64) -> Duration {
     Duration::from_secs_f64(seconds * share)
 }
 
+/// Tells the threads to stop, also when the test fails while they run: their scope would wait for ever.
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Numbers that look random and are the same in every run.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(pub(crate) u64);
