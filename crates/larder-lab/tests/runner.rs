@@ -392,6 +392,47 @@ fn filters_keep_the_reference() {
 }
 
 #[test]
+fn a_filter_of_factors_keeps_the_reference_and_what_has_no_such_factor() {
+    struct Sweep;
+    impl Experiment for Sweep {
+        fn plan(&self, request: &PlanRequest<'_>) -> Plan {
+            let mut plan = Fake(vec![("g", vec!["a", "b"], 2, 0.0)]).plan(request);
+            let sweep = (1..=4).map(|n| Cell::new("c", Params::new().with("pages", n)));
+            plan.groups[0].cells.extend(sweep);
+            plan
+        }
+        fn name(&self) -> &'static str {
+            "sweep"
+        }
+        fn title(&self) -> &'static str {
+            "sweep"
+        }
+        fn source(&self) -> &'static str {
+            "nobody"
+        }
+        fn question(&self) -> &'static str {
+            "which?"
+        }
+        fn metrics(&self) -> &'static [Metric] {
+            &[]
+        }
+        fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+            Vec::new()
+        }
+        fn analyse(&self, _: &RunRecord) -> Analysis {
+            Analysis::default()
+        }
+    }
+    let options = Options {
+        factors: vec!["pages=2,4".parse().unwrap()],
+        ..quick(1)
+    };
+    let plan = options.plan(&Sweep, &MachineRecord::default());
+    let cells: Vec<_> = plan.groups[0].cells.iter().map(Cell::to_string).collect();
+    assert_eq!(cells, ["a", "b", "c pages=2", "c pages=4"]);
+}
+
+#[test]
 fn a_contestant_can_run_in_this_process() {
     let fake = Fake(vec![("g", vec!["a", "b"], 2, 0.0)]);
     let (mut here, mut silent, interrupt) = (InProcess, Silent, Interrupt::new());

@@ -13,6 +13,7 @@ use super::report::Report;
 use super::rerun::Rerun;
 use super::settings::SettingsArgs;
 use super::shell::{Completions, Man};
+use crate::measure::FactorFilter;
 
 /// Measures on this machine what page buffers cost, which setting is best, and how sure that is.
 #[derive(Debug, Parser)]
@@ -117,6 +118,9 @@ pub(super) struct Measure {
     /// Only these contestants, beside each group's reference (may be repeated).
     #[arg(long, value_name = "NAME")]
     pub(super) contestant: Vec<String>,
+    /// Only cells with these values of a factor, beside each group's reference (may be repeated).
+    #[arg(long = "where", value_name = "FACTOR=VALUE,…")]
+    pub(super) factors: Vec<FactorFilter>,
     /// End a single cell after this time and leave it out.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     pub(super) cell_limit: Duration,

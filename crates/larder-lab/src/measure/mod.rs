@@ -2,6 +2,7 @@
 
 mod between;
 mod experiment;
+mod filter;
 mod interrupt;
 mod launch;
 mod options;
@@ -15,6 +16,7 @@ mod worker;
 
 pub use between::{Change, Changes, changes};
 pub use experiment::{Contestant, Depth, Experiment, Group, Plan, PlanRequest};
+pub use filter::{BadFilter, FactorFilter};
 pub use interrupt::Interrupt;
 pub use launch::{InProcess, LaunchError, Launcher, OwnProcess};
 pub use options::Options;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Depth, Experiment, Group, Plan, PlanRequest};
-use crate::model::MachineRecord;
+use super::{Depth, Experiment, FactorFilter, Group, Plan, PlanRequest};
+use crate::model::{Cell, MachineRecord};
 
 /// The last look of the stopping rule: what is not stable after as many rounds will not become so.
 const LOOP_ROUNDS: u32 = 75;
@@ -27,6 +27,8 @@ pub struct Options {
     pub groups: Vec<String>,
     /// Only these contestants beside each group's reference; empty is all.
     pub contestants: Vec<String>,
+    /// Only cells with these values of factors, beside each group's reference; empty is all.
+    pub factors: Vec<FactorFilter>,
     /// The command line that repeats the run.
     pub argv: Vec<String>,
 }
@@ -44,14 +46,15 @@ impl Options {
             cell_limit: Duration::from_secs(120),
             groups: Vec::new(),
             contestants: Vec::new(),
+            factors: Vec::new(),
             argv: Vec::new(),
         }
     }
 
     /// The plan of an experiment with the filters applied.
     ///
-    /// A group whose name no filter meets is dropped; so is every cell of another contestant, except the
-    /// reference, without which nothing could be compared.
+    /// A group whose name no filter meets is dropped; so is every cell of another contestant or with another factor,
+    /// except the reference, without which nothing could be compared.
     #[must_use]
     pub fn plan(&self, experiment: &dyn Experiment, machine: &MachineRecord) -> Plan {
         let mut plan = experiment.plan(&PlanRequest {
@@ -61,15 +64,16 @@ impl Options {
         });
         plan.groups
             .retain(|g| self.groups.is_empty() || self.groups.iter().any(|f| g.name.contains(f)));
-        if !self.contestants.is_empty() {
-            for group in &mut plan.groups {
-                let reference = group.reference.clone();
-                group
-                    .cells
-                    .retain(|c| *c == reference || self.contestants.contains(&c.contestant));
-            }
+        for group in &mut plan.groups {
+            let reference = group.reference.clone();
+            group.cells.retain(|c| *c == reference || self.wants(c));
         }
         plan
+    }
+
+    fn wants(&self, cell: &Cell) -> bool {
+        (self.contestants.is_empty() || self.contestants.contains(&cell.contestant))
+            && self.factors.iter().all(|f| f.keeps(&cell.params))
     }
 
     /// Rounds of a group at most.

@@ -78,6 +78,7 @@ fn options(args: &Measure) -> Options {
         cell_limit: args.cell_limit,
         groups: args.group.clone(),
         contestants: args.contestant.clone(),
+        factors: args.factors.clone(),
         ..Options::new(depth, seed)
     }
 }
