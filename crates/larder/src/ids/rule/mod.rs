@@ -1,10 +1,21 @@
 //! The rules by which freed identifiers come back.
 //!
 //! A [`Rule`] is a small value that names the rule and its parameters; its [`Order`] is the data structure that keeps it.
+//!
+//! | rule | who is next | at least between free and reuse | bits per identifier |
+//! |---|---|---|---|
+//! | [`Lowest`] | the lowest free one | nothing | 1.02 |
+//! | [`Cyclic`] | the next free one after the last one handed out | nothing | 1.02 |
 
 use core::fmt::Debug;
 
 use super::IdError;
+
+mod cyclic;
+mod lowest;
+
+pub use self::cyclic::{Cyclic, CyclicOrder};
+pub use self::lowest::{Lowest, LowestOrder};
 
 /// A rule by which identifiers are chosen.
 pub trait Rule: Clone + Debug {
@@ -48,7 +59,7 @@ pub trait Order: Debug {
     /// Takes this very offset; `false` when it is taken already.
     ///
     /// # Errors
-    /// [`IdError::OutOfMemory`].
+    /// [`IdError::OutOfMemory`], and [`IdError::Resting`] for one that rests under a rule that lets offsets rest.
     fn take_at(&mut self, at: u64) -> Result<bool, IdError>;
 
     /// Takes `count` free offsets in a row, the first of which is `phase` more than a multiple of `align`, and says
@@ -61,7 +72,7 @@ pub trait Order: Debug {
     /// Takes all offsets from `first` to `last`; or none of them and names the first that is taken already.
     ///
     /// # Errors
-    /// [`IdError::OutOfMemory`].
+    /// [`IdError::OutOfMemory`], and [`IdError::Resting`] when one of them rests under a rule that lets offsets rest.
     fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>;
 
     /// Gives an offset back; `false` when it is not taken.
@@ -70,15 +81,73 @@ pub trait Order: Debug {
     /// [`IdError::OutOfMemory`]: the offset stays taken.
     fn give(&mut self, at: u64) -> Result<bool, IdError>;
 
+    /// Undoes the latest [`give`](Order::give), which was of `at` and after which nothing was taken: it is taken
+    /// again, and what is next is what was next before.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfMemory`]: the offset stays free.
+    fn take_back(&mut self, at: u64) -> Result<(), IdError> {
+        self.take_at(at).map(|_| ())
+    }
+
+    /// Gives all offsets from `first` to `last` back, in this order; or none of them and names the first that is not
+    /// taken.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfMemory`]: all of them stay taken, unless there is no memory to take them again either.
+    fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        if let Some(at) = self.next_free(first).filter(|&at| at <= last) {
+            return Ok(Err(at));
+        }
+        for at in first..=last {
+            if let Err(error) = self.give(at) {
+                for at in (first..at).rev() {
+                    self.take_back(at)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// Whether the offset is taken.
     fn is_taken(&self, at: u64) -> bool;
 
     /// The lowest taken offset that is not below `from`.
     fn next_taken(&self, from: u64) -> Option<u64>;
 
-    /// How many offsets are taken. (2^64 of 2^64 cannot be counted and is never reached: see [`Ids`](super::Ids).)
+    /// The lowest offset not below `from` that is not taken, whether or not it rests.
+    fn next_free(&self, from: u64) -> Option<u64>;
+
+    /// How many offsets are taken. At most 2^64 - 1, also of 2^64.
     fn taken(&self) -> u64;
 
-    /// Bytes of memory held.
+    /// Bytes of memory held, beyond the value itself.
     fn bytes(&self) -> usize;
+}
+
+/// The lowest run of `count` free offsets of `0..=last`, the first of which is `phase` more than a multiple of `align`.
+/// Looks at every run of free offsets below it.
+pub(crate) fn find_run(
+    last: u64,
+    [count, align, phase]: [u64; 3],
+    next_free: impl Fn(u64) -> Option<u64>,
+    first_taken: impl Fn(u64, u64) -> Option<u64>,
+) -> Option<u64> {
+    let mut from = phase;
+    loop {
+        let free = next_free(from)?;
+        // `free` is at least `from`, and that is at least `phase`.
+        let beyond = (free - phase) % align;
+        let first = if beyond == 0 {
+            free
+        } else {
+            free.checked_add(align - beyond)?
+        };
+        let end = first.checked_add(count - 1).filter(|&end| end <= last)?;
+        match first_taken(first, end) {
+            None => return Some(first),
+            Some(at) => from = at.checked_add(1)?,
+        }
+    }
 }

@@ -1,0 +1,171 @@
+//! A map, and the free offsets of one of its words in the hand.
+
+use super::Map;
+use crate::ids::IdError;
+use crate::ids::rule::find_run;
+
+/// No word begins here.
+const NOWHERE: u64 = u64::MAX;
+
+/// A map of free offsets of which one word is held: its free offsets are here and not in the map.
+///
+/// So 64 offsets cost one search, one change of a summary and one of the counts; handing one out costs two
+/// instructions on a word. What is held is free all the same: every question looks at both.
+#[derive(Debug)]
+pub(crate) struct Held {
+    map: Map,
+    /// The first offset of the word, or `NOWHERE`.
+    base: u64,
+    here: u64,
+}
+
+impl Held {
+    pub(crate) fn new(last: u64) -> Result<Self, IdError> {
+        Ok(Self {
+            map: Map::new(last)?,
+            base: NOWHERE,
+            here: 0,
+        })
+    }
+
+    /// Hands out the lowest offset of the word that is held. Six instructions.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<u64> {
+        if self.here == 0 {
+            return None;
+        }
+        let at = self.base + u64::from(self.here.trailing_zeros());
+        self.here &= self.here - 1;
+        Some(at)
+    }
+
+    /// Holds the first word at or above `from` that has free offsets; false when there is none, and then nothing has
+    /// changed. What was held before must be used up.
+    #[inline]
+    pub(crate) fn hold(&mut self, from: u64) -> Result<bool, IdError> {
+        debug_assert_eq!(self.here, 0);
+        match self.map.grab(from)? {
+            Some((base, here)) => {
+                self.base = base;
+                self.here = here;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Where the word that is held begins.
+    #[inline]
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Whether a word is held, be it used up.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.base != NOWHERE
+    }
+
+    /// Whether the word of `at` is held.
+    #[inline]
+    pub(crate) fn holds(&self, at: u64) -> bool {
+        at & !63 == self.base
+    }
+
+    /// Adds to the word that is held an offset of it that is not in the map; false when it is there already.
+    #[inline]
+    pub(crate) fn add(&mut self, at: u64) -> bool {
+        let bit = 1 << (at % 64);
+        if self.here & bit != 0 {
+            return false;
+        }
+        self.here |= bit;
+        true
+    }
+
+    /// Gives the map what is held, and the map.
+    pub(crate) fn settle(&mut self) -> Result<&mut Map, IdError> {
+        if self.here != 0 {
+            self.map.put(self.base, self.here)?;
+            self.here = 0;
+        }
+        self.base = NOWHERE;
+        Ok(&mut self.map)
+    }
+
+    /// The map without what is held.
+    #[inline]
+    pub(crate) fn map(&mut self) -> &mut Map {
+        &mut self.map
+    }
+
+    pub(crate) fn is_free(&self, at: u64) -> bool {
+        self.map.is_free(at) || self.holds(at) && self.here >> (at % 64) & 1 == 1
+    }
+
+    /// The first offset of `first..=last` that is taken.
+    pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        let mut at = self.map.first_taken(first, last)?;
+        while self.is_free(at) {
+            if at == last {
+                return None;
+            }
+            at = self.map.first_taken(at + 1, last)?;
+        }
+        Some(at)
+    }
+
+    pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
+        let there = self.map.next_free(from);
+        let ahead = if self.here == 0 || from > self.base | 63 {
+            0
+        } else if from <= self.base {
+            self.here
+        } else {
+            self.here & (u64::MAX << (from % 64))
+        };
+        if ahead == 0 {
+            return there;
+        }
+        let here = self.base + u64::from(ahead.trailing_zeros());
+        Some(there.map_or(here, |there| there.min(here)))
+    }
+
+    /// The lowest run of free offsets, as [`Order::take_run`](crate::ids::rule::Order::take_run) has it.
+    pub(crate) fn take_run(&mut self, last: u64, run: [u64; 3]) -> Result<Option<u64>, IdError> {
+        let found = find_run(
+            last,
+            run,
+            |from| self.next_free(from),
+            |first, last| self.first_taken(first, last),
+        );
+        if let Some(first) = found {
+            self.settle()?.take_span(first, first + (run[0] - 1))?;
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        if let Some(at) = self.first_taken(first, last) {
+            return Ok(Err(at));
+        }
+        self.settle()?.take_span(first, last)?;
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        if let Some(at) = self.next_free(first).filter(|&at| at <= last) {
+            return Ok(Err(at));
+        }
+        self.settle()?.give_span(first, last)?;
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn taken(&self) -> u64 {
+        self.map.taken() - u64::from(self.here.count_ones())
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.map.bytes()
+    }
+}

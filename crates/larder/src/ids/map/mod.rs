@@ -1,0 +1,104 @@
+//! Sets of free offsets, by how wide the range is.
+
+mod bits;
+mod dense;
+mod held;
+
+use self::dense::Dense;
+use super::IdError;
+
+pub(crate) use self::held::Held;
+
+/// The free offsets of `0..=last`.
+#[derive(Debug)]
+pub(crate) enum Map {
+    Dense(Dense),
+}
+
+/// Calls the same method of whichever map it is.
+macro_rules! each {
+    ($self:expr, $map:ident => $call:expr) => {
+        match $self {
+            Map::Dense($map) => $call,
+        }
+    };
+}
+
+impl Map {
+    /// All free. Allocates nothing.
+    pub(crate) fn new(last: u64) -> Result<Self, IdError> {
+        if last < dense::DENSE {
+            Ok(Self::Dense(Dense::new(last)))
+        } else {
+            Err(IdError::OutOfMemory)
+        }
+    }
+
+    pub(crate) fn taken(&self) -> u64 {
+        each!(self, map => map.taken())
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        each!(self, map => map.bytes())
+    }
+
+    #[inline]
+    pub(crate) fn is_free(&self, at: u64) -> bool {
+        each!(self, map => map.is_free(at))
+    }
+
+    /// Takes one; false when it is taken already.
+    pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
+        each!(self, map => map.take(at))
+    }
+
+    /// Gives one back; false when it is free already.
+    #[inline]
+    pub(crate) fn give(&mut self, at: u64) -> Result<bool, IdError> {
+        match self {
+            Map::Dense(map) => Ok(map.give(at)),
+        }
+    }
+
+    /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
+    #[inline]
+    pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
+        each!(self, map => map.grab(from))
+    }
+
+    /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
+    pub(crate) fn put(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
+        match self {
+            Map::Dense(map) => map.put(base, mask),
+        }
+        Ok(())
+    }
+
+    /// Takes `first..=last`, all of which are free.
+    pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        each!(self, map => map.take_span(first, last))
+    }
+
+    /// Gives back `first..=last`, all of which are taken.
+    pub(crate) fn give_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        match self {
+            Map::Dense(map) => map.give_span(first, last),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
+        each!(self, map => map.next_free(from))
+    }
+
+    /// The first offset of `first..=last` that is taken.
+    pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        each!(self, map => map.first_taken(first, last))
+    }
+
+    /// The free offset that has `rank` free ones below it.
+    #[allow(dead_code, reason = "for the random rule")]
+    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
+        each!(self, map => map.select(rank))
+    }
+}

@@ -1,0 +1,121 @@
+//! The next free one after the last.
+
+use super::{Order, Rule};
+use crate::ids::IdError;
+use crate::ids::map::Held;
+
+/// The next free identifier after the last one handed out is next, and after the largest the smallest: what Linux does
+/// for process identifiers and in `idr_alloc_cyclic`.
+///
+/// While few are in use, a freed identifier comes back after about as many allocations as the range is wide; near full
+/// that can be none at all, when the cursor is just before it. Whoever needs a promise takes
+/// [`Rested`](crate::ids::rule), `Epochs` or `Fifo`. At most four levels of words are looked at.
+/// [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and its like leave the cursor where it is.
+///
+/// ```
+/// use larder::ids::{Ids, rule::Cyclic};
+///
+/// let mut pids = Ids::new(1u32..=3, Cyclic)?;
+/// assert_eq!((pids.alloc()?, pids.alloc()?), (1, 2));
+/// pids.free(1)?;
+/// assert_eq!((pids.alloc()?, pids.alloc()?), (3, 1));
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cyclic;
+
+impl Rule for Cyclic {
+    type Order = CyclicOrder;
+
+    fn order(&self, last: u64) -> Result<CyclicOrder, IdError> {
+        Ok(CyclicOrder {
+            held: Held::new(last)?,
+            latest: u64::MAX,
+            last,
+        })
+    }
+}
+
+/// What keeps [`Cyclic`].
+#[derive(Debug)]
+pub struct CyclicOrder {
+    held: Held,
+    /// The offset handed out last; at first the one before 0. Of the word that is held, the free offsets above it are
+    /// held and those below are in the map.
+    latest: u64,
+    last: u64,
+}
+
+impl CyclicOrder {
+    #[inline]
+    fn refill(&mut self) -> Result<bool, IdError> {
+        let behind = if self.held.is_held() {
+            self.latest | 63
+        } else {
+            self.latest
+        };
+        Ok(self.held.hold(behind.wrapping_add(1))? || self.held.hold(0)?)
+    }
+}
+
+impl Order for CyclicOrder {
+    #[inline]
+    fn take(&mut self) -> Result<Option<u64>, IdError> {
+        if let Some(at) = self.held.pop() {
+            self.latest = at;
+            return Ok(Some(at));
+        }
+        if !self.refill()? {
+            return Ok(None);
+        }
+        let at = self.held.pop();
+        self.latest = at.unwrap_or(self.latest);
+        Ok(at)
+    }
+
+    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
+        self.held.settle()?.take(at)
+    }
+
+    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
+        self.held.take_run(self.last, [count, align, phase])
+    }
+
+    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        self.held.take_all(first, last)
+    }
+
+    #[inline]
+    fn give(&mut self, at: u64) -> Result<bool, IdError> {
+        if self.held.holds(at) && at > self.latest {
+            Ok(self.held.add(at))
+        } else {
+            self.held.map().give(at)
+        }
+    }
+
+    fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        self.held.give_all(first, last)
+    }
+
+    #[inline]
+    fn is_taken(&self, at: u64) -> bool {
+        !self.held.is_free(at)
+    }
+
+    fn next_taken(&self, from: u64) -> Option<u64> {
+        self.held.first_taken(from, self.last)
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        self.held.next_free(from)
+    }
+
+    fn taken(&self) -> u64 {
+        self.held.taken()
+    }
+
+    fn bytes(&self) -> usize {
+        self.held.bytes()
+    }
+}

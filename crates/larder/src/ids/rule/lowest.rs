@@ -1,0 +1,134 @@
+//! The lowest free one first.
+
+use super::{Order, Rule};
+use crate::ids::IdError;
+use crate::ids::map::Held;
+
+/// The lowest free identifier is next, as POSIX wants it of descriptors. Keeps the ones in use dense.
+///
+/// A freed identifier may come back at the very next allocation. At most four levels of words are looked at, and
+/// mostly none: the free ones of the lowest word that has any are at hand.
+///
+/// ```
+/// use larder::ids::{Ids, rule::Lowest};
+///
+/// let mut fds = Ids::new(0u32..1024, Lowest)?;
+/// fds.reserve(0u32..=2)?;
+/// assert_eq!(fds.alloc()?, 3);
+/// assert_eq!(fds.alloc()?, 4);
+/// fds.free(3)?;
+/// assert_eq!(fds.alloc()?, 3);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lowest;
+
+impl Rule for Lowest {
+    type Order = LowestOrder;
+
+    fn order(&self, last: u64) -> Result<LowestOrder, IdError> {
+        Ok(LowestOrder {
+            held: Held::new(last)?,
+            floor: 0,
+            last,
+        })
+    }
+}
+
+/// What keeps [`Lowest`].
+#[derive(Debug)]
+pub struct LowestOrder {
+    held: Held,
+    /// No offset below is free. While a word is held, this is where it begins.
+    floor: u64,
+    last: u64,
+}
+
+impl LowestOrder {
+    #[inline]
+    fn refill(&mut self) -> Result<bool, IdError> {
+        if !self.held.hold(self.floor)? {
+            return Ok(false);
+        }
+        self.floor = self.held.base();
+        Ok(true)
+    }
+
+    /// Gives back an offset that lies below the word that is held.
+    #[inline]
+    fn give_below(&mut self, at: u64) -> Result<bool, IdError> {
+        let map = self.held.settle()?;
+        let was = map.give(at)?;
+        if was {
+            self.floor = at & !63;
+        }
+        Ok(was)
+    }
+}
+
+impl Order for LowestOrder {
+    #[inline]
+    fn take(&mut self) -> Result<Option<u64>, IdError> {
+        if let Some(at) = self.held.pop() {
+            return Ok(Some(at));
+        }
+        Ok(if self.refill()? {
+            self.held.pop()
+        } else {
+            None
+        })
+    }
+
+    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
+        self.held.settle()?.take(at)
+    }
+
+    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
+        self.held.take_run(self.last, [count, align, phase])
+    }
+
+    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        self.held.take_all(first, last)
+    }
+
+    #[inline]
+    fn give(&mut self, at: u64) -> Result<bool, IdError> {
+        if self.held.holds(at) {
+            // All free offsets of this word are held, none is in the map.
+            Ok(self.held.add(at))
+        } else if at >= self.floor {
+            self.held.map().give(at)
+        } else {
+            self.give_below(at)
+        }
+    }
+
+    fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        let given = self.held.give_all(first, last)?;
+        if given.is_ok() {
+            self.floor = self.floor.min(first & !63);
+        }
+        Ok(given)
+    }
+
+    #[inline]
+    fn is_taken(&self, at: u64) -> bool {
+        !self.held.is_free(at)
+    }
+
+    fn next_taken(&self, from: u64) -> Option<u64> {
+        self.held.first_taken(from, self.last)
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        self.held.next_free(from)
+    }
+
+    fn taken(&self) -> u64 {
+        self.held.taken()
+    }
+
+    fn bytes(&self) -> usize {
+        self.held.bytes()
+    }
+}
