@@ -66,7 +66,11 @@ impl Options {
             .retain(|g| self.groups.is_empty() || self.groups.iter().any(|f| g.name.contains(f)));
         for group in &mut plan.groups {
             let reference = group.reference.clone();
+            let all = group.cells.len() + 1;
             group.cells.retain(|c| *c == reference || self.wants(c));
+            // The twin runs in any case.
+            let share = (group.cells.len() + 1) as f64 / all as f64;
+            group.round_guess = group.round_guess.mul_f64(share);
         }
         plan
     }

@@ -214,9 +214,19 @@ fn threaded(view: &RunView<'_>, ours: &str, threads: i64) -> Vec<Goal> {
                 &scaling(view, &b.contestant, threads),
             ),
             held,
-            "",
+            yardstick(view, threads),
         ),
     ]
+}
+
+/// How far the machine itself scales: a thread's own array of pages shares nothing with anybody.
+fn yardstick(view: &RunView<'_>, threads: i64) -> String {
+    median_of(&scaling(view, "array-stack", threads)).map_or_else(String::new, |scaling| {
+        format!(
+            "a bare stack of each thread's own scales {:.2} times",
+            scaling.value
+        )
+    })
 }
 
 /// What is held must follow the CPUs: a thread may add the page in its hand and no more.

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::contestants::supply::{Supplier, Supply};
-use crate::contestants::timing::{Stopwatch, ns_per_op, peek, resident_bytes, touch};
+use crate::contestants::timing::{
+    Stopwatch, ns_per_op, peek, resident_bytes, resident_bytes_roughly, touch,
+};
 use crate::model::{Measures, Params};
 
 use super::ring::Ring;
@@ -112,7 +114,7 @@ fn produce<S: Supply>(
             let now = start.elapsed();
             match until {
                 Until::Pages(pages) => {
-                    looks.push((now.as_secs_f64(), resident_bytes() as f64));
+                    looks.push((now.as_secs_f64(), resident_bytes_roughly() as f64));
                     next_look += (pages / LOOKS).max(1);
                 }
                 Until::Seconds(limit) => {
@@ -121,7 +123,7 @@ fn produce<S: Supply>(
                         .last()
                         .is_none_or(|(at, _)| now.as_secs_f64() - at >= 0.5);
                     if due {
-                        looks.push((now.as_secs_f64(), resident_bytes() as f64));
+                        looks.push((now.as_secs_f64(), resident_bytes_roughly() as f64));
                     }
                     if now >= limit {
                         return Ok(sent);
