@@ -1,0 +1,262 @@
+//! Identifiers for many threads.
+
+mod bulk;
+mod front;
+mod gate;
+mod give;
+mod ledger;
+mod look;
+mod marks;
+mod place;
+mod queue;
+mod shape;
+mod states;
+mod stats;
+mod sync;
+mod take;
+mod wait;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(shuttle)]
+mod model;
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use front::Front;
+use ledger::Ledger;
+use marks::Mark;
+use sync::{Guard, Lock};
+
+use super::{IdError, IdRange};
+use crate::os::rseq::Mode;
+use crate::os::{System, fork};
+
+pub use look::SpaceIter;
+pub use marks::Crossing;
+pub use shape::{Shape, SharedRule};
+pub use stats::SpaceStats;
+
+/// Identifiers that a CPU's magazine holds, and that a lot has at most: as many as cells in a cache line.
+const LOT: usize = 64;
+/// Spaces with more identifiers have no cells: a byte each would cost more than a lock.
+const MOST_CELLS: u64 = 1 << 24;
+/// Spaces with fewer identifiers have nothing to lay ready.
+const FEWEST_CELLS: u64 = 64;
+
+/// How a space is made, where the defaults will not do.
+#[derive(Debug, Clone, Default)]
+pub struct SpaceConfig {
+    /// Per CPU or locked; the best of this machine by default.
+    pub mode: Option<Mode>,
+    /// Where memory comes from; Linux by default.
+    pub system: Option<Arc<dyn System>>,
+}
+
+/// Identifiers of a range, handed out by a rule, for many threads.
+///
+/// What a rule becomes when it is shared is its [`Shape`]. Identifiers lie ready for each CPU where the rule allows it, and
+/// then taking and freeing one takes no lock: a restartable section each, a store, and one exchange that makes a second free
+/// of the same identifier an error, also when two threads free it at the same moment. Such a space holds a byte for each
+/// identifier that was ever used; ranges of more than 2^24 identifiers use the map alone, under its lock.
+///
+/// [`IdError::Full`] is returned only when at some moment of the call no identifier was free, wherever it lay: magazines of
+/// other CPUs are emptied first, and the verdict is read from the identifiers' own bytes. Threads that end lose nothing,
+/// since magazines belong to CPUs.
+///
+/// Creation takes constant time and memory follows use. A child of `fork` may go on with its copy: the locks are taken
+/// around the fork. Only what another thread of the parent held in the very middle of an operation (64 identifiers each at
+/// most) stays allocated in the child. Nothing here may be called from a signal handler.
+///
+/// ```
+/// use larder::ids::{IdSpace, rule::Lowest};
+///
+/// let ports = IdSpace::new(1024u16..=65535, Lowest)?;
+/// std::thread::scope(|s| {
+///     for _ in 0..4 {
+///         s.spawn(|| {
+///             let port = ports.alloc().unwrap();
+///             ports.free(port).unwrap();
+///             assert!(ports.free(port).is_err() || ports.is_allocated(port), "freed twice, or somebody else's by now");
+///         });
+///     }
+/// });
+/// assert_eq!(ports.allocated(), 0);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
+pub struct IdSpace<R: SharedRule> {
+    range: IdRange,
+    /// Made when the first identifier is taken, under the lock.
+    front: OnceLock<Front>,
+    /// Whether there is to be one.
+    fronted: bool,
+    /// Boxed, since the handlers of a fork know its address.
+    ledger: Box<[Lock<Ledger<R::Order>>; 1]>,
+    marks: Vec<Mark>,
+    config: SpaceConfig,
+}
+
+impl<R: SharedRule> IdSpace<R> {
+    /// An empty space. Takes constant time.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
+    pub fn new<T>(range: T, rule: R) -> Result<Self, IdError>
+    where
+        T: TryInto<IdRange>,
+        IdError: From<T::Error>,
+    {
+        Self::with_config(range, rule, SpaceConfig::default())
+    }
+
+    /// An empty space with settings of its own.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_config<T>(range: T, rule: R, config: SpaceConfig) -> Result<Self, IdError>
+    where
+        T: TryInto<IdRange>,
+        IdError: From<T::Error>,
+    {
+        let range = range.try_into()?;
+        let last = range.last() - range.first();
+        let ledger = Ledger::new(rule.order(last)?, last);
+        let mut boxed = Vec::new();
+        boxed
+            .try_reserve_exact(1)
+            .map_err(|_| IdError::OutOfMemory)?;
+        boxed.push(Lock::new(ledger));
+        let ledger = boxed
+            .into_boxed_slice()
+            .try_into()
+            .map_err(|_| IdError::OutOfMemory)?;
+        let space = Self {
+            range,
+            front: OnceLock::new(),
+            fronted: R::SHAPE != Shape::Exact && (FEWEST_CELLS..MOST_CELLS).contains(&last),
+            ledger,
+            marks: Vec::new(),
+            config,
+        };
+        // Without memory to remember the lock, a fork while another thread holds it would leave the child stuck.
+        // SAFETY: the lock is boxed and stays where it is until `drop`, which unregisters it.
+        #[cfg(not(shuttle))]
+        if !unsafe { fork::register(space.ledger[0].raw()) } {
+            return Err(IdError::OutOfMemory);
+        }
+        Ok(space)
+    }
+
+    /// Takes the identifier that the rule says is next.
+    ///
+    /// Constant time but for the search in the map, once for each lot of up to 64 identifiers.
+    ///
+    /// # Errors
+    /// [`IdError::Full`] when at some moment of the call none was free, [`IdError::Resting`] when all free ones rested,
+    /// [`IdError::OutOfMemory`].
+    #[inline]
+    pub fn alloc(&self) -> Result<u64, IdError> {
+        if let Some(front) = self.front.get()
+            && let Some(at) = front.lots.try_get()
+            && front.states.enter(at)
+        {
+            return Ok(self.range.first() + at as u64);
+        }
+        self.alloc_slow()
+    }
+
+    /// Gives an identifier back.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], and [`IdError::NotAllocated`] for one that was freed before, be it by another thread at
+    /// the same moment. [`IdError::OutOfMemory`]: it stays allocated.
+    #[inline]
+    pub fn free(&self, id: u64) -> Result<(), IdError> {
+        let at = self.range.offset(id)?;
+        let Some(front) = self.front.get() else {
+            return self.free_exact(at);
+        };
+        // The range has no more offsets than cells, and they fit a word.
+        let cell = at as usize;
+        if !front.states.leave(cell) {
+            return Err(IdError::NotAllocated { id });
+        }
+        if front.gate.is_down() && front.returns().try_put(cell) {
+            return Ok(());
+        }
+        self.free_slow(front, cell)
+    }
+
+    /// The range that identifiers are taken from.
+    pub fn range(&self) -> IdRange {
+        self.range
+    }
+
+    /// The lock, after what a child of a fork must put right.
+    fn lock(&self) -> Guard<'_, Ledger<R::Order>> {
+        let mut ledger = self.ledger[0].lock();
+        if ledger.generation != fork::generation() {
+            self.after_fork(&mut ledger);
+        }
+        ledger
+    }
+
+    /// In the child the threads that waited or held the gate up are gone.
+    #[cold]
+    fn after_fork(&self, ledger: &mut Ledger<R::Order>) {
+        ledger.generation = fork::generation();
+        ledger.holders = 0;
+        ledger.forked = true;
+        for (_, at) in ledger.queue.forget() {
+            if let Some(front) = self.front.get() {
+                front.states.end_leaving(at as usize);
+            }
+            self.give_back(ledger, at);
+        }
+    }
+
+    /// The part that works without a lock, made at the first call; `None` where everything goes to the map.
+    fn front(&self) -> Result<Option<&Front>, IdError> {
+        if !self.fronted {
+            return Ok(None);
+        }
+        if let Some(front) = self.front.get() {
+            return Ok(Some(front));
+        }
+        // Under the lock: whoever frees looks for the front there, and no fork comes in the middle.
+        let _ledger = self.lock();
+        if self.front.get().is_none() {
+            let len = (self.range.last() - self.range.first()) as usize + 1;
+            let made = Front::new(&self.config, R::SHAPE, len)?;
+            // Nobody else sets it: the lock is held.
+            let _ = self.front.set(made);
+        }
+        Ok(self.front.get())
+    }
+
+    fn id(&self, at: u64) -> u64 {
+        self.range.first() + at
+    }
+}
+
+impl<R: SharedRule> Drop for IdSpace<R> {
+    fn drop(&mut self) {
+        #[cfg(not(shuttle))]
+        fork::unregister(self.ledger[0].raw());
+    }
+}
+
+impl<R: SharedRule> fmt::Debug for IdSpace<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdSpace")
+            .field("range", &self.range)
+            .field("shape", &R::SHAPE)
+            .field("stats", &self.stats())
+            .finish()
+    }
+}

@@ -1,0 +1,87 @@
+//! What lies ready for each CPU.
+
+use std::sync::Arc;
+
+use super::gate::Gate;
+use super::states::States;
+use super::sync::Stock;
+use super::{LOT, Shape, SpaceConfig};
+use crate::ids::IdError;
+use crate::magazine::StockConfig;
+use crate::os::{Linux, System};
+
+/// The part of a space that works without a lock.
+#[derive(Debug)]
+pub(super) struct Front {
+    pub(super) states: States,
+    pub(super) gate: Gate,
+    /// Identifiers to be handed out.
+    pub(super) lots: Stock,
+    /// Identifiers on their way to the map, where that is another stock.
+    returns: Option<Stock>,
+    /// With fewer free identifiers for each of a lot's the map is used directly.
+    share: u64,
+    few: u64,
+}
+
+impl Front {
+    pub(super) fn new(config: &SpaceConfig, shape: Shape, len: usize) -> Result<Self, IdError> {
+        let system: Arc<dyn System> = match &config.system {
+            Some(system) => system.clone(),
+            None => Arc::new(Linux),
+        };
+        let stock = || {
+            let mut stock = StockConfig {
+                rounds: LOT,
+                most_rounds: LOT,
+                ..StockConfig::default()
+            };
+            if let Some(mode) = config.mode {
+                stock.mode = mode;
+            }
+            Stock::new(system.clone(), stock).map_err(|_| IdError::OutOfMemory)
+        };
+        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        Ok(Self {
+            lots: stock()?,
+            returns: (shape == Shape::InOrder).then(stock).transpose()?,
+            states: States::new(system.clone(), len)?,
+            gate: Gate::new(),
+            share: 4 * cpus,
+            // A reading of all cells is bought with this many operations at least.
+            few: (4 * cpus).max(len as u64 >> 14),
+        })
+    }
+
+    /// Where freed identifiers go.
+    #[inline]
+    pub(super) fn returns(&self) -> &Stock {
+        self.returns.as_ref().unwrap_or(&self.lots)
+    }
+
+    /// Whether lots and returns are two stocks.
+    pub(super) fn in_order(&self) -> bool {
+        self.returns.is_some()
+    }
+
+    /// How many identifiers one CPU may claim when `free` are in the map; 0 when none should.
+    pub(super) fn lot(&self, free: u64) -> usize {
+        if free < self.few {
+            0
+        } else {
+            usize::try_from(free / self.share).map_or(LOT, |n| n.min(LOT))
+        }
+    }
+
+    /// Whether there are enough free identifiers in the map to use magazines again.
+    pub(super) fn is_plenty(&self, free: u64) -> bool {
+        free >= 4 * self.few
+    }
+
+    /// Bytes held, the magazines' included.
+    pub(super) fn bytes(&self) -> usize {
+        let magazines =
+            self.lots.stats().magazines + self.returns.as_ref().map_or(0, |s| s.stats().magazines);
+        magazines * crate::magazine::MAGAZINE_BYTES + self.states.bytes()
+    }
+}

@@ -1,0 +1,77 @@
+//! The slow ways back: a batch to the map, or one identifier while the gate is up.
+
+use super::front::Front;
+use super::ledger::Ledger;
+use super::take::Home;
+use super::{IdSpace, LOT, SharedRule};
+use crate::ids::IdError;
+use crate::ids::rule::Order;
+
+impl<R: SharedRule> IdSpace<R> {
+    /// For spaces that have no cells, or have not used them yet.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn free_exact(&self, at: u64) -> Result<(), IdError> {
+        let mut ledger = self.lock();
+        // Made meanwhile: then cells decide, for what the map calls taken may lie in a magazine.
+        let given = if self.front.get().is_some() {
+            drop(ledger);
+            return self.free(self.id(at));
+        } else {
+            ledger.order.give(at)
+        };
+        self.finish(ledger);
+        if given? {
+            Ok(())
+        } else {
+            Err(IdError::NotAllocated { id: self.id(at) })
+        }
+    }
+
+    /// For an offset whose cell is free already, and that found no place in this CPU's magazines.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn free_slow(&self, front: &Front, at: usize) -> Result<(), IdError> {
+        let mut batch = [0_usize; 2 * LOT];
+        let mut n = 0;
+        if front.gate.is_down() {
+            // Where freed ones are handed out again from the same magazines, half of them stay.
+            let most = if front.in_order() { 2 * LOT } else { LOT };
+            while n < most
+                && let Some(at) = front.returns().try_get()
+            {
+                batch[n] = at;
+                n += 1;
+            }
+            if n == 0 {
+                // This CPU has no magazines yet, or they are being emptied.
+                front.returns().put(at, &Home(self));
+                return Ok(());
+            }
+        }
+        let mut ledger = self.lock();
+        // Each magazine gave its last one first.
+        for half in batch[..n].chunks_mut(LOT) {
+            half.reverse();
+        }
+        for &at in &batch[..n] {
+            self.give_back(&mut ledger, at as u64);
+        }
+        ledger.counts.flushes += u64::from(n > 0);
+        let given = ledger.order.give(at as u64);
+        if given.is_err() {
+            // The caller keeps it. Still under the lock, so no verdict falls in between.
+            front.states.enter(at);
+        }
+        self.finish(ledger);
+        given.map(|known| debug_assert!(known, "{at} was free in its cell and in the map"))
+    }
+
+    /// Gives the map an offset whose cell is free. What it has no memory for is left an orphan.
+    pub(super) fn give_back(&self, ledger: &mut Ledger<R::Order>, at: u64) {
+        match ledger.order.give(at) {
+            Ok(known) => debug_assert!(known, "{at} was in a magazine and in the map"),
+            Err(_) => ledger.orphan(),
+        }
+    }
+}

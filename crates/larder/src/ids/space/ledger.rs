@@ -1,0 +1,71 @@
+//! What lies behind the lock of a space: the map, and who waits for it.
+
+use super::queue::Queue;
+use crate::ids::rule::Order;
+
+/// The locked part of a space.
+#[derive(Debug)]
+pub(super) struct Ledger<O> {
+    pub(super) order: O,
+    /// Largest offset.
+    pub(super) last: u64,
+    /// The gate is up: everything goes to the map.
+    pub(super) direct: bool,
+    /// While the gate is up: the magazines are known to be empty, and nothing is on its way.
+    pub(super) settled: bool,
+    /// The last attempt met identifiers that rest, so that the number of free ones says nothing.
+    pub(super) resting: bool,
+    /// Threads that need the gate up.
+    pub(super) holders: u32,
+    /// Offsets that nobody holds and the map does not know of: see [`Ledger::orphan`].
+    pub(super) orphans: u64,
+    pub(super) queue: Queue,
+    /// For each water mark, by bit, whether fewer are free.
+    pub(super) below: u64,
+    /// This process is a child: threads that were on their way with identifiers may be gone.
+    pub(super) forked: bool,
+    /// Fork generation of the process that used it last.
+    pub(super) generation: u32,
+    pub(super) counts: Counts,
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) claims: u64,
+    pub(super) flushes: u64,
+    pub(super) collections: u64,
+    pub(super) direct: u64,
+    pub(super) readings: u64,
+}
+
+impl<O: Order> Ledger<O> {
+    pub(super) fn new(order: O, last: u64) -> Self {
+        Self {
+            order,
+            last,
+            direct: false,
+            settled: false,
+            resting: false,
+            holders: 0,
+            orphans: 0,
+            queue: Queue::default(),
+            below: 0,
+            forked: false,
+            generation: crate::os::fork::generation(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Free offsets of the map; what lies in magazines is not among them.
+    pub(super) fn free(&self) -> u64 {
+        // 2^64 free ones are one more than fit.
+        (self.last - self.order.taken().min(self.last))
+            .saturating_add(u64::from(self.order.taken() <= self.last))
+    }
+
+    /// Notes an offset that is free, but that the map had no memory to take back. Its cell says that it is free.
+    pub(super) fn orphan(&mut self) {
+        self.orphans += 1;
+    }
+}

@@ -1,0 +1,130 @@
+//! Operations on places in the map: this very identifier, several in a row, a band that is set apart.
+
+use super::front::Front;
+use super::ledger::Ledger;
+use super::take::{Home, rest};
+use super::{IdSpace, SharedRule};
+use crate::ids::rule::Order;
+use crate::ids::{IdError, IdRange};
+
+impl<R: SharedRule> IdSpace<R> {
+    /// Takes this very identifier, also out of another CPU's magazine.
+    ///
+    /// Costs an emptying of all magazines when it is free, but not in the map.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], [`IdError::Taken`], [`IdError::OutOfMemory`].
+    pub fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+        let at = self.range.offset(id)?;
+        if self.is_allocated(id) {
+            return Err(IdError::Taken { id });
+        }
+        self.in_map(|ledger| Ok(ledger.order.take_at(at)?.then_some((at, at))))?
+            .map(|_| ())
+            .ok_or(IdError::Taken { id })
+    }
+
+    /// Takes `count` identifiers in a row, the first of which is a multiple of `align`, and returns the first. The lowest
+    /// such run, whatever the rule. They are freed one by one or by [`free_many`](Self::free_many).
+    ///
+    /// # Errors
+    /// [`IdError::NoRun`] when at some moment of the call there was no such run, [`IdError::Invalid`] for a count or an
+    /// alignment of zero, [`IdError::OutOfMemory`].
+    pub fn alloc_range(&self, count: u64, align: u64) -> Result<u64, IdError> {
+        if count == 0 || align == 0 {
+            return Err(IdError::Invalid {
+                what: format!("a run of {count} identifiers aligned to {align}"),
+                advice: "give a count and an alignment of at least 1",
+            });
+        }
+        let phase = (align - self.range.first() % align) % align;
+        self.in_map(|ledger| {
+            let first = ledger.order.take_run(count, align, phase)?;
+            Ok(first.map(|first| (first, first + (count - 1))))
+        })?
+        .map(|(first, _)| self.id(first))
+        .ok_or(IdError::NoRun { count, align })
+    }
+
+    /// Sets all identifiers of `range` apart: they count as allocated until they are freed.
+    ///
+    /// # Errors
+    /// [`IdError::Taken`] names the first that is allocated; then none is reserved. [`IdError::OutOfRange`],
+    /// [`IdError::Invalid`] for an empty range, [`IdError::OutOfMemory`].
+    pub fn reserve<T>(&self, range: T) -> Result<(), IdError>
+    where
+        T: TryInto<IdRange>,
+        IdError: From<T::Error>,
+    {
+        let range = range.try_into()?;
+        let (first, last) = (
+            self.range.offset(range.first())?,
+            self.range.offset(range.last())?,
+        );
+        let mut taken = first;
+        self.in_map(|ledger| {
+            Ok(match ledger.order.take_all(first, last)? {
+                Ok(()) => Some((first, last)),
+                Err(at) => {
+                    taken = at;
+                    None
+                }
+            })
+        })?
+        .map(|_| ())
+        .ok_or(IdError::Taken { id: self.id(taken) })
+    }
+
+    /// Takes what `find` takes from the map, first and last offset. When it finds nothing it is asked again after all
+    /// free identifiers were brought to the map, so that `None` is the truth of a moment.
+    fn in_map(
+        &self,
+        mut find: impl FnMut(&mut Ledger<R::Order>) -> Result<Option<(u64, u64)>, IdError>,
+    ) -> Result<Option<(u64, u64)>, IdError> {
+        let Some(front) = self.front()? else {
+            let mut ledger = self.lock();
+            let found = find(&mut ledger);
+            self.finish(ledger);
+            return found;
+        };
+        let mut holds = false;
+        let mut looks = 0;
+        loop {
+            let mut ledger = self.lock();
+            let found = find(&mut ledger);
+            if let Ok(Some((first, last))) = found {
+                for at in first..=last {
+                    front.states.touch(at);
+                    front.states.enter(at as usize);
+                }
+            }
+            let done = match &found {
+                Ok(None) => ledger.direct && self.settle(front, &mut ledger, looks),
+                _ => true,
+            };
+            if done {
+                ledger.holders -= u32::from(holds && ledger.holders > 0);
+                self.finish(ledger);
+                return found;
+            }
+            self.raise(front, &mut ledger);
+            if !holds {
+                ledger.holders += 1;
+                holds = true;
+            }
+            drop(ledger);
+            self.send_home(front);
+            rest(looks);
+            looks += 1;
+        }
+    }
+
+    /// Brings everything to the map, lots included.
+    fn send_home(&self, front: &Front) {
+        self.lock().counts.collections += 1;
+        front.returns().drain(&Home(self));
+        if front.in_order() {
+            front.lots.drain(&Home(self));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What a space has done.
+
+use super::{IdSpace, SharedRule};
+use crate::ids::rule::Order;
+
+/// What a space has done so far. Read without stopping anybody, so the numbers are of slightly different moments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpaceStats {
+    /// Identifiers that the map does not call free: allocated, or lying ready for a CPU.
+    pub taken: u64,
+    /// Identifiers handed out of CPUs' magazines.
+    pub hits: u64,
+    /// Lots claimed from the map.
+    pub claims: u64,
+    /// Batches of freed identifiers that went to the map.
+    pub flushes: u64,
+    /// Times all magazines were emptied because identifiers were scarce, or because of one in particular.
+    pub collections: u64,
+    /// Identifiers taken straight from the map because they were scarce.
+    pub direct: u64,
+    /// Times all cells were read to know whether the space was full.
+    pub readings: u64,
+    /// Threads that wait now.
+    pub waiting: u64,
+    /// Free identifiers that cannot be handed out because the map had no memory to take them back.
+    pub orphans: u64,
+    /// Identifiers are so scarce that magazines are not used.
+    pub scarce: bool,
+}
+
+impl<R: SharedRule> IdSpace<R> {
+    /// What it has done so far.
+    pub fn stats(&self) -> SpaceStats {
+        let hits = self.front.get().map_or(0, |front| front.lots.stats().pops);
+        let ledger = self.lock();
+        SpaceStats {
+            taken: ledger.order.taken(),
+            hits,
+            claims: ledger.counts.claims,
+            flushes: ledger.counts.flushes,
+            collections: ledger.counts.collections,
+            direct: ledger.counts.direct,
+            readings: ledger.counts.readings,
+            waiting: ledger.queue.len() as u64,
+            orphans: ledger.orphans,
+            scarce: ledger.direct,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Waiting for an identifier.
+//!
+//! Nobody waits unless the verdict was 'full', so the gate is up (or there are no magazines at all) and stays up while
+//! somebody waits: every free then comes by under the lock and serves who waits longest. So nothing is lost between the
+//! verdict and the waiting, and the fast paths know nothing of it.
+
+use std::time::{Duration, Instant};
+
+use super::ledger::Ledger;
+use super::sync::thread;
+use super::{IdSpace, SharedRule};
+use crate::ids::IdError;
+use crate::ids::rule::Order;
+
+/// Time between looks at identifiers that rest: nobody calls when they have rested.
+const LOOK: Duration = Duration::from_millis(1);
+
+impl<R: SharedRule> IdSpace<R> {
+    /// As [`alloc`](Self::alloc), but waits for a free one. Who waits longest is served first; who asks by `alloc` while
+    /// others wait gets none before them.
+    ///
+    /// Where free identifiers rest, it looks every millisecond whether one has rested enough.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfMemory`].
+    pub fn alloc_wait(&self) -> Result<u64, IdError> {
+        self.alloc_until(None)
+    }
+
+    /// As [`alloc_wait`](Self::alloc_wait), for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`IdError::Full`] and [`IdError::Resting`] when the time is over, [`IdError::OutOfMemory`].
+    pub fn alloc_timeout(&self, timeout: Duration) -> Result<u64, IdError> {
+        // A time too long to be reckoned with is for ever.
+        match Instant::now().checked_add(timeout) {
+            Some(deadline) => self.alloc_until(Some(deadline)),
+            None => self.alloc_until(None),
+        }
+    }
+
+    fn alloc_until(&self, deadline: Option<Instant>) -> Result<u64, IdError> {
+        loop {
+            let verdict = match self.alloc() {
+                Err(verdict @ (IdError::Full { .. } | IdError::Resting { .. })) => verdict,
+                other => return other,
+            };
+            let ticket = {
+                let mut ledger = self.lock();
+                if self.front.get().is_some() && !(ledger.direct && ledger.settled) {
+                    continue;
+                }
+                // What came free since the verdict goes to whoever is first, which may be this thread.
+                let ticket = ledger.queue.join(thread::current())?;
+                self.finish(ledger);
+                ticket
+            };
+            return match self.await_grant(
+                ticket,
+                deadline,
+                matches!(verdict, IdError::Resting { .. }),
+            ) {
+                Some(at) => Ok(self.id(at)),
+                None => Err(verdict),
+            };
+        }
+    }
+
+    fn await_grant(&self, ticket: u64, deadline: Option<Instant>, resting: bool) -> Option<u64> {
+        loop {
+            let mut ledger = self.lock();
+            if resting {
+                self.serve(&mut ledger);
+            }
+            let granted = ledger.queue.collect(ticket);
+            let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if granted.is_some() || over {
+                if granted.is_none() {
+                    ledger.queue.leave(ticket);
+                }
+                self.finish(ledger);
+                return granted;
+            }
+            drop(ledger);
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            match (left, resting) {
+                (None, false) => thread::park(),
+                (Some(left), false) => thread::park_timeout(left),
+                (left, true) => thread::park_timeout(left.unwrap_or(LOOK).min(LOOK)),
+            }
+        }
+    }
+
+    /// Hands what is free in the map to those who wait.
+    pub(super) fn serve(&self, ledger: &mut Ledger<R::Order>) {
+        while !ledger.queue.is_empty() {
+            let Ok(Some(at)) = ledger.order.take() else {
+                break;
+            };
+            if let Some(front) = self.front.get() {
+                front.states.touch(at);
+                front.states.enter(at as usize);
+            }
+            ledger.queue.grant(at);
+        }
+    }
+}
