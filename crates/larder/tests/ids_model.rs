@@ -50,4 +50,6 @@ macro_rules! rules {
 rules! {
     the_lowest_is_next: rule::Lowest, promises::Lowest;
     the_one_after_the_latest_is_next: rule::Cyclic, promises::Cyclic::default();
+    the_first_freed_is_next: rule::Fifo, promises::Fifo::default();
+    the_last_freed_is_next: rule::Lifo, promises::Lifo::default();
 }

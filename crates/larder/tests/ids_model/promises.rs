@@ -39,6 +39,50 @@ impl Promise for Cyclic {
     fn freed(&mut self, _: u64) {}
 }
 
+/// Those never in use, then the one that was freed first.
+#[derive(Default)]
+pub(crate) struct Fifo {
+    queue: Vec<u64>,
+    used: BTreeSet<u64>,
+}
+
+impl Promise for Fifo {
+    fn handed_out(&mut self, id: u64, _: &BTreeSet<u64>, range: IdRange) {
+        let expect = first_free(range.first(), &self.used, range);
+        assert_eq!(Some(id), expect.or(self.queue.first().copied()));
+        self.taken(id);
+    }
+    fn taken(&mut self, id: u64) {
+        self.queue.retain(|&queued| queued != id);
+        self.used.insert(id);
+    }
+    fn freed(&mut self, id: u64) {
+        self.queue.push(id);
+    }
+}
+
+/// The one that was freed last, then those never in use.
+#[derive(Default)]
+pub(crate) struct Lifo {
+    stack: Vec<u64>,
+    used: BTreeSet<u64>,
+}
+
+impl Promise for Lifo {
+    fn handed_out(&mut self, id: u64, _: &BTreeSet<u64>, range: IdRange) {
+        let expect = first_free(range.first(), &self.used, range);
+        assert_eq!(Some(id), self.stack.last().copied().or(expect));
+        self.taken(id);
+    }
+    fn taken(&mut self, id: u64) {
+        self.stack.retain(|&stacked| stacked != id);
+        self.used.insert(id);
+    }
+    fn freed(&mut self, id: u64) {
+        self.stack.push(id);
+    }
+}
+
 fn first_free(from: u64, taken: &BTreeSet<u64>, range: IdRange) -> Option<u64> {
     let mut id = from;
     for &used in taken.range(from..) {

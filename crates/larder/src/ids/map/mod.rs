@@ -3,11 +3,14 @@
 mod bits;
 mod dense;
 mod held;
+mod marks;
+mod plain;
 
 use self::dense::Dense;
 use super::IdError;
 
 pub(crate) use self::held::Held;
+pub(crate) use self::marks::Marks;
 
 /// The free offsets of `0..=last`.
 #[derive(Debug)]

@@ -6,15 +6,22 @@
 //! |---|---|---|---|
 //! | [`Lowest`] | the lowest free one | nothing | 1.02 |
 //! | [`Cyclic`] | the next free one after the last one handed out | nothing | 1.02 |
+//! | [`Fifo`] | the one that was freed first | as many allocations as were free | 1, and 32 (64) for each that waits |
+//! | [`Lifo`] | the one that was freed last | nothing | 1, and 32 (64) for each that waits |
 
 use core::fmt::Debug;
 
 use super::IdError;
 
 mod cyclic;
+mod fifo;
+mod lifo;
 mod lowest;
+mod ring;
 
 pub use self::cyclic::{Cyclic, CyclicOrder};
+pub use self::fifo::{Fifo, FifoOrder};
+pub use self::lifo::{Lifo, LifoOrder};
 pub use self::lowest::{Lowest, LowestOrder};
 
 /// A rule by which identifiers are chosen.

@@ -1,0 +1,282 @@
+//! The one that was freed first.
+
+use alloc::boxed::Box;
+
+use hashbrown::HashMap;
+
+use super::ring::Ring;
+use super::{Order, Rule, find_run};
+use crate::ids::IdError;
+use crate::ids::map::{Map, Marks};
+
+/// The identifier that was freed first is next; those that were never in use come before, ascending.
+///
+/// Between a free and the reuse lie as many allocations as identifiers were free: no rule can do better. It costs 4
+/// bytes for each identifier that waits (8 in ranges beyond 2^32, and up to twice that while the queue grows) and one
+/// bit for each one of the range, in chunks of 65536. Every operation takes constant time, except that one may have
+/// to make the queue larger, and that [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and its like leave entries behind
+/// which are swept out before they outnumber the others.
+///
+/// ```
+/// use larder::ids::{Ids, rule::Fifo};
+///
+/// let mut ids = Ids::new(0u8..3, Fifo)?;
+/// assert_eq!((ids.alloc()?, ids.alloc()?), (0, 1));
+/// ids.free_many(&[1, 0])?;
+/// assert_eq!((ids.alloc()?, ids.alloc()?, ids.alloc()?), (2, 1, 0));
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fifo;
+
+impl Rule for Fifo {
+    type Order = FifoOrder;
+
+    fn order(&self, last: u64) -> Result<FifoOrder, IdError> {
+        Ok(FifoOrder {
+            marks: Marks::new(last)?,
+            ring: Ring::new(last),
+            fresh: 0,
+            dry: false,
+            queued_ahead: None,
+            stale: HashMap::new(),
+            stales: 0,
+            last,
+        })
+    }
+}
+
+/// What keeps [`Fifo`].
+#[derive(Debug)]
+pub struct FifoOrder {
+    marks: Marks,
+    /// Free offsets, the one that was freed first at the front; and stale entries.
+    ring: Ring,
+    /// No offset at or above was ever handed out by the rule. All free ones below are in the ring.
+    fresh: u64,
+    /// `fresh` is beyond the end; then it is the largest number, which few offsets reach.
+    dry: bool,
+    /// Offsets at or above `fresh` that are, or were, in the ring: taken by name and given back. They are taken here.
+    queued_ahead: Option<Box<Map>>,
+    /// How many of the first entries of an offset in the ring are stale, because it was taken by name since.
+    stale: HashMap<u64, u32>,
+    stales: usize,
+    last: u64,
+}
+
+impl FifoOrder {
+    /// An offset that was never in use.
+    #[inline(never)]
+    fn take_fresh(&mut self) -> Result<Option<u64>, IdError> {
+        while !self.dry {
+            let free = self.marks.next_free(self.fresh);
+            let next = match (free, &self.queued_ahead) {
+                (Some(at), Some(ahead)) => ahead.next_free(at),
+                (free, _) => free,
+            };
+            match next {
+                Some(at) if Some(at) == free => {
+                    self.marks.take(at)?;
+                    self.pass(at);
+                    return Ok(Some(at));
+                }
+                Some(at) => self.fresh = at,
+                None => self.pass(self.last),
+            }
+        }
+        Ok(None)
+    }
+
+    fn pass(&mut self, at: u64) {
+        if at < self.last {
+            self.fresh = at + 1;
+        } else {
+            self.fresh = u64::MAX;
+            self.dry = true;
+            self.queued_ahead = None;
+        }
+    }
+
+    #[inline]
+    fn is_fresh(&self, at: u64) -> bool {
+        at >= self.fresh && !self.dry
+    }
+
+    /// Forgets a stale entry of `at`; false when it has none.
+    #[cold]
+    fn drop_stale(&mut self, at: u64) -> bool {
+        let Some(count) = self.stale.get_mut(&at) else {
+            return false;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.stale.remove(&at);
+        }
+        self.stales -= 1;
+        true
+    }
+
+    /// Calls `each` for the offsets of `first..=last`, all of them free, that are in the ring.
+    fn queued(&self, first: u64, last: u64, mut each: impl FnMut(u64)) {
+        let mut at = first;
+        while at <= last {
+            if !self.is_fresh(at) {
+                each(at);
+            } else if let Some(ahead) = &self.queued_ahead
+                && let Some(found) = ahead.first_taken(at, last)
+            {
+                each(found);
+                at = found;
+            } else {
+                return;
+            }
+            match at.checked_add(1) {
+                Some(next) => at = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Takes `first..=last`, all of which are free. What they have in the ring is stale from now on.
+    fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let mut count = 0;
+        self.queued(first, last, |_| count += 1);
+        self.stale
+            .try_reserve(count)
+            .map_err(|_| IdError::OutOfMemory)?;
+        self.marks.take_span(first, last)?;
+        let mut stale = core::mem::take(&mut self.stale);
+        self.queued(first, last, |at| *stale.entry(at).or_insert(0) += 1);
+        self.stale = stale;
+        self.stales += count;
+        if self.stales > 64 && self.stales > self.ring.len() / 2 {
+            self.sweep();
+        }
+        Ok(())
+    }
+
+    /// Removes the stale entries.
+    fn sweep(&mut self) {
+        for _ in 0..self.ring.len() {
+            let Some(at) = self.ring.front() else { return };
+            self.ring.pop();
+            if !self.drop_stale(at) {
+                self.ring.push(at);
+            }
+        }
+        debug_assert_eq!(self.stales, 0);
+        self.stale = HashMap::new();
+    }
+
+    /// Gives back an offset that the rule has not come to yet.
+    #[cold]
+    fn give_ahead(&mut self, at: u64) -> Result<bool, IdError> {
+        if self.marks.is_free(at) {
+            return Ok(false);
+        }
+        if self.queued_ahead.is_none() {
+            self.queued_ahead = Some(Box::new(Map::new(self.last)?));
+        }
+        self.ring.reserve()?;
+        if let Some(ahead) = &mut self.queued_ahead {
+            ahead.take(at)?;
+        }
+        self.marks.give(at)?;
+        self.ring.push(at);
+        Ok(true)
+    }
+}
+
+impl Order for FifoOrder {
+    #[inline]
+    fn take(&mut self) -> Result<Option<u64>, IdError> {
+        if !self.dry
+            && let Some(at) = self.take_fresh()?
+        {
+            return Ok(Some(at));
+        }
+        while let Some(at) = self.ring.front() {
+            if self.stales != 0 && self.drop_stale(at) {
+                self.ring.pop();
+                continue;
+            }
+            self.marks.take(at)?;
+            self.ring.pop();
+            return Ok(Some(at));
+        }
+        Ok(None)
+    }
+
+    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
+        let was = self.marks.is_free(at);
+        if was {
+            self.take_named(at, at)?;
+        }
+        Ok(was)
+    }
+
+    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
+        let marks = &self.marks;
+        let found = find_run(
+            self.last,
+            [count, align, phase],
+            |from| marks.next_free(from),
+            |first, last| marks.first_taken(first, last),
+        );
+        if let Some(first) = found {
+            self.take_named(first, first + (count - 1))?;
+        }
+        Ok(found)
+    }
+
+    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        if let Some(at) = self.marks.first_taken(first, last) {
+            return Ok(Err(at));
+        }
+        self.take_named(first, last).map(Ok)
+    }
+
+    #[inline]
+    fn give(&mut self, at: u64) -> Result<bool, IdError> {
+        if self.is_fresh(at) {
+            return self.give_ahead(at);
+        }
+        self.ring.reserve()?;
+        let was = self.marks.give(at)?;
+        if was {
+            self.ring.push(at);
+        }
+        Ok(was)
+    }
+
+    fn take_back(&mut self, at: u64) -> Result<(), IdError> {
+        self.marks.take(at)?;
+        self.ring.pop_back();
+        Ok(())
+    }
+
+    #[inline]
+    fn is_taken(&self, at: u64) -> bool {
+        !self.marks.is_free(at)
+    }
+
+    fn next_taken(&self, from: u64) -> Option<u64> {
+        self.marks.first_taken(from, self.last)
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        self.marks.next_free(from)
+    }
+
+    fn taken(&self) -> u64 {
+        self.marks.taken()
+    }
+
+    fn bytes(&self) -> usize {
+        let ahead = self.queued_ahead.as_ref();
+        self.marks.bytes()
+            + self.ring.bytes()
+            + self.stale.allocation_size()
+            + ahead.map_or(0, |ahead| size_of::<Map>() + ahead.bytes())
+    }
+}
