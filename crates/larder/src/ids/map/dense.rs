@@ -2,18 +2,22 @@
 
 use alloc::vec::Vec;
 
-use super::bits::{Bits, CHUNK, join, split};
+use super::word::{join, masks, split};
 use crate::ids::IdError;
 
 /// The widest range that this map serves.
 pub(crate) const DENSE: u64 = 1 << 24;
 
-/// Chunks of 65536 bits, each made when it is first needed; and which of them have a free offset.
+/// Bits, 1 = free, with two levels of summary: 1 = the word is not empty. A summary is touched only when a word becomes
+/// empty or stops being empty. 1.016 bits an offset.
+///
+/// The words reach as far as offsets were taken: those beyond are all free. They are made in steps that double.
 #[derive(Debug)]
 pub(crate) struct Dense {
-    chunks: Vec<Bits>,
-    /// Bit c: chunk c has a free offset. A chunk that is absent is all free.
-    open: [u64; 4],
+    words: Vec<u64>,
+    some: Vec<u64>,
+    /// At most 4096 words have a summary, so 64 words of the next level are enough.
+    more: Vec<u64>,
     taken: u64,
     last: u64,
 }
@@ -21,14 +25,10 @@ pub(crate) struct Dense {
 impl Dense {
     pub(crate) fn new(last: u64) -> Self {
         debug_assert!(last < DENSE);
-        let mut open = [0; 4];
-        for c in 0..=last / CHUNK {
-            let (w, bit) = split(c);
-            open[w] |= bit;
-        }
         Self {
-            chunks: Vec::new(),
-            open,
+            words: Vec::new(),
+            some: Vec::new(),
+            more: Vec::new(),
             taken: 0,
             last,
         }
@@ -39,44 +39,39 @@ impl Dense {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Bits>()
-            + self.chunks.iter().map(Bits::bytes).sum::<usize>()
+        (self.words.capacity() + self.some.capacity() + self.more.capacity()) * 8
     }
 
     #[inline]
     pub(crate) fn is_free(&self, at: u64) -> bool {
-        let (c, at) = place(at);
         let (w, bit) = split(at);
-        self.chunks
-            .get(c)
-            .and_then(|chunk| chunk.word(w))
-            .is_none_or(|word| word & bit != 0)
+        self.words.get(w).is_none_or(|word| word & bit != 0)
     }
 
     pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
-        let (c, at) = place(at);
-        let chunk = self.chunk(c)?;
-        let was = chunk.take(at) == Some(true);
+        let (w, bit) = split(at);
+        self.reach(w)?;
+        let was = self.words[w] & bit != 0;
         if was {
-            if chunk.free() == 0 {
-                self.close(c);
-            }
-            self.taken += 1;
+            self.remove(w, bit);
         }
         Ok(was)
     }
 
+    /// About 14 instructions.
     #[inline]
     pub(crate) fn give(&mut self, at: u64) -> bool {
-        let (c, at) = place(at);
-        let Some(chunk) = self.chunks.get_mut(c) else {
+        let (w, bit) = split(at);
+        let Some(word) = self.words.get_mut(w) else {
             return false;
         };
-        if !chunk.give(at) {
+        let old = *word;
+        if old & bit != 0 {
             return false;
         }
-        if chunk.free() == 1 {
-            self.open(c);
+        *word = old | bit;
+        if old == 0 {
+            self.filled(w);
         }
         self.taken -= 1;
         true
@@ -85,209 +80,243 @@ impl Dense {
     /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
+        let (w, bit) = split(from);
+        let Some(word) = self.words.get(w) else {
+            return self.grab_beyond(from);
+        };
+        let mask = word & bit.wrapping_neg();
+        if mask == 0 {
+            return self.grab_after(from);
+        }
+        self.remove(w, mask);
+        Ok(Some((w as u64 * 64, mask)))
+    }
+
+    /// As [`grab`](Dense::grab) of the first word beyond that of `at`. The summary is asked first: whether the very next
+    /// word is empty cannot be predicted.
+    #[inline]
+    pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
+        let Some(w) = self.next_word(split(at).0) else {
+            return self.grab_beyond((self.words.len() as u64 * 64).max((at | 63) + 1));
+        };
+        let mask = core::mem::take(&mut self.words[w]);
+        self.taken += u64::from(mask.count_ones());
+        self.emptied(w);
+        Ok(Some((w as u64 * 64, mask)))
+    }
+
+    /// Out of the words that are not there yet.
+    #[cold]
+    fn grab_beyond(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
         if from > self.last {
             return Ok(None);
         }
-        let (c, at) = place(from);
-        let (w, bit) = split(at);
-        if let Some(chunk) = self.chunks.get_mut(c)
-            && let Some(word) = chunk.word(w)
-        {
-            let ahead = word & bit.wrapping_neg();
-            if ahead != 0 {
-                return Ok(Some(self.grabbed(c, w, ahead)));
-            }
-            if let Some(w) = chunk.next_word(w + 1) {
-                let word = chunk.word(w).unwrap_or(0);
-                return Ok(Some(self.grabbed(c, w, word)));
-            }
-            return self.grab_beyond(c as u64 + 1);
-        }
-        self.grab_absent(from)
-    }
-
-    #[inline]
-    fn grabbed(&mut self, c: usize, w: usize, mask: u64) -> (u64, u64) {
-        let chunk = &mut self.chunks[c];
-        chunk.remove(w, mask);
-        if chunk.free() == 0 {
-            self.close(c);
-        }
-        self.taken += u64::from(mask.count_ones());
-        ((c * 1024 + w) as u64 * 64, mask)
-    }
-
-    #[inline(never)]
-    fn grab_absent(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
-        let (c, at) = place(from);
-        self.chunk(c)?;
-        let (w, bit) = split(at);
-        let ahead = self.chunks[c].word(w).unwrap_or(0) & bit.wrapping_neg();
-        Ok(Some(self.grabbed(c, w, ahead)))
-    }
-
-    #[inline(never)]
-    fn grab_beyond(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
-        let Some(c) = self.next_open(from) else {
-            return Ok(None);
-        };
-        let chunk = self.chunk(c)?;
-        let Some(w) = chunk.next_word(0) else {
-            return Ok(None);
-        };
-        let word = chunk.word(w).unwrap_or(0);
-        Ok(Some(self.grabbed(c, w, word)))
+        self.reach(split(from).0)?;
+        self.grab(from)
     }
 
     /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
     #[inline]
     pub(crate) fn put(&mut self, base: u64, mask: u64) {
-        let (c, at) = place(base);
-        if mask != 0
-            && let Some(chunk) = self.chunks.get_mut(c)
-        {
-            chunk.insert((at / 64) as usize, mask);
-            self.open(c);
-            self.taken -= u64::from(mask.count_ones());
+        if mask != 0 {
+            self.insert(split(base).0, mask);
         }
     }
 
     /// Takes `first..=last`, all of which are free.
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        for c in first / CHUNK..=last / CHUNK {
-            self.chunk(c as usize)?;
-        }
-        for (c, first, last) in spans(first, last) {
-            let c = c as usize;
-            self.chunks[c].take_span(first, last);
-            if self.chunks[c].free() == 0 {
-                self.close(c);
-            }
-        }
-        self.taken += last - first + 1;
+        self.reach(split(last).0)?;
+        masks(first, last).for_each(|(w, mask)| self.remove(w, mask));
         Ok(())
     }
 
     /// Gives back `first..=last`, all of which are taken.
     pub(crate) fn give_span(&mut self, first: u64, last: u64) {
-        for (c, first, last) in spans(first, last) {
-            let c = c as usize;
-            if let Some(chunk) = self.chunks.get_mut(c) {
-                chunk.put_span(first, last);
-                self.open(c);
-            }
-        }
-        self.taken -= last - first + 1;
+        masks(first, last).for_each(|(w, mask)| self.insert(w, mask));
     }
 
     pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
-        if from > self.last {
-            return None;
-        }
-        let (c, at) = place(from);
-        let Some(chunk) = self.chunks.get(c).filter(|chunk| !chunk.is_absent()) else {
-            return Some(from);
+        let (w, bit) = split(from);
+        let Some(word) = self.words.get(w) else {
+            return (from <= self.last).then_some(from);
         };
-        if let Some(at) = chunk.next_free(at) {
-            return Some(c as u64 * CHUNK + at);
+        let ahead = word & bit.wrapping_neg();
+        if ahead != 0 {
+            return Some(join(w, ahead));
         }
-        let c = self.next_open(c as u64 + 1)?;
-        let first = self.chunks.get(c).and_then(|chunk| chunk.next_free(0));
-        Some(c as u64 * CHUNK + first.unwrap_or(0))
+        match self.next_word(w) {
+            Some(w) => Some(join(w, self.words[w])),
+            None => {
+                let beyond = self.words.len() as u64 * 64;
+                (beyond <= self.last).then_some(beyond)
+            }
+        }
     }
 
     /// The first offset of `first..=last` that is taken.
     pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
-        spans(first, last).find_map(|(c, first, last)| {
-            let chunk = self.chunks.get(c as usize).filter(|c| !c.is_absent())?;
-            Some(c * CHUNK + chunk.first_taken(first, last)?)
-        })
+        first_bit(&self.words, first, last, |word| !word)
     }
 
-    /// The free offset that has `rank` free ones below it. At most 256 counts and 1024 words are read.
-    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
-        let mut left = rank;
-        for c in 0..=self.last / CHUNK {
-            let chunk = self.chunks.get(c as usize).filter(|c| !c.is_absent());
-            let here = chunk.map_or_else(|| self.len_of(c), Bits::free);
-            if left < here {
-                let at = chunk.map_or(Some(left), |chunk| chunk.select(left))?;
-                return Some(c * CHUNK + at);
-            }
-            left -= here;
-        }
-        None
-    }
-
-    fn len_of(&self, c: u64) -> u64 {
-        (self.last - c * CHUNK + 1).min(CHUNK)
-    }
-
-    fn next_open(&self, c: u64) -> Option<usize> {
-        let (mut w, bit) = split(c);
-        let mut mask = bit.wrapping_neg();
-        while w < self.open.len() {
-            let found = self.open[w] & mask;
-            if found != 0 {
-                return Some(join(w, found) as usize);
-            }
-            mask = u64::MAX;
-            w += 1;
-        }
-        None
-    }
-
-    /// The chunk, made when it is absent.
+    /// The first word beyond `w` that is not empty. At most three levels.
     #[inline]
-    fn chunk(&mut self, c: usize) -> Result<&mut Bits, IdError> {
-        if self.chunks.get(c).is_none_or(Bits::is_absent) {
-            self.make(c)?;
+    fn next_word(&self, w: usize) -> Option<usize> {
+        // `2 << 63` is 0: of a word's last bit nothing lies beyond.
+        let beyond = |at: usize| (2u64 << (at % 64)).wrapping_neg();
+        let s = w / 64;
+        let found = self.some.get(s)? & beyond(w);
+        if found != 0 {
+            return Some(join(s, found) as usize);
         }
-        Ok(&mut self.chunks[c])
+        let mut m = s / 64;
+        let mut found = self.more.get(m)? & beyond(s);
+        while found == 0 {
+            m += 1;
+            found = *self.more.get(m)?;
+        }
+        let s = join(m, found) as usize;
+        Some(join(s, *self.some.get(s)?) as usize)
     }
 
-    #[cold]
-    fn make(&mut self, c: usize) -> Result<(), IdError> {
-        let bits = Bits::new(self.len_of(c as u64), true)?;
-        if c >= self.chunks.len() {
-            let more = c + 1 - self.chunks.len();
-            self.chunks
-                .try_reserve(more)
-                .map_err(|_| IdError::OutOfMemory)?;
-            self.chunks.resize_with(c + 1, Bits::default);
+    /// Takes the offsets of `mask`, all of which are free.
+    #[inline]
+    fn remove(&mut self, w: usize, mask: u64) {
+        self.words[w] &= !mask;
+        self.taken += u64::from(mask.count_ones());
+        if self.words[w] == 0 {
+            self.emptied(w);
         }
-        self.chunks[c] = bits;
+    }
+
+    #[inline]
+    fn emptied(&mut self, w: usize) {
+        let (s, bit) = split(w as u64);
+        self.some[s] &= !bit;
+        if self.some[s] == 0 {
+            let (m, bit) = split(s as u64);
+            self.more[m] &= !bit;
+        }
+    }
+
+    /// Gives back the offsets of `mask`, none of which is free.
+    fn insert(&mut self, w: usize, mask: u64) {
+        self.words[w] |= mask;
+        self.taken -= u64::from(mask.count_ones());
+        self.filled(w);
+    }
+
+    #[inline]
+    fn filled(&mut self, w: usize) {
+        let (s, bit) = split(w as u64);
+        let old = self.some[s];
+        self.some[s] = old | bit;
+        if old == 0 {
+            let (m, bit) = split(s as u64);
+            self.more[m] |= bit;
+        }
+    }
+
+    #[inline]
+    fn reach(&mut self, w: usize) -> Result<(), IdError> {
+        if w >= self.words.len() {
+            self.grow(w)?;
+        }
         Ok(())
     }
 
     #[cold]
-    fn close(&mut self, c: usize) {
-        let (w, bit) = split(c as u64);
-        self.open[w] &= !bit;
-    }
-
-    #[inline]
-    fn open(&mut self, c: usize) {
-        let (w, bit) = split(c as u64);
-        self.open[w] |= bit;
+    fn grow(&mut self, w: usize) -> Result<(), IdError> {
+        let old = self.words.len();
+        let len = reserve(&mut self.words, w, self.last)?;
+        let (somes, mores) = (len.div_ceil(64), len.div_ceil(4096));
+        for (level, len) in [(&mut self.some, somes), (&mut self.more, mores)] {
+            level
+                .try_reserve_exact(len - level.len())
+                .map_err(|_| IdError::OutOfMemory)?;
+            level.resize(len, 0);
+        }
+        fill(&mut self.words, len, self.last);
+        (old..len).for_each(|w| self.filled(w));
+        Ok(())
     }
 }
 
-/// The chunk of an offset, and the offset within.
-#[inline]
-pub(crate) fn place(at: u64) -> (usize, u64) {
-    ((at / CHUNK) as usize, at % CHUNK)
+/// Makes room for words up to index `w` of a range that ends with `last`; says how many there are to be.
+pub(super) fn reserve(words: &mut Vec<u64>, w: usize, last: u64) -> Result<usize, IdError> {
+    let all = split(last).0 + 1;
+    let len = (w + 1).max(words.len() * 2).max(64).min(all);
+    words
+        .try_reserve_exact(len - words.len())
+        .map_err(|_| IdError::OutOfMemory)?;
+    Ok(len)
 }
 
-/// `first..=last` cut at the borders of chunks: the chunk, and the first and last offset within.
-pub(crate) fn spans(first: u64, last: u64) -> impl Iterator<Item = (u64, u64, u64)> {
-    (first / CHUNK..=last / CHUNK).map(move |c| {
-        let low = if c == first / CHUNK { first % CHUNK } else { 0 };
-        let high = if c == last / CHUNK {
-            last % CHUNK
-        } else {
-            CHUNK - 1
-        };
-        (c, low, high)
-    })
+/// Adds words of free offsets up to `len` of them, for which there is room. None is free beyond `last`.
+pub(super) fn fill(words: &mut Vec<u64>, len: usize, last: u64) {
+    words.resize(len, u64::MAX);
+    let (w, bit) = split(last);
+    if w + 1 == len {
+        words[w] = bit | (bit - 1);
+    }
+}
+
+/// The first offset of `first..=last`, as far as the words reach, whose bit is set in what `look` makes of its word.
+pub(super) fn first_bit(
+    words: &[u64],
+    first: u64,
+    last: u64,
+    look: impl Fn(u64) -> u64,
+) -> Option<u64> {
+    let (w, bit) = split(first);
+    let words = words.get(..=split(last).0).unwrap_or(words);
+    let ahead = look(*words.get(w)?) & bit.wrapping_neg();
+    if ahead != 0 {
+        return Some(join(w, ahead)).filter(|&at| at <= last);
+    }
+    let next = words[w + 1..].iter().position(|&word| look(word) != 0)?;
+    let w = w + 1 + next;
+    Some(join(w, look(words[w]))).filter(|&at| at <= last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_space_of_four_million_costs_less_than_a_fiftieth_more_than_its_bits() {
+        let mut map = Dense::new((1 << 22) - 1);
+        assert_eq!(map.bytes(), 0);
+        map.take_span(0, (1 << 22) - 1).unwrap();
+        assert!(map.bytes() * 8 * 100 <= (1 << 22) * 102);
+        assert_eq!(map.taken(), 1 << 22);
+        assert_eq!(map.grab(0), Ok(None));
+        assert_eq!(map.next_free(0), None);
+        assert!(map.give(4_000_000));
+        assert_eq!(map.next_free(0), Some(4_000_000));
+        assert_eq!(map.grab(5), Ok(Some((4_000_000, 1))));
+    }
+
+    #[test]
+    fn a_range_of_every_length_ends_where_it_ends() {
+        for len in [1, 63, 64, 65, 4095, 4096, 4097, 262_143, 262_144, 262_145] {
+            let mut map = Dense::new(len - 1);
+            let mut taken = 0;
+            while let Some((base, mask)) = map.grab(0).unwrap() {
+                assert_eq!(base, taken);
+                taken += u64::from(mask.count_ones());
+            }
+            assert_eq!((taken, map.taken()), (len, len));
+            map.give_span(len - 1, len - 1);
+            assert_eq!(map.next_free(0), Some(len - 1));
+            assert_eq!(map.grab(len - 1).unwrap().map(|_| ()), Some(()));
+            assert_eq!(map.first_taken(0, len - 1), Some(0));
+        }
+    }
+
+    #[test]
+    fn memory_grows_with_use() {
+        let mut map = Dense::new(DENSE - 1);
+        map.grab(0).unwrap();
+        assert!(map.bytes() <= 1024);
+    }
 }

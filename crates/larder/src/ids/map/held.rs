@@ -44,14 +44,35 @@ impl Held {
     #[inline]
     pub(crate) fn hold(&mut self, from: u64) -> Result<bool, IdError> {
         debug_assert_eq!(self.here, 0);
-        match self.map.grab(from)? {
-            Some((base, here)) => {
-                self.base = base;
-                self.here = here;
-                Ok(true)
-            }
-            None => Ok(false),
+        let found = self.map.grab(from)?;
+        Ok(self.found(found))
+    }
+
+    /// The same for the first word beyond the one that is held and used up.
+    #[inline]
+    pub(crate) fn hold_next(&mut self) -> Result<bool, IdError> {
+        debug_assert!(self.here == 0 && self.is_held());
+        let found = self.map.grab_after(self.base)?;
+        Ok(self.found(found))
+    }
+
+    #[inline]
+    fn found(&mut self, word: Option<(u64, u64)>) -> bool {
+        if let Some((base, here)) = word {
+            self.base = base;
+            self.here = here;
         }
+        word.is_some()
+    }
+
+    /// Holds one taken offset, which is free from now on, and which is the only free one of its word. What was held
+    /// before goes to the map.
+    #[inline]
+    pub(crate) fn hold_only(&mut self, at: u64) -> Result<(), IdError> {
+        self.settle()?;
+        self.base = at & !63;
+        self.here = 1 << (at % 64);
+        Ok(())
     }
 
     /// Where the word that is held begins.

@@ -29,10 +29,6 @@ impl Marks {
         })
     }
 
-    pub(crate) fn taken(&self) -> u64 {
-        each!(self, marks => marks.taken())
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         each!(self, marks => marks.bytes())
     }

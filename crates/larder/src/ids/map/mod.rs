@@ -1,10 +1,10 @@
 //! Sets of free offsets, by how wide the range is.
 
-mod bits;
 mod dense;
 mod held;
 mod marks;
 mod plain;
+mod word;
 
 use self::dense::Dense;
 use super::IdError;
@@ -69,6 +69,12 @@ impl Map {
         each!(self, map => map.grab(from))
     }
 
+    /// As [`grab`](Map::grab), of the first word beyond the one of `at` that has any.
+    #[inline]
+    pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
+        each!(self, map => map.grab_after(at))
+    }
+
     /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
     pub(crate) fn put(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
         match self {
@@ -97,11 +103,5 @@ impl Map {
     /// The first offset of `first..=last` that is taken.
     pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
         each!(self, map => map.first_taken(first, last))
-    }
-
-    /// The free offset that has `rank` free ones below it.
-    #[allow(dead_code, reason = "for the random rule")]
-    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
-        each!(self, map => map.select(rank))
     }
 }

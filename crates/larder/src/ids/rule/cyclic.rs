@@ -49,12 +49,12 @@ pub struct CyclicOrder {
 impl CyclicOrder {
     #[inline]
     fn refill(&mut self) -> Result<bool, IdError> {
-        let behind = if self.held.is_held() {
-            self.latest | 63
+        let found = if self.held.is_held() {
+            self.held.hold_next()?
         } else {
-            self.latest
+            self.held.hold(self.latest.wrapping_add(1))?
         };
-        Ok(self.held.hold(behind.wrapping_add(1))? || self.held.hold(0)?)
+        Ok(found || self.held.hold(0)?)
     }
 }
 

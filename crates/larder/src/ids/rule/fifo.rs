@@ -41,6 +41,7 @@ impl Rule for Fifo {
             queued_ahead: None,
             stale: HashMap::new(),
             stales: 0,
+            untouched: last.wrapping_add(1),
             last,
         })
     }
@@ -61,6 +62,8 @@ pub struct FifoOrder {
     /// How many of the first entries of an offset in the ring are stale, because it was taken by name since.
     stale: HashMap<u64, u32>,
     stales: usize,
+    /// How many offsets are free and not in the ring; 0 for 2^64.
+    untouched: u64,
     last: u64,
 }
 
@@ -77,6 +80,7 @@ impl FifoOrder {
             match next {
                 Some(at) if Some(at) == free => {
                     self.marks.take(at)?;
+                    self.untouched = self.untouched.wrapping_sub(1);
                     self.pass(at);
                     return Ok(Some(at));
                 }
@@ -149,6 +153,8 @@ impl FifoOrder {
         self.queued(first, last, |at| *stale.entry(at).or_insert(0) += 1);
         self.stale = stale;
         self.stales += count;
+        let untouched = last - first + 1 - count as u64;
+        self.untouched = self.untouched.wrapping_sub(untouched);
         if self.stales > 64 && self.stales > self.ring.len() / 2 {
             self.sweep();
         }
@@ -269,7 +275,9 @@ impl Order for FifoOrder {
     }
 
     fn taken(&self) -> u64 {
-        self.marks.taken()
+        let waiting = (self.ring.len() - self.stales) as u64;
+        let all = self.last.wrapping_add(1);
+        all.wrapping_sub(waiting).wrapping_sub(self.untouched)
     }
 
     fn bytes(&self) -> usize {

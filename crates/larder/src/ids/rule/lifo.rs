@@ -37,6 +37,7 @@ impl Rule for Lifo {
             stack: Stack::new(last),
             fresh: Some(0),
             named: 0,
+            taken: 0,
             last,
         })
     }
@@ -53,6 +54,7 @@ pub struct LifoOrder {
     fresh: Option<u64>,
     /// How many offsets were taken by name since the last sweep: no more entries than that are stale.
     named: u64,
+    taken: u64,
     last: u64,
 }
 
@@ -67,12 +69,14 @@ impl LifoOrder {
             return Ok(None);
         };
         self.marks.take(at)?;
+        self.taken += 1;
         self.fresh = (at < self.last).then(|| at + 1);
         Ok(Some(at))
     }
 
     fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.marks.take_span(first, last)?;
+        self.taken += last - first + 1;
         self.named = self.named.saturating_add(last - first + 1);
         if self.named > 64 && self.named > self.stack.len() as u64 / 2 {
             self.sweep();
@@ -100,6 +104,7 @@ impl Order for LifoOrder {
             let was = self.marks.take(at)?;
             self.stack.pop();
             if was {
+                self.taken += 1;
                 return Ok(Some(at));
             }
         }
@@ -141,12 +146,14 @@ impl Order for LifoOrder {
         let was = self.marks.give(at)?;
         if was {
             self.stack.push(at);
+            self.taken -= 1;
         }
         Ok(was)
     }
 
     fn take_back(&mut self, at: u64) -> Result<(), IdError> {
         self.marks.take(at)?;
+        self.taken += 1;
         self.stack.pop();
         Ok(())
     }
@@ -165,7 +172,7 @@ impl Order for LifoOrder {
     }
 
     fn taken(&self) -> u64 {
-        self.marks.taken()
+        self.taken
     }
 
     fn bytes(&self) -> usize {
@@ -238,10 +245,14 @@ impl Stack {
 
     /// Keeps the entries that `keep` wants, asked from the top down.
     fn retain_topmost(&mut self, mut keep: impl FnMut(u64) -> bool) {
-        each!(self, stack => {
+        fn topmost<T>(stack: &mut Vec<T>, keep: impl FnMut(&T) -> bool) {
             stack.reverse();
-            stack.retain(|&at| keep(at.into()));
+            stack.retain(keep);
             stack.reverse();
-        });
+        }
+        match self {
+            Self::Narrow(stack) => topmost(stack, |&at| keep(u64::from(at))),
+            Self::Wide(stack) => topmost(stack, |&at| keep(at)),
+        }
     }
 }

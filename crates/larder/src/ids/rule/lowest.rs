@@ -47,22 +47,16 @@ pub struct LowestOrder {
 impl LowestOrder {
     #[inline]
     fn refill(&mut self) -> Result<bool, IdError> {
-        if !self.held.hold(self.floor)? {
+        let found = if self.held.is_held() {
+            self.held.hold_next()?
+        } else {
+            self.held.hold(self.floor)?
+        };
+        if !found {
             return Ok(false);
         }
         self.floor = self.held.base();
         Ok(true)
-    }
-
-    /// Gives back an offset that lies below the word that is held.
-    #[inline]
-    fn give_below(&mut self, at: u64) -> Result<bool, IdError> {
-        let map = self.held.settle()?;
-        let was = map.give(at)?;
-        if was {
-            self.floor = at & !63;
-        }
-        Ok(was)
     }
 }
 
@@ -99,7 +93,10 @@ impl Order for LowestOrder {
         } else if at >= self.floor {
             self.held.map().give(at)
         } else {
-            self.give_below(at)
+            // It is taken, and so is the rest of its word.
+            self.held.hold_only(at)?;
+            self.floor = at & !63;
+            Ok(true)
         }
     }
 

@@ -30,7 +30,7 @@ impl Ring {
     }
 
     pub(crate) fn len(&self) -> usize {
-        each!(self, ring => ring.len)
+        each!(self, ring => ring.len())
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -64,15 +64,12 @@ impl Ring {
     /// Drops the one at the front; there is one.
     #[inline]
     pub(crate) fn pop(&mut self) {
-        each!(self, ring => {
-            ring.head = ring.head.wrapping_add(1);
-            ring.len -= 1;
-        });
+        each!(self, ring => ring.head = ring.head.wrapping_add(1));
     }
 
     /// Drops the one at the back; there is one.
     pub(crate) fn pop_back(&mut self) {
-        each!(self, ring => ring.len -= 1);
+        each!(self, ring => ring.tail = ring.tail.wrapping_sub(1));
     }
 }
 
@@ -80,15 +77,20 @@ impl Ring {
 #[derive(Debug, Default)]
 pub(crate) struct RingOf<T> {
     slots: Vec<T>,
-    /// Grows without end; the slot is what remains of it.
+    /// Both count on and wrap around; the slot is what remains of them.
     head: usize,
-    len: usize,
+    tail: usize,
 }
 
 impl<T: Copy + Default> RingOf<T> {
     #[inline]
+    fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    #[inline]
     fn reserve(&mut self) -> Result<(), IdError> {
-        if self.len == self.slots.len() {
+        if self.len() == self.slots.len() {
             self.grow()?;
         }
         Ok(())
@@ -102,33 +104,35 @@ impl<T: Copy + Default> RingOf<T> {
             .try_reserve_exact(more)
             .map_err(|_| IdError::OutOfMemory)?;
         // The ring is full: put the front at the first slot, and the new slots come behind the back.
-        self.slots
-            .rotate_left(if len == 0 { 0 } else { self.head % len });
+        if let Some(front) = self.head.checked_rem(len) {
+            self.slots.rotate_left(front);
+        }
         self.slots.resize(len + more, T::default());
         self.head = 0;
+        self.tail = len;
         Ok(())
     }
 
     #[inline]
     fn slot(&self, n: usize) -> usize {
-        self.head.wrapping_add(n) & self.slots.len().wrapping_sub(1)
+        n & self.slots.len().wrapping_sub(1)
     }
 
     #[inline]
     fn push(&mut self, value: T) {
-        let slot = self.slot(self.len);
+        let slot = self.slot(self.tail);
         if let Some(slot) = self.slots.get_mut(slot) {
             *slot = value;
-            self.len += 1;
+            self.tail = self.tail.wrapping_add(1);
         }
     }
 
     #[inline]
     fn front(&self) -> Option<T> {
-        if self.len == 0 {
+        if self.head == self.tail {
             return None;
         }
-        self.slots.get(self.slot(0)).copied()
+        self.slots.get(self.slot(self.head)).copied()
     }
 }
 
