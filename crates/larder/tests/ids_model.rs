@@ -23,6 +23,11 @@ fn ranges() -> Vec<IdRange> {
         new(0, 65535),
         new(65530, 65530 + 65536 + 4097),
         new(7, (1 << 20) + 7),
+        new(0, (1 << 24) + 70_000),
+        new(1, u64::from(u32::MAX)),
+        new(1 << 40, (1 << 48) + 99),
+        new(u64::MAX - 100, u64::MAX),
+        IdRange::ALL,
     ]
 }
 

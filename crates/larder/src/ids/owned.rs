@@ -135,7 +135,7 @@ impl<R: Rule> Ids<R> {
     /// ```
     /// use larder::ids::{Ids, rule::Cyclic};
     ///
-    /// let mut subids = Ids::new(100_000u32..10_000_000, Cyclic)?;
+    /// let mut subids = Ids::new(100_000u32..1 << 31, Cyclic)?;
     /// assert_eq!(subids.alloc_range(65536, 65536)?, 131_072);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```

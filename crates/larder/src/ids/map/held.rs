@@ -20,12 +20,12 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(last: u64) -> Result<Self, IdError> {
-        Ok(Self {
-            map: Map::new(last)?,
+    pub(crate) fn new(last: u64) -> Self {
+        Self {
+            map: Map::new(last),
             base: NOWHERE,
             here: 0,
-        })
+        }
     }
 
     /// Hands out the lowest offset of the word that is held. Six instructions.

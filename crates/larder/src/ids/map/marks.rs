@@ -21,12 +21,12 @@ macro_rules! each {
 }
 
 impl Marks {
-    pub(crate) fn new(last: u64) -> Result<Self, IdError> {
-        Ok(if last < DENSE {
+    pub(crate) fn new(last: u64) -> Self {
+        if last < DENSE {
             Self::Plain(Plain::new(last))
         } else {
-            Self::Map(Map::new(last)?)
-        })
+            Self::Map(Map::new(last))
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -1,12 +1,21 @@
 //! Sets of free offsets, by how wide the range is.
 
+mod bits;
+mod chunk;
 mod dense;
 mod held;
+mod list;
 mod marks;
+mod paged;
 mod plain;
+mod tree;
+mod wide;
 mod word;
 
-use self::dense::Dense;
+use self::dense::{DENSE, Dense};
+use self::paged::Paged;
+use self::tree::Tree;
+use self::wide::Wide;
 use super::IdError;
 
 pub(crate) use self::held::Held;
@@ -15,7 +24,11 @@ pub(crate) use self::marks::Marks;
 /// The free offsets of `0..=last`.
 #[derive(Debug)]
 pub(crate) enum Map {
+    /// At most 2^24.
     Dense(Dense),
+    /// At most 2^32.
+    Paged(Wide<Paged>),
+    Tree(Wide<Tree>),
 }
 
 /// Calls the same method of whichever map it is.
@@ -23,17 +36,21 @@ macro_rules! each {
     ($self:expr, $map:ident => $call:expr) => {
         match $self {
             Map::Dense($map) => $call,
+            Map::Paged($map) => $call,
+            Map::Tree($map) => $call,
         }
     };
 }
 
 impl Map {
     /// All free. Allocates nothing.
-    pub(crate) fn new(last: u64) -> Result<Self, IdError> {
-        if last < dense::DENSE {
-            Ok(Self::Dense(Dense::new(last)))
+    pub(crate) fn new(last: u64) -> Self {
+        if last < DENSE {
+            Self::Dense(Dense::new(last))
+        } else if u32::try_from(last).is_ok() {
+            Self::Paged(Wide::new(Paged::default(), last))
         } else {
-            Err(IdError::OutOfMemory)
+            Self::Tree(Wide::new(Tree::default(), last))
         }
     }
 
@@ -60,6 +77,8 @@ impl Map {
     pub(crate) fn give(&mut self, at: u64) -> Result<bool, IdError> {
         match self {
             Map::Dense(map) => Ok(map.give(at)),
+            Map::Paged(map) => map.give(at),
+            Map::Tree(map) => map.give(at),
         }
     }
 
@@ -78,9 +97,13 @@ impl Map {
     /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
     pub(crate) fn put(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
         match self {
-            Map::Dense(map) => map.put(base, mask),
+            Map::Dense(map) => {
+                map.put(base, mask);
+                Ok(())
+            }
+            Map::Paged(map) => map.put(base, mask),
+            Map::Tree(map) => map.put(base, mask),
         }
-        Ok(())
     }
 
     /// Takes `first..=last`, all of which are free.
@@ -91,9 +114,13 @@ impl Map {
     /// Gives back `first..=last`, all of which are taken.
     pub(crate) fn give_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         match self {
-            Map::Dense(map) => map.give_span(first, last),
+            Map::Dense(map) => {
+                map.give_span(first, last);
+                Ok(())
+            }
+            Map::Paged(map) => map.give_span(first, last),
+            Map::Tree(map) => map.give_span(first, last),
         }
-        Ok(())
     }
 
     pub(crate) fn next_free(&self, from: u64) -> Option<u64> {

@@ -29,7 +29,7 @@ impl Rule for Cyclic {
 
     fn order(&self, last: u64) -> Result<CyclicOrder, IdError> {
         Ok(CyclicOrder {
-            held: Held::new(last)?,
+            held: Held::new(last),
             latest: u64::MAX,
             last,
         })

@@ -34,7 +34,7 @@ impl Rule for Fifo {
 
     fn order(&self, last: u64) -> Result<FifoOrder, IdError> {
         Ok(FifoOrder {
-            marks: Marks::new(last)?,
+            marks: Marks::new(last),
             ring: Ring::new(last),
             fresh: 0,
             dry: false,
@@ -181,7 +181,7 @@ impl FifoOrder {
             return Ok(false);
         }
         if self.queued_ahead.is_none() {
-            self.queued_ahead = Some(Box::new(Map::new(self.last)?));
+            self.queued_ahead = Some(Box::new(Map::new(self.last)));
         }
         self.ring.reserve()?;
         if let Some(ahead) = &mut self.queued_ahead {

@@ -33,7 +33,7 @@ impl Rule for Lifo {
 
     fn order(&self, last: u64) -> Result<LifoOrder, IdError> {
         Ok(LifoOrder {
-            marks: Marks::new(last)?,
+            marks: Marks::new(last),
             stack: Stack::new(last),
             fresh: Some(0),
             named: 0,

@@ -28,7 +28,7 @@ impl Rule for Lowest {
 
     fn order(&self, last: u64) -> Result<LowestOrder, IdError> {
         Ok(LowestOrder {
-            held: Held::new(last)?,
+            held: Held::new(last),
             floor: 0,
             last,
         })

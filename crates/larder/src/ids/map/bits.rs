@@ -1,0 +1,133 @@
+//! 65536 offsets as bits.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::word::{join, masks, split};
+use crate::ids::IdError;
+
+/// Offsets in a chunk.
+pub(crate) const CHUNK: u64 = 1 << 16;
+
+const WORDS: usize = 1024;
+const COUNT: usize = WORDS + WORDS / 64;
+
+/// 65536 offsets, 1 = free, then a bit for each word that is not empty, then a count of the free ones: 8328 bytes,
+/// 1.017 bits an offset.
+#[derive(Debug)]
+pub(crate) struct Bits(Box<[u64; COUNT + 1]>);
+
+impl Bits {
+    /// All free or all taken.
+    pub(crate) fn new(free: bool) -> Result<Self, IdError> {
+        let mut data = Vec::new();
+        data.try_reserve_exact(COUNT + 1)
+            .map_err(|_| IdError::OutOfMemory)?;
+        data.resize(COUNT + 1, if free { u64::MAX } else { 0 });
+        data[COUNT] = if free { CHUNK } else { 0 };
+        let data = data.into_boxed_slice().try_into();
+        Ok(Self(data.map_err(|_| IdError::OutOfMemory)?))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
+    /// How many are free.
+    #[inline]
+    pub(crate) fn free(&self) -> u64 {
+        self.0[COUNT]
+    }
+
+    /// The word at index `w`: bit `b` is offset `64 w + b`.
+    #[inline]
+    pub(crate) fn word(&self, w: usize) -> u64 {
+        self.0[w % WORDS]
+    }
+
+    /// Takes the offsets of `mask`, all of which are free, out of word `w`.
+    #[inline]
+    pub(crate) fn remove(&mut self, w: usize, mask: u64) {
+        let w = w % WORDS;
+        self.0[w] &= !mask;
+        if self.0[w] == 0 {
+            self.0[WORDS + w / 64] &= !(1 << (w % 64));
+        }
+        self.0[COUNT] -= u64::from(mask.count_ones());
+    }
+
+    /// Gives the offsets of `mask`, none of which is free, to word `w`.
+    #[inline]
+    pub(crate) fn insert(&mut self, w: usize, mask: u64) {
+        let w = w % WORDS;
+        self.0[w] |= mask;
+        self.0[WORDS + w / 64] |= 1 << (w % 64);
+        self.0[COUNT] += u64::from(mask.count_ones());
+    }
+
+    /// Takes `first..=last`, all of which are free.
+    pub(crate) fn take_span(&mut self, first: u64, last: u64) {
+        masks(first, last).for_each(|(w, mask)| self.remove(w, mask));
+    }
+
+    /// Gives back `first..=last`, none of which is free.
+    pub(crate) fn give_span(&mut self, first: u64, last: u64) {
+        masks(first, last).for_each(|(w, mask)| self.insert(w, mask));
+    }
+
+    /// The first free offset at or above `from`.
+    pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
+        let (w, bit) = split(from % CHUNK);
+        let ahead = self.word(w) & bit.wrapping_neg();
+        if ahead != 0 {
+            return Some(join(w, ahead));
+        }
+        // `2 << 63` is 0: of a word's last bit nothing lies beyond.
+        let mut mask = (2u64 << (w % 64)).wrapping_neg();
+        for s in w / 64..WORDS / 64 {
+            let found = self.0[WORDS + s] & mask;
+            if found != 0 {
+                let w = join(s, found) as usize;
+                return Some(join(w, self.word(w)));
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// The first offset of `first..=last` that is not free.
+    pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        masks(first, last)
+            .map(|(w, mask)| (w, !self.word(w) & mask))
+            .find(|&(_, taken)| taken != 0)
+            .map(|(w, taken)| join(w, taken))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_costs_less_than_a_fiftieth_more_than_its_bits() {
+        let bits = Bits::new(false).unwrap();
+        assert_eq!((bits.bytes(), bits.free()), (8328, 0));
+        assert_eq!(bits.next_free(0), None);
+    }
+
+    #[test]
+    fn spans_end_in_the_middle_of_words() {
+        let mut bits = Bits::new(true).unwrap();
+        bits.take_span(60, 7000);
+        assert_eq!(bits.free(), CHUNK - 6941);
+        assert_eq!(bits.next_free(60), Some(7001));
+        assert_eq!(bits.first_taken(0, CHUNK - 1), Some(60));
+        bits.give_span(64, 127);
+        assert_eq!(bits.next_free(60), Some(64));
+        assert_eq!(bits.first_taken(64, 7000), Some(128));
+        assert_eq!(bits.first_taken(64, 127), None);
+        bits.take_span(7001, CHUNK - 2);
+        assert_eq!(bits.next_free(128), Some(CHUNK - 1));
+        assert_eq!(bits.word(1023), 1 << 63);
+    }
+}

@@ -1,0 +1,237 @@
+//! Free offsets of a range wider than 2^24.
+
+use super::bits::CHUNK;
+use super::chunk::Chunk;
+use super::word::split;
+use crate::ids::IdError;
+
+/// Where the chunks of a wide range are. All chunks are free at first. One chunk may reach beyond the range: what is
+/// there is free and nobody asks for it.
+pub(crate) trait Table {
+    fn get(&self, c: u64) -> &Chunk;
+
+    /// Changes a chunk; when `change` fails, nothing has changed.
+    fn change<T>(
+        &mut self,
+        c: u64,
+        change: impl FnOnce(&mut Chunk) -> Result<T, IdError>,
+    ) -> Result<T, IdError>;
+
+    /// Makes all offsets of the chunks `first..=last`, all of which are free or all of which are not, the other.
+    fn change_all(&mut self, first: u64, last: u64, free: bool) -> Result<(), IdError>;
+
+    /// The first chunk at or above `c` that has a free offset; it may be beyond the range.
+    fn next_open(&self, c: u64) -> Option<u64>;
+
+    /// The first chunk at or above `c` that has a taken offset.
+    fn next_used(&self, c: u64) -> Option<u64>;
+
+    fn bytes(&self) -> usize;
+}
+
+/// Chunks of 65536 offsets in a table.
+#[derive(Debug)]
+pub(crate) struct Wide<T> {
+    table: T,
+    taken: u64,
+    last: u64,
+}
+
+impl<T: Table> Wide<T> {
+    pub(crate) fn new(table: T, last: u64) -> Self {
+        Self {
+            table,
+            taken: 0,
+            last,
+        }
+    }
+
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    pub(crate) fn is_free(&self, at: u64) -> bool {
+        self.table.get(at / CHUNK).is_free(at % CHUNK)
+    }
+
+    pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
+        self.room(1)?;
+        let within = at % CHUNK;
+        let was = self.table.change(at / CHUNK, |chunk| {
+            let was = chunk.is_free(within);
+            if was {
+                chunk.take_span(within, within)?;
+            }
+            Ok(was)
+        })?;
+        self.taken += u64::from(was);
+        Ok(was)
+    }
+
+    pub(crate) fn give(&mut self, at: u64) -> Result<bool, IdError> {
+        let within = at % CHUNK;
+        let was = self.table.change(at / CHUNK, |chunk| {
+            let was = !chunk.is_free(within);
+            if was {
+                chunk.give_span(within, within)?;
+            }
+            Ok(was)
+        })?;
+        self.taken -= u64::from(was);
+        Ok(was)
+    }
+
+    /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
+    pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
+        let Some(at) = self.next_free(from) else {
+            return Ok(None);
+        };
+        // Of 2^64 offsets the last cannot be counted.
+        let room = u64::MAX - self.taken;
+        let most = if room < 64 { room.min(1) } else { 64 };
+        let (w, bit) = split(at % CHUNK);
+        let beyond = self.last - (at & !63);
+        let valid = if beyond < 63 {
+            (2 << beyond) - 1
+        } else {
+            u64::MAX
+        };
+        let mask = self.table.change(at / CHUNK, |chunk| {
+            let mut mask = chunk.word(w) & bit.wrapping_neg() & valid;
+            if most < 64 {
+                mask &= if most == 0 { 0 } else { mask.wrapping_neg() };
+            }
+            if mask != 0 {
+                chunk.change_word(w, mask, false)?;
+            }
+            Ok(mask)
+        })?;
+        self.taken += u64::from(mask.count_ones());
+        Ok((mask != 0).then_some((at & !63, mask)))
+    }
+
+    /// As [`grab`](Wide::grab), of the first word beyond the one of `at` that has any.
+    pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
+        match (at | 63).checked_add(1) {
+            Some(from) => self.grab(from),
+            None => Ok(None),
+        }
+    }
+
+    /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
+    pub(crate) fn put(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
+        let (w, _) = split(base % CHUNK);
+        self.table
+            .change(base / CHUNK, |chunk| chunk.change_word(w, mask, true))?;
+        self.taken -= u64::from(mask.count_ones());
+        Ok(())
+    }
+
+    /// Takes `first..=last`, all of which are free.
+    pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let count = (last - first).checked_add(1).ok_or(IdError::Full {
+            allocated: self.taken,
+        })?;
+        self.room(count)?;
+        self.change_span(first, last, false)?;
+        self.taken += count;
+        Ok(())
+    }
+
+    /// Gives back `first..=last`, all of which are taken.
+    pub(crate) fn give_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.change_span(first, last, true)?;
+        self.taken -= last - first + 1;
+        Ok(())
+    }
+
+    fn room(&self, count: u64) -> Result<(), IdError> {
+        match self.taken.checked_add(count) {
+            Some(_) => Ok(()),
+            None => Err(IdError::Full {
+                allocated: self.taken,
+            }),
+        }
+    }
+
+    /// A piece in the first chunk, all of the chunks between, and a piece in the last chunk.
+    fn change_span(&mut self, first: u64, last: u64, free: bool) -> Result<(), IdError> {
+        let (mut whole, mut end) = (first / CHUNK, last / CHUNK);
+        if whole == end {
+            return self.piece(first, last, free);
+        }
+        let head = !first.is_multiple_of(CHUNK);
+        let tail = last % CHUNK != CHUNK - 1;
+        if head {
+            self.piece(first, first | (CHUNK - 1), free)?;
+            whole += 1;
+        }
+        let mut done = Ok(());
+        if tail {
+            done = self.piece(last & !(CHUNK - 1), last, free);
+            end -= 1;
+        }
+        let between = done.is_ok() && whole <= end;
+        if between {
+            done = self.table.change_all(whole, end, free);
+            if done.is_err() && tail {
+                self.piece(last & !(CHUNK - 1), last, !free)?;
+            }
+        }
+        if done.is_err() && head {
+            self.piece(first, first | (CHUNK - 1), !free)?;
+        }
+        done
+    }
+
+    /// `first..=last` of one chunk.
+    fn piece(&mut self, first: u64, last: u64, free: bool) -> Result<(), IdError> {
+        let (from, to) = (first % CHUNK, last % CHUNK);
+        self.table.change(first / CHUNK, |chunk| {
+            if free {
+                chunk.give_span(from, to)
+            } else {
+                chunk.take_span(from, to)
+            }
+        })
+    }
+
+    pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
+        if from > self.last {
+            return None;
+        }
+        let c = from / CHUNK;
+        let at = match self.table.get(c).next_free(from % CHUNK) {
+            Some(at) => c * CHUNK + at,
+            None => {
+                let c = self.table.next_open(c.checked_add(1)?)?;
+                c.checked_mul(CHUNK)? + self.table.get(c).next_free(0)?
+            }
+        };
+        (at <= self.last).then_some(at)
+    }
+
+    /// The first offset of `first..=last` that is taken.
+    pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        let (mut c, mut from) = (first / CHUNK, first % CHUNK);
+        loop {
+            let to = if c == last / CHUNK {
+                last % CHUNK
+            } else {
+                CHUNK - 1
+            };
+            if let Some(at) = self.table.get(c).first_taken(from, to) {
+                return Some(c * CHUNK + at);
+            }
+            c = self.table.next_used(c + 1)?;
+            if c > last / CHUNK {
+                return None;
+            }
+            from = 0;
+        }
+    }
+}
