@@ -57,4 +57,6 @@ rules! {
     the_one_after_the_latest_is_next: rule::Cyclic, promises::Cyclic::default();
     the_first_freed_is_next: rule::Fifo, promises::Fifo::default();
     the_last_freed_is_next: rule::Lifo, promises::Lifo::default();
+    those_of_an_earlier_epoch_are_next: rule::Epochs::<2>, promises::Epochs::new(2);
+    those_of_an_earlier_one_of_four_epochs_are_next: rule::Epochs::<4>, promises::Epochs::new(4);
 }

@@ -83,6 +83,52 @@ impl Promise for Lifo {
     }
 }
 
+/// The lowest of the first set that is not empty; frees go to the last, and sets move up when the first is empty.
+pub(crate) struct Epochs {
+    /// Those never in use are in the first set, and not in it.
+    sets: Vec<BTreeSet<u64>>,
+    untouched: bool,
+    used: BTreeSet<u64>,
+}
+
+impl Epochs {
+    pub(crate) fn new(k: usize) -> Self {
+        Self {
+            sets: vec![BTreeSet::new(); k + 1],
+            untouched: true,
+            used: BTreeSet::new(),
+        }
+    }
+}
+
+impl Promise for Epochs {
+    fn handed_out(&mut self, id: u64, _: &BTreeSet<u64>, range: IdRange) {
+        if self.untouched {
+            let expect = first_free(range.first(), &self.used, range);
+            if expect.is_some() {
+                assert_eq!(Some(id), expect);
+                self.used.insert(id);
+                return;
+            }
+            self.untouched = false;
+        }
+        while self.sets[0].is_empty() {
+            self.sets.rotate_left(1);
+        }
+        assert_eq!(Some(&id), self.sets[0].first());
+        self.sets[0].remove(&id);
+    }
+    fn taken(&mut self, id: u64) {
+        self.used.insert(id);
+        self.sets.iter_mut().for_each(|set| {
+            set.remove(&id);
+        });
+    }
+    fn freed(&mut self, id: u64) {
+        self.sets.last_mut().unwrap().insert(id);
+    }
+}
+
 fn first_free(from: u64, taken: &BTreeSet<u64>, range: IdRange) -> Option<u64> {
     let mut id = from;
     for &used in taken.range(from..) {

@@ -8,6 +8,8 @@ mod list;
 mod marks;
 mod paged;
 mod plain;
+mod planes;
+mod sets;
 mod tree;
 mod wide;
 mod word;
@@ -20,6 +22,7 @@ use super::IdError;
 
 pub(crate) use self::held::Held;
 pub(crate) use self::marks::Marks;
+pub(crate) use self::sets::Sets;
 
 /// The free offsets of `0..=last`.
 #[derive(Debug)]

@@ -87,12 +87,23 @@ impl<T: Table> Wide<T> {
 
     /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
-        let Some(at) = self.next_free(from) else {
-            return Ok(None);
-        };
         // Of 2^64 offsets the last cannot be counted.
         let room = u64::MAX - self.taken;
         let most = if room < 64 { room.min(1) } else { 64 };
+        let found = self.grab_uncounted(from, most)?;
+        self.taken += found.map_or(0, |(_, mask)| u64::from(mask.count_ones()));
+        Ok(found)
+    }
+
+    /// The same for one whose owner counts: at most 64, 1 or none.
+    pub(crate) fn grab_uncounted(
+        &mut self,
+        from: u64,
+        most: u64,
+    ) -> Result<Option<(u64, u64)>, IdError> {
+        let Some(at) = self.next_free(from).filter(|_| most != 0) else {
+            return Ok(None);
+        };
         let (w, bit) = split(at % CHUNK);
         let beyond = self.last - (at & !63);
         let valid = if beyond < 63 {
@@ -102,16 +113,13 @@ impl<T: Table> Wide<T> {
         };
         let mask = self.table.change(at / CHUNK, |chunk| {
             let mut mask = chunk.word(w) & bit.wrapping_neg() & valid;
-            if most < 64 {
-                mask &= if most == 0 { 0 } else { mask.wrapping_neg() };
+            if most == 1 {
+                mask &= mask.wrapping_neg();
             }
-            if mask != 0 {
-                chunk.change_word(w, mask, false)?;
-            }
+            chunk.change_word(w, mask, false)?;
             Ok(mask)
         })?;
-        self.taken += u64::from(mask.count_ones());
-        Ok((mask != 0).then_some((at & !63, mask)))
+        Ok(Some((at & !63, mask)))
     }
 
     /// As [`grab`](Wide::grab), of the first word beyond the one of `at` that has any.
@@ -124,11 +132,16 @@ impl<T: Table> Wide<T> {
 
     /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
     pub(crate) fn put(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
-        let (w, _) = split(base % CHUNK);
-        self.table
-            .change(base / CHUNK, |chunk| chunk.change_word(w, mask, true))?;
+        self.put_uncounted(base, mask)?;
         self.taken -= u64::from(mask.count_ones());
         Ok(())
+    }
+
+    /// The same for one whose owner counts.
+    pub(crate) fn put_uncounted(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
+        let (w, _) = split(base % CHUNK);
+        self.table
+            .change(base / CHUNK, |chunk| chunk.change_word(w, mask, true))
     }
 
     /// Takes `first..=last`, all of which are free.
@@ -140,6 +153,11 @@ impl<T: Table> Wide<T> {
         self.change_span(first, last, false)?;
         self.taken += count;
         Ok(())
+    }
+
+    /// The same for one whose owner counts.
+    pub(crate) fn take_span_uncounted(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.change_span(first, last, false)
     }
 
     /// Gives back `first..=last`, all of which are taken.

@@ -7,6 +7,7 @@
 //! | [`Lowest`] | the lowest free one | nothing | 1.02 |
 //! | [`Cyclic`] | the next free one after the last one handed out | nothing | 1.02 |
 //! | [`Fifo`] | the one that was freed first | as many allocations as were free | 1, and 32 (64) for each that waits |
+//! | [`Epochs`] | one of those that were freed first | about half of those that were free, by bursts less | 2.03 |
 //! | [`Lifo`] | the one that was freed last | nothing | 1, and 32 (64) for each that waits |
 
 use core::fmt::Debug;
@@ -14,12 +15,14 @@ use core::fmt::Debug;
 use super::IdError;
 
 mod cyclic;
+mod epochs;
 mod fifo;
 mod lifo;
 mod lowest;
 mod ring;
 
 pub use self::cyclic::{Cyclic, CyclicOrder};
+pub use self::epochs::{Epochs, EpochsOrder};
 pub use self::fifo::{Fifo, FifoOrder};
 pub use self::lifo::{Lifo, LifoOrder};
 pub use self::lowest::{Lowest, LowestOrder};
