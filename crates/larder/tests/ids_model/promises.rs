@@ -17,6 +17,15 @@ impl Promise for Lowest {
     fn freed(&mut self, _: u64) {}
 }
 
+/// Any free one.
+pub(crate) struct Any;
+
+impl Promise for Any {
+    fn handed_out(&mut self, _: u64, _: &BTreeSet<u64>, _: IdRange) {}
+    fn taken(&mut self, _: u64) {}
+    fn freed(&mut self, _: u64) {}
+}
+
 /// The next free one after the latest.
 #[derive(Default)]
 pub(crate) struct Cyclic {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::word::{join, masks, split};
+use super::word::{join, masks, nth, split};
 use crate::ids::IdError;
 
 /// Offsets in a chunk.
@@ -91,6 +91,18 @@ impl Bits {
                 return Some(join(w, self.word(w)));
             }
             mask = u64::MAX;
+        }
+        None
+    }
+
+    /// The free offset that has `rank` free ones below it.
+    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
+        let mut left = rank;
+        for (w, &word) in self.0[..WORDS].iter().enumerate() {
+            match nth(word, left) {
+                Ok(bit) => return Some(w as u64 * 64 + bit),
+                Err(rest) => left = rest,
+            }
         }
         None
     }

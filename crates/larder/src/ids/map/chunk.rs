@@ -73,6 +73,28 @@ impl Chunk {
         found.filter(|&at| at <= last)
     }
 
+    /// How many are free.
+    pub(crate) fn free(&self) -> u64 {
+        match self {
+            Self::Free => CHUNK,
+            Self::Full => 0,
+            Self::Few(list) if list.of_free() => list.len(),
+            Self::Few(list) => CHUNK - list.len(),
+            Self::Bits(bits) => bits.free(),
+        }
+    }
+
+    /// The free offset that has `rank` free ones below it; there are more than that.
+    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
+        match self {
+            Self::Free => Some(rank),
+            Self::Full => None,
+            Self::Few(list) if list.of_free() => list.nth(rank),
+            Self::Few(list) => Some(list.nth_missing(rank)),
+            Self::Bits(bits) => bits.select(rank),
+        }
+    }
+
     /// Takes `first..=last`, all of which are free.
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.change(first, last, false)
@@ -179,6 +201,8 @@ fn change(bits: &mut Bits, first: u64, last: u64, free: bool) {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]
@@ -207,6 +231,23 @@ mod tests {
             assert_eq!(chunk.next_free(at / 2), Some(at));
         }
         assert!(matches!(chunk, Chunk::Free));
+    }
+
+    #[test]
+    fn every_form_finds_the_free_offset_of_a_rank() {
+        for (step, full) in [(1000, false), (1000, true), (7, false), (65536, false)] {
+            let mut chunk = if full { Chunk::Full } else { Chunk::Free };
+            let mut free = alloc::vec![!full; CHUNK as usize];
+            for at in (3..CHUNK).step_by(step) {
+                chunk.change(at, at, full).unwrap();
+                free[at as usize] = full;
+            }
+            let free: Vec<_> = (0..CHUNK).filter(|&at| free[at as usize]).collect();
+            assert_eq!(chunk.free(), free.len() as u64);
+            for rank in (0..free.len()).step_by(free.len() / 50) {
+                assert_eq!(chunk.select(rank as u64), Some(free[rank]));
+            }
+        }
     }
 
     #[test]

@@ -110,6 +110,21 @@ impl List {
         Some(from + run.count() as u64).filter(|&at| at <= u64::from(u16::MAX))
     }
 
+    /// The offset that has `rank` offsets of the list below it.
+    pub(crate) fn nth(&self, rank: u64) -> Option<u64> {
+        self.0.get(rank as usize + 1).map(|&at| u64::from(at))
+    }
+
+    /// The offset that has `rank` offsets below it that are not in the list.
+    pub(crate) fn nth_missing(&self, rank: u64) -> u64 {
+        // The entry at index i has i entries and so `entry - i` others below it.
+        let before = self.0[1..]
+            .iter()
+            .zip(0u64..)
+            .take_while(|&(&at, i)| u64::from(at) - i <= rank);
+        rank + before.count() as u64
+    }
+
     pub(crate) fn each(&self, visit: impl FnMut(u64)) {
         self.0[1..].iter().map(|&at| u64::from(at)).for_each(visit);
     }

@@ -2,9 +2,11 @@
 
 mod bits;
 mod chunk;
+mod counted;
 mod dense;
 mod held;
 mod list;
+mod loose;
 mod marks;
 mod paged;
 mod plain;
@@ -21,6 +23,7 @@ use self::wide::Wide;
 use super::IdError;
 
 pub(crate) use self::held::Held;
+pub(crate) use self::loose::Loose;
 pub(crate) use self::marks::Marks;
 pub(crate) use self::sets::Sets;
 
@@ -133,5 +136,15 @@ impl Map {
     /// The first offset of `first..=last` that is taken.
     pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
         each!(self, map => map.first_taken(first, last))
+    }
+
+    /// The free offset that has `rank` free ones below it.
+    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
+        match self {
+            // Whoever wants ranks of a small range counts: see `Counted`.
+            Map::Dense(_) => None,
+            Map::Paged(map) => map.select(rank),
+            Map::Tree(map) => map.select(rank),
+        }
     }
 }

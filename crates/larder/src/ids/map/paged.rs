@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::bits::CHUNK;
 use super::chunk::Chunk;
 use super::wide::Table;
 use super::word::{join, split};
@@ -159,6 +160,27 @@ impl Table for Paged {
 
     fn next_used(&self, c: u64) -> Option<u64> {
         self.next(c, true, &self.used, |page| &page.used)
+    }
+
+    fn select(&self, rank: u64) -> Option<(u64, u64)> {
+        let mut left = rank;
+        let mut c = 0;
+        for page in &self.pages {
+            if page.used == Set::NONE && left >= 256 * CHUNK {
+                left -= 256 * CHUNK;
+                c += 256;
+                continue;
+            }
+            for n in 0..256 {
+                let free = page.chunks.get(n).map_or(CHUNK, Chunk::free);
+                if left < free {
+                    return Some((c, left));
+                }
+                left -= free;
+                c += 1;
+            }
+        }
+        Some((c + left / CHUNK, left % CHUNK))
     }
 
     fn bytes(&self) -> usize {

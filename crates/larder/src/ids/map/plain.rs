@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::dense::{self, DENSE};
-use super::word::{masks, split};
+use super::word::{masks, nth, split};
 use crate::ids::IdError;
 
 /// Bits, 1 = free, without summary and count, because a queue knows who is next: they are here to tell an offset that
@@ -75,6 +75,19 @@ impl Plain {
     /// The first offset of `first..=last` that is taken.
     pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
         dense::first_bit(&self.words, first, last, |word| !word)
+    }
+
+    /// The free offset at or above `from`, where a word begins, that has `rank` free ones between.
+    pub(crate) fn select(&self, from: u64, rank: u64) -> Option<u64> {
+        let mut left = rank;
+        for (w, &word) in self.words.iter().enumerate().skip(split(from).0) {
+            match nth(word, left) {
+                Ok(bit) => return Some(w as u64 * 64 + bit),
+                Err(rest) => left = rest,
+            }
+        }
+        let beyond = (self.words.len() as u64 * 64).max(from);
+        beyond.checked_add(left).filter(|&at| at <= self.last)
     }
 
     #[cold]

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
+use super::bits::CHUNK;
 use super::chunk::Chunk;
 use super::wide::Table;
 use crate::ids::IdError;
@@ -139,6 +140,25 @@ impl Table for Tree {
             return Some(c);
         }
         self.spans.range(c..).next().map(|(&first, _)| first)
+    }
+
+    fn select(&self, rank: u64) -> Option<(u64, u64)> {
+        let mut left = rank;
+        let mut c = 0;
+        for (&first, span) in &self.spans {
+            let between = first - c;
+            if left / CHUNK < between {
+                break;
+            }
+            left -= between * CHUNK;
+            let free = span.chunk.free();
+            if left < free {
+                return Some((first, left));
+            }
+            left -= free;
+            c = span.last + 1;
+        }
+        Some((c + left / CHUNK, left % CHUNK))
     }
 
     fn bytes(&self) -> usize {

@@ -26,6 +26,9 @@ pub(crate) trait Table {
     /// The first chunk at or above `c` that has a taken offset.
     fn next_used(&self, c: u64) -> Option<u64>;
 
+    /// The chunk in which the free offset lies that has `rank` free ones below it, and its rank there.
+    fn select(&self, rank: u64) -> Option<(u64, u64)>;
+
     fn bytes(&self) -> usize;
 }
 
@@ -231,6 +234,12 @@ impl<T: Table> Wide<T> {
             }
         };
         (at <= self.last).then_some(at)
+    }
+
+    /// The free offset that has `rank` free ones below it. Looks at every chunk that is in use.
+    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
+        let (c, rank) = self.table.select(rank)?;
+        Some(c * CHUNK + self.table.get(c).select(rank)?)
     }
 
     /// The first offset of `first..=last` that is taken.

@@ -20,3 +20,13 @@ pub(crate) fn masks(first: u64, last: u64) -> impl Iterator<Item = (usize, u64)>
         (w as usize, (u64::MAX << low) & (u64::MAX >> (63 - high)))
     })
 }
+
+/// The bit of `word` that has `rank` bits below it, or how much of the rank is left beyond the word.
+pub(crate) fn nth(word: u64, rank: u64) -> Result<u64, u64> {
+    let count = u64::from(word.count_ones());
+    if rank >= count {
+        return Err(rank - count);
+    }
+    let rest = (0..rank).fold(word, |rest, _| rest & (rest - 1));
+    Ok(u64::from(rest.trailing_zeros()))
+}

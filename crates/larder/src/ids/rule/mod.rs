@@ -9,6 +9,7 @@
 //! | [`Fifo`] | the one that was freed first | as many allocations as were free | 1, and 32 (64) for each that waits |
 //! | [`Epochs`] | one of those that were freed first | about half of those that were free, by bursts less | 2.03 |
 //! | [`Lifo`] | the one that was freed last | nothing | 1, and 32 (64) for each that waits |
+//! | [`Random`] | any free one | nothing | 1.01 |
 
 use core::fmt::Debug;
 
@@ -19,6 +20,7 @@ mod epochs;
 mod fifo;
 mod lifo;
 mod lowest;
+mod random;
 mod ring;
 
 pub use self::cyclic::{Cyclic, CyclicOrder};
@@ -26,6 +28,7 @@ pub use self::epochs::{Epochs, EpochsOrder};
 pub use self::fifo::{Fifo, FifoOrder};
 pub use self::lifo::{Lifo, LifoOrder};
 pub use self::lowest::{Lowest, LowestOrder};
+pub use self::random::{Random, RandomOrder};
 
 /// A rule by which identifiers are chosen.
 pub trait Rule: Clone + Debug {
