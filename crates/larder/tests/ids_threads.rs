@@ -3,172 +3,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod ids_common;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-use common::*;
-use larder::ids::rule::{Cyclic, Lowest, Order};
-use larder::ids::{IdError, IdSpace, Rule, Shape, SharedRule, SpaceConfig};
+use common::{Rng, modes, stress};
+use ids_common::*;
+use larder::ids::rule::{Cyclic, Fifo, Lifo, Lowest};
+use larder::ids::{IdError, SharedRule};
 use larder::os::rseq::Mode;
 
-/// The last freed is the next: a stack over a set, to stand under magazines without the library's own rules.
-#[derive(Debug, Clone)]
-struct Heap;
-
-#[derive(Debug)]
-struct HeapOrder {
-    last: u64,
-    taken: BTreeSet<u64>,
-    freed: Vec<u64>,
-    fresh: u64,
-}
-
-impl Rule for Heap {
-    type Order = HeapOrder;
-    fn order(&self, last: u64) -> Result<HeapOrder, IdError> {
-        Ok(HeapOrder {
-            last,
-            taken: BTreeSet::new(),
-            freed: Vec::new(),
-            fresh: 0,
-        })
-    }
-}
-
-impl SharedRule for Heap {
-    const SHAPE: Shape = Shape::Near;
-}
-
-impl Order for HeapOrder {
-    fn take(&mut self) -> Result<Option<u64>, IdError> {
-        while let Some(at) = self.freed.pop() {
-            if self.taken.insert(at) {
-                return Ok(Some(at));
-            }
-        }
-        while self.fresh <= self.last {
-            self.fresh += 1;
-            if self.taken.insert(self.fresh - 1) {
-                return Ok(Some(self.fresh - 1));
-            }
-        }
-        Ok(None)
-    }
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        Ok(self.taken.insert(at))
-    }
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let first = (phase..=self.last).step_by(align as usize).find(|&first| {
-            first + (count - 1) <= self.last
-                && self.taken.range(first..first + count).next().is_none()
-        });
-        if let Some(first) = first {
-            self.taken.extend(first..first + count);
-        }
-        Ok(first)
-    }
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(&at) = self.taken.range(first..=last).next() {
-            return Ok(Err(at));
-        }
-        self.taken.extend(first..=last);
-        Ok(Ok(()))
-    }
-    fn give(&mut self, at: u64) -> Result<bool, IdError> {
-        let known = self.taken.remove(&at);
-        if known {
-            self.freed.push(at);
-        }
-        Ok(known)
-    }
-    fn is_taken(&self, at: u64) -> bool {
-        self.taken.contains(&at)
-    }
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.taken.range(from..).next().copied()
-    }
-    fn next_free(&self, from: u64) -> Option<u64> {
-        (from..=self.last).find(|at| !self.taken.contains(at))
-    }
-    fn taken(&self) -> u64 {
-        self.taken.len() as u64
-    }
-    fn bytes(&self) -> usize {
-        self.taken.len() * 16 + self.freed.len() * 8
-    }
-}
-
-fn space<R: SharedRule>(rule: R, first: u64, len: u64, mode: Mode) -> IdSpace<R> {
-    let config = SpaceConfig {
-        mode: Some(mode),
-        ..SpaceConfig::default()
-    };
-    IdSpace::with_config(first..first + len, rule, config).unwrap()
-}
-
-/// Runs a test for every shape of rule in every mode.
-macro_rules! for_all {
-    ($test:ident($($arg:expr),*)) => {
-        for mode in modes() {
-            $test(Lowest, mode, $($arg),*);
-            $test(Cyclic, mode, $($arg),*);
-            $test(Heap, mode, $($arg),*);
-        }
-    };
-}
-
-/// Who holds each identifier; 0 is nobody.
-struct Owners {
-    first: u64,
-    table: Vec<AtomicU8>,
-}
-
-impl Owners {
-    fn new(first: u64, len: u64) -> Self {
-        Self {
-            first,
-            table: (0..len).map(|_| AtomicU8::new(0)).collect(),
-        }
-    }
-
-    fn take(&self, id: u64, me: u8) {
-        let before = self.table[(id - self.first) as usize].swap(me, Ordering::Relaxed);
-        assert_eq!(
-            before, 0,
-            "identifier {id} has two owners: {before} and {me}"
-        );
-    }
-
-    fn put(&self, id: u64, me: u8) {
-        let before = self.table[(id - self.first) as usize].swap(0, Ordering::Relaxed);
-        assert_eq!(before, me, "identifier {id} changed its owner");
-    }
-}
-
-/// Takes everything, which is exactly `len`, and puts it back.
-fn assert_holds<R: SharedRule>(space: &IdSpace<R>, len: u64) {
-    let mut seen = BTreeSet::new();
-    let error = loop {
-        match space.alloc() {
-            Ok(id) => assert!(seen.insert(id), "{id} twice"),
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error, IdError::Full { allocated: len });
-    assert_eq!(seen.len() as u64, len, "some are missing");
-    assert_eq!(space.allocated(), len);
-    for id in seen {
-        space.free(id).unwrap();
-    }
-    assert_eq!(space.allocated(), 0);
-}
-
-fn stress_owners<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u8, seconds: f64)
-where
-    R::Order: Send,
-{
+fn stress_owners<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u8, seconds: f64) {
     let ids = space(rule, 1000, len, mode);
     let owners = Owners::new(1000, len);
     let end = Instant::now() + stress(mode, seconds);
@@ -267,4 +115,323 @@ fn no_identifier_has_two_owners() {
 fn no_identifier_has_two_owners_where_there_are_few() {
     for_all!(stress_owners(70, 3, 0.5));
     for_all!(stress_owners(40, 3, 0.2));
+}
+
+/// Threads together take everything and are told 'full' exactly then; one is freed, and somebody else gets it.
+fn exhaust<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: usize) {
+    let ids = space(rule, 5, len, mode);
+    let lists: Vec<Vec<u64>> = std::thread::scope(|s| {
+        let threads: Vec<_> = (0..threads)
+            .map(|_| {
+                s.spawn(|| {
+                    let mut mine = Vec::new();
+                    loop {
+                        match ids.alloc() {
+                            Ok(id) => mine.push(id),
+                            Err(IdError::Full { allocated }) => {
+                                assert_eq!(allocated, len);
+                                break mine;
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let all: BTreeSet<u64> = lists.iter().flatten().copied().collect();
+    assert_eq!(lists.iter().map(Vec::len).sum::<usize>() as u64, len);
+    assert!(all.into_iter().eq(5..5 + len));
+    for id in [5, 5 + len / 2, 4 + len] {
+        std::thread::scope(|s| s.spawn(|| ids.free(id).unwrap()).join().unwrap());
+        assert_eq!(ids.alloc(), Ok(id), "the only one");
+        assert_eq!(ids.alloc(), Err(IdError::Full { allocated: len }));
+    }
+    // Freed by many at once, taken by many at once.
+    std::thread::scope(|s| {
+        for list in &lists {
+            s.spawn(|| list.iter().for_each(|&id| ids.free(id).unwrap()));
+        }
+    });
+    assert_holds(&ids, len);
+}
+
+#[test]
+fn all_are_had_and_no_more() {
+    for len in [1, 2, 63, 64, 65, 66, 500, 5000] {
+        for_all!(exhaust(len, 3));
+    }
+}
+
+/// The last ones lie in another CPU's magazines: they are found.
+#[test]
+fn the_last_ones_of_another_cpu_are_found() {
+    let cpus = allowed_cpus();
+    for mode in modes() {
+        let ids = space(Lifo, 0, 1000, mode);
+        let mut held: Vec<_> = (0..1000).map(|_| ids.alloc().unwrap()).collect();
+        assert!(ids.alloc().is_err());
+        // Back to magazines, which are not used as long as identifiers are scarce.
+        for id in held.drain(..500) {
+            ids.free(id).unwrap();
+        }
+        assert!(!ids.stats().scarce);
+        let rest: Vec<u64> = std::iter::from_fn(|| ids.alloc().ok()).collect();
+        assert_eq!(rest.len(), 500);
+        for id in rest {
+            ids.free(id).unwrap();
+        }
+        std::thread::scope(|s| {
+            for &cpu in cpus.iter().take(2) {
+                let ids = &ids;
+                s.spawn(move || {
+                    pin(0, cpu);
+                    for _ in 0..200 {
+                        let id = ids.alloc().unwrap();
+                        ids.free(id).unwrap();
+                    }
+                })
+                .join()
+                .unwrap();
+            }
+        });
+        // Those threads are gone; what lay ready for their CPUs is not.
+        pin(0, cpus[0]);
+        let rest: BTreeSet<u64> = std::iter::from_fn(|| ids.alloc().ok()).collect();
+        assert_eq!(rest.len(), 500);
+        for &cpu in &cpus {
+            pin_all(&[cpu]);
+            assert_eq!(ids.alloc(), Err(IdError::Full { allocated: 1000 }));
+        }
+        pin_all(&cpus);
+    }
+}
+
+/// While one thread frees and takes one and the same identifier, another is told 'full' at times, but every identifier that
+/// is free when it asks, and stays so, is found.
+fn full_is_true<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64) {
+    let ids = space(rule, 0, len, mode);
+    for _ in 0..len {
+        ids.alloc().unwrap();
+    }
+    let turns = 300;
+    let (free, found) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let mut rng = Rng(9);
+            for _ in 0..turns {
+                free.wait();
+                // Any number, any of them.
+                let mut freed = BTreeSet::new();
+                for _ in 0..1 + rng.below(30) {
+                    let id = rng.below(len as usize) as u64;
+                    if freed.insert(id) {
+                        ids.free(id).unwrap();
+                    }
+                }
+                found.wait();
+                // The other takes exactly these.
+                free.wait();
+                found.wait();
+                assert_eq!(ids.allocated(), len);
+            }
+        });
+        for _ in 0..turns {
+            free.wait();
+            let mut busy = Vec::new();
+            for _ in 0..5 {
+                // Races with the frees: any answer will do that nobody regrets.
+                busy.extend(ids.alloc().ok());
+            }
+            found.wait();
+            free.wait();
+            let missing = len - ids.allocated();
+            for _ in 0..missing {
+                ids.alloc().expect("one is free, and nobody else takes it");
+            }
+            assert!(ids.alloc().is_err());
+            found.wait();
+        }
+    });
+}
+
+#[test]
+fn full_is_said_only_when_it_is_true() {
+    for_all!(full_is_true(50));
+    for_all!(full_is_true(300));
+}
+
+/// Two threads free the same identifiers at the same moment: one of them is told so, for each.
+fn free_twice<R: SharedRule + Sync>(rule: R, mode: Mode) {
+    const LEN: u64 = 400;
+    let ids = space(rule, 7, LEN, mode);
+    let start = Barrier::new(2);
+    for turn in 0..20 {
+        let mut held: Vec<u64> = (0..LEN - 20).map(|_| ids.alloc().unwrap()).collect();
+        let again = held.clone();
+        if turn % 2 == 0 {
+            held.reverse();
+        }
+        let freed = |list: &[u64]| {
+            start.wait();
+            list.iter()
+                .filter(|&&id| match ids.free(id) {
+                    Ok(()) => true,
+                    Err(error) => {
+                        assert_eq!(error, IdError::NotAllocated { id });
+                        false
+                    }
+                })
+                .count()
+        };
+        let sum = std::thread::scope(|s| {
+            let other = s.spawn(|| freed(&again));
+            freed(&held) + other.join().unwrap()
+        });
+        assert_eq!(sum as u64, LEN - 20, "each was freed once");
+    }
+    assert_holds(&ids, LEN);
+}
+
+#[test]
+fn of_two_who_free_the_same_one_is_told() {
+    for_all!(free_twice());
+}
+
+/// What was never handed out is refused, wherever it lies.
+fn foreign<R: SharedRule>(rule: R, mode: Mode) {
+    let ids = space(rule, 100, 1000, mode);
+    assert_eq!(ids.free(100), Err(IdError::NotAllocated { id: 100 }));
+    let mine = ids.alloc().unwrap();
+    for id in 100..1100 {
+        if id != mine {
+            assert_eq!(ids.free(id), Err(IdError::NotAllocated { id }));
+            assert_eq!(
+                ids.free_many(&[mine, id]),
+                Err(IdError::NotAllocated { id })
+            );
+            assert!(ids.is_allocated(mine), "nothing has changed");
+        }
+    }
+    assert_eq!(
+        ids.free_many(&[mine, mine]),
+        Err(IdError::NotAllocated { id: mine })
+    );
+    for id in [0, 99, 1100, u64::MAX] {
+        assert!(matches!(ids.free(id), Err(IdError::OutOfRange { .. })));
+        assert!(matches!(
+            ids.free_many(&[mine, id]),
+            Err(IdError::OutOfRange { .. })
+        ));
+        assert!(matches!(ids.alloc_at(id), Err(IdError::OutOfRange { .. })));
+        assert!(!ids.is_allocated(id));
+    }
+    assert!(ids.is_allocated(mine));
+    ids.free(mine).unwrap();
+    assert_eq!(ids.free(mine), Err(IdError::NotAllocated { id: mine }));
+    assert_holds(&ids, 1000);
+}
+
+#[test]
+fn what_is_not_allocated_is_not_freed() {
+    for_all!(foreign());
+}
+
+thread_local! {
+    static KEPT: std::cell::RefCell<Vec<Kept>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// Freed by the destructor of a thread's locals.
+struct Kept(Box<dyn FnMut()>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+fn die<R: SharedRule + Send + Sync + 'static>(rule: R, mode: Mode) {
+    let ids = Arc::new(space(rule, 0, 300, mode));
+    for _ in 0..30 {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let ids = ids.clone();
+                std::thread::spawn(move || {
+                    let held: Vec<_> = (0..40).map(|_| ids.alloc().unwrap()).collect();
+                    for &id in &held[..20] {
+                        ids.free(id).unwrap();
+                    }
+                    KEPT.with_borrow_mut(|kept| {
+                        kept.push(Kept(Box::new(move || {
+                            for &id in &held[20..] {
+                                ids.free(id).unwrap();
+                            }
+                        })));
+                    });
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+    assert_holds(&ids, 300);
+}
+
+#[test]
+fn threads_that_end_lose_nothing() {
+    for_all!(die());
+}
+
+fn moved<R: SharedRule + Sync>(rule: R, mode: Mode, cpus: &[usize]) {
+    const LEN: u64 = 600;
+    let ids = space(rule, 0, LEN, mode);
+    let owners = Owners::new(0, LEN);
+    let end = Instant::now() + stress(mode, 0.5);
+    std::thread::scope(|s| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        for me in 1..=3_u8 {
+            let (ids, owners, sender) = (&ids, &owners, sender.clone());
+            s.spawn(move || {
+                // SAFETY: only asks for the own number.
+                sender.send(unsafe { libc::gettid() }).unwrap();
+                drop(sender);
+                let mut rng = Rng(u64::from(me));
+                let mut held = Vec::new();
+                while Instant::now() < end {
+                    for _ in 0..100 {
+                        if held.len() < 190 && rng.below(2) == 0 {
+                            let id = ids.alloc().unwrap();
+                            owners.take(id, me);
+                            held.push(id);
+                        } else if !held.is_empty() {
+                            let id = held.swap_remove(rng.below(held.len()));
+                            owners.put(id, me);
+                            ids.free(id).unwrap();
+                        }
+                    }
+                }
+                held.iter().for_each(|&id| owners.put(id, me));
+                ids.free_many(&held).unwrap();
+            });
+        }
+        drop(sender);
+        let tids: Vec<_> = receiver.iter().collect();
+        let mut rng = Rng(3);
+        while Instant::now() < end {
+            pin(tids[rng.below(tids.len())], cpus[rng.below(cpus.len())]);
+        }
+    });
+    assert_holds(&ids, LEN);
+}
+
+#[test]
+fn threads_are_moved_from_cpu_to_cpu() {
+    let cpus = allowed_cpus();
+    if cpus.len() < 2 {
+        println!("one CPU only: nothing to move between");
+        return;
+    }
+    for_all!(moved(&cpus));
 }

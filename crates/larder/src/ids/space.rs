@@ -22,8 +22,6 @@ mod loom_tests;
 mod model;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
-#[cfg(all(test, not(loom), not(shuttle)))]
-mod tests;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -43,11 +41,11 @@ pub use shape::{Shape, SharedRule};
 pub use stats::SpaceStats;
 
 /// Identifiers that a CPU's magazine holds, and that a lot has at most: as many as cells in a cache line.
-const LOT: usize = 64;
+const LOT: usize = if cfg!(shuttle) { 2 } else { 64 };
 /// Spaces with more identifiers have no cells: a byte each would cost more than a lock.
 const MOST_CELLS: u64 = 1 << 24;
 /// Spaces with fewer identifiers have nothing to lay ready.
-const FEWEST_CELLS: u64 = 64;
+const FEWEST_CELLS: u64 = if cfg!(shuttle) { 4 } else { 64 };
 
 /// How a space is made, where the defaults will not do.
 #[derive(Debug, Clone, Default)]

@@ -19,8 +19,9 @@ pub(super) struct Front {
     pub(super) lots: Stock,
     /// Identifiers on their way to the map, where that is another stock.
     returns: Option<Stock>,
-    /// With fewer free identifiers for each of a lot's the map is used directly.
+    /// Of the free identifiers of the map one in so many may be claimed for one CPU.
     share: u64,
+    /// With fewer free ones the map is used directly.
     few: u64,
 }
 
@@ -41,15 +42,19 @@ impl Front {
             }
             Stock::new(system.clone(), stock).map_err(|_| IdError::OutOfMemory)
         };
-        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        let share = if cfg!(shuttle) {
+            1
+        } else {
+            4 * std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+        };
         Ok(Self {
             lots: stock()?,
             returns: (shape == Shape::InOrder).then(stock).transpose()?,
             states: States::new(system.clone(), len)?,
             gate: Gate::new(),
-            share: 4 * cpus,
+            share,
             // A reading of all cells is bought with this many operations at least.
-            few: (4 * cpus).max(len as u64 >> 14),
+            few: share.max(len as u64 >> 14),
         })
     }
 

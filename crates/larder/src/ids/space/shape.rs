@@ -1,7 +1,7 @@
 //! How a rule is shared between threads.
 
 use crate::ids::Rule;
-use crate::ids::rule::{Cyclic, Lowest};
+use crate::ids::rule::{Cyclic, Fifo, Lifo, Lowest};
 
 /// How far a rule lets identifiers lie ready for one CPU, outside of the map that all share.
 ///
@@ -42,4 +42,12 @@ impl SharedRule for Lowest {
 
 impl SharedRule for Cyclic {
     const SHAPE: Shape = Shape::InOrder;
+}
+
+impl SharedRule for Fifo {
+    const SHAPE: Shape = Shape::InOrder;
+}
+
+impl SharedRule for Lifo {
+    const SHAPE: Shape = Shape::Near;
 }

@@ -1,0 +1,110 @@
+//! What the tests of shared identifiers share.
+
+// Every test binary uses its own part of it.
+#![allow(dead_code, unused_macros, unused_imports)]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use larder::ids::{IdError, IdSpace, SharedRule, SpaceConfig};
+use larder::os::rseq::Mode;
+
+pub(crate) fn space<R: SharedRule>(rule: R, first: u64, len: u64, mode: Mode) -> IdSpace<R> {
+    let config = SpaceConfig {
+        mode: Some(mode),
+        ..SpaceConfig::default()
+    };
+    IdSpace::with_config(first..first + len, rule, config).unwrap()
+}
+
+/// Runs a test for every rule in every mode.
+macro_rules! for_all {
+    ($test:ident($($arg:expr),*)) => {
+        for mode in modes() {
+            $test(Lowest, mode, $($arg),*);
+            $test(Cyclic, mode, $($arg),*);
+            $test(Fifo, mode, $($arg),*);
+            $test(Lifo, mode, $($arg),*);
+        }
+    };
+}
+pub(crate) use for_all;
+
+/// Who holds each identifier; 0 is nobody.
+pub(crate) struct Owners {
+    first: u64,
+    table: Vec<AtomicU8>,
+}
+
+impl Owners {
+    pub(crate) fn new(first: u64, len: u64) -> Self {
+        Self {
+            first,
+            table: (0..len).map(|_| AtomicU8::new(0)).collect(),
+        }
+    }
+
+    pub(crate) fn take(&self, id: u64, me: u8) {
+        let before = self.table[(id - self.first) as usize].swap(me, Ordering::Relaxed);
+        assert_eq!(
+            before, 0,
+            "identifier {id} has two owners: {before} and {me}"
+        );
+    }
+
+    pub(crate) fn put(&self, id: u64, me: u8) {
+        let before = self.table[(id - self.first) as usize].swap(0, Ordering::Relaxed);
+        assert_eq!(before, me, "identifier {id} changed its owner");
+    }
+}
+
+/// Takes everything, which is exactly `len`, and puts it back.
+pub(crate) fn assert_holds<R: SharedRule>(space: &IdSpace<R>, len: u64) {
+    let mut seen = BTreeSet::new();
+    let error = loop {
+        match space.alloc() {
+            Ok(id) => assert!(seen.insert(id), "{id} twice"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, IdError::Full { allocated: len });
+    assert_eq!(seen.len() as u64, len, "some are missing");
+    assert_eq!(space.allocated(), len);
+    for id in seen {
+        space.free(id).unwrap();
+    }
+    assert_eq!(space.allocated(), 0);
+}
+
+pub(crate) fn allowed_cpus() -> Vec<usize> {
+    // SAFETY: a set of bits, all zero at first; the kernel fills it in.
+    unsafe {
+        let mut set: libc::cpu_set_t = core::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        (0..libc::CPU_SETSIZE as usize)
+            .filter(|&cpu| libc::CPU_ISSET(cpu, &set))
+            .collect()
+    }
+}
+
+/// Moves a thread, 0 being the caller; one that has just ended is not there any more, which is as well.
+pub(crate) fn pin(tid: libc::pid_t, cpu: usize) {
+    // SAFETY: a set of bits on the stack.
+    unsafe {
+        let mut set: libc::cpu_set_t = core::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(tid, size_of_val(&set), &raw const set);
+    }
+}
+
+/// Lets the caller run on these.
+pub(crate) fn pin_all(cpus: &[usize]) {
+    // SAFETY: a set of bits on the stack.
+    unsafe {
+        let mut set: libc::cpu_set_t = core::mem::zeroed();
+        for &cpu in cpus {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+    }
+}
