@@ -92,6 +92,7 @@ fn scaling_is_a_ratio_of_ratios_and_memory_a_slope() {
     let ratio = scaling.measured.expect("measured");
     assert!((ratio.value - 1.9 / 1.5).abs() < 0.01, "{ratio:?}");
     let bounded = goal(&analysis, "bytes held for each thread", "one page");
+    assert_eq!(bounded.unit, "bytes");
     assert_eq!(bounded.state, GoalState::Met);
     let slope = bounded.measured.expect("measured");
     assert!(slope.value.abs() < 1000.0, "{slope:?}");

@@ -1,5 +1,6 @@
 //! Which values of a factor the user wants.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::model::Params;
@@ -41,6 +42,12 @@ impl FromStr for FactorFilter {
             factor: factor.trim().to_owned(),
             values,
         })
+    }
+}
+
+impl fmt::Display for FactorFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.factor, self.values.join(","))
     }
 }
 

@@ -55,7 +55,11 @@ pub enum GoalState {
     Skipped,
 }
 
-/// A target ratio and what was measured.
+fn ratio_unit() -> String {
+    "x".to_owned()
+}
+
+/// A target and what was measured, most often a ratio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// What is compared.
@@ -64,8 +68,11 @@ pub struct Goal {
     pub against: String,
     /// The bound, as text with its direction, for instance `at most 0.7`.
     pub bound: String,
-    /// The measured ratio.
+    /// What was measured.
     pub measured: Option<Estimate>,
+    /// Its unit; `x` for a ratio.
+    #[serde(default = "ratio_unit")]
+    pub unit: String,
     /// Memory held beside it, in bytes, ours and theirs.
     pub held_bytes: Option<(f64, f64)>,
     /// Whether it was met.

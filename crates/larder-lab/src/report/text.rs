@@ -93,9 +93,10 @@ pub(super) fn held(goal: &Goal) -> String {
 /// What was measured for a goal.
 #[must_use]
 pub(super) fn goal_measured(goal: &Goal) -> String {
-    goal.measured
-        .as_ref()
-        .map_or_else(|| "not measured".to_owned(), |e| number::estimate(e, "x"))
+    goal.measured.as_ref().map_or_else(
+        || "not measured".to_owned(),
+        |e| number::estimate(e, &goal.unit),
+    )
 }
 
 /// A verdict's class: one word without its number.

@@ -102,6 +102,7 @@ fn argv(experiment: &str, options: &Options) -> Vec<String> {
             .iter()
             .map(|c| format!("--contestant={c}")),
     );
+    argv.extend(options.factors.iter().map(|f| format!("--where={f}")));
     argv
 }
 
@@ -122,6 +123,7 @@ mod tests {
             until_stable: true,
             groups: vec!["--odd name".to_owned()],
             contestants: vec!["a".to_owned(), "b".to_owned()],
+            factors: vec!["pages=1,2".parse().unwrap()],
             ..Options::new(Depth::Full, u64::MAX)
         };
         let cli = Cli::try_parse_from(argv("e", &asked)).unwrap();

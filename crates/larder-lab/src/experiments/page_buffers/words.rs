@@ -123,6 +123,7 @@ impl Bound {
             against: against.into(),
             bound: self.text(),
             measured,
+            unit: "x".to_owned(),
             held_bytes,
             note: match (&state, note.is_empty()) {
                 (GoalState::Skipped, true) => {

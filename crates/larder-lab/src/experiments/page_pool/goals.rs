@@ -162,13 +162,14 @@ fn growth(view: &RunView<'_>) -> Goal {
             .into_iter()
             .map(|(round, slope)| (round, slope * TEN_MINUTES))
             .collect();
-        return bound.goal(
+        let growth = bound.goal(
             what,
             "the pages that may be on their way, over ten minutes",
             median_of(&slope),
             None,
             "",
         );
+        return in_bytes(growth);
     }
     let measured = find(view, HANDOVER, "pool", None)
         .and_then(|cell| view.estimate(HANDOVER, cell, "growth_bytes"));
@@ -177,13 +178,21 @@ fn growth(view: &RunView<'_>) -> Goal {
     } else {
         missing(HANDOVER, "pool")
     };
-    bound.goal(
+    in_bytes(bound.goal(
         what,
         "the pages that may be on their way",
         measured,
         None,
         note,
-    )
+    ))
+}
+
+/// What is measured is no ratio but bytes.
+fn in_bytes(goal: Goal) -> Goal {
+    Goal {
+        unit: "bytes".to_owned(),
+        ..goal
+    }
 }
 
 /// Rate and scaling against the peer that is fastest with as many threads.
@@ -238,13 +247,13 @@ fn bounded(view: &RunView<'_>, ours: &str) -> Goal {
     } else {
         String::new()
     };
-    Bound::AtMost(page).goal(
+    in_bytes(Bound::AtMost(page).goal(
         format!("bytes held for each thread from 8 to 64: {ours}"),
         "one page, which the thread may have in its hand",
         median_of(&by_round),
         None,
         note,
-    )
+    ))
 }
 
 /// A count, stated; its ceiling is checked where the library is built.

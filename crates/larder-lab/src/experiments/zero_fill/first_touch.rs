@@ -242,6 +242,7 @@ fn goal(look: &Look<'_>, metric: &str, what: &str) -> Goal {
         against: "plain mmap and touch".to_owned(),
         bound: format!("at most {BOUND}"),
         measured: measured.map(|c| c.ratio),
+        unit: "x".to_owned(),
         held_bytes: held(POOL).zip(held(PLAIN)),
         state: measured.as_ref().map_or(GoalState::Skipped, state),
         note,

@@ -313,7 +313,7 @@ fn goal_counts(doc: &Document) -> String {
 }
 
 fn goal(g: &Goal) -> GoalView {
-    let printed = g.measured.as_ref().map(|e| number::printed(e, "x"));
+    let printed = g.measured.as_ref().map(|e| number::printed(e, &g.unit));
     let (measured, interval) = printed.map_or_else(
         || ("not measured".to_owned(), String::new()),
         |p| (p.value, p.interval),
