@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`pages`] | page buffers: a pool of whole pages, recycled before the kernel is asked |
 //! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
+//! | [`ids`] | identifiers of a range, by reuse rule; the only part that is there without the feature `std` |
 //! | [`os`] | the only module that makes system calls |
 //! | [`settings`] | the file that the lab writes and the library reads |
 //!
@@ -15,13 +16,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 extern crate alloc;
+#[cfg(all(test, not(feature = "std")))]
+extern crate std;
 
 pub mod ids;
+#[cfg(feature = "std")]
 pub mod magazine;
+#[cfg(feature = "std")]
 pub mod os;
+#[cfg(feature = "std")]
 pub mod pages;
 #[cfg(feature = "settings")]
 pub mod settings;

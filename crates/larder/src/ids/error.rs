@@ -1,5 +1,6 @@
 //! Why an identifier could not be had, or was refused.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 
 use super::IdRange;
@@ -60,6 +61,48 @@ pub enum IdError {
         /// What to do.
         advice: &'static str,
     },
+    /// A handle that is not alive: what it stood for was freed, or nobody ever made it.
+    #[error("handle {handle:#x} is stale or forged; it must not be used any more")]
+    Stale {
+        /// What was given.
+        handle: u64,
+    },
+    /// A tenant holds as many identifiers as it may.
+    #[error(
+        "{tenant} holds {limit} identifiers, which is its limit; free some, or raise the limit"
+    )]
+    TenantLimit {
+        /// The tenant's name.
+        tenant: String,
+        /// How many it may hold.
+        limit: u64,
+    },
+    /// An identifier that is allocated, but to another tenant.
+    #[error("identifier {id} does not belong to {tenant}; only its owner may free it")]
+    Foreign {
+        /// What was given.
+        id: u64,
+        /// The name of the tenant that gave it.
+        tenant: String,
+    },
+    /// One level of nested spaces failed; what the other levels had given was taken back.
+    #[error("at level {level}: {cause}")]
+    Level {
+        /// The level, 0 for the outermost.
+        level: usize,
+        /// Why it failed.
+        #[source]
+        cause: Box<IdError>,
+    },
+    /// What only one may do at a time is being done.
+    #[error("{what} is already at work; wait for its end")]
+    Busy {
+        /// What is at work.
+        what: &'static str,
+    },
+    /// The cell of a single owner is borrowed elsewhere.
+    #[error("the identifiers are borrowed elsewhere; let that borrow end first")]
+    Borrowed,
     /// The system has no memory for the bookkeeping.
     #[error("no memory for the map of identifiers; free some memory")]
     OutOfMemory,

@@ -1,14 +1,42 @@
 //! Identifiers: numbers of a range, each of which is allocated to one owner at a time.
 
+mod allocate;
 mod error;
+#[cfg(target_has_atomic = "64")]
+mod fields;
+mod guard;
+mod lease;
 mod map;
+mod nested;
 mod owned;
+#[cfg(target_has_atomic = "64")]
+mod pending;
 mod range;
 pub mod rule;
+mod snapshot;
+#[cfg(feature = "std")]
 mod space;
+#[cfg(target_has_atomic = "64")]
+mod tagged;
+#[cfg(target_has_atomic = "64")]
+mod tenant;
 
+pub use allocate::Allocate;
 pub use error::IdError;
+pub use guard::Guard;
+pub use lease::{Durable, Lease, LeaseError, LeaseRecord};
+#[cfg(feature = "std")]
+pub use lease::{LeaseFile, LeaseFileError};
+pub use nested::{MAX_DEPTH, Namespace, NestedId};
 pub use owned::{Allocated, Ids, Runs};
+#[cfg(target_has_atomic = "64")]
+pub use pending::{Pending, Published, Repair, Repaired};
 pub use range::IdRange;
 pub use rule::Rule;
+pub use snapshot::{Snapshot, SnapshotError, SnapshotRuns};
+#[cfg(feature = "std")]
 pub use space::{Crossing, IdSpace, Shape, SharedRule, SpaceConfig, SpaceIter, SpaceStats};
+#[cfg(target_has_atomic = "64")]
+pub use tagged::{Handle, OnWrap, Tagged, Widths};
+#[cfg(target_has_atomic = "64")]
+pub use tenant::{Tenant, Tenants};

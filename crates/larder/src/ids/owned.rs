@@ -301,6 +301,20 @@ impl<R: Rule> Ids<R> {
         size_of::<Self>() + self.order.bytes()
     }
 
+    /// The identifier that was handed out last, under a rule that goes on from there; else `None`.
+    pub fn cursor(&self) -> Option<u64> {
+        let at = self.order.cursor()?;
+        Some(self.range.first() + at)
+    }
+
+    /// Lets a rule with a cursor go on after `id`; does nothing under any other rule.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], [`IdError::OutOfMemory`].
+    pub fn set_cursor(&mut self, id: u64) -> Result<(), IdError> {
+        self.order.set_cursor(self.range.offset(id)?)
+    }
+
     /// The structure that keeps the rule, for what only this rule knows.
     pub fn order(&self) -> &R::Order {
         &self.order

@@ -111,6 +111,16 @@ impl Order for CyclicOrder {
         self.held.next_free(from)
     }
 
+    fn cursor(&self) -> Option<u64> {
+        (self.latest != u64::MAX).then_some(self.latest)
+    }
+
+    fn set_cursor(&mut self, at: u64) -> Result<(), IdError> {
+        self.held.settle()?;
+        self.latest = at;
+        Ok(())
+    }
+
     fn taken(&self) -> u64 {
         self.held.taken()
     }

@@ -132,6 +132,19 @@ pub trait Order: Debug {
     /// The lowest offset not below `from` that is not taken, whether or not it rests.
     fn next_free(&self, from: u64) -> Option<u64>;
 
+    /// The offset that was handed out last, under a rule that goes on from there.
+    fn cursor(&self) -> Option<u64> {
+        None
+    }
+
+    /// Goes on after `at`, under a rule that has a cursor.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfMemory`].
+    fn set_cursor(&mut self, _at: u64) -> Result<(), IdError> {
+        Ok(())
+    }
+
     /// How many offsets are taken. At most 2^64 - 1, also of 2^64.
     fn taken(&self) -> u64;
 

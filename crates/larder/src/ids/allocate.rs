@@ -1,0 +1,301 @@
+//! What the layers need of identifiers, whoever keeps them.
+
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use core::cell::{BorrowError, BorrowMutError, RefCell};
+
+use super::rule::Order;
+use super::{Guard, IdError, IdRange, Ids, Rule};
+#[cfg(feature = "std")]
+use super::{IdSpace, SharedRule};
+
+/// Identifiers that can be allocated through a shared reference: what every layer stands on.
+///
+/// | implementation | for |
+/// |---|---|
+/// | `RefCell<Ids<R>>` | one owner: no lock, no atomic instruction |
+/// | `IdSpace<R>` | many threads |
+/// | `Mutex<Ids<R>>` | many threads, one at a time; any rule, strictly in its order |
+/// | `&A`, `Rc<A>`, `Arc<A>` | whatever `A` is |
+///
+/// ```
+/// # fn main() -> Result<(), larder::ids::IdError> {
+/// use core::cell::RefCell;
+/// use larder::ids::{Allocate, Ids, rule::Lowest};
+///
+/// fn three(ids: &impl Allocate) -> Result<[u64; 3], larder::ids::IdError> {
+///     Ok([ids.alloc()?, ids.alloc()?, ids.alloc()?])
+/// }
+///
+/// let ids = RefCell::new(Ids::new(10u32..20, Lowest)?);
+/// assert_eq!(three(&ids)?, [10, 11, 12]);
+/// assert_eq!(ids.next_free(10), Some(13));
+/// # Ok(())
+/// # }
+/// ```
+pub trait Allocate {
+    /// Takes the identifier that the rule says is next.
+    ///
+    /// # Errors
+    /// [`IdError::Full`], [`IdError::Resting`], [`IdError::OutOfMemory`], [`IdError::Borrowed`].
+    fn alloc(&self) -> Result<u64, IdError>;
+
+    /// Takes this very identifier.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], [`IdError::Taken`], [`IdError::OutOfMemory`], [`IdError::Borrowed`].
+    fn alloc_at(&self, id: u64) -> Result<(), IdError>;
+
+    /// Gives an identifier back.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], [`IdError::NotAllocated`], [`IdError::OutOfMemory`], [`IdError::Borrowed`].
+    fn free(&self, id: u64) -> Result<(), IdError>;
+
+    /// Whether the identifier is allocated; `false` outside of the range.
+    fn is_allocated(&self, id: u64) -> bool;
+
+    /// The lowest allocated identifier that is not below `from`.
+    fn next_allocated(&self, from: u64) -> Option<u64>;
+
+    /// The range that identifiers are taken from.
+    fn range(&self) -> IdRange;
+
+    /// How many identifiers are allocated, reserved ones included.
+    fn allocated(&self) -> u64;
+
+    /// The lowest identifier of the range that is not allocated and not below `from`.
+    ///
+    /// Takes time in proportion to the identifiers it passes over, unless the implementation knows better.
+    fn next_free(&self, from: u64) -> Option<u64> {
+        let range = self.range();
+        let mut at = from.max(range.first());
+        while at <= range.last() {
+            if !self.is_allocated(at) {
+                return Some(at);
+            }
+            at = at.checked_add(1)?;
+        }
+        None
+    }
+
+    /// The identifier that was handed out last, where the rule goes on from there and that is cheap to say.
+    fn cursor(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether several threads may be at work at once. Where they may not, the layers use no locked instruction.
+    ///
+    /// `true` is always right. A type that says `false` and is shared all the same gives wrong answers, and nothing
+    /// worse.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    /// Takes an identifier that goes back when the guard is dropped.
+    ///
+    /// # Errors
+    /// As [`alloc`](Allocate::alloc).
+    fn guard(&self) -> Result<Guard<&Self>, IdError>
+    where
+        Self: Sized,
+    {
+        Guard::new(self)
+    }
+}
+
+impl From<BorrowError> for IdError {
+    fn from(_: BorrowError) -> Self {
+        Self::Borrowed
+    }
+}
+
+impl From<BorrowMutError> for IdError {
+    fn from(_: BorrowMutError) -> Self {
+        Self::Borrowed
+    }
+}
+
+fn next_free<R: Rule>(ids: &Ids<R>, from: u64) -> Option<u64> {
+    let from = from.max(ids.range().first());
+    let at = ids.range().offset(from).ok()?;
+    let free = ids.order().next_free(at)?;
+    Some(ids.range().first() + free)
+}
+
+/// For one owner. A method that cannot fail panics while somebody else holds a mutable borrow of the cell.
+impl<R: Rule> Allocate for RefCell<Ids<R>> {
+    #[inline]
+    fn alloc(&self) -> Result<u64, IdError> {
+        self.try_borrow_mut()?.alloc()
+    }
+
+    fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+        self.try_borrow_mut()?.alloc_at(id)
+    }
+
+    #[inline]
+    fn free(&self, id: u64) -> Result<(), IdError> {
+        self.try_borrow_mut()?.free(id)
+    }
+
+    fn is_allocated(&self, id: u64) -> bool {
+        self.borrow().is_allocated(id)
+    }
+
+    fn next_allocated(&self, from: u64) -> Option<u64> {
+        self.borrow().next_allocated(from)
+    }
+
+    fn range(&self) -> IdRange {
+        self.borrow().range()
+    }
+
+    fn allocated(&self) -> u64 {
+        self.borrow().allocated()
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        next_free(&self.borrow(), from)
+    }
+
+    fn cursor(&self) -> Option<u64> {
+        self.borrow().cursor()
+    }
+
+    #[inline]
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "std")]
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // No operation of `Ids` can panic half done, so what a poisoned lock protects is whole.
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(feature = "std")]
+impl<R: Rule> Allocate for std::sync::Mutex<Ids<R>> {
+    fn alloc(&self) -> Result<u64, IdError> {
+        lock(self).alloc()
+    }
+
+    fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+        lock(self).alloc_at(id)
+    }
+
+    fn free(&self, id: u64) -> Result<(), IdError> {
+        lock(self).free(id)
+    }
+
+    fn is_allocated(&self, id: u64) -> bool {
+        lock(self).is_allocated(id)
+    }
+
+    fn next_allocated(&self, from: u64) -> Option<u64> {
+        lock(self).next_allocated(from)
+    }
+
+    fn range(&self) -> IdRange {
+        lock(self).range()
+    }
+
+    fn allocated(&self) -> u64 {
+        lock(self).allocated()
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        next_free(&lock(self), from)
+    }
+
+    fn cursor(&self) -> Option<u64> {
+        lock(self).cursor()
+    }
+}
+
+#[cfg(feature = "std")]
+impl<R: SharedRule> Allocate for IdSpace<R> {
+    #[inline]
+    fn alloc(&self) -> Result<u64, IdError> {
+        Self::alloc(self)
+    }
+
+    fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+        Self::alloc_at(self, id)
+    }
+
+    #[inline]
+    fn free(&self, id: u64) -> Result<(), IdError> {
+        Self::free(self, id)
+    }
+
+    fn is_allocated(&self, id: u64) -> bool {
+        Self::is_allocated(self, id)
+    }
+
+    fn next_allocated(&self, from: u64) -> Option<u64> {
+        Self::next_allocated(self, from)
+    }
+
+    fn range(&self) -> IdRange {
+        Self::range(self)
+    }
+
+    fn allocated(&self) -> u64 {
+        Self::allocated(self)
+    }
+}
+
+macro_rules! through {
+    ($($pointer:ty),*) => {$(
+        impl<A: Allocate + ?Sized> Allocate for $pointer {
+            #[inline]
+            fn alloc(&self) -> Result<u64, IdError> {
+                (**self).alloc()
+            }
+
+            fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+                (**self).alloc_at(id)
+            }
+
+            #[inline]
+            fn free(&self, id: u64) -> Result<(), IdError> {
+                (**self).free(id)
+            }
+
+            fn is_allocated(&self, id: u64) -> bool {
+                (**self).is_allocated(id)
+            }
+
+            fn next_allocated(&self, from: u64) -> Option<u64> {
+                (**self).next_allocated(from)
+            }
+
+            fn range(&self) -> IdRange {
+                (**self).range()
+            }
+
+            fn allocated(&self) -> u64 {
+                (**self).allocated()
+            }
+
+            fn next_free(&self, from: u64) -> Option<u64> {
+                (**self).next_free(from)
+            }
+
+            fn cursor(&self) -> Option<u64> {
+                (**self).cursor()
+            }
+
+            #[inline]
+            fn is_shared(&self) -> bool {
+                (**self).is_shared()
+            }
+        }
+    )*};
+}
+
+through!(&A, Rc<A>, Arc<A>);

@@ -1,0 +1,126 @@
+//! An identifier that goes back by itself.
+
+use core::fmt;
+
+use super::{Allocate, IdError};
+
+/// An allocated identifier that is freed when this is dropped.
+///
+/// `A` is how the guard reaches its space: `&IdSpace`, `Arc<IdSpace>`, `Rc<RefCell<Ids>>` or whatever else can
+/// [`Allocate`].
+///
+/// ```
+/// # fn main() -> Result<(), larder::ids::IdError> {
+/// use core::cell::RefCell;
+/// use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
+///
+/// let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+/// {
+///     let id = ids.guard()?;
+///     assert_eq!(id.id(), 0);
+///     assert!(ids.is_allocated(0));
+/// }
+/// assert!(!ids.is_allocated(0));
+///
+/// let raw = ids.guard()?.into_raw();       // for foreign code: nobody frees it now
+/// let id = Guard::from_raw(&ids, raw)?;    // and back
+/// # drop(id);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Guard<A: Allocate> {
+    ids: A,
+    id: u64,
+    /// Whether dropping frees it.
+    armed: bool,
+}
+
+impl<A: Allocate> Guard<A> {
+    /// Takes the next identifier of `ids`.
+    ///
+    /// # Errors
+    /// As [`Allocate::alloc`].
+    pub fn new(ids: A) -> Result<Self, IdError> {
+        let id = ids.alloc()?;
+        Ok(Self::armed(ids, id))
+    }
+
+    /// Takes this very identifier of `ids`.
+    ///
+    /// # Errors
+    /// As [`Allocate::alloc_at`].
+    pub fn at(ids: A, id: u64) -> Result<Self, IdError> {
+        ids.alloc_at(id)?;
+        Ok(Self::armed(ids, id))
+    }
+
+    /// Makes a guard of an identifier that is allocated and that nobody else will free: the way back from
+    /// [`into_raw`](Self::into_raw).
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], [`IdError::NotAllocated`]. That it has another owner cannot be seen here; use
+    /// [`Tagged`](super::Tagged) handles where that must be refused.
+    pub fn from_raw(ids: A, id: u64) -> Result<Self, IdError> {
+        ids.range().offset(id)?;
+        if ids.is_allocated(id) {
+            Ok(Self::armed(ids, id))
+        } else {
+            Err(IdError::NotAllocated { id })
+        }
+    }
+
+    fn armed(ids: A, id: u64) -> Self {
+        Self {
+            ids,
+            id,
+            armed: true,
+        }
+    }
+
+    /// The identifier.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Where it came from.
+    pub fn space(&self) -> &A {
+        &self.ids
+    }
+
+    /// The bare number. It stays allocated until somebody frees it.
+    pub fn into_raw(mut self) -> u64 {
+        self.armed = false;
+        self.id
+    }
+
+    /// Keeps the identifier for good: [`into_raw`](Self::into_raw) under the name that says why.
+    pub fn leak(self) -> u64 {
+        self.into_raw()
+    }
+
+    /// Frees the identifier and says whether that worked, which dropping cannot.
+    ///
+    /// # Errors
+    /// As [`Allocate::free`]: it was freed by somebody else, or there is no memory.
+    pub fn free(mut self) -> Result<(), IdError> {
+        self.armed = false;
+        self.ids.free(self.id)
+    }
+}
+
+impl<A: Allocate> Drop for Guard<A> {
+    fn drop(&mut self) {
+        if self.armed {
+            // An error means that somebody freed it already, or that it stays taken for want of memory: there is
+            // nobody here to tell.
+            let _ = self.ids.free(self.id);
+        }
+    }
+}
+
+impl<A: Allocate> fmt::Debug for Guard<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Guard").field(&self.id).finish()
+    }
+}

@@ -1,0 +1,142 @@
+//! Snapshots in files and streams.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Snapshot, SnapshotError};
+
+impl Snapshot {
+    /// Bytes of the largest file that [`load`](Self::load) reads: what [`MOST_IDS`](Self::MOST_IDS) identifiers take in
+    /// the worst case, and some.
+    pub const MOST_BYTES: u64 = 1 << 30;
+
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) to a stream.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`], and as [`to_bytes`](Self::to_bytes).
+    pub fn write_to(&self, mut stream: impl Write) -> Result<(), SnapshotError> {
+        let bytes = self.to_bytes()?;
+        stream
+            .write_all(&bytes)
+            .map_err(|source| failed(String::from("writing a snapshot"), source))
+    }
+
+    /// Reads a stream to its end; at most `most_bytes` of it.
+    ///
+    /// # Errors
+    /// [`SnapshotError::TooLarge`], [`SnapshotError::Io`], and as [`from_bytes`](Self::from_bytes).
+    pub fn read_from(stream: impl Read, most_bytes: u64) -> Result<Self, SnapshotError> {
+        let mut bytes = Vec::new();
+        // Grows with what comes, whatever the stream says of itself.
+        stream
+            .take(most_bytes.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|source| failed(String::from("reading a snapshot"), source))?;
+        if bytes.len() as u64 > most_bytes {
+            return Err(SnapshotError::TooLarge {
+                found: bytes.len() as u64,
+                unit: "bytes or more",
+                most: most_bytes,
+            });
+        }
+        Self::from_bytes(&bytes)
+    }
+
+    /// Writes the snapshot to a file, all or nothing: whenever the machine stops, the file is the old one or the new
+    /// one. (A file beside it, flushed, renamed over it, and the folder flushed.)
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`]: the old file is still there. As [`to_bytes`](Self::to_bytes).
+    ///
+    /// ```
+    /// use core::cell::RefCell;
+    /// use larder::ids::{Ids, Snapshot, rule::Lowest};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("inodes");
+    /// let inodes = RefCell::new(Ids::rebuild(1u32..=u32::MAX, Lowest, [2, 11])?);
+    /// Snapshot::of(&inodes, &Lowest)?.save(&path)?;
+    /// assert!(Snapshot::load(&path)?.iter().eq([2, 11]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+        let path = path.as_ref();
+        replace(path, &self.to_bytes()?)
+            .map_err(|source| failed(format!("saving a snapshot as {}", path.display()), source))
+    }
+
+    /// Reads a file that [`save`](Self::save) wrote, of at most [`MOST_BYTES`](Self::MOST_BYTES).
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`], and as [`read_from`](Self::read_from).
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        let path = path.as_ref();
+        let file = File::open(path)
+            .map_err(|source| failed(format!("opening the snapshot {}", path.display()), source))?;
+        Self::read_from(file, Self::MOST_BYTES)
+    }
+}
+
+/// Makes a file of these bytes, or replaces the one that is there: all or nothing, and durable.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    by_way_of_another(path, bytes, |beside| fs::rename(beside, path))
+}
+
+/// Makes a file of these bytes unless there is one: all or nothing, and durable.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] among others.
+pub(in crate::ids) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    by_way_of_another(path, bytes, |beside| fs::hard_link(beside, path))
+}
+
+fn by_way_of_another(
+    path: &Path,
+    bytes: &[u8],
+    put: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let (file, beside) = create_beside(path)?;
+    let result = fill(file, bytes).and_then(|()| put(&beside));
+    // After a rename it is not there; after an error that one matters.
+    let _ = fs::remove_file(&beside);
+    result?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A new file in the same folder.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        name.push(format!(".{}-{number}.new", process::id()));
+        let beside = path.with_file_name(name);
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&beside)
+        {
+            Ok(file) => return Ok((file, beside)),
+            // Left by a process of the same number that was stopped in the middle.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn failed(what: String, source: io::Error) -> SnapshotError {
+    SnapshotError::Io { what, source }
+}

@@ -1,0 +1,256 @@
+//! Generation tags: an identifier that is used again does not look the same.
+
+mod handle;
+mod widths;
+
+pub use handle::Handle;
+pub use widths::Widths;
+
+use alloc::format;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::fields::Fields;
+use super::{Allocate, IdError};
+
+/// What becomes of a slot when its generations are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnWrap {
+    /// It is never used again, so that no two handles are ever equal. Costs one slot per 2^(generation bits) uses.
+    #[default]
+    Retire,
+    /// It begins again at generation 0: a handle that was kept that long may be taken for a new one.
+    Reuse,
+}
+
+/// Handles over identifiers: a stale or forged handle is an error, whatever the rule below does with the identifiers.
+///
+/// The handle is the identifier (index) with a generation above it; the generation counts how often the slot was
+/// freed. NetBSD's pids and NVMe's tags are made so; that a slot is retired at the wrap is what those lack (slotmap
+/// returns an equal key after 2^31 uses of a slot). Memory: the next power of two above the bits of a generation for
+/// each index in use, in pieces of 1 KiB, beside what the identifiers take.
+///
+/// Works through `&self`; over [`IdSpace`](super::IdSpace) from many threads. A check reads two to six words and
+/// writes nothing.
+///
+/// ```
+/// # fn main() -> Result<(), larder::ids::IdError> {
+/// use core::cell::RefCell;
+/// use larder::ids::{Handle, IdError, Ids, Tagged, Widths, rule::Lowest};
+///
+/// let slots = RefCell::new(Ids::new(0u32..1000, Lowest)?);
+/// let tags = Tagged::new(slots, Widths::W32)?;
+/// let handle = tags.alloc()?;
+/// assert_eq!(tags.check(handle), Ok(0));          // it stands for slot 0
+/// tags.free(handle)?;
+/// let again = tags.alloc()?;                      // slot 0 again, but another handle
+/// assert_eq!((tags.check(again), again.raw()), (Ok(0), 1 << 20));
+/// assert_eq!(tags.check(handle), Err(IdError::Stale { handle: 0 }));
+/// assert!(tags.free(Handle::from_raw(12345)).is_err(), "nobody made that one");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Tagged<A> {
+    ids: A,
+    widths: Widths,
+    on_wrap: OnWrap,
+    /// The generation that a slot has at its first use.
+    first: u64,
+    /// For each slot twice the number of times it was freed, and 1 more while it is in use.
+    table: Fields,
+    retired: AtomicU64,
+}
+
+impl<A: Allocate> Tagged<A> {
+    /// Handles over the identifiers of `ids`, which must fit the index. Slots are retired at the wrap.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] when the largest identifier needs more bits than the index has. Identifiers that are
+    /// allocated already (a reserved band) stay so and have no handle.
+    pub fn new(ids: A, widths: Widths) -> Result<Self, IdError> {
+        Self::with(ids, widths, OnWrap::Retire, 0)
+    }
+
+    /// As [`new`](Self::new), with a say on what happens at the wrap, and with the generation that every slot begins
+    /// with: a program that starts again with another one than before refuses the handles of its former life.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and [`IdError::Invalid`] for a generation that does not fit.
+    pub fn with(ids: A, widths: Widths, on_wrap: OnWrap, first: u64) -> Result<Self, IdError> {
+        let range = ids.range();
+        if range.last() > widths.last_index() {
+            return Err(IdError::Invalid {
+                what: format!("an index of {} bits for {range}", widths.index()),
+                advice: "give the index more bits, or a narrower range",
+            });
+        }
+        if first > widths.last_generation() {
+            return Err(IdError::Invalid {
+                what: format!("generation {first} in {} bits", widths.generation()),
+                advice: "begin with a smaller generation",
+            });
+        }
+        Ok(Self {
+            table: Fields::new(range.last() - range.first(), widths.generation() + 1),
+            ids,
+            widths,
+            on_wrap,
+            first,
+            retired: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes a slot and makes a handle for it.
+    ///
+    /// # Errors
+    /// [`IdError::Full`], which counts retired slots as allocated, [`IdError::Resting`], [`IdError::OutOfMemory`].
+    pub fn alloc(&self) -> Result<Handle, IdError> {
+        let index = self.ids.alloc()?;
+        self.born(index)
+    }
+
+    /// Takes this very slot.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], [`IdError::Taken`] (also for a retired slot), [`IdError::OutOfMemory`].
+    pub fn alloc_at(&self, index: u64) -> Result<Handle, IdError> {
+        self.ids.alloc_at(index)?;
+        self.born(index)
+    }
+
+    /// The handle of a slot that `ids` has just given to us alone.
+    fn born(&self, index: u64) -> Result<Handle, IdError> {
+        let at = index - self.ids.range().first();
+        if let Err(error) = self.table.make(at) {
+            // It was free a moment ago; should even this fail, it stays taken and nobody has it.
+            let _ = self.ids.free(index);
+            return Err(error);
+        }
+        let state = self.table.get(at);
+        if state & 1 == 1
+            || !self
+                .table
+                .replace(at, state, state | 1, self.ids.is_shared())
+        {
+            // Somebody freed the identifier behind our back: the handle that lives keeps the slot.
+            return Err(IdError::Taken { id: index });
+        }
+        Ok(self.handle(index, state >> 1))
+    }
+
+    /// The handle of the slot after it was freed `uses` times.
+    #[inline]
+    fn handle(&self, index: u64, uses: u64) -> Handle {
+        let generation = self.first.wrapping_add(uses) & self.widths.last_generation();
+        Handle::from_raw(self.widths.join(index, generation))
+    }
+
+    /// The slot, its place in the table and the state that the table has as long as the handle lives.
+    #[inline]
+    fn parse(&self, handle: Handle) -> Option<(u64, u64, u64)> {
+        let (index, generation) = self.widths.split(handle.raw())?;
+        let at = self.ids.range().offset(index).ok()?;
+        let uses = generation.wrapping_sub(self.first) & self.widths.last_generation();
+        Some((index, at, uses << 1 | 1))
+    }
+
+    /// The index of a handle that is alive.
+    ///
+    /// # Errors
+    /// [`IdError::Stale`] for any other handle: freed, never made, or of another table.
+    #[inline]
+    pub fn check(&self, handle: Handle) -> Result<u64, IdError> {
+        match self.parse(handle) {
+            Some((index, at, alive)) if self.table.get(at) == alive => Ok(index),
+            _ => Err(stale(handle)),
+        }
+    }
+
+    /// Whether a handle is alive.
+    #[inline]
+    pub fn is_live(&self, handle: Handle) -> bool {
+        self.check(handle).is_ok()
+    }
+
+    /// Ends the life of a handle and gives its slot back. Of many threads that free one handle, one succeeds.
+    ///
+    /// # Errors
+    /// [`IdError::Stale`], [`IdError::OutOfMemory`] (the handle stays alive).
+    pub fn free(&self, handle: Handle) -> Result<(), IdError> {
+        let Some((index, at, alive)) = self.parse(handle) else {
+            return Err(stale(handle));
+        };
+        let shared = self.ids.is_shared();
+        let (_, generation) = self.widths.split(handle.raw()).unwrap_or_default();
+        let wraps = generation == self.widths.last_generation();
+        let uses = ((alive >> 1) + 1) & self.widths.last_generation();
+        let dead = if wraps && self.on_wrap == OnWrap::Retire {
+            alive & !1
+        } else {
+            uses << 1
+        };
+        if !self.table.replace(at, alive, dead, shared) {
+            return Err(stale(handle));
+        }
+        if wraps && self.on_wrap == OnWrap::Retire {
+            // The identifier below stays taken for good, so nobody gets this slot again.
+            self.retired.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.ids.free(index).inspect_err(|_| {
+            // The slot is still taken below, so nobody but us may write its state.
+            self.table.replace(at, dead, alive, shared);
+        })
+    }
+
+    /// The live handle with the lowest index that is not below `index`.
+    pub fn next_live(&self, index: u64) -> Option<Handle> {
+        let first = self.ids.range().first();
+        let mut from = index;
+        loop {
+            let index = self.ids.next_allocated(from)?;
+            let state = self.table.get(index - first);
+            if state & 1 == 1 {
+                return Some(self.handle(index, state >> 1));
+            }
+            from = index.checked_add(1)?;
+        }
+    }
+
+    /// The live handles in the order of their indices. Others may come and go meanwhile.
+    pub fn iter(&self) -> impl Iterator<Item = Handle> + '_ {
+        let mut from = Some(0);
+        core::iter::from_fn(move || {
+            let handle = self.next_live(from?)?;
+            from = (handle.raw() & self.widths.last_index()).checked_add(1);
+            Some(handle)
+        })
+    }
+
+    /// How many slots were retired because their generations are used up.
+    pub fn retired(&self) -> u64 {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// How the handles are made up.
+    pub fn widths(&self) -> Widths {
+        self.widths
+    }
+
+    /// The identifiers below. To free one there is a mistake, after which its slot is not used again.
+    pub fn ids(&self) -> &A {
+        &self.ids
+    }
+
+    /// Bytes of the table of generations; the identifiers' own come on top.
+    pub fn table_bytes(&self) -> usize {
+        self.table.bytes()
+    }
+}
+
+#[cold]
+fn stale(handle: Handle) -> IdError {
+    IdError::Stale {
+        handle: handle.raw(),
+    }
+}

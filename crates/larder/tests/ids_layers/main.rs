@@ -1,0 +1,13 @@
+//! What lies over the identifiers: handles, guards, pending identifiers, tenants, nested spaces, snapshots, leases.
+
+#![cfg(feature = "std")]
+#![allow(clippy::unwrap_used)]
+
+mod guard;
+mod lease;
+mod nested;
+mod pending;
+mod snapshot;
+mod support;
+mod tagged;
+mod tenant;
