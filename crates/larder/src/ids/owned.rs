@@ -26,6 +26,8 @@ use super::{IdError, IdRange, Rule};
 #[derive(Debug)]
 pub struct Ids<R: Rule> {
     range: IdRange,
+    /// The distance of the last identifier from the first: one comparison tells a foreign one.
+    last: u64,
     order: R::Order,
 }
 
@@ -40,8 +42,9 @@ impl<R: Rule> Ids<R> {
         IdError: From<T::Error>,
     {
         let range = range.try_into()?;
-        let order = rule.order(range.last() - range.first())?;
-        Ok(Self { range, order })
+        let last = range.last() - range.first();
+        let order = rule.order(last)?;
+        Ok(Self { range, last, order })
     }
 
     /// A space in which exactly the identifiers of `live` are allocated: what is left when the space is lost but its
@@ -181,7 +184,11 @@ impl<R: Rule> Ids<R> {
     /// it stays allocated.
     #[inline]
     pub fn free(&mut self, id: u64) -> Result<(), IdError> {
-        if self.order.give(self.range.offset(id)?)? {
+        let at = id.wrapping_sub(self.range.first());
+        if at > self.last {
+            return Err(self.foreign(id));
+        }
+        if self.order.give(at)? {
             Ok(())
         } else {
             Err(IdError::NotAllocated { id })
@@ -328,6 +335,14 @@ impl<R: Rule> Ids<R> {
     }
 
     #[cold]
+    fn foreign(&self, id: u64) -> IdError {
+        IdError::OutOfRange {
+            id,
+            range: self.range,
+        }
+    }
+
+    #[cold]
     fn full(&self) -> IdError {
         IdError::Full {
             allocated: self.allocated(),
@@ -372,7 +387,7 @@ impl<R: Rule> Iterator for Runs<'_, R> {
     type Item = IdRange;
 
     fn next(&mut self) -> Option<IdRange> {
-        let Ids { range, order } = self.ids;
+        let Ids { range, order, .. } = self.ids;
         let first = self.ids.next_allocated(self.from.take()?)?;
         let last = match order.next_free(first - range.first()) {
             Some(end) => {

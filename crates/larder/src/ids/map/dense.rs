@@ -8,7 +8,7 @@ use crate::ids::IdError;
 /// The widest range that this map serves.
 pub(crate) const DENSE: u64 = 1 << 24;
 
-/// Bits, 1 = free, with two levels of summary: 1 = the word is not empty. A summary is touched only when a word becomes
+/// Bits, 1 = free, with two levels of summary: 1 = the word is not empty. A summary is changed only when a word becomes
 /// empty or stops being empty. 1.016 bits an offset.
 ///
 /// The words reach as far as offsets were taken: those beyond are all free. They are made in steps that double.
@@ -70,9 +70,9 @@ impl Dense {
             return false;
         }
         *word = old | bit;
-        if old == 0 {
-            self.filled(w);
-        }
+        // Whether the word was empty cannot be predicted when nearly all are taken; to say again that it is not costs
+        // less than to guess wrong.
+        self.filled(w);
         self.taken -= 1;
         true
     }

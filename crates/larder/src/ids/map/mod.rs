@@ -24,7 +24,8 @@ use super::IdError;
 
 pub(crate) use self::held::Held;
 pub(crate) use self::loose::Loose;
-pub(crate) use self::marks::Marks;
+pub(crate) use self::marks::{Marks, PLAIN};
+pub(crate) use self::plain::Plain;
 pub(crate) use self::sets::Sets;
 
 /// The free offsets of `0..=last`.

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 
 use hashbrown::HashMap;
 
-use super::ring::Ring;
-use super::{Order, Rule, find_run};
+use super::ring::{Ring, Slot};
+use super::{Order, Rule, find_run, forward};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Marks};
+use crate::ids::map::{Map, Marks, PLAIN, Plain};
 
 /// The identifier that was freed first is next; those that were never in use come before, ascending.
 ///
@@ -33,26 +33,35 @@ impl Rule for Fifo {
     type Order = FifoOrder;
 
     fn order(&self, last: u64) -> Result<FifoOrder, IdError> {
-        Ok(FifoOrder {
-            marks: Marks::new(last),
-            ring: Ring::new(last),
-            fresh: 0,
-            dry: false,
-            queued_ahead: None,
-            stale: HashMap::new(),
-            stales: 0,
-            untouched: last.wrapping_add(1),
-            last,
-        })
+        Ok(FifoOrder(if last < PLAIN {
+            Width::Plain(Queue::new(last))
+        } else if u32::try_from(last).is_ok() {
+            Width::Narrow(Queue::new(last))
+        } else {
+            Width::Wide(Queue::new(last))
+        }))
     }
 }
 
 /// What keeps [`Fifo`].
 #[derive(Debug)]
-pub struct FifoOrder {
-    marks: Marks,
+pub struct FifoOrder(Width);
+
+/// By how wide the range is.
+#[derive(Debug)]
+enum Width {
+    Plain(Queue<u32, Plain>),
+    Narrow(Queue<u32, Map>),
+    Wide(Queue<u64, Map>),
+}
+
+forward!(FifoOrder, Width);
+
+#[derive(Debug)]
+struct Queue<T, M> {
+    marks: M,
     /// Free offsets, the one that was freed first at the front; and stale entries.
-    ring: Ring,
+    ring: Ring<T>,
     /// No offset at or above was ever handed out by the rule. All free ones below are in the ring.
     fresh: u64,
     /// `fresh` is beyond the end; then it is the largest number, which few offsets reach.
@@ -67,7 +76,21 @@ pub struct FifoOrder {
     last: u64,
 }
 
-impl FifoOrder {
+impl<T: Slot, M: Marks> Queue<T, M> {
+    fn new(last: u64) -> Self {
+        Self {
+            marks: M::new(last),
+            ring: Ring::default(),
+            fresh: 0,
+            dry: false,
+            queued_ahead: None,
+            stale: HashMap::new(),
+            stales: 0,
+            untouched: last.wrapping_add(1),
+            last,
+        }
+    }
+
     /// An offset that was never in use.
     #[inline(never)]
     fn take_fresh(&mut self) -> Result<Option<u64>, IdError> {
@@ -164,10 +187,12 @@ impl FifoOrder {
     /// Removes the stale entries.
     fn sweep(&mut self) {
         for _ in 0..self.ring.len() {
-            let Some(at) = self.ring.front() else { return };
+            let Some(slot) = self.ring.front() else {
+                return;
+            };
             self.ring.pop();
-            if !self.drop_stale(at) {
-                self.ring.push(at);
+            if !self.drop_stale(slot.at()) {
+                self.ring.push(slot);
             }
         }
         debug_assert_eq!(self.stales, 0);
@@ -188,12 +213,12 @@ impl FifoOrder {
             ahead.take(at)?;
         }
         self.marks.give(at)?;
-        self.ring.push(at);
+        self.ring.push(T::of(at));
         Ok(true)
     }
 }
 
-impl Order for FifoOrder {
+impl<T: Slot, M: Marks> Order for Queue<T, M> {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
         if !self.dry
@@ -201,7 +226,7 @@ impl Order for FifoOrder {
         {
             return Ok(Some(at));
         }
-        while let Some(at) = self.ring.front() {
+        while let Some(at) = self.ring.front().map(T::at) {
             if self.stales != 0 && self.drop_stale(at) {
                 self.ring.pop();
                 continue;
@@ -250,7 +275,7 @@ impl Order for FifoOrder {
         self.ring.reserve()?;
         let was = self.marks.give(at)?;
         if was {
-            self.ring.push(at);
+            self.ring.push(T::of(at));
         }
         Ok(was)
     }

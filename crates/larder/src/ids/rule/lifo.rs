@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use hashbrown::HashSet;
 
-use super::{Order, Rule, find_run};
+use super::ring::Slot;
+use super::{Order, Rule, find_run, forward};
 use crate::ids::IdError;
-use crate::ids::map::Marks;
+use crate::ids::map::{Map, Marks, PLAIN, Plain};
 
 /// The identifier that was freed last is next, as its owner's memory may still be in the cache; those that were never in
 /// use come when no other is free, ascending.
@@ -32,24 +33,36 @@ impl Rule for Lifo {
     type Order = LifoOrder;
 
     fn order(&self, last: u64) -> Result<LifoOrder, IdError> {
-        Ok(LifoOrder {
-            marks: Marks::new(last),
-            stack: Stack::new(last),
-            fresh: Some(0),
-            named: 0,
-            taken: 0,
-            last,
-        })
+        Ok(LifoOrder(if last < PLAIN {
+            Width::Plain(Stack::new(last))
+        } else if u32::try_from(last).is_ok() {
+            Width::Narrow(Stack::new(last))
+        } else {
+            Width::Wide(Stack::new(last))
+        }))
     }
 }
 
 /// What keeps [`Lifo`].
 #[derive(Debug)]
-pub struct LifoOrder {
-    marks: Marks,
+pub struct LifoOrder(Width);
+
+/// By how wide the range is.
+#[derive(Debug)]
+enum Width {
+    Plain(Stack<u32, Plain>),
+    Narrow(Stack<u32, Map>),
+    Wide(Stack<u64, Map>),
+}
+
+forward!(LifoOrder, Width);
+
+#[derive(Debug)]
+struct Stack<T, M> {
+    marks: M,
     /// For each free offset that was in use before an entry, and stale ones below it: when an offset is free its
     /// topmost entry counts, and when one is taken none does.
-    stack: Stack,
+    stack: Vec<T>,
     /// No offset at or above was ever handed out by the rule, unless it was in the stack; `None` is beyond the end.
     fresh: Option<u64>,
     /// How many offsets were taken by name since the last sweep: no more entries than that are stale.
@@ -58,7 +71,18 @@ pub struct LifoOrder {
     last: u64,
 }
 
-impl LifoOrder {
+impl<T: Slot, M: Marks> Stack<T, M> {
+    fn new(last: u64) -> Self {
+        Self {
+            marks: M::new(last),
+            stack: Vec::new(),
+            fresh: Some(0),
+            named: 0,
+            taken: 0,
+            last,
+        }
+    }
+
     #[inline(never)]
     fn take_fresh(&mut self) -> Result<Option<u64>, IdError> {
         let Some(from) = self.fresh else {
@@ -84,6 +108,11 @@ impl LifoOrder {
         Ok(())
     }
 
+    #[cold]
+    fn grow(&mut self) -> Result<(), IdError> {
+        self.stack.try_reserve(1).map_err(|_| IdError::OutOfMemory)
+    }
+
     /// Removes the stale entries; without memory they stay.
     fn sweep(&mut self) {
         let mut seen = HashSet::new();
@@ -91,16 +120,18 @@ impl LifoOrder {
             return;
         }
         let marks = &self.marks;
+        self.stack.reverse();
         self.stack
-            .retain_topmost(|at| marks.is_free(at) && seen.insert(at));
+            .retain(|slot| marks.is_free(slot.at()) && seen.insert(slot.at()));
+        self.stack.reverse();
         self.named = 0;
     }
 }
 
-impl Order for LifoOrder {
+impl<T: Slot, M: Marks> Order for Stack<T, M> {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
-        while let Some(at) = self.stack.top() {
+        while let Some(at) = self.stack.last().map(|slot| slot.at()) {
             let was = self.marks.take(at)?;
             self.stack.pop();
             if was {
@@ -142,10 +173,12 @@ impl Order for LifoOrder {
 
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
-        self.stack.reserve()?;
+        if self.stack.len() == self.stack.capacity() {
+            self.grow()?;
+        }
         let was = self.marks.give(at)?;
         if was {
-            self.stack.push(at);
+            self.stack.push(T::of(at));
             self.taken -= 1;
         }
         Ok(was)
@@ -176,83 +209,6 @@ impl Order for LifoOrder {
     }
 
     fn bytes(&self) -> usize {
-        self.marks.bytes() + self.stack.bytes()
-    }
-}
-
-/// A stack of offsets: 4 bytes each in ranges of at most 2^32, else 8.
-#[derive(Debug)]
-enum Stack {
-    Narrow(Vec<u32>),
-    Wide(Vec<u64>),
-}
-
-macro_rules! each {
-    ($self:expr, $stack:ident => $call:expr) => {
-        match $self {
-            Stack::Narrow($stack) => $call,
-            Stack::Wide($stack) => $call,
-        }
-    };
-}
-
-impl Stack {
-    fn new(last: u64) -> Self {
-        if u32::try_from(last).is_ok() {
-            Self::Narrow(Vec::new())
-        } else {
-            Self::Wide(Vec::new())
-        }
-    }
-
-    fn len(&self) -> usize {
-        each!(self, stack => stack.len())
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Narrow(stack) => stack.capacity() * 4,
-            Self::Wide(stack) => stack.capacity() * 8,
-        }
-    }
-
-    /// Makes room for one more.
-    #[inline]
-    fn reserve(&mut self) -> Result<(), IdError> {
-        each!(self, stack => stack.try_reserve(1)).map_err(|_| IdError::OutOfMemory)
-    }
-
-    #[inline]
-    fn push(&mut self, at: u64) {
-        match self {
-            Self::Narrow(stack) => stack.push(at as u32),
-            Self::Wide(stack) => stack.push(at),
-        }
-    }
-
-    #[inline]
-    fn top(&self) -> Option<u64> {
-        match self {
-            Self::Narrow(stack) => stack.last().map(|&at| u64::from(at)),
-            Self::Wide(stack) => stack.last().copied(),
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) {
-        each!(self, stack => stack.truncate(stack.len().saturating_sub(1)));
-    }
-
-    /// Keeps the entries that `keep` wants, asked from the top down.
-    fn retain_topmost(&mut self, mut keep: impl FnMut(u64) -> bool) {
-        fn topmost<T>(stack: &mut Vec<T>, keep: impl FnMut(&T) -> bool) {
-            stack.reverse();
-            stack.retain(keep);
-            stack.reverse();
-        }
-        match self {
-            Self::Narrow(stack) => topmost(stack, |&at| keep(u64::from(at))),
-            Self::Wide(stack) => topmost(stack, |&at| keep(at)),
-        }
+        self.marks.bytes() + self.stack.capacity() * size_of::<T>()
     }
 }

@@ -152,6 +152,51 @@ pub trait Order: Debug {
     fn bytes(&self) -> usize;
 }
 
+/// An [`Order`] that is one of three structures, by how wide the range is.
+macro_rules! forward {
+    ($order:ident, $width:ident) => {
+        forward!($order, $width,
+            take(&mut self) -> Result<Option<u64>, IdError>,
+            take_many(&mut self, out: &mut [u64]) -> Result<usize, IdError>,
+            take_at(&mut self, at: u64) -> Result<bool, IdError>,
+            take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>,
+            take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
+            give(&mut self, at: u64) -> Result<bool, IdError>,
+            take_back(&mut self, at: u64) -> Result<(), IdError>,
+            give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
+            is_taken(&self, at: u64) -> bool,
+            next_taken(&self, from: u64) -> Option<u64>,
+            next_free(&self, from: u64) -> Option<u64>,
+            taken(&self) -> u64,
+            bytes(&self) -> usize,
+        );
+    };
+    ($order:ident, $width:ident,
+     $($method:ident(&$($this:ident)+ $(, $arg:ident: $type:ty)*) -> $out:ty,)*) => {
+        impl Order for $order {
+            $(
+                #[inline]
+                fn $method(&$($this)+ $(, $arg: $type)*) -> $out {
+                    forward!(@this $($this)+, order => match order {
+                        $width::Plain(order) => order.$method($($arg),*),
+                        $width::Narrow(order) => order.$method($($arg),*),
+                        $width::Wide(order) => order.$method($($arg),*),
+                    })
+                }
+            )*
+        }
+    };
+    (@this mut $this:ident, $order:ident => $match:expr) => {{
+        let $order = &mut $this.0;
+        $match
+    }};
+    (@this $this:ident, $order:ident => $match:expr) => {{
+        let $order = &$this.0;
+        $match
+    }};
+}
+use forward;
+
 /// The lowest run of `count` free offsets of `0..=last`, the first of which is `phase` more than a multiple of `align`.
 /// Looks at every run of free offsets below it.
 pub(crate) fn find_run(

@@ -1,95 +1,60 @@
 //! A queue of offsets.
 
 use alloc::vec::Vec;
+use core::fmt::Debug;
 
 use crate::ids::IdError;
 
-/// A ring of offsets: 4 bytes each in ranges of at most 2^32, else 8.
-#[derive(Debug)]
-pub(crate) enum Ring {
-    Narrow(RingOf<u32>),
-    Wide(RingOf<u64>),
+/// An offset, as small as the range allows.
+pub(crate) trait Slot: Copy + Default + Debug {
+    fn of(at: u64) -> Self;
+    fn at(self) -> u64;
 }
 
-macro_rules! each {
-    ($self:expr, $ring:ident => $call:expr) => {
-        match $self {
-            Ring::Narrow($ring) => $call,
-            Ring::Wide($ring) => $call,
-        }
-    };
-}
-
-impl Ring {
-    pub(crate) fn new(last: u64) -> Self {
-        if u32::try_from(last).is_ok() {
-            Self::Narrow(RingOf::default())
-        } else {
-            Self::Wide(RingOf::default())
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        each!(self, ring => ring.len())
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        each!(self, ring => size_of_val(&*ring.slots))
-    }
-
-    /// Makes room for one more.
+impl Slot for u32 {
     #[inline]
-    pub(crate) fn reserve(&mut self) -> Result<(), IdError> {
-        each!(self, ring => ring.reserve())
+    fn of(at: u64) -> Self {
+        at as u32
     }
-
-    /// Adds one at the back; there is room.
     #[inline]
-    pub(crate) fn push(&mut self, at: u64) {
-        match self {
-            Self::Narrow(ring) => ring.push(at as u32),
-            Self::Wide(ring) => ring.push(at),
-        }
-    }
-
-    /// The one at the front.
-    #[inline]
-    pub(crate) fn front(&self) -> Option<u64> {
-        match self {
-            Self::Narrow(ring) => ring.front().map(u64::from),
-            Self::Wide(ring) => ring.front(),
-        }
-    }
-
-    /// Drops the one at the front; there is one.
-    #[inline]
-    pub(crate) fn pop(&mut self) {
-        each!(self, ring => ring.head = ring.head.wrapping_add(1));
-    }
-
-    /// Drops the one at the back; there is one.
-    pub(crate) fn pop_back(&mut self) {
-        each!(self, ring => ring.tail = ring.tail.wrapping_sub(1));
+    fn at(self) -> u64 {
+        self.into()
     }
 }
 
-/// A power of two of slots.
+impl Slot for u64 {
+    #[inline]
+    fn of(at: u64) -> Self {
+        at
+    }
+    #[inline]
+    fn at(self) -> u64 {
+        self
+    }
+}
+
+/// A ring of a power of two of slots.
 #[derive(Debug, Default)]
-pub(crate) struct RingOf<T> {
+pub(crate) struct Ring<T> {
     slots: Vec<T>,
     /// Both count on and wrap around; the slot is what remains of them.
     head: usize,
     tail: usize,
 }
 
-impl<T: Copy + Default> RingOf<T> {
+impl<T: Copy + Default> Ring<T> {
     #[inline]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tail.wrapping_sub(self.head)
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<T>()
+    }
+
+    /// Makes room for one more.
     #[inline]
-    fn reserve(&mut self) -> Result<(), IdError> {
+    pub(crate) fn reserve(&mut self) -> Result<(), IdError> {
         if self.len() == self.slots.len() {
             self.grow()?;
         }
@@ -118,8 +83,9 @@ impl<T: Copy + Default> RingOf<T> {
         n & self.slots.len().wrapping_sub(1)
     }
 
+    /// Adds one at the back; there is room.
     #[inline]
-    fn push(&mut self, value: T) {
+    pub(crate) fn push(&mut self, value: T) {
         let slot = self.slot(self.tail);
         if let Some(slot) = self.slots.get_mut(slot) {
             *slot = value;
@@ -127,12 +93,24 @@ impl<T: Copy + Default> RingOf<T> {
         }
     }
 
+    /// The one at the front.
     #[inline]
-    fn front(&self) -> Option<T> {
+    pub(crate) fn front(&self) -> Option<T> {
         if self.head == self.tail {
             return None;
         }
         self.slots.get(self.slot(self.head)).copied()
+    }
+
+    /// Drops the one at the front; there is one.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Drops the one at the back; there is one.
+    pub(crate) fn pop_back(&mut self) {
+        self.tail = self.tail.wrapping_sub(1);
     }
 }
 
@@ -142,8 +120,8 @@ mod tests {
 
     #[test]
     fn what_went_in_first_comes_out_first_also_after_growth() {
-        for last in [100, u64::MAX] {
-            let mut ring = Ring::new(last);
+        {
+            let mut ring = Ring::default();
             let (mut next_in, mut next_out) = (0, 0);
             for round in 0..200 {
                 for _ in 0..round {
