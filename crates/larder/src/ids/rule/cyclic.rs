@@ -9,7 +9,7 @@ use crate::ids::map::Held;
 ///
 /// While few are in use, a freed identifier comes back after about as many allocations as the range is wide; near full
 /// that can be none at all, when the cursor is just before it. Whoever needs a promise takes
-/// [`Rested`](crate::ids::rule), `Epochs` or `Fifo`. At most four levels of words are looked at.
+/// [`Rested`](super::Rested), [`Epochs`](super::Epochs) or [`Fifo`](super::Fifo). At most four levels of words are looked at.
 /// [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and its like leave the cursor where it is.
 ///
 /// ```

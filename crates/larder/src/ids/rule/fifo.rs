@@ -2,9 +2,8 @@
 
 use alloc::boxed::Box;
 
-use hashbrown::HashMap;
-
 use super::ring::{Ring, Slot};
+use super::stale::Stale;
 use super::{Order, Rule, find_run, forward};
 use crate::ids::IdError;
 use crate::ids::map::{Map, Marks, PLAIN, Plain};
@@ -69,8 +68,7 @@ struct Queue<T, M> {
     /// Offsets at or above `fresh` that are, or were, in the ring: taken by name and given back. They are taken here.
     queued_ahead: Option<Box<Map>>,
     /// How many of the first entries of an offset in the ring are stale, because it was taken by name since.
-    stale: HashMap<u64, u32>,
-    stales: usize,
+    stale: Stale,
     /// How many offsets are free and not in the ring; 0 for 2^64.
     untouched: u64,
     last: u64,
@@ -84,8 +82,7 @@ impl<T: Slot, M: Marks> Queue<T, M> {
             fresh: 0,
             dry: false,
             queued_ahead: None,
-            stale: HashMap::new(),
-            stales: 0,
+            stale: Stale::default(),
             untouched: last.wrapping_add(1),
             last,
         }
@@ -129,20 +126,6 @@ impl<T: Slot, M: Marks> Queue<T, M> {
         at >= self.fresh && !self.dry
     }
 
-    /// Forgets a stale entry of `at`; false when it has none.
-    #[cold]
-    fn drop_stale(&mut self, at: u64) -> bool {
-        let Some(count) = self.stale.get_mut(&at) else {
-            return false;
-        };
-        *count -= 1;
-        if *count == 0 {
-            self.stale.remove(&at);
-        }
-        self.stales -= 1;
-        true
-    }
-
     /// Calls `each` for the offsets of `first..=last`, all of them free, that are in the ring.
     fn queued(&self, first: u64, last: u64, mut each: impl FnMut(u64)) {
         let mut at = first;
@@ -168,17 +151,14 @@ impl<T: Slot, M: Marks> Queue<T, M> {
     fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         let mut count = 0;
         self.queued(first, last, |_| count += 1);
-        self.stale
-            .try_reserve(count)
-            .map_err(|_| IdError::OutOfMemory)?;
+        self.stale.reserve(count)?;
         self.marks.take_span(first, last)?;
         let mut stale = core::mem::take(&mut self.stale);
-        self.queued(first, last, |at| *stale.entry(at).or_insert(0) += 1);
+        self.queued(first, last, |at| stale.add(at));
         self.stale = stale;
-        self.stales += count;
         let untouched = last - first + 1 - count as u64;
         self.untouched = self.untouched.wrapping_sub(untouched);
-        if self.stales > 64 && self.stales > self.ring.len() / 2 {
+        if self.stale.is_much(self.ring.len()) {
             self.sweep();
         }
         Ok(())
@@ -191,12 +171,11 @@ impl<T: Slot, M: Marks> Queue<T, M> {
                 return;
             };
             self.ring.pop();
-            if !self.drop_stale(slot.at()) {
+            if !self.stale.drop_first(slot.at()) {
                 self.ring.push(slot);
             }
         }
-        debug_assert_eq!(self.stales, 0);
-        self.stale = HashMap::new();
+        self.stale.clear();
     }
 
     /// Gives back an offset that the rule has not come to yet.
@@ -227,7 +206,7 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
             return Ok(Some(at));
         }
         while let Some(at) = self.ring.front().map(T::at) {
-            if self.stales != 0 && self.drop_stale(at) {
+            if self.stale.drop_first(at) {
                 self.ring.pop();
                 continue;
             }
@@ -300,7 +279,7 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
     }
 
     fn taken(&self) -> u64 {
-        let waiting = (self.ring.len() - self.stales) as u64;
+        let waiting = (self.ring.len() - self.stale.len()) as u64;
         let all = self.last.wrapping_add(1);
         all.wrapping_sub(waiting).wrapping_sub(self.untouched)
     }
@@ -309,7 +288,7 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
         let ahead = self.queued_ahead.as_ref();
         self.marks.bytes()
             + self.ring.bytes()
-            + self.stale.allocation_size()
+            + self.stale.bytes()
             + ahead.map_or(0, |ahead| size_of::<Map>() + ahead.bytes())
     }
 }

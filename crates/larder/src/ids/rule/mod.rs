@@ -10,25 +10,31 @@
 //! | [`Epochs`] | one of those that were freed first | about half of those that were free, by bursts less | 2.03 |
 //! | [`Lifo`] | the one that was freed last | nothing | 1, and 32 (64) for each that waits |
 //! | [`Random`] | any free one | nothing | 1.01 |
+//! | [`Rested`] | as another rule, but not before it has rested | what was asked for | the other rule's, and 129 for each that rests |
 
 use core::fmt::Debug;
 
 use super::IdError;
 
+mod clock;
 mod cyclic;
 mod epochs;
 mod fifo;
 mod lifo;
 mod lowest;
 mod random;
+mod rested;
 mod ring;
+mod stale;
 
+pub use self::clock::{Allocations, Clock, Monotonic};
 pub use self::cyclic::{Cyclic, CyclicOrder};
 pub use self::epochs::{Epochs, EpochsOrder};
 pub use self::fifo::{Fifo, FifoOrder};
 pub use self::lifo::{Lifo, LifoOrder};
 pub use self::lowest::{Lowest, LowestOrder};
 pub use self::random::{Random, RandomOrder};
+pub use self::rested::{NearFull, Rested, RestedOrder};
 
 /// A rule by which identifiers are chosen.
 pub trait Rule: Clone + Debug {

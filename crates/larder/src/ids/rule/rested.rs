@@ -1,0 +1,307 @@
+//! A rule under which freed identifiers rest.
+
+use core::time::Duration;
+
+use super::clock::{Allocations, Clock, Monotonic};
+use super::ring::Ring;
+use super::stale::Stale;
+use super::{Order, Rule};
+use crate::ids::IdError;
+use crate::ids::map::Map;
+
+/// What happens when nothing but resting identifiers is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NearFull {
+    /// [`IdError::Resting`]: the rest is a promise.
+    Fail,
+    /// The one that rested longest is handed out; [`RestedOrder::shortest`] says how long that was.
+    Relax,
+}
+
+/// Another rule, to which a freed identifier is given back only when it has rested: for so many allocations, or for so
+/// long. So that nobody who still has the old number in hand meets its new owner.
+///
+/// An identifier that rests is not allocated: freeing it is [`IdError::NotAllocated`], and
+/// [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and [`reserve`](crate::ids::Ids::reserve) of it are
+/// [`IdError::Resting`] under [`NearFull::Fail`] and end its rest under [`NearFull::Relax`].
+/// [`alloc_range`](crate::ids::Ids::alloc_range) goes around it. 16 bytes, and a bit in chunks, for each that rests.
+/// Constant time besides the other rule's: each identifier joins the queue once and leaves it once.
+///
+/// ```
+/// use larder::ids::{IdError, Ids, rule::{Lowest, NearFull, Rested}};
+///
+/// let mut tags = Ids::new(0u8..4, Rested::allocations(Lowest, 2, NearFull::Fail))?;
+/// let tag = tags.alloc()?;
+/// tags.free(tag)?;
+/// assert_eq!((tags.alloc()?, tags.alloc()?), (1, 2));
+/// assert_eq!(tags.alloc()?, tag);
+/// tags.free(1)?;
+/// assert_eq!(tags.alloc()?, 3);
+/// assert_eq!(tags.alloc(), Err(IdError::Resting { resting: 1 }));
+/// assert_eq!(tags.order().due(), Some(1));
+/// # Ok::<(), IdError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rested<R, C = Allocations> {
+    rule: R,
+    rest: u64,
+    near_full: NearFull,
+    clock: C,
+}
+
+impl<R: Rule> Rested<R> {
+    /// Between a free and the reuse at least `rest` other identifiers are handed out.
+    pub fn allocations(rule: R, rest: u64, near_full: NearFull) -> Self {
+        Self::by_clock(rule, rest, near_full, Allocations)
+    }
+}
+
+impl<R: Rule> Rested<R, Monotonic> {
+    /// Between a free and the reuse passes at least this time. Each call reads the clock.
+    pub fn time(rule: R, rest: Duration, near_full: NearFull) -> Self {
+        let rest = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
+        Self::by_clock(rule, rest, near_full, Monotonic::default())
+    }
+}
+
+impl<R: Rule, C: Clock> Rested<R, C> {
+    /// Between a free and the reuse pass at least so many ticks of a clock.
+    pub fn by_clock(rule: R, rest: u64, near_full: NearFull, clock: C) -> Self {
+        Self {
+            rule,
+            rest,
+            near_full,
+            clock,
+        }
+    }
+}
+
+impl<R: Rule, C: Clock> Rule for Rested<R, C> {
+    type Order = RestedOrder<R::Order, C>;
+
+    fn order(&self, last: u64) -> Result<Self::Order, IdError> {
+        Ok(RestedOrder {
+            order: self.rule.order(last)?,
+            queue: Ring::default(),
+            stale: Stale::default(),
+            resting: Map::new(last),
+            rest: self.rest,
+            near_full: self.near_full,
+            clock: self.clock.clone(),
+            allocations: 0,
+            shortest: None,
+            last,
+        })
+    }
+}
+
+/// What keeps [`Rested`].
+#[derive(Debug)]
+pub struct RestedOrder<O, C> {
+    /// To this one the offsets that rest are taken.
+    order: O,
+    /// Offsets that rest and when they were freed, the first at the front; and stale entries.
+    queue: Ring<(u64, u64)>,
+    stale: Stale,
+    /// Those that rest are taken here.
+    resting: Map,
+    rest: u64,
+    near_full: NearFull,
+    clock: C,
+    allocations: u64,
+    shortest: Option<u64>,
+    last: u64,
+}
+
+impl<O: Order, C: Clock> RestedOrder<O, C> {
+    /// How many rest, or have rested and were not yet asked for.
+    pub fn resting(&self) -> u64 {
+        self.resting.taken()
+    }
+
+    /// In how many ticks the first of those that rest is due, 0 if it is; `None` when none rests.
+    pub fn due(&self) -> Option<u64> {
+        let (_, freed) = self.queue.front().filter(|_| self.resting() != 0)?;
+        let passed = self.clock.now(self.allocations).saturating_sub(freed);
+        Some(self.rest.saturating_sub(passed))
+    }
+
+    /// The shortest rest in ticks that [`NearFull::Relax`] gave to an identifier; `None` while all had theirs.
+    pub fn shortest(&self) -> Option<u64> {
+        self.shortest
+    }
+
+    /// The structure of the other rule.
+    pub fn inner(&self) -> &O {
+        &self.order
+    }
+
+    /// The one that rests longest, and when it was freed.
+    #[inline]
+    fn front(&mut self) -> Option<(u64, u64)> {
+        loop {
+            let (at, freed) = self.queue.front()?;
+            if !self.stale.drop_first(at) {
+                return Some((at, freed));
+            }
+            self.queue.pop();
+        }
+    }
+
+    /// Gives those that have rested to the other rule.
+    #[inline]
+    fn release(&mut self) -> Result<(), IdError> {
+        if self.queue.len() == 0 {
+            return Ok(());
+        }
+        let now = self.clock.now(self.allocations);
+        while let Some((at, freed)) = self.front()
+            && now.saturating_sub(freed) >= self.rest
+        {
+            self.resting.give(at)?;
+            if let Err(error) = self.order.give(at) {
+                self.resting.take(at)?;
+                return Err(error);
+            }
+            self.queue.pop();
+        }
+        Ok(())
+    }
+
+    /// Ends the rest of one, by name. It stays taken to the other rule.
+    fn end_rest(&mut self, at: u64) -> Result<(), IdError> {
+        self.stale.reserve(1)?;
+        self.resting.give(at)?;
+        self.stale.add(at);
+        if self.stale.is_much(self.queue.len()) {
+            for _ in 0..self.queue.len() {
+                let Some(entry) = self.queue.front() else {
+                    break;
+                };
+                self.queue.pop();
+                if !self.stale.drop_first(entry.0) {
+                    self.queue.push(entry);
+                }
+            }
+            self.stale.clear();
+        }
+        Ok(())
+    }
+
+    fn refuse(&self) -> IdError {
+        IdError::Resting {
+            resting: self.resting(),
+        }
+    }
+}
+
+impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
+    #[inline]
+    fn take(&mut self) -> Result<Option<u64>, IdError> {
+        self.release()?;
+        if let Some(at) = self.order.take()? {
+            self.allocations += 1;
+            return Ok(Some(at));
+        }
+        let Some((at, freed)) = self.front() else {
+            return Ok(None);
+        };
+        if self.near_full == NearFull::Fail {
+            return Err(self.refuse());
+        }
+        self.resting.give(at)?;
+        self.queue.pop();
+        let rested = self.clock.now(self.allocations).saturating_sub(freed);
+        self.shortest = Some(self.shortest.map_or(rested, |least| least.min(rested)));
+        self.allocations += 1;
+        Ok(Some(at))
+    }
+
+    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
+        self.release()?;
+        let was = if self.resting.is_free(at) {
+            self.order.take_at(at)?
+        } else if self.near_full == NearFull::Fail {
+            return Err(self.refuse());
+        } else {
+            self.end_rest(at)?;
+            true
+        };
+        self.allocations += u64::from(was);
+        Ok(was)
+    }
+
+    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
+        self.release()?;
+        let found = self.order.take_run(count, align, phase)?;
+        if found.is_some() {
+            self.allocations = self.allocations.saturating_add(count);
+        }
+        Ok(found)
+    }
+
+    /// After [`IdError::OutOfMemory`] some may have ended their rest.
+    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        self.release()?;
+        if let Some(at) = self.next_taken(first).filter(|&at| at <= last) {
+            return Ok(Err(at));
+        }
+        while let Some(at) = self.resting.first_taken(first, last) {
+            if self.near_full == NearFull::Fail {
+                return Err(self.refuse());
+            }
+            self.end_rest(at)?;
+            self.order.give(at)?;
+        }
+        let done = self.order.take_all(first, last)?;
+        self.allocations = self
+            .allocations
+            .saturating_add((last - first).saturating_add(1));
+        Ok(done)
+    }
+
+    #[inline]
+    fn give(&mut self, at: u64) -> Result<bool, IdError> {
+        if !self.is_taken(at) {
+            return Ok(false);
+        }
+        self.queue.reserve()?;
+        self.resting.take(at)?;
+        self.queue.push((at, self.clock.now(self.allocations)));
+        Ok(true)
+    }
+
+    fn take_back(&mut self, at: u64) -> Result<(), IdError> {
+        self.resting.give(at)?;
+        self.queue.pop_back();
+        Ok(())
+    }
+
+    #[inline]
+    fn is_taken(&self, at: u64) -> bool {
+        self.order.is_taken(at) && self.resting.is_free(at)
+    }
+
+    fn next_taken(&self, from: u64) -> Option<u64> {
+        let mut at = self.order.next_taken(from)?;
+        while !self.resting.is_free(at) {
+            at = self.order.next_taken(self.resting.next_free(at)?)?;
+        }
+        Some(at)
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        let free = self.order.next_free(from);
+        let resting = self.resting.first_taken(from, self.last);
+        free.into_iter().chain(resting).min()
+    }
+
+    fn taken(&self) -> u64 {
+        self.order.taken() - self.resting.taken()
+    }
+
+    fn bytes(&self) -> usize {
+        self.order.bytes() + self.queue.bytes() + self.stale.bytes() + self.resting.bytes()
+    }
+}
