@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Rng, alone, stress};
 use ids_common::*;
-use larder::ids::rule::{Cyclic, Fifo, Lifo, Lowest};
+use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
 use larder::ids::{IdError, IdSpace, SharedRule};
 use larder::os::rseq::Mode;
 
@@ -120,6 +120,8 @@ fn children_use_their_space_while_the_parent_uses_its_own() {
             storm(Cyclic, mode);
             storm(Fifo, mode);
             storm(Lifo, mode);
+            storm(Epochs::<2>, mode);
+            storm(Random::new([7; 32]), mode);
         },
     );
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use common::{Rng, modes, stress};
 use ids_common::*;
-use larder::ids::rule::{Cyclic, Fifo, Lifo, Lowest};
+use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
 use larder::ids::{IdError, SharedRule};
 use larder::os::rseq::Mode;
 
@@ -297,6 +297,42 @@ fn free_twice<R: SharedRule + Sync>(rule: R, mode: Mode) {
 #[test]
 fn of_two_who_free_the_same_one_is_told() {
     for_all!(free_twice());
+}
+
+/// The promise of a shared rule: see `Shape::InOrder`. One thread, so that the order of things is known; the scheduler may
+/// move it.
+fn distances<R: SharedRule>(rule: R, mode: Mode, promise: impl Fn(u64) -> u64) {
+    const LEN: u64 = 8000;
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    for live in [1000, 6000, 7900, 7990] {
+        let ids = space(rule.clone(), 0, LEN, mode);
+        let free = LEN - live;
+        let least =
+            promise(free.saturating_sub(128 * cpus)).saturating_sub((64 * cpus).min(free / 4));
+        let mut held: Vec<u64> = (0..live).map(|_| ids.alloc().unwrap()).collect();
+        let mut freed = vec![None; LEN as usize];
+        let mut rng = Rng(live);
+        let mut shortest = u64::MAX;
+        for now in 0..40_000 {
+            let i = rng.below(held.len());
+            ids.free(held[i]).unwrap();
+            freed[held[i] as usize] = Some(now);
+            held[i] = ids.alloc().unwrap();
+            if let Some(then) = freed[held[i] as usize].take() {
+                shortest = shortest.min(now - then);
+            }
+        }
+        println!("{rule:?}, {live} live: {shortest}, promised {least}");
+        assert!(shortest >= least, "{rule:?}: {shortest} < {least}");
+        assert!(shortest < LEN, "something was used again");
+    }
+}
+
+#[test]
+fn the_distance_of_reuse_is_as_promised() {
+    for mode in modes() {
+        distances(Fifo, mode, |free| free);
+    }
 }
 
 /// What was never handed out is refused, wherever it lies.

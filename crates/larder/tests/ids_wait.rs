@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::{Rng, modes, stress};
 use ids_common::*;
-use larder::ids::rule::{Cyclic, Fifo, Lifo, Lowest};
+use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, NearFull, Random, Rested};
 use larder::ids::{Crossing, IdError, IdSpace, SharedRule};
 use larder::os::rseq::Mode;
 
@@ -292,4 +292,31 @@ fn crossings_come_in_pairs() {
         let (below, above) = (below.load(Ordering::Relaxed), above.load(Ordering::Relaxed));
         assert!(below.abs_diff(above) <= 1, "{below} down, {above} up");
     }
+}
+
+/// Nobody calls when an identifier has rested: whoever waits finds out.
+#[test]
+fn what_rests_is_waited_for() {
+    let rule = Rested::time(Lowest, Duration::from_millis(20), NearFull::Fail);
+    let ids = IdSpace::new(0u8..4, rule).unwrap();
+    let held: Vec<_> = (0..4).map(|_| ids.alloc().unwrap()).collect();
+    ids.free_many(&held[..2]).unwrap();
+    assert_eq!(
+        ids.alloc_timeout(Duration::ZERO),
+        Err(IdError::Resting { resting: 2 })
+    );
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| assert!(ids.alloc_wait().unwrap() < 2));
+        }
+    });
+    assert_eq!(ids.alloc(), Err(IdError::Full { allocated: 4 }));
+    // A rest that is longer than anybody waits.
+    let rule = Rested::time(Lowest, Duration::from_secs(3600), NearFull::Fail);
+    let ids = IdSpace::new(0u8..1, rule).unwrap();
+    ids.free(ids.alloc().unwrap()).unwrap();
+    assert_eq!(
+        ids.alloc_timeout(Duration::from_millis(3)),
+        Err(IdError::Resting { resting: 1 })
+    );
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
 use larder::ids::{IdError, IdSpace, SharedRule, SpaceConfig};
 use larder::os::rseq::Mode;
 
@@ -25,6 +26,8 @@ macro_rules! for_all {
             $test(Cyclic, mode, $($arg),*);
             $test(Fifo, mode, $($arg),*);
             $test(Lifo, mode, $($arg),*);
+            $test(Epochs::<2>, mode, $($arg),*);
+            $test(Random::new([7; 32]), mode, $($arg),*);
         }
     };
 }

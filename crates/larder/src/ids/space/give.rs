@@ -37,12 +37,7 @@ impl<R: SharedRule> IdSpace<R> {
         if front.gate.is_down() {
             // Where freed ones are handed out again from the same magazines, half of them stay.
             let most = if front.in_order() { 2 * LOT } else { LOT };
-            while n < most
-                && let Some(at) = front.returns().try_get()
-            {
-                batch[n] = at;
-                n += 1;
-            }
+            n = take_returns(front, &mut batch[..most]);
             if n == 0 {
                 // This CPU has no magazines yet, or they are being emptied.
                 front.returns().put(at, &Home(self));
@@ -50,14 +45,7 @@ impl<R: SharedRule> IdSpace<R> {
             }
         }
         let mut ledger = self.lock();
-        // Each magazine gave its last one first.
-        for half in batch[..n].chunks_mut(LOT) {
-            half.reverse();
-        }
-        for &at in &batch[..n] {
-            self.give_back(&mut ledger, at as u64);
-        }
-        ledger.counts.flushes += u64::from(n > 0);
+        self.flush(&mut ledger, &mut batch[..n]);
         let given = ledger.order.give(at as u64);
         if given.is_err() {
             // The caller keeps it. Still under the lock, so no verdict falls in between.
@@ -67,6 +55,24 @@ impl<R: SharedRule> IdSpace<R> {
         given.map(|known| debug_assert!(known, "{at} was free in its cell and in the map"))
     }
 
+    /// Brings what lies in this CPU's return lot to the map.
+    pub(super) fn flush_returns(&self, front: &Front, ledger: &mut Ledger<R::Order>) {
+        let mut batch = [0_usize; 2 * LOT];
+        let n = take_returns(front, &mut batch);
+        self.flush(ledger, &mut batch[..n]);
+    }
+
+    fn flush(&self, ledger: &mut Ledger<R::Order>, batch: &mut [usize]) {
+        // Each magazine gave its last one first.
+        for magazine in batch.chunks_mut(LOT) {
+            magazine.reverse();
+        }
+        for &at in &*batch {
+            self.give_back(ledger, at as u64);
+        }
+        ledger.counts.flushes += u64::from(!batch.is_empty());
+    }
+
     /// Gives the map an offset whose cell is free. What it has no memory for is left an orphan.
     pub(super) fn give_back(&self, ledger: &mut Ledger<R::Order>, at: u64) {
         match ledger.order.give(at) {
@@ -74,4 +80,16 @@ impl<R: SharedRule> IdSpace<R> {
             Err(_) => ledger.orphan(),
         }
     }
+}
+
+/// Takes what lies in this CPU's return lot, as far as it fits; says how many.
+fn take_returns(front: &Front, batch: &mut [usize]) -> usize {
+    let mut n = 0;
+    while n < batch.len()
+        && let Some(at) = front.returns().try_get()
+    {
+        batch[n] = at;
+        n += 1;
+    }
+    n
 }

@@ -1,12 +1,12 @@
 //! How a rule is shared between threads.
 
 use crate::ids::Rule;
-use crate::ids::rule::{Cyclic, Fifo, Lifo, Lowest};
+use crate::ids::rule::{Clock, Cyclic, Epochs, Fifo, Lifo, Lowest, Random, Rested};
 
 /// How far a rule lets identifiers lie ready for one CPU, outside of the map that all share.
 ///
-/// In the formulas F is the number of free identifiers, C the number of CPUs that the process may use and B what a CPU's
-/// two magazines hold at most (128).
+/// In the formulas F is the number of free identifiers, C the number of CPUs that the process may use, and d(F) the number
+/// of allocations that the rule alone promises between a free and the next use of the same identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// The rule is kept exactly: every operation goes to the map under its lock. Reuse distance: the rule's own.
@@ -14,11 +14,12 @@ pub enum Shape {
     /// Freed identifiers lie ready for the CPU that freed them, the last one on top, and are handed out again by that
     /// CPU: no lock, no shared line. Reuse distance: 0, as for every rule that hands out the last freed first.
     Near,
-    /// Identifiers are claimed from the map in lots, in the order of the rule, and handed out from the lots in that order;
-    /// freed ones go to a return lot and reach the map in batches. An identifier is handed out at the earliest when the
-    /// rule would do so for a space with C × (B + F / 4C) fewer free identifiers: that many may lie in lots. So where the
-    /// rule alone promises a distance of d(F) allocations, the shared space promises d(F) - C × B - F / 4, never below 0,
-    /// and from the moment on when it goes to the map directly (F < 4C) again d(F).
+    /// Identifiers are claimed from the map in lots of at most 64 and at most F / 4C, in the order of the rule, and handed
+    /// out from the lots in that order; freed ones go to a return lot and reach the map in batches of at most 128, the
+    /// oldest first. Reuse distance: d(F - 128 C) less the lots, which are at most 64 C and at most F / 4: what lies in
+    /// return lots is out of the rule's sight, and what lies in lots was chosen before its time. While fewer than 4 C are
+    /// free lots are not used, and it is d(F). An identifier that is wanted by name or in a run sends the lots back to the
+    /// map, where they count as freed last.
     InOrder,
 }
 
@@ -50,4 +51,21 @@ impl SharedRule for Fifo {
 
 impl SharedRule for Lifo {
     const SHAPE: Shape = Shape::Near;
+}
+
+impl<const K: usize> SharedRule for Epochs<K>
+where
+    Self: Rule<Order: Send>,
+{
+    const SHAPE: Shape = Shape::InOrder;
+}
+
+/// What was freed does not come back to who freed it, or the next one could be guessed: it goes through the map.
+impl SharedRule for Random {
+    const SHAPE: Shape = Shape::InOrder;
+}
+
+/// A rest is a promise to the tick, so nothing lies in lots: they would be chosen before their time.
+impl<R: Rule<Order: Send>, C: Clock + Send> SharedRule for Rested<R, C> {
+    const SHAPE: Shape = Shape::Exact;
 }

@@ -102,8 +102,14 @@ impl<R: SharedRule> IdSpace<R> {
         if ledger.direct {
             return Ok(Attempt::Again);
         }
-        let size = front.lot(ledger.free());
+        let mut size = front.lot(ledger.free());
+        if size < LOT && front.in_order() {
+            // What this CPU has freed would make the lot larger, and it must go to the map in any case.
+            self.flush_returns(front, &mut ledger);
+            size = front.lot(ledger.free());
+        }
         if size == 0 {
+            self.finish(ledger);
             return Ok(Attempt::Scarce);
         }
         let n = match ledger.order.take_many(&mut lot[..size]) {

@@ -19,7 +19,9 @@ impl<R: SharedRule> IdSpace<R> {
     /// As [`alloc`](Self::alloc), but waits for a free one. Who waits longest is served first; who asks by `alloc` while
     /// others wait gets none before them.
     ///
-    /// Where free identifiers rest, it looks every millisecond whether one has rested enough.
+    /// Where free identifiers rest ([`Rested`](crate::ids::rule::Rested)), it looks every millisecond whether one has rested
+    /// enough: so this is what to call when near full means to wait. A rest that is counted in allocations ends only when
+    /// others allocate, which they cannot when all that is free rests.
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`].
