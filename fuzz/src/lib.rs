@@ -2,6 +2,7 @@
 
 use libfuzzer_sys::fuzzer_mutate;
 
+pub mod ids;
 pub mod pool;
 pub mod records;
 
@@ -18,9 +19,21 @@ pub fn mutate_from(
     max_size: usize,
     seed: u32,
 ) -> usize {
+    let seeds: Vec<Vec<u8>> = seeds.iter().map(|text| text.clone().into_bytes()).collect();
+    mutate_bytes_from(&seeds, data, size, max_size, seed)
+}
+
+/// As [`mutate_from`], for inputs that are no text.
+pub fn mutate_bytes_from(
+    seeds: &[Vec<u8>],
+    data: &mut [u8],
+    size: usize,
+    max_size: usize,
+    seed: u32,
+) -> usize {
     let mut size = size;
     if !seeds.is_empty() && (size <= 1 || seed.is_multiple_of(RESTART)) {
-        let text = seeds[(seed / RESTART) as usize % seeds.len()].as_bytes();
+        let text = &seeds[(seed / RESTART) as usize % seeds.len()];
         size = text.len().min(max_size);
         data[..size].copy_from_slice(&text[..size]);
         if seed.is_multiple_of(2 * RESTART) {

@@ -13,6 +13,8 @@ mod owned;
 mod pending;
 mod range;
 pub mod rule;
+#[cfg(feature = "serde")]
+mod serde;
 mod snapshot;
 #[cfg(feature = "std")]
 mod space;

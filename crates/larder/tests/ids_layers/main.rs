@@ -7,6 +7,8 @@ mod guard;
 mod lease;
 mod nested;
 mod pending;
+#[cfg(feature = "serde")]
+mod serde;
 mod snapshot;
 mod support;
 mod tagged;

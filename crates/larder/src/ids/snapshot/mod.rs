@@ -62,7 +62,7 @@ impl Snapshot {
     /// A snapshot of `ids`, which are handed out by `rule`. Takes time in proportion to the runs of identifiers.
     ///
     /// # Errors
-    /// [`IdError::OutOfMemory`](super::IdError::OutOfMemory); [`SnapshotError::RuleName`] for a rule whose `Debug` text has more than 255 bytes.
+    /// [`IdError::OutOfMemory`](super::IdError::OutOfMemory); [`SnapshotError::RuleName`] for a rule whose name has more than 255 bytes.
     pub fn of<A: Allocate>(ids: &A, rule: &impl Rule) -> Result<Self, SnapshotError> {
         let mut from = Some(ids.range().first());
         let runs = core::iter::from_fn(|| {
@@ -78,7 +78,7 @@ impl Snapshot {
                 }
             }
         });
-        let rule = alloc::format!("{rule:?}");
+        let rule = String::from(name(&alloc::format!("{rule:?}")));
         Self::from_runs(ids.range(), rule, ids.cursor(), runs)
     }
 
@@ -112,7 +112,7 @@ impl Snapshot {
         self.range
     }
 
-    /// The rule as its `Debug` text: name and parameters.
+    /// The rule's name. Its parameters are not kept: they may be secret, as the seed of a random rule is.
     pub fn rule(&self) -> &str {
         &self.rule
     }
@@ -145,10 +145,10 @@ impl Snapshot {
     /// [`SnapshotError::Rule`] for another rule; [`IdError::OutOfMemory`](super::IdError::OutOfMemory).
     pub fn restore<R: Rule>(&self, rule: R) -> Result<Ids<R>, SnapshotError> {
         let given = alloc::format!("{rule:?}");
-        if name(&given) != name(&self.rule) {
+        if name(&given) != self.rule {
             return Err(SnapshotError::Rule {
                 saved: self.rule.clone(),
-                given,
+                given: String::from(name(&given)),
             });
         }
         let mut ids = Ids::new(self.range, rule)?;
@@ -207,7 +207,7 @@ impl Snapshot {
     }
 }
 
-/// A rule's name without its parameters.
+/// A rule's name, from its `Debug` text.
 fn name(rule: &str) -> &str {
     rule.split(|c: char| !c.is_alphanumeric() && c != '_')
         .next()
