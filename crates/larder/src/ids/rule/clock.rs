@@ -1,6 +1,7 @@
 //! What rest is measured in.
 
 use core::fmt::Debug;
+#[cfg(feature = "std")]
 use std::time::Instant;
 
 /// What the rest of identifiers is measured in: a count that never goes back.
@@ -21,11 +22,13 @@ impl Clock for Allocations {
 }
 
 /// A tick is a nanosecond, of [`Instant`]'s time since this value was made.
+#[cfg(feature = "std")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Monotonic {
     start: Instant,
 }
 
+#[cfg(feature = "std")]
 impl Default for Monotonic {
     fn default() -> Self {
         Self {
@@ -34,6 +37,7 @@ impl Default for Monotonic {
     }
 }
 
+#[cfg(feature = "std")]
 impl Clock for Monotonic {
     fn now(&self, _: u64) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)

@@ -27,7 +27,9 @@ mod rested;
 mod ring;
 mod stale;
 
-pub use self::clock::{Allocations, Clock, Monotonic};
+#[cfg(feature = "std")]
+pub use self::clock::Monotonic;
+pub use self::clock::{Allocations, Clock};
 pub use self::cyclic::{Cyclic, CyclicOrder};
 pub use self::epochs::{Epochs, EpochsOrder};
 pub use self::fifo::{Fifo, FifoOrder};

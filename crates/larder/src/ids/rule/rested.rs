@@ -1,8 +1,11 @@
 //! A rule under which freed identifiers rest.
 
+#[cfg(feature = "std")]
 use core::time::Duration;
 
-use super::clock::{Allocations, Clock, Monotonic};
+#[cfg(feature = "std")]
+use super::clock::Monotonic;
+use super::clock::{Allocations, Clock};
 use super::ring::Ring;
 use super::stale::Stale;
 use super::{Order, Rule};
@@ -57,6 +60,7 @@ impl<R: Rule> Rested<R> {
     }
 }
 
+#[cfg(feature = "std")]
 impl<R: Rule> Rested<R, Monotonic> {
     /// Between a free and the reuse passes at least this time. Each call reads the clock.
     pub fn time(rule: R, rest: Duration, near_full: NearFull) -> Self {
@@ -295,6 +299,14 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
         let free = self.order.next_free(from);
         let resting = self.resting.first_taken(from, self.last);
         free.into_iter().chain(resting).min()
+    }
+
+    fn cursor(&self) -> Option<u64> {
+        self.order.cursor()
+    }
+
+    fn set_cursor(&mut self, at: u64) -> Result<(), IdError> {
+        self.order.set_cursor(at)
     }
 
     fn taken(&self) -> u64 {
