@@ -85,6 +85,14 @@ impl<R: Rule> Ids<R> {
     /// [`IdError::Full`], [`IdError::Resting`], [`IdError::OutOfMemory`].
     #[inline]
     pub fn alloc(&mut self) -> Result<u64, IdError> {
+        match self.order.take_quickly() {
+            Some(at) => Ok(self.range.first() + at),
+            None => self.alloc_slowly(),
+        }
+    }
+
+    #[inline(never)]
+    fn alloc_slowly(&mut self) -> Result<u64, IdError> {
         match self.order.take()? {
             Some(at) => Ok(self.range.first() + at),
             None => Err(self.full()),
@@ -185,10 +193,15 @@ impl<R: Rule> Ids<R> {
     #[inline]
     pub fn free(&mut self, id: u64) -> Result<(), IdError> {
         let at = id.wrapping_sub(self.range.first());
-        if at > self.last {
-            return Err(self.foreign(id));
+        if at <= self.last && self.order.give_quickly(at) {
+            return Ok(());
         }
-        if self.order.give(at)? {
+        self.free_slowly(id)
+    }
+
+    #[inline(never)]
+    fn free_slowly(&mut self, id: u64) -> Result<(), IdError> {
+        if self.order.give(self.range.offset(id)?)? {
             Ok(())
         } else {
             Err(IdError::NotAllocated { id })
@@ -332,14 +345,6 @@ impl<R: Rule> Ids<R> {
             self.range.offset(ids.first())?,
             self.range.offset(ids.last())?,
         ))
-    }
-
-    #[cold]
-    fn foreign(&self, id: u64) -> IdError {
-        IdError::OutOfRange {
-            id,
-            range: self.range,
-        }
     }
 
     #[cold]

@@ -92,17 +92,23 @@ impl Dense {
         Ok(Some((w as u64 * 64, mask)))
     }
 
-    /// As [`grab`](Dense::grab) of the first word beyond that of `at`. The summary is asked first: whether the very next
-    /// word is empty cannot be predicted.
-    #[inline]
+    /// As [`grab`](Dense::grab) of the first word beyond that of `at`.
     pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
-        let Some(w) = self.next_word(split(at).0) else {
-            return self.grab_beyond((self.words.len() as u64 * 64).max((at | 63) + 1));
-        };
-        let mask = core::mem::take(&mut self.words[w]);
+        match self.grab_after_quickly(at) {
+            None => self.grab_beyond((self.words.len() as u64 * 64).max((at | 63) + 1)),
+            found => Ok(found),
+        }
+    }
+
+    /// The same of the words that are there. The summary is asked first: whether the very next word is empty cannot be
+    /// predicted.
+    #[inline]
+    pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
+        let w = self.next_word(split(at).0)?;
+        let mask = core::mem::take(self.words.get_mut(w)?);
         self.taken += u64::from(mask.count_ones());
         self.emptied(w);
-        Ok(Some((w as u64 * 64, mask)))
+        Some((w as u64 * 64, mask))
     }
 
     /// Out of the words that are not there yet.

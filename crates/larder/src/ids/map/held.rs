@@ -56,6 +56,16 @@ impl Held {
         Ok(self.found(found))
     }
 
+    /// The same if that needs no memory; false says nothing.
+    #[inline]
+    pub(crate) fn hold_next_quickly(&mut self) -> bool {
+        if !self.is_held() {
+            return false;
+        }
+        let found = self.map.grab_after_quickly(self.base);
+        self.found(found)
+    }
+
     #[inline]
     fn found(&mut self, word: Option<(u64, u64)>) -> bool {
         if let Some((base, here)) = word {

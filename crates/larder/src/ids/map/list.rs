@@ -68,12 +68,8 @@ impl List {
             .try_reserve(count)
             .map_err(|_| IdError::OutOfMemory)?;
         let place = self.place(first);
-        if count == 1 {
-            self.0.insert(place, first as u16);
-        } else {
-            self.0
-                .splice(place..place, (first..=last).map(|at| at as u16));
-        }
+        self.0.extend((first..=last).map(|at| at as u16));
+        self.0[place..].rotate_right(count);
         Ok(())
     }
 
@@ -81,9 +77,13 @@ impl List {
     pub(crate) fn remove(&mut self, first: u64, last: u64) {
         let place = self.place(first);
         self.0.drain(place..=place + (last - first) as usize);
-        // An eighth in use: give the rest back, as far as that can be had.
+        // An eighth in use: give the rest back, if there is memory for a shorter one. (`shrink_to` would not say.)
         if self.0.capacity() > 32 && self.0.len() < self.0.capacity() / 8 {
-            self.0.shrink_to(self.0.len() * 2);
+            let mut short = Vec::new();
+            if short.try_reserve_exact(self.0.len() * 2).is_ok() {
+                short.extend_from_slice(&self.0);
+                self.0 = short;
+            }
         }
     }
 

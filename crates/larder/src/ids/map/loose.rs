@@ -59,6 +59,15 @@ impl Loose {
         }
     }
 
+    /// The same if that needs no memory; false says nothing.
+    #[inline]
+    pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
+        match self {
+            Self::Counted(free) => free.give(at),
+            Self::Map(_) => false,
+        }
+    }
+
     /// Takes `first..=last`, all of which are free.
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         each!(self, free => free.take_span(first, last))

@@ -17,6 +17,10 @@ pub(crate) trait Marks: core::fmt::Debug {
     fn take(&mut self, at: u64) -> Result<bool, IdError>;
     /// Gives one back; false when it is free already.
     fn give(&mut self, at: u64) -> Result<bool, IdError>;
+    /// As [`take`](Marks::take) if that needs no memory; false says nothing.
+    fn take_quickly(&mut self, at: u64) -> bool;
+    /// As [`give`](Marks::give) if that needs no memory; false says nothing.
+    fn give_quickly(&mut self, at: u64) -> bool;
     /// Takes `first..=last`, all of which are free.
     fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>;
     fn next_free(&self, from: u64) -> Option<u64>;
@@ -25,7 +29,7 @@ pub(crate) trait Marks: core::fmt::Debug {
 }
 
 macro_rules! marks {
-    ($map:ident, $self:ident, $at:ident => $give:expr) => {
+    ($map:ident, $self:ident, $at:ident => $give:expr, $take_quickly:expr, $give_quickly:expr) => {
         impl Marks for $map {
             fn new(last: u64) -> Self {
                 $map::new(last)
@@ -45,6 +49,14 @@ macro_rules! marks {
             fn give(&mut $self, $at: u64) -> Result<bool, IdError> {
                 $give
             }
+            #[inline]
+            fn take_quickly(&mut $self, $at: u64) -> bool {
+                $take_quickly
+            }
+            #[inline]
+            fn give_quickly(&mut $self, $at: u64) -> bool {
+                $give_quickly
+            }
             fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
                 $map::take_span(self, first, last)
             }
@@ -58,5 +70,5 @@ macro_rules! marks {
     };
 }
 
-marks!(Plain, self, at => Ok(Plain::give(self, at)));
-marks!(Map, self, at => Map::give(self, at));
+marks!(Plain, self, at => Ok(Plain::give(self, at)), Plain::take_quickly(self, at), Plain::give(self, at));
+marks!(Map, self, at => Map::give(self, at), Map::take_quickly(self, at), Map::give_quickly(self, at));

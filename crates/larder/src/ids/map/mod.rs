@@ -89,6 +89,30 @@ impl Map {
         }
     }
 
+    /// To take one from a map may always need memory.
+    #[inline]
+    pub(crate) fn take_quickly(&mut self, _at: u64) -> bool {
+        false
+    }
+
+    /// Gives one back if that needs no memory; false says nothing.
+    #[inline]
+    pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
+        match self {
+            Map::Dense(map) => map.give(at),
+            _ => false,
+        }
+    }
+
+    /// As [`grab_after`](Map::grab_after) if that needs no memory; `None` says nothing.
+    #[inline]
+    pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
+        match self {
+            Map::Dense(map) => map.grab_after_quickly(at),
+            _ => None,
+        }
+    }
+
     /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {

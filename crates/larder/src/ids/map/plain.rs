@@ -44,6 +44,18 @@ impl Plain {
         Ok(old & bit != 0)
     }
 
+    /// Takes one of those that the words reach; false for others and for one that is taken.
+    #[inline]
+    pub(crate) fn take_quickly(&mut self, at: u64) -> bool {
+        let (w, bit) = split(at);
+        let Some(word) = self.words.get_mut(w) else {
+            return false;
+        };
+        let old = *word;
+        *word = old & !bit;
+        old & bit != 0
+    }
+
     /// About eight instructions.
     #[inline]
     pub(crate) fn give(&mut self, at: u64) -> bool {

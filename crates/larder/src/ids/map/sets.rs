@@ -70,6 +70,15 @@ impl<const SETS: usize> Sets<SETS> {
         Ok(free)
     }
 
+    /// The same if that needs no memory; false says nothing.
+    #[inline]
+    pub(crate) fn put_quickly(&mut self, at: u64, set: usize) -> bool {
+        match self {
+            Self::Planes(planes) => planes.put(at, set),
+            Self::Maps(_) => false,
+        }
+    }
+
     /// Puts the offsets of `mask` of the word at `base`, which are in no set, into one.
     pub(crate) fn put_word(&mut self, base: u64, mask: u64, set: usize) -> Result<(), IdError> {
         match self {

@@ -73,6 +73,24 @@ impl Order for CyclicOrder {
         Ok(at)
     }
 
+    #[inline]
+    fn take_quickly(&mut self) -> Option<u64> {
+        let at = match self.held.pop() {
+            None if self.held.hold_next_quickly() => self.held.pop()?,
+            at => at?,
+        };
+        self.latest = at;
+        Some(at)
+    }
+
+    #[inline]
+    fn give_quickly(&mut self, at: u64) -> bool {
+        if self.held.holds(at) && at > self.latest {
+            return self.held.add(at);
+        }
+        self.held.map().give_quickly(at)
+    }
+
     fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
         self.held.settle()?.take(at)
     }

@@ -182,13 +182,29 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
         if self.here == 0 && !self.refill()? {
             return Ok(None);
         }
-        if self.taken == u64::MAX {
-            return Ok(None);
+        Ok(self.take_quickly())
+    }
+
+    #[inline]
+    fn take_quickly(&mut self) -> Option<u64> {
+        if self.here == 0 || self.taken == u64::MAX {
+            return None;
         }
         let at = self.base + u64::from(self.here.trailing_zeros());
         self.here &= self.here - 1;
         self.taken += 1;
-        Ok(Some(at))
+        Some(at)
+    }
+
+    #[inline]
+    fn give_quickly(&mut self, at: u64) -> bool {
+        let filled = self.filled();
+        if self.holds(at) || !self.sets.put_quickly(at, filled + 1) {
+            return false;
+        }
+        self.sizes[filled] += 1;
+        self.taken -= 1;
+        true
     }
 
     fn take_at(&mut self, at: u64) -> Result<bool, IdError> {

@@ -1,7 +1,5 @@
 //! The one that was freed first.
 
-use alloc::boxed::Box;
-
 use super::ring::{Ring, Slot};
 use super::stale::Stale;
 use super::{Order, Rule, find_run, forward};
@@ -66,7 +64,7 @@ struct Queue<T, M> {
     /// `fresh` is beyond the end; then it is the largest number, which few offsets reach.
     dry: bool,
     /// Offsets at or above `fresh` that are, or were, in the ring: taken by name and given back. They are taken here.
-    queued_ahead: Option<Box<Map>>,
+    queued_ahead: Option<Map>,
     /// How many of the first entries of an offset in the ring are stale, because it was taken by name since.
     stale: Stale,
     /// How many offsets are free and not in the ring; 0 for 2^64.
@@ -184,13 +182,10 @@ impl<T: Slot, M: Marks> Queue<T, M> {
         if self.marks.is_free(at) {
             return Ok(false);
         }
-        if self.queued_ahead.is_none() {
-            self.queued_ahead = Some(Box::new(Map::new(self.last)));
-        }
         self.ring.reserve()?;
-        if let Some(ahead) = &mut self.queued_ahead {
-            ahead.take(at)?;
-        }
+        let last = self.last;
+        let ahead = self.queued_ahead.get_or_insert_with(|| Map::new(last));
+        ahead.take(at)?;
         self.marks.give(at)?;
         self.ring.push(T::of(at));
         Ok(true)
@@ -215,6 +210,28 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
             return Ok(Some(at));
         }
         Ok(None)
+    }
+
+    #[inline]
+    fn take_quickly(&mut self) -> Option<u64> {
+        if !self.dry || self.stale.len() != 0 {
+            return None;
+        }
+        let at = self.ring.front()?.at();
+        if !self.marks.take_quickly(at) {
+            return None;
+        }
+        self.ring.pop();
+        Some(at)
+    }
+
+    #[inline]
+    fn give_quickly(&mut self, at: u64) -> bool {
+        if self.is_fresh(at) || self.ring.is_full() || !self.marks.give_quickly(at) {
+            return false;
+        }
+        self.ring.push(T::of(at));
+        true
     }
 
     fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
@@ -286,9 +303,6 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
 
     fn bytes(&self) -> usize {
         let ahead = self.queued_ahead.as_ref();
-        self.marks.bytes()
-            + self.ring.bytes()
-            + self.stale.bytes()
-            + ahead.map_or(0, |ahead| size_of::<Map>() + ahead.bytes())
+        self.marks.bytes() + self.ring.bytes() + self.stale.bytes() + ahead.map_or(0, Map::bytes)
     }
 }

@@ -142,6 +142,28 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
         self.take_fresh()
     }
 
+    #[inline]
+    fn take_quickly(&mut self) -> Option<u64> {
+        let at = self.stack.last()?.at();
+        // A stale entry is taken already, and left to the slow way.
+        if !self.marks.take_quickly(at) {
+            return None;
+        }
+        self.stack.pop();
+        self.taken += 1;
+        Some(at)
+    }
+
+    #[inline]
+    fn give_quickly(&mut self, at: u64) -> bool {
+        if self.stack.len() == self.stack.capacity() || !self.marks.give_quickly(at) {
+            return false;
+        }
+        self.stack.push(T::of(at));
+        self.taken -= 1;
+        true
+    }
+
     fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
         let was = self.marks.is_free(at);
         if was {

@@ -73,6 +73,26 @@ impl Order for LowestOrder {
         })
     }
 
+    #[inline]
+    fn take_quickly(&mut self) -> Option<u64> {
+        if let Some(at) = self.held.pop() {
+            return Some(at);
+        }
+        if !self.held.hold_next_quickly() {
+            return None;
+        }
+        self.floor = self.held.base();
+        self.held.pop()
+    }
+
+    #[inline]
+    fn give_quickly(&mut self, at: u64) -> bool {
+        if self.held.holds(at) {
+            return self.held.add(at);
+        }
+        at >= self.floor && self.held.map().give_quickly(at)
+    }
+
     fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
         self.held.settle()?.take(at)
     }

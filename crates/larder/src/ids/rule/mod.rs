@@ -61,6 +61,20 @@ pub trait Order: Debug {
     /// [`IdError::OutOfMemory`], and [`IdError::Resting`] under a rule that lets offsets rest.
     fn take(&mut self) -> Result<Option<u64>, IdError>;
 
+    /// Takes the next offset if that is a matter of a few instructions; `None` says nothing, [`take`](Order::take) does.
+    /// Calls nothing that could fail, so that it can stand in the caller's loop.
+    #[inline]
+    fn take_quickly(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Gives an offset back if that is a matter of a few instructions; `false` says nothing, [`give`](Order::give)
+    /// does.
+    #[inline]
+    fn give_quickly(&mut self, _at: u64) -> bool {
+        false
+    }
+
     /// Takes up to `out.len()` offsets in the order of the rule; says how many.
     ///
     /// # Errors
@@ -165,6 +179,8 @@ macro_rules! forward {
     ($order:ident, $width:ident) => {
         forward!($order, $width,
             take(&mut self) -> Result<Option<u64>, IdError>,
+            take_quickly(&mut self) -> Option<u64>,
+            give_quickly(&mut self, at: u64) -> bool,
             take_many(&mut self, out: &mut [u64]) -> Result<usize, IdError>,
             take_at(&mut self, at: u64) -> Result<bool, IdError>,
             take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>,

@@ -116,6 +116,11 @@ impl Order for RandomOrder {
         Ok(Some(at))
     }
 
+    #[inline]
+    fn give_quickly(&mut self, at: u64) -> bool {
+        self.free.give_quickly(at)
+    }
+
     fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
         self.free.take(at)
     }

@@ -52,10 +52,15 @@ impl<T: Copy + Default> Ring<T> {
         self.slots.capacity() * size_of::<T>()
     }
 
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() == self.slots.len()
+    }
+
     /// Makes room for one more.
     #[inline]
     pub(crate) fn reserve(&mut self) -> Result<(), IdError> {
-        if self.len() == self.slots.len() {
+        if self.is_full() {
             self.grow()?;
         }
         Ok(())
