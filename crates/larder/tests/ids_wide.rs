@@ -85,3 +85,25 @@ fn every_number_but_one_can_be_allocated() {
     ids.free_range(0..=u64::MAX - 1).unwrap();
     assert_eq!(ids.free_count(), IdRange::ALL.len());
 }
+
+#[test]
+fn whole_chunks_are_cut_out_of_a_run_anywhere() {
+    let chunk = 1u64 << 16;
+    for last in [u64::from(u32::MAX), 1 << 48] {
+        let base = last / 2 / chunk * chunk + chunk;
+        for first in 0..5 {
+            for end in first..5 {
+                let mut ids = Ids::new(0..=last, Lowest).unwrap();
+                ids.reserve(base..=base + 5 * chunk - 1).unwrap();
+                let (from, to) = (base + first * chunk, base + (end + 1) * chunk);
+                ids.free_range(from..=to - 1).unwrap();
+                let mut expect = vec![(base, from - 1), (to, base + 5 * chunk - 1)];
+                expect.retain(|&(first, last)| first <= last);
+                let runs: Vec<_> = ids.runs().map(|run| (run.first(), run.last())).collect();
+                assert_eq!(runs, expect);
+                ids.reserve(from..=to - 1).unwrap();
+                assert_eq!(ids.runs().count(), 1);
+            }
+        }
+    }
+}
