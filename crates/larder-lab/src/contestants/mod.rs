@@ -1,5 +1,6 @@
 //! The implementations that are measured against each other, and what they time themselves with.
 
+pub mod ids;
 pub mod mapping;
 pub mod supply;
 pub mod timing;

@@ -1,5 +1,6 @@
 //! The experiments, one file (or folder) each.
 
+pub mod id_space;
 pub mod page_buffers;
 pub mod page_pool;
 pub mod zero_fill;
@@ -13,6 +14,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(page_buffers::PageBuffers),
         Box::new(page_pool::PagePool),
         Box::new(zero_fill::ZeroFill),
+        Box::new(id_space::IdSpaces),
     ]
 }
 

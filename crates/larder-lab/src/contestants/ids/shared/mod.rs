@@ -1,0 +1,51 @@
+//! Sources of identifiers that several threads use at once.
+
+mod alone;
+#[cfg(feature = "peers")]
+mod array_queue;
+mod locked;
+mod ours;
+mod sbitmap;
+#[cfg(feature = "peers")]
+mod sharded_slab;
+#[cfg(test)]
+mod tests;
+
+pub use alone::{Alone, Nothing};
+#[cfg(feature = "peers")]
+pub use array_queue::Queue;
+pub use locked::Locked;
+pub use ours::OurSpace;
+pub use sbitmap::Sbitmap;
+#[cfg(feature = "peers")]
+pub use sharded_slab::ShardedSlab;
+
+/// What all threads of a run share. An identifier is whatever the source says it is; it lies in `0..count` where
+/// [`BOUNDED`](SharedIds::BOUNDED) says so.
+pub trait SharedIds: Sync + Sized {
+    /// One thread's way in.
+    type Local<'a>: LocalIds
+    where
+        Self: 'a;
+
+    /// A source of `count` identifiers, all of them free.
+    ///
+    /// # Errors
+    /// No memory.
+    fn new(count: u64) -> anyhow::Result<Self>;
+
+    /// The way in of thread number `index` of `threads`.
+    fn local(&self, index: usize, threads: usize) -> Self::Local<'_>;
+
+    /// Whether it has `count` identifiers and no more, and says so when the last is taken.
+    const BOUNDED: bool = true;
+}
+
+/// One thread's way to identifiers.
+pub trait LocalIds {
+    /// An identifier that nobody has; `None` when all are taken.
+    fn alloc(&mut self) -> Option<u64>;
+
+    /// Takes an identifier back, whoever had it; `false` when it sees that nobody had it.
+    fn free(&mut self, id: u64) -> bool;
+}

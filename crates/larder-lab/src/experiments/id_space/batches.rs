@@ -1,0 +1,221 @@
+//! Franke's delete and allocate: batches of random frees and as many allocations, timed apart.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+
+use crate::contestants::ids::{IdSource, Live, Rng, Start, heap};
+use crate::contestants::timing::{keep, peek};
+use crate::model::{Measures, Params};
+
+use super::loops;
+
+/// Frees and allocations of a batch.
+pub(super) const BATCH: usize = 256;
+
+/// The slowest batches, one in so many, are not in the means: the kernel takes the CPU now and then.
+const OUTLIERS: usize = 100;
+
+/// Fewest batches, however long they take.
+const LEAST: usize = 16;
+
+/// Bytes that are read before each cold batch: more than the caches of today's servers hold per core.
+const SWEEP: usize = 48 << 20;
+
+/// Runs batches: `count` identifiers of which `live` are taken, `warm` batches that are not timed, then `turns`, or
+/// fewer when `budget_ms` are over. With `cold` 1 the caches are swept before each.
+///
+/// What is freed is drawn, and what is handed out is checked, outside of the clock, in every batch.
+///
+/// # Errors
+/// Missing factors, and a source that refuses, says 'full' too early, or hands out what somebody has.
+pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
+    let (count, live) = (params.count("count")? as u64, params.count("live")? as u64);
+    let (turns, warm) = (params.count("turns")?, params.count("warm")?);
+    let budget = Duration::from_millis(params.count("budget_ms")? as u64);
+    let sweep = (params.int("cold").unwrap_or(0) != 0).then(Sweep::new);
+    ensure!(
+        turns > 0,
+        "no batches were asked for; give at least 1 in 'turns'"
+    );
+    // The same identifiers for every source.
+    let mut rng = Rng::new(count ^ live);
+    let start = Start::random(count, live, &mut rng)?;
+    let mut shadow = Live::new::<S>(&start);
+    let mut ids = vec![0; BATCH];
+    let mut spent: Vec<Spent> = Vec::with_capacity(turns);
+    let tick = tick();
+    let before = heap::in_use();
+    let mut source = S::start(&start)?;
+    let mut begin = Instant::now();
+    for turn in 0..warm + turns {
+        if turn == warm {
+            begin = Instant::now();
+        }
+        shadow.draw(&mut rng, &mut ids)?;
+        if let Some(sweep) = &sweep {
+            sweep.run();
+        }
+        let t0 = Instant::now();
+        let freed = loops::free_all(&mut source, &ids);
+        let t1 = Instant::now();
+        let given = loops::alloc_all(&mut source, &mut ids);
+        let t2 = Instant::now();
+        ensure!(freed, "it refused an identifier that was taken");
+        ensure!(given, "it said 'full' although identifiers were free");
+        shadow.give(&ids)?;
+        if turn >= warm {
+            spent.push(Spent {
+                free: nanos(t1 - t0) - tick,
+                alloc: nanos(t2 - t1) - tick,
+            });
+            if spent.len() >= LEAST && begin.elapsed() > budget {
+                break;
+            }
+        }
+    }
+    let measures = summary(&mut spent);
+    let held = match (before, heap::in_use()) {
+        (Some(before), Some(after)) => Some(after.saturating_sub(before)),
+        _ => source.bytes().map(|bytes| bytes as u64),
+    };
+    Ok(match held {
+        Some(held) => measures
+            .with("held_bytes", held as f64)
+            .with("bits_per_id", 8.0 * held as f64 / count as f64),
+        None => measures,
+    })
+}
+
+/// Nanoseconds of one batch.
+#[derive(Debug, Clone, Copy)]
+struct Spent {
+    free: f64,
+    alloc: f64,
+}
+
+impl Spent {
+    fn both(self) -> f64 {
+        self.free + self.alloc
+    }
+}
+
+fn nanos(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+/// What two readings of the clock cost, in nanoseconds: the median of some.
+fn tick() -> f64 {
+    let mut gaps: Vec<f64> = (0..101)
+        .map(|_| {
+            let begin = Instant::now();
+            nanos(begin.elapsed())
+        })
+        .collect();
+    gaps.sort_unstable_by(f64::total_cmp);
+    gaps.get(50).copied().unwrap_or(0.0)
+}
+
+/// Means per pair without the slowest hundredth of the batches, and the batch that only one in a hundred exceeds.
+fn summary(spent: &mut [Spent]) -> Measures {
+    spent.sort_unstable_by(|a, b| a.both().total_cmp(&b.both()));
+    let kept = &spent[..spent.len() - spent.len() / OUTLIERS];
+    let mean = |of: fn(Spent) -> f64| {
+        let total: f64 = kept.iter().copied().map(of).sum();
+        (total / (kept.len() * BATCH).max(1) as f64).max(0.0)
+    };
+    let slow = kept.last().map_or(0.0, |last| last.both() / BATCH as f64);
+    Measures::new()
+        .with("ns_per_pair", mean(Spent::both))
+        .with("ns_per_free", mean(|s| s.free))
+        .with("ns_per_alloc", mean(|s| s.alloc))
+        .with("p99_ns_per_pair", slow.max(0.0))
+}
+
+/// Memory whose reading throws everything else out of the caches.
+struct Sweep(Vec<u8>);
+
+impl Sweep {
+    fn new() -> Self {
+        Self(vec![1; SWEEP])
+    }
+
+    fn run(&self) {
+        let mut sum = 0u64;
+        for line in self.0.chunks_exact(64) {
+            // SAFETY: a line has 64 bytes.
+            sum = sum.wrapping_add(unsafe { peek(line.as_ptr()) });
+        }
+        keep(&sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contestants::ids::{OrderedSet, Pidmap};
+
+    fn params(count: i64, live: i64) -> Params {
+        Params::new()
+            .with("count", count)
+            .with("live", live)
+            .with("turns", 40)
+            .with("warm", 5)
+            .with("budget_ms", 1000)
+    }
+
+    #[test]
+    fn a_run_reports_finite_measures() {
+        for live in [256, 1000, 4000, 4096] {
+            let measures = run::<Pidmap>(&params(4096, live)).expect("runs");
+            assert!(measures.get("ns_per_pair").expect("timed") > 0.0);
+            assert!(measures.0.values().all(|value| value.is_finite()));
+        }
+        assert!(run::<OrderedSet<true>>(&params(4096, 2048).with("cold", 1)).is_ok());
+    }
+
+    #[test]
+    fn too_few_identifiers_and_no_batches_are_errors() {
+        assert!(run::<Pidmap>(&params(4096, 255)).is_err());
+        assert!(run::<Pidmap>(&params(4096, 4097)).is_err());
+        assert!(run::<Pidmap>(&params(4096, 300).with("turns", 0)).is_err());
+    }
+
+    /// Hands out the same identifier again and again.
+    struct Same;
+
+    impl IdSource for Same {
+        fn start(_: &Start) -> anyhow::Result<Self> {
+            Ok(Self)
+        }
+
+        fn alloc(&mut self) -> Option<u64> {
+            Some(0)
+        }
+
+        fn free(&mut self, _: u64) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_source_that_cheats_is_an_error_and_not_fast() {
+        let error = run::<Same>(&params(4096, 300)).expect_err("duplicates");
+        assert!(error.to_string().contains("somebody has it"), "{error}");
+    }
+
+    #[test]
+    fn the_slowest_hundredth_is_left_out() {
+        let mut spent: Vec<Spent> = (0..200)
+            .map(|i| Spent {
+                free: 256.0,
+                alloc: if i < 2 { 1e9 } else { 512.0 },
+            })
+            .collect();
+        let measures = summary(&mut spent);
+        assert_eq!(measures.get("ns_per_pair"), Some(3.0));
+        assert_eq!(measures.get("ns_per_alloc"), Some(2.0));
+        assert_eq!(measures.get("p99_ns_per_pair"), Some(3.0));
+        assert!(summary(&mut []).get("ns_per_pair") == Some(0.0));
+    }
+}

@@ -1,0 +1,82 @@
+//! Making a space and taking its first identifier.
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use crate::contestants::ids::shared::{LocalIds, SharedIds};
+use crate::contestants::ids::{IdSource, Rng, Start};
+use crate::contestants::timing::ns_per_op;
+use crate::model::{Measures, Params};
+
+/// Makes `times` spaces of `count` identifiers and takes one from each. They are given back outside of the clock.
+///
+/// # Errors
+/// Missing factors, and a space that cannot be made or is full at once.
+pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
+    let start = Start::random(params.count("count")? as u64, 0, &mut Rng::new(1))?;
+    timed(params, || {
+        let mut source = S::start(&start)?;
+        let id = source.alloc().context("it is full from the beginning")?;
+        Ok((source, id))
+    })
+}
+
+/// As [`run`], for a source of several threads.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_shared<S: SharedIds>(params: &Params) -> anyhow::Result<Measures> {
+    let count = params.count("count")? as u64;
+    timed(params, || {
+        let source = S::new(count)?;
+        let id = source
+            .local(0, 1)
+            .alloc()
+            .context("it is full from the beginning")?;
+        Ok((source, id))
+    })
+}
+
+fn timed<T>(
+    params: &Params,
+    mut make: impl FnMut() -> anyhow::Result<(T, u64)>,
+) -> anyhow::Result<Measures> {
+    let times = params.count("times")?;
+    ensure!(
+        times > 0,
+        "no spaces were asked for; give at least 1 in 'times'"
+    );
+    let mut made = Vec::with_capacity(times);
+    // The first one pays for what the process has never done before, and is not timed.
+    drop(make()?);
+    let begin = Instant::now();
+    for _ in 0..times {
+        made.push(make()?);
+    }
+    let spent = begin.elapsed();
+    Ok(Measures::new().with(
+        "ns_per_space",
+        ns_per_op(u64::try_from(spent.as_nanos())?, times as u64),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contestants::ids::shared::Sbitmap;
+    use crate::contestants::ids::{Eager, Pidmap};
+
+    #[test]
+    fn spaces_are_made() {
+        let params = Params::new().with("count", 1000).with("times", 3);
+        for measures in [
+            run::<Pidmap>(&params),
+            run::<Eager>(&params),
+            run_shared::<Sbitmap>(&params),
+        ] {
+            assert!(measures.expect("made").get("ns_per_space").expect("timed") > 0.0);
+        }
+        assert!(run::<Pidmap>(&params.with("times", 0)).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! What each rule says of the rest of a freed identifier, and what was seen.
+
+use crate::measure::RunView;
+
+use super::plan::{DISTANCE, EPOCHS, FIRST_FREED, SMALL};
+
+/// One cell of the distances.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Looked {
+    pub(super) live: i64,
+    pub(super) batch: i64,
+    /// What the rule promises at least; `None` where it promises nothing.
+    pub(super) least: Option<f64>,
+    pub(super) min: Option<f64>,
+    pub(super) p1: Option<f64>,
+    pub(super) median: Option<f64>,
+}
+
+impl Looked {
+    /// How frees and allocations followed each other.
+    pub(super) fn called(&self) -> String {
+        match self.batch {
+            1 => "one by one".to_owned(),
+            n => format!("batches of {n}"),
+        }
+    }
+}
+
+/// The cells of a rule by occupancy and size of batch.
+pub(super) fn cells(view: &RunView<'_>, rule: &str) -> Vec<Looked> {
+    let mut all: Vec<Looked> = view
+        .cells(DISTANCE)
+        .into_iter()
+        .filter(|cell| !cell.twin && cell.params.text("rule").is_ok_and(|own| own == rule))
+        .filter_map(|cell| {
+            let (live, batch) = (
+                cell.params.int("live").ok()?,
+                cell.params.int("batch").ok()?,
+            );
+            let of = |metric| view.middle(DISTANCE, cell, metric);
+            let lowest = view
+                .values(DISTANCE, cell, "distance_min")
+                .into_iter()
+                .map(|(_, value)| value)
+                .reduce(f64::min);
+            Some(Looked {
+                live,
+                batch,
+                least: least(rule, SMALL.checked_sub(live)?, batch),
+                min: lowest,
+                p1: of("distance_p1"),
+                median: of("distance_median"),
+            })
+        })
+        .collect();
+    all.sort_by_key(|looked| (looked.live, looked.batch));
+    all
+}
+
+/// The promise of a rule while `free` identifiers are free before each batch: the library's documentation, as numbers.
+fn least(rule: &str, free: i64, batch: i64) -> Option<f64> {
+    match rule {
+        FIRST_FREED => Some(free as f64),
+        // Of frees and allocations that alternate. The rounding of the sets takes one.
+        EPOCHS if batch == 1 => Some((free / 2 - 1).max(0) as f64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_follow_what_is_free() {
+        assert_eq!(least(FIRST_FREED, 700, 256), Some(700.0));
+        assert_eq!(least(EPOCHS, 701, 1), Some(349.0));
+        assert_eq!(least(EPOCHS, 701, 256), None);
+        assert_eq!(least(EPOCHS, i64::MIN, 1), Some(0.0));
+        assert_eq!(least("cyclic", 700, 1), None);
+    }
+}
