@@ -174,6 +174,9 @@ fn what_is_sealed_well_and_absurd_is_refused() {
     let mut name = of(3, 9, []).to_bytes().unwrap();
     name[52] = 0xFF;
     assert!(sealed(name).is_err(), "the name is no text");
+    let mut length = of(3, 9, []).to_bytes().unwrap();
+    length[12] += 1;
+    assert!(sealed(length).is_err(), "the length is wrong");
     let mut version = of(3, 9, []).to_bytes().unwrap();
     version[8] = 2;
     let error = sealed(version).unwrap_err();

@@ -236,6 +236,36 @@ fn either_record_may_decay() {
 }
 
 #[test]
+fn a_record_that_was_healed_is_as_good_as_the_other() {
+    let disk = Disk::new(Records::<Shared>::fresh(), usize::MAX, Cut::After(0));
+    a_life(&disk, &mut Vec::new()).unwrap();
+    for (first, second) in [(0, 4096), (4096, 0)] {
+        disk.borrow_mut().durable[first] ^= 1;
+        assert_eq!(Records::new(Rc::clone(&disk)).load().unwrap(), Some(17));
+        disk.borrow_mut().durable[second] ^= 1;
+        assert_eq!(Records::new(Rc::clone(&disk)).load().unwrap(), Some(17));
+    }
+}
+
+#[test]
+fn a_record_that_could_not_be_healed_is_written_first() {
+    for damaged in [0, 4096] {
+        let disk = Disk::new(Records::<Shared>::fresh(), usize::MAX, Cut::After(9));
+        let mut records = Records::new(Rc::clone(&disk));
+        records.load().unwrap();
+        records.store(20).unwrap();
+        disk.borrow_mut().durable[damaged] ^= 1;
+        // Both records can be read, and none written.
+        disk.borrow_mut().operations_left = 2;
+        records.load().unwrap_err();
+        disk.borrow_mut().unflushed = None;
+        records.store(30).unwrap_err();
+        let disk = Disk::new(disk.borrow().after_the_stop(), usize::MAX, Cut::After(0));
+        assert_eq!(Records::new(disk).load().unwrap(), Some(20));
+    }
+}
+
+#[test]
 fn a_damaged_number_is_never_taken_for_none() {
     let whole = Records::<Shared>::fresh();
     for (first, second) in [(0, 4096), (31, 4127), (15, 4100)] {
