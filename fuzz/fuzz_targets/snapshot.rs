@@ -4,14 +4,19 @@
 
 #![no_main]
 
+use std::cell::RefCell;
+use std::sync::LazyLock;
+
 use larder::ids::rule::Lowest;
 use larder::ids::{Ids, Snapshot};
 use larder_fuzz::mutate_bytes_from;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use std::cell::RefCell;
 
 /// More than the small ranges of the seeds have.
 const MOST_IDS: u64 = 1 << 20;
+
+/// Made once, for they are asked for at every mutation.
+static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(seeds);
 
 fn seeds() -> Vec<Vec<u8>> {
     let live: [Vec<u64>; 5] = [
@@ -30,8 +35,8 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn good_ones_are_read() {
-    for bytes in seeds() {
-        check(&Snapshot::from_bytes(&bytes).expect("a good one"));
+    for bytes in SEEDS.iter() {
+        check(&Snapshot::from_bytes(bytes).expect("a good one"));
     }
 }
 
@@ -75,5 +80,5 @@ fuzz_target!(init: good_ones_are_read(), |data: &[u8]| {
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    mutate_bytes_from(&seeds(), data, size, max_size, seed)
+    mutate_bytes_from(&SEEDS, data, size, max_size, seed)
 });
