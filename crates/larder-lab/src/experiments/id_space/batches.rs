@@ -74,11 +74,12 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
             }
         }
     }
-    let measures = summary(&mut spent);
+    // Before anything else is allocated.
     let held = match (before, heap::in_use()) {
         (Some(before), Some(after)) => Some(after.saturating_sub(before)),
         _ => source.bytes().map(|bytes| bytes as u64),
     };
+    let measures = summary(&mut spent);
     Ok(match held {
         Some(held) => measures
             .with("held_bytes", held as f64)
