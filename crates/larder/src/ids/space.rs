@@ -68,7 +68,7 @@ pub struct SpaceConfig {
 /// since magazines belong to CPUs.
 ///
 /// Creation takes constant time and memory follows use. A child of `fork` may go on with its copy: the locks are taken
-/// around the fork. Only what another thread of the parent held in the very middle of an operation (64 identifiers each at
+/// around the fork. Only what another thread of the parent held in the very middle of an operation (128 identifiers each at
 /// most) stays allocated in the child. Nothing here may be called from a signal handler.
 ///
 /// ```

@@ -43,7 +43,7 @@ pub(crate) trait Promise {
     fn handed_out(&mut self, id: u64, taken: &BTreeSet<u64>, range: IdRange);
     /// `id` was asked for by name.
     fn taken(&mut self, id: u64);
-    fn freed(&mut self, id: u64);
+    fn freed(&mut self, id: u64, range: IdRange);
 }
 
 pub(crate) struct Model<R: Rule, P> {
@@ -242,7 +242,7 @@ impl<R: Rule, P: Promise> Model<R, P> {
     }
 
     fn give(&mut self, id: u64) {
-        self.promise.freed(id);
+        self.promise.freed(id, self.range);
         assert!(self.taken.remove(&id));
     }
 

@@ -1,6 +1,6 @@
 //! The rules again, as simply as can be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use larder::ids::IdRange;
 
@@ -14,7 +14,7 @@ impl Promise for Lowest {
         assert_eq!(Some(id), first_free(range.first(), taken, range));
     }
     fn taken(&mut self, _: u64) {}
-    fn freed(&mut self, _: u64) {}
+    fn freed(&mut self, _: u64, _: IdRange) {}
 }
 
 /// Any free one.
@@ -23,7 +23,7 @@ pub(crate) struct Any;
 impl Promise for Any {
     fn handed_out(&mut self, _: u64, _: &BTreeSet<u64>, _: IdRange) {}
     fn taken(&mut self, _: u64) {}
-    fn freed(&mut self, _: u64) {}
+    fn freed(&mut self, _: u64, _: IdRange) {}
 }
 
 /// The next free one after the latest.
@@ -45,7 +45,7 @@ impl Promise for Cyclic {
         self.latest = Some(id);
     }
     fn taken(&mut self, _: u64) {}
-    fn freed(&mut self, _: u64) {}
+    fn freed(&mut self, _: u64, _: IdRange) {}
 }
 
 /// Those never in use, then the one that was freed first.
@@ -65,7 +65,7 @@ impl Promise for Fifo {
         self.queue.retain(|&queued| queued != id);
         self.used.insert(id);
     }
-    fn freed(&mut self, id: u64) {
+    fn freed(&mut self, id: u64, _: IdRange) {
         self.queue.push(id);
     }
 }
@@ -87,15 +87,16 @@ impl Promise for Lifo {
         self.stack.retain(|&stacked| stacked != id);
         self.used.insert(id);
     }
-    fn freed(&mut self, id: u64) {
+    fn freed(&mut self, id: u64, _: IdRange) {
         self.stack.push(id);
     }
 }
 
-/// The lowest of the first set that is not empty; frees go to the last, and sets move up when the first is empty.
+/// The lowest of the first set of a queue; frees go to the last, which is closed when it has its share.
 pub(crate) struct Epochs {
+    k: usize,
     /// Those never in use are in the first set, and not in it.
-    sets: Vec<BTreeSet<u64>>,
+    sets: VecDeque<BTreeSet<u64>>,
     untouched: bool,
     used: BTreeSet<u64>,
 }
@@ -103,7 +104,8 @@ pub(crate) struct Epochs {
 impl Epochs {
     pub(crate) fn new(k: usize) -> Self {
         Self {
-            sets: vec![BTreeSet::new(); k + 1],
+            k,
+            sets: vec![BTreeSet::new(); 2].into(),
             untouched: true,
             used: BTreeSet::new(),
         }
@@ -122,7 +124,10 @@ impl Promise for Epochs {
             self.untouched = false;
         }
         while self.sets[0].is_empty() {
-            self.sets.rotate_left(1);
+            self.sets.pop_front();
+            if self.sets.len() == 1 {
+                self.sets.push_back(BTreeSet::new());
+            }
         }
         assert_eq!(Some(&id), self.sets[0].first());
         self.sets[0].remove(&id);
@@ -133,8 +138,16 @@ impl Promise for Epochs {
             set.remove(&id);
         });
     }
-    fn freed(&mut self, id: u64) {
-        self.sets.last_mut().unwrap().insert(id);
+    fn freed(&mut self, id: u64, range: IdRange) {
+        let never = range.len() - self.used.len() as u128;
+        let free = never + self.sets.iter().map(BTreeSet::len).sum::<usize>() as u128;
+        let share = (self.sets.back().unwrap().len() * self.k) as u128;
+        if free == 0 {
+            self.sets = vec![BTreeSet::new(); 2].into();
+        } else if self.sets.len() <= self.k && share >= free {
+            self.sets.push_back(BTreeSet::new());
+        }
+        self.sets.back_mut().unwrap().insert(id);
     }
 }
 
