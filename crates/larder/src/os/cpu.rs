@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::decided::Decided;
+
 /// Largest number of CPUs that Linux can be built for: the bound where the machine will not tell.
 pub(crate) const MAX_CPUS: usize = 8192;
 
@@ -13,10 +15,20 @@ pub(crate) const MAX_CPUS: usize = 8192;
 /// ```
 #[must_use]
 pub fn possible_cpus() -> usize {
-    fs::read_to_string("/sys/devices/system/cpu/possible")
-        .ok()
-        .and_then(|s| last_cpu(&s))
-        .map_or(MAX_CPUS, |n| n + 1)
+    static POSSIBLE: Decided<usize> = Decided::new();
+    // Reading it takes as long as making everything else of a stock.
+    POSSIBLE.get_or_decide(|| {
+        fs::read_to_string("/sys/devices/system/cpu/possible")
+            .ok()
+            .and_then(|s| last_cpu(&s))
+            .map_or(MAX_CPUS, |n| n + 1)
+    })
+}
+
+/// CPUs that this process may run on, as it was at the first call.
+pub(crate) fn usable_cpus() -> usize {
+    static USABLE: Decided<usize> = Decided::new();
+    USABLE.get_or_decide(|| std::thread::available_parallelism().map_or(1, core::num::NonZero::get))
 }
 
 /// Highest number in a list such as `0-3,8-11`.

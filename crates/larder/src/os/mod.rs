@@ -21,6 +21,7 @@ pub mod testing;
 pub mod zero;
 
 pub(crate) use cpu::MAX_CPUS;
+pub(crate) use cpu::usable_cpus;
 pub use cpu::{CpuCaches, cpu_caches, physical_memory, possible_cpus};
 pub use error::OsError;
 pub use linux::Linux;

@@ -8,7 +8,7 @@ use super::sync::Stock;
 use super::{LOT, Shape, SpaceConfig};
 use crate::ids::IdError;
 use crate::magazine::StockConfig;
-use crate::os::{Linux, System};
+use crate::os::{Linux, System, usable_cpus};
 
 /// The part of a space that works without a lock.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Front {
         let share = if cfg!(shuttle) {
             1
         } else {
-            4 * std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+            4 * usable_cpus() as u64
         };
         Ok(Self {
             lots: stock()?,
