@@ -127,6 +127,48 @@ pub struct ZerofillMmap {
     pub vm_allocate_us: f64,
 }
 
+/// One row of Franke's first table (2002): searches and microseconds per allocation by algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FrankeGetpid {
+    /// Tasks, his A.
+    pub tasks: u32,
+    /// Tasks deleted and allocated again in each of ten rounds, his D.
+    pub deletes: u32,
+    /// Allocations measured, his T.
+    pub allocations: u32,
+    /// Interval searches of algo-0, his S0.
+    pub searches_algo0: u32,
+    /// Microseconds per allocation of algo-0, his G0.
+    pub us_algo0: f64,
+    /// S1.
+    pub searches_algo1: u32,
+    /// G1.
+    pub us_algo1: f64,
+    /// S2.
+    pub searches_algo2: u32,
+    /// G2.
+    pub us_algo2: f64,
+}
+
+/// One row of Franke's second table (2002): algo-2 without and with intervals of at most 256.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FrankeLimit256 {
+    /// Tasks, his A.
+    pub tasks: u32,
+    /// Tasks deleted and allocated again in each of ten rounds, his D.
+    pub deletes: u32,
+    /// Allocations measured, his T.
+    pub allocations: u32,
+    /// Interval searches of algo-2, his S2.
+    pub searches_algo2: u32,
+    /// Microseconds per allocation of algo-2, his G2.
+    pub us_algo2: f64,
+    /// S2-256.
+    pub searches_algo2_256: u32,
+    /// G2-256.
+    pub us_algo2_256: f64,
+}
+
 /// A line of a table with what an error message about it needs.
 struct Line<'a> {
     table: &'static str,
@@ -306,6 +348,43 @@ embedded!(
     })
 );
 
+embedded!(
+    /// Franke 2002, first table: 87 numbers of tasks, algo-0, algo-1 and algo-2.
+    franke_getpid,
+    parse_franke_getpid,
+    FrankeGetpid,
+    "franke2002_getpid.csv",
+    "tasks,deletes,allocations,searches_algo0,us_algo0,searches_algo1,us_algo1,searches_algo2,us_algo2",
+    |l| Ok(FrankeGetpid {
+        tasks: l.count(0)?,
+        deletes: l.count(1)?,
+        allocations: l.count(2)?,
+        searches_algo0: l.count(3)?,
+        us_algo0: l.number(4)?,
+        searches_algo1: l.count(5)?,
+        us_algo1: l.number(6)?,
+        searches_algo2: l.count(7)?,
+        us_algo2: l.number(8)?,
+    })
+);
+embedded!(
+    /// Franke 2002, second table: the same rows, algo-2 without and with the bound of 256.
+    franke_limit256,
+    parse_franke_limit256,
+    FrankeLimit256,
+    "franke2002_limit256.csv",
+    "tasks,deletes,allocations,searches_algo2,us_algo2,searches_algo2_256,us_algo2_256",
+    |l| Ok(FrankeLimit256 {
+        tasks: l.count(0)?,
+        deletes: l.count(1)?,
+        allocations: l.count(2)?,
+        searches_algo2: l.count(3)?,
+        us_algo2: l.number(4)?,
+        searches_algo2_256: l.count(5)?,
+        us_algo2_256: l.number(6)?,
+    })
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,6 +397,7 @@ mod tests {
         assert_eq!(zerofill_machines().len(), 7);
         assert_eq!(zerofill_derived().len(), 7);
         assert_eq!(zerofill_mmap().len(), 4);
+        assert_eq!((franke_getpid().len(), franke_limit256().len()), (87, 87));
     }
 
     #[test]
@@ -342,6 +422,10 @@ mod tests {
         assert_eq!(zerofill_mmap()[3].vm_allocate_us, 77.3);
         assert_eq!(walfield_stderr()[5].stderr_s_1m, 0.0197);
         assert_eq!(walfield_stddev()[39].stddev_s, 0.4676);
+        let row = franke_getpid().iter().find(|r| r.tasks == 22_000).unwrap();
+        assert_eq!((row.searches_algo0, row.us_algo1), (5177, 3788.19));
+        let row = franke_limit256().iter().find(|r| r.tasks == 1000).unwrap();
+        assert_eq!((row.searches_algo2, row.searches_algo2_256), (1, 3));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The implementations that are measured against each other, and what they time themselves with.
 
+pub mod getpid;
 pub mod ids;
+pub mod kernel_ids;
 pub mod mapping;
 pub mod supply;
 pub mod timing;

@@ -3,6 +3,7 @@
 pub mod id_space;
 pub mod page_buffers;
 pub mod page_pool;
+pub mod process_ids;
 pub mod zero_fill;
 
 use crate::measure::Experiment;
@@ -15,6 +16,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(page_pool::PagePool),
         Box::new(zero_fill::ZeroFill),
         Box::new(id_space::IdSpaces),
+        Box::new(process_ids::ProcessIds),
     ]
 }
 

@@ -1,0 +1,125 @@
+//! Andrea Arcangeli's getpid, which the post names and left out.
+
+use super::bits::{Bits, WORDS};
+use super::{Counts, GetPid, Layout, PID_MAX, Tasks};
+
+/// `get_pid` of the -aa kernels (2.4.19pre7aa2), as its author posted it: "get_pid fixes against 2.4.19pre7",
+/// linux-kernel, 26 April 2002. It is algo-1 of Franke's text: a cleared map, one walk that marks it with `set_bit`, the
+/// next zero bit after `last_pid`, else from the beginning. During the walk it also narrows the interval as 2.4 did,
+/// in the hope that the candidate is free.
+///
+/// Kept as posted: when no id in use follows the one that was found, the interval ends before it began, and the next
+/// call searches again.
+#[derive(Debug)]
+pub struct Andrea<B> {
+    first: u32,
+    map: B,
+    last: u32,
+    next_unsafe: u32,
+    counts: Counts,
+}
+
+impl<B: Bits> Andrea<B> {
+    /// Begins with a search; wraps to id 1 (2 in the kernel, where 1 is init).
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            first: 1,
+            map: B::new(),
+            last: 0,
+            next_unsafe: 1,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The same after `last` was handed out: ids after it are free up to `next_unsafe`.
+    #[must_use]
+    pub fn after(mut self, last: u32, next_unsafe: u32) -> Self {
+        self.last = last.min(PID_MAX - 1);
+        self.next_unsafe = next_unsafe.min(PID_MAX);
+        self
+    }
+
+    #[inline(never)]
+    fn search<L: Layout>(&mut self, tasks: &Tasks<L>, candidate: u32) -> Option<u32> {
+        self.counts.searches += 1;
+        self.counts.visited += tasks.len() as u64;
+        self.counts.map_lines += (WORDS / 16) as u64;
+        self.map.clear();
+        let map = &mut self.map;
+        let mut next = PID_MAX;
+        tasks.walk(|task| {
+            let ids = [task.pid, task.pgrp, task.tgid, task.session];
+            for id in ids {
+                map.mark(id);
+            }
+            for id in ids {
+                if next > id && id > candidate {
+                    next = id;
+                }
+            }
+            true
+        });
+        self.next_unsafe = next;
+        let found = self.free_in(candidate, PID_MAX).or_else(|| {
+            self.next_unsafe = 0;
+            self.free_in(self.first, candidate)
+        })?;
+        if found > self.next_unsafe
+            && let Some(used) = self.used_after(found)
+        {
+            self.next_unsafe = used;
+        }
+        self.last = found;
+        Some(found)
+    }
+
+    /// The first free id from `from` up to `end`.
+    fn free_in(&self, from: u32, end: u32) -> Option<u32> {
+        let mut i = (from >> 5) as usize;
+        let mut word = self.map.word(i) | ((1u32 << (from & 31)) - 1);
+        while word == u32::MAX {
+            i += 1;
+            if i >= WORDS {
+                return None;
+            }
+            word = self.map.word(i);
+        }
+        Some(i as u32 * 32 + word.trailing_ones()).filter(|id| *id < end)
+    }
+
+    /// The first id in use above `id`.
+    fn used_after(&self, id: u32) -> Option<u32> {
+        let mut i = (id >> 5) as usize;
+        let mut word = self.map.word(i) & (u32::MAX << (id & 31)) & !(1 << (id & 31));
+        while word == 0 {
+            i += 1;
+            if i >= WORDS {
+                return None;
+            }
+            word = self.map.word(i);
+        }
+        Some(i as u32 * 32 + word.trailing_zeros())
+    }
+}
+
+impl<B: Bits> Default for Andrea<B> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B: Bits> GetPid for Andrea<B> {
+    fn get<L: Layout>(&mut self, tasks: &Tasks<L>) -> Option<u32> {
+        let candidate = self.last + 1;
+        if candidate < self.next_unsafe {
+            self.last = candidate;
+            return Some(candidate);
+        }
+        self.search(tasks, candidate)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+}

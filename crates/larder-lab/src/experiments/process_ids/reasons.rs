@@ -1,0 +1,275 @@
+//! Why: the cost of a pass, the lines that are touched, large spaces, reuse, and the kernel of today.
+
+use crate::contestants::getpid::crossover_for;
+use crate::experiments::page_buffers::words::{ratio, short, word};
+use crate::measure::RunView;
+use crate::model::{Better, Cell, Finding};
+
+use super::curve::{at, cells};
+use super::findings::{COST, finding};
+use super::large::LEVELS;
+use super::plan::{DESCRIPTORS, LARGE, NEAR, PASSES, PORTS, PROCESSES, REUSE, REUSE_AT};
+use super::reuse::RULES;
+
+pub(super) fn all(view: &RunView<'_>) -> Vec<Finding> {
+    [
+        passes(view),
+        lines(view),
+        wide(view),
+        reuse(view),
+        kernel(view),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// A pass of some kind in some memory, at the largest A that was timed.
+fn pass(view: &RunView<'_>, kind: &str, memory: &str) -> Option<(i64, Cell)> {
+    cells(view, PASSES, kind)
+        .into_iter()
+        .rfind(|(_, cell)| cell.params.text("memory").is_ok_and(|m| m == memory))
+}
+
+/// k, and where it puts the crossing.
+fn passes(view: &RunView<'_>) -> Option<Finding> {
+    let mut parts = Vec::new();
+    for memory in ["near", "scattered", "packed"] {
+        let Some((tasks, compare)) = pass(view, "compare-pass", memory) else {
+            continue;
+        };
+        for (kind, stores) in [("mark-pass", "plain"), ("mark-pass-locked", "locked")] {
+            let Some((_, mark)) = pass(view, kind, memory) else {
+                continue;
+            };
+            let Some(k) = view.ratio(PASSES, &mark, &compare, "ns_per_task") else {
+                continue;
+            };
+            let place = match crossover_for(k.value) {
+                0 => "no crossing, the sweep wins everywhere".to_owned(),
+                32_768 => "no crossing, the list wins everywhere".to_owned(),
+                tasks => format!("a crossing near {tasks} tasks"),
+            };
+            parts.push(format!(
+                "{memory}, {stores} marks at {tasks} tasks: k = {}, which predicts {place}",
+                ratio(&k)
+            ));
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let counted: Vec<String> = cells(view, NEAR, "algo-0")
+        .into_iter()
+        .filter(|(tasks, _)| [8000, 16_000, 22_000, 28_000, 30_000].contains(tasks))
+        .filter_map(|(tasks, cell)| {
+            Some(format!(
+                "{} at {tasks}",
+                short(view.middle(NEAR, &cell, "passes")?)
+            ))
+        })
+        .collect();
+    Some(finding(
+        "Why do algo-0 and the sweep cross where they do?",
+        format!(
+            "A sweep marks once per search; algo-0 compares more than once, the more the fuller the space (passes per search here: {}). They cross where algo-0's passes reach k, \
+             the cost of a marking pass over that of a comparing pass. {}. His 22000 says that k was about 1.9 on his machine, with the plain stores that his code has.",
+            counted.join(", "),
+            parts.join("; ")
+        ),
+        None,
+    ))
+}
+
+/// Whether 4096 bytes are too much.
+fn lines(view: &RunView<'_>) -> Option<Finding> {
+    let tasks = cells(view, NEAR, "algo-1")
+        .into_iter()
+        .map(|(a, _)| a)
+        .filter(|a| *a <= 30_000)
+        .max()?;
+    let sweep = at(view, NEAR, "algo-1", tasks)?;
+    let of_tasks = view.middle(NEAR, &sweep, "task_lines")?;
+    let searches = view.middle(NEAR, &sweep, "searches")?;
+    let allocations = view.middle(NEAR, &sweep, "allocations")?;
+    if allocations <= 0.0 || searches <= 0.0 {
+        return None;
+    }
+    let of_map = 64.0 * searches / allocations;
+    let small = at(view, NEAR, "algo-2-256", tasks)
+        .and_then(|cell| view.middle(NEAR, &cell, "task_lines"))
+        .map(|lines| format!(" The small map touches 4 lines for each walk, but {} lines of tasks an allocation.", short(lines)))
+        .unwrap_or_default();
+    let share = 100.0 * of_map / (of_map + of_tasks);
+    if !share.is_finite() {
+        return None;
+    }
+    Some(finding(
+        "\"If 4096 bytes is too much (hell I don't know how that could be)\"",
+        format!(
+            "It is not. At {tasks} tasks algo-1 touches {} cache lines of tasks an allocation and {} of the map, which is 64 lines for each search: {share:.2} % of all.{small} \
+             What costs is the list; a map that is kept at exit touches one or two lines and no task.",
+            short(of_tasks),
+            short(of_map)
+        ),
+        None,
+    ))
+}
+
+/// 22 and 32 bits.
+fn wide(view: &RunView<'_>) -> Option<Finding> {
+    let mut parts = Vec::new();
+    let mut verdict = None;
+    for bits in [22, 32] {
+        for used in LEVELS {
+            let cell = |name: &str| {
+                view.cells(LARGE).into_iter().find(|c| {
+                    c.contestant == name
+                        && !c.twin
+                        && c.params.int("bits").is_ok_and(|b| b == bits)
+                        && c.params.int("used").is_ok_and(|u| u == used)
+                })
+            };
+            let (Some(ours), Some(map)) = (cell("large-larder"), cell("large-pidmap")) else {
+                continue;
+            };
+            let c = view.compare(LARGE, ours, map, "ns_per_alloc", Better::Lower);
+            let (Some(r), Some(ns)) = (c.ratio, view.middle(LARGE, ours, "ns_per_alloc")) else {
+                continue;
+            };
+            parts.push(format!(
+                "2^{bits}, {} % in use: {} ns, {} of pidmap ({})",
+                used as f64 / 100.0,
+                short(ns),
+                ratio(&r),
+                word(c.verdict)
+            ));
+            verdict = Some(c.verdict);
+        }
+    }
+    (!parts.is_empty()).then(|| {
+        finding(
+            "\"We could potentially deal with 32-bit pid numbers\"",
+            format!(
+                "Not by walking tasks: a search looks at every one of them. A map that is kept can. An allocation of larder's cyclic rule: {}.",
+                parts.join("; ")
+            ),
+            verdict,
+        )
+    })
+}
+
+/// The cell of a rule.
+pub(super) fn reuse_cell<'a>(view: &RunView<'a>, rule: &str, live: i64) -> Option<&'a Cell> {
+    view.cells(REUSE).into_iter().find(|cell| {
+        !cell.twin
+            && cell.params.text("rule").is_ok_and(|r| r == rule)
+            && cell.params.int("live").is_ok_and(|l| l == live)
+    })
+}
+
+/// What distance each rule gives, and whether it kept its word.
+fn reuse(view: &RunView<'_>) -> Option<Finding> {
+    let (mut kept, mut broken, mut parts) = (0, Vec::new(), Vec::new());
+    for (rule, _, promise) in RULES {
+        for live in REUSE_AT {
+            let Some(cell) = reuse_cell(view, rule, live) else {
+                continue;
+            };
+            let Some(least) = view.middle(REUSE, cell, "least") else {
+                continue;
+            };
+            if let Some(promised) = promise(32_767.0 - live as f64) {
+                if least >= promised {
+                    kept += 1;
+                } else {
+                    broken.push(format!(
+                        "{rule} at {live}: {} for {}",
+                        short(least),
+                        short(promised)
+                    ));
+                }
+            }
+            if live == 22_000
+                && let Some(median) = view.middle(REUSE, cell, "median")
+            {
+                parts.push(format!(
+                    "{rule} {} (median {})",
+                    short(least),
+                    short(median)
+                ));
+            }
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let words = match (kept, broken.is_empty()) {
+        (0, true) => String::new(),
+        (n, true) => format!(" All {n} promises of a least distance were kept."),
+        (_, false) => format!(" Promises not kept: {}.", broken.join("; ")),
+    };
+    Some(finding(
+        "What reuse distance does each rule really give?",
+        format!(
+            "Allocations between an id's end and its return, least (and median), 22000 of 32767 in use: {}. Going round does not bound it: once the space is busy, the cursor may stand just \
+             before the id that ends.{words}",
+            parts.join("; ")
+        ),
+        None,
+    ))
+}
+
+/// The kernel of today, emptiest against fullest.
+fn kernel(view: &RunView<'_>) -> Option<Finding> {
+    let mut parts = Vec::new();
+    for (group, factor, name) in [
+        (
+            PROCESSES,
+            "used",
+            "fork and exit with pids in use, hundredths of a percent",
+        ),
+        (DESCRIPTORS, "open", "dup with descriptors open"),
+        (
+            PORTS,
+            "used",
+            "bind(0) with ports in use, hundredths of a percent",
+        ),
+    ] {
+        let mut all: Vec<(i64, &Cell)> = view
+            .cells(group)
+            .into_iter()
+            .filter(|cell| !cell.twin)
+            .filter_map(|cell| Some((cell.params.int(factor).ok()?, cell)))
+            .collect();
+        all.sort_by_key(|(at, _)| *at);
+        let (Some((low, first)), Some((high, last))) = (all.first(), all.last()) else {
+            continue;
+        };
+        let (Some(few), Some(many)) = (
+            view.middle(group, first, COST),
+            view.middle(group, last, COST),
+        ) else {
+            continue;
+        };
+        let times = view
+            .ratio(group, last, first, COST)
+            .map(|r| format!(", {} times", ratio(&r)))
+            .unwrap_or_default();
+        parts.push(format!(
+            "{name}: {} us at {low}, {} us at {high}{times}",
+            short(few),
+            short(many)
+        ));
+    }
+    (!parts.is_empty()).then(|| {
+        finding(
+            "And the kernel of today?",
+            format!(
+                "{}. Where the last two differ much, algo-0's curve is still alive.",
+                parts.join("; ")
+            ),
+            None,
+        )
+    })
+}

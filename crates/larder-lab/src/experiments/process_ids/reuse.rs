@@ -1,0 +1,190 @@
+//! How many allocations lie between the end of an id and its return.
+
+use anyhow::{bail, ensure};
+use larder::ids::Ids;
+use larder::ids::rule::{self, Rule};
+
+use crate::contestants::getpid::{
+    Algo0, Bill, GetPid, Idr, PID_MAX, Packed, Pidmap, Plain, Random31, Tasks, algo_1_post, algo_2,
+};
+use crate::measure::Contestant;
+use crate::model::{Measures, Params};
+
+/// The least distance that a rule promises when so many ids are free, where it promises one.
+pub(super) type Promise = fn(f64) -> Option<f64>;
+
+/// The rules, with what each promises in a sentence, and the least distance that the sentence promises for a number
+/// of free ids where it promises one.
+pub(super) const RULES: [(&str, &str, Promise); 8] = [
+    (
+        "algo-0",
+        "none: the next id after the last that was free when last looked",
+        |_| None,
+    ),
+    ("algo-1-post", "none: the lowest interval first", |_| None),
+    (
+        "algo-2",
+        "none: as algo-0, and a freed id is passed over until the map is made anew",
+        |_| None,
+    ),
+    ("bill", "none: the next free id after the last", |_| None),
+    ("pidmap", "none: the next free id after the last", |_| None),
+    ("idr", "none: the next free id after the last", |_| None),
+    (
+        "larder cyclic",
+        "none: the next free id after the last",
+        |_| None,
+    ),
+    ("larder lowest", "none: the lowest free id", |_| None),
+];
+
+/// Buckets of the histogram: 0, then powers of two up to 2^16.
+pub(super) const BUCKETS: usize = 18;
+
+/// The contestant.
+pub(super) fn all() -> Vec<Box<dyn Contestant>> {
+    vec![Box::new(Reuse)]
+}
+
+/// Name of the share of one bucket.
+pub(super) fn bucket_name(bucket: usize) -> String {
+    format!("share.{bucket:02}")
+}
+
+/// The bucket of a distance.
+pub(super) fn bucket_of(distance: u32) -> usize {
+    ((32 - distance.leading_zeros()) as usize).min(BUCKETS - 1)
+}
+
+/// The least distance of a bucket.
+pub(super) fn bucket_floor(bucket: usize) -> f64 {
+    if bucket == 0 {
+        0.0
+    } else {
+        2f64.powi(bucket as i32 - 1)
+    }
+}
+
+struct Reuse;
+
+impl Contestant for Reuse {
+    fn name(&self) -> &'static str {
+        "reuse"
+    }
+
+    fn about(&self) -> &'static str {
+        "One random task ends and one begins, again and again: allocations between an id's end and its return"
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        let live = u32::try_from(params.count("live")?)?;
+        ensure!(
+            (1..PID_MAX).contains(&live),
+            "live is {live}; it is from 1 to 32767"
+        );
+        let churns = params.count("churns")?;
+        match params.text("rule")? {
+            "algo-0" => churned(Algo0::new(1, PID_MAX), live, churns),
+            "algo-1-post" => churned(algo_1_post::<Plain>(), live, churns),
+            "algo-2" => churned(algo_2::<Plain>(), live, churns),
+            "bill" => churned(Bill::new(), live, churns),
+            "pidmap" => churned(Pidmap::new(), live, churns),
+            "idr" => churned(Idr::new(), live, churns),
+            "larder cyclic" => churned(Larder::new(rule::Cyclic)?, live, churns),
+            "larder lowest" => churned(Larder::new(rule::Lowest)?, live, churns),
+            other => bail!("rule is '{other}', which is none of those compared"),
+        }
+    }
+}
+
+/// One of the library's rules.
+struct Larder<R: Rule>(Ids<R>);
+
+impl<R: Rule> Larder<R> {
+    fn new(rule: R) -> anyhow::Result<Self> {
+        Ok(Self(Ids::new(1..PID_MAX, rule)?))
+    }
+}
+
+impl<R: Rule> GetPid for Larder<R> {
+    fn get<L: crate::contestants::getpid::Layout>(&mut self, _: &Tasks<L>) -> Option<u32> {
+        self.0.alloc().ok().and_then(|id| u32::try_from(id).ok())
+    }
+
+    fn freed(&mut self, pid: u32) {
+        let _ = self.0.free(u64::from(pid));
+    }
+}
+
+/// Fills to `live`, then one death and one birth `churns` times. The first half brings the space into its steady
+/// state; distances are taken of the second.
+fn churned(mut pids: impl GetPid, live: u32, churns: usize) -> anyhow::Result<Measures> {
+    const NEVER: u32 = u32::MAX;
+    let mut tasks = Tasks::<Packed>::new(live as usize);
+    let mut ids: Vec<u32> = Vec::with_capacity(live as usize);
+    let mut ended = vec![NEVER; PID_MAX as usize];
+    let mut random = Random31::new(5);
+    let mut distances = Vec::with_capacity(churns);
+    for clock in 0..live + 2 * churns as u32 {
+        let churning = clock >= live;
+        if churning {
+            let place = random.draw() as usize % ids.len();
+            let pid = ids.swap_remove(place);
+            tasks.remove(pid);
+            pids.freed(pid);
+            ended[pid as usize] = clock;
+        }
+        let Some(pid) = pids.get(&tasks) else {
+            bail!(
+                "no id found although {} are free",
+                PID_MAX as usize - 1 - tasks.len()
+            );
+        };
+        ensure!(
+            tasks.add(pid),
+            "id {pid} was handed out although it is in use"
+        );
+        ids.push(pid);
+        let since = ended[pid as usize];
+        if clock >= live + churns as u32 && since != NEVER {
+            distances.push(clock - since);
+        }
+    }
+    ensure!(
+        !distances.is_empty(),
+        "no id came back in {churns} allocations; give more churns"
+    );
+    distances.sort_unstable();
+    let at = |share: f64| f64::from(distances[((distances.len() - 1) as f64 * share) as usize]);
+    let mut shares = [0.0; BUCKETS];
+    for distance in &distances {
+        shares[bucket_of(*distance)] += 1.0 / distances.len() as f64;
+    }
+    let mut measures = Measures::new()
+        .with("least", at(0.0))
+        .with("p1", at(0.01))
+        .with("median", at(0.5))
+        .with("most", at(1.0));
+    for (bucket, share) in shares.into_iter().enumerate() {
+        measures = measures.with(&bucket_name(bucket), share);
+    }
+    Ok(measures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_powers_of_two() {
+        assert_eq!(
+            (bucket_of(0), bucket_of(1), bucket_of(2), bucket_of(3)),
+            (0, 1, 2, 2)
+        );
+        assert_eq!(bucket_of(u32::MAX), BUCKETS - 1);
+        assert_eq!(
+            (bucket_floor(0), bucket_floor(1), bucket_floor(3)),
+            (0.0, 1.0, 4.0)
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! What the process-ids experiment concludes from samples whose truth is known.
+
+mod page_record;
+
+use larder_lab::experiments::process_ids::ProcessIds;
+use larder_lab::measure::{Depth, Experiment};
+use larder_lab::model::{Analysis, Block, Cell, GoalState, Measures, RunRecord, Value};
+use larder_lab::published;
+use page_record::record;
+
+/// A machine on which algo-0 costs its square, the sweeps cost three passes, and a map costs nothing to speak of; the
+/// counts are his.
+fn truth(group: &str, cell: &Cell) -> Measures {
+    let tasks = cell.params.int("tasks").unwrap_or(1) as f64;
+    if group == "counts" {
+        return counted(cell);
+    }
+    let pass = tasks / 1000.0;
+    let cost = match cell.contestant.as_str() {
+        "algo-0" if tasks >= 32_767.0 => 2e6,
+        "algo-0" => pass * (1.0 + tasks / 10_000.0),
+        "algo-1" | "algo-1-locked" | "algo-2" | "algo-2-locked" => pass * 3.0,
+        "algo-2-256" => pass * 6.0,
+        "larder" | "pidmap" => 0.01,
+        _ => pass,
+    };
+    let measures = Measures::new()
+        .with("us_per_alloc", cost)
+        .with("allocations", 100.0)
+        .with("searches", 50.0)
+        .with("passes", 1.0 + tasks / 10_000.0)
+        .with("task_lines", tasks)
+        .with(
+            "ns_per_alloc",
+            if cell.contestant == "large-larder" {
+                5.0
+            } else {
+                10.0
+            },
+        );
+    let measures = match cell.contestant.as_str() {
+        "mark-pass" => measures.with("ns_per_task", 1.9),
+        "mark-pass-locked" => measures.with("ns_per_task", 2.66),
+        _ => measures.with("ns_per_task", 1.0),
+    };
+    measures
+        .with("least", 7.0)
+        .with("median", 9.0)
+        .with("share.03", 1.0)
+}
+
+fn counted(cell: &Cell) -> Measures {
+    let series = cell.params.text("series").unwrap_or("algo-1");
+    let mut measures = Measures::new().with("searches", 1.0);
+    for (row, bounded) in published::franke_getpid()
+        .iter()
+        .zip(published::franke_limit256())
+    {
+        let searches = match series {
+            "algo-0" => row.searches_algo0,
+            "algo-1" => row.searches_algo1,
+            "algo-2" => row.searches_algo2,
+            _ => bounded.searches_algo2_256,
+        };
+        measures = measures
+            .with(&format!("searches.{}", row.tasks), f64::from(searches))
+            .with(
+                &format!("allocations.{}", row.tasks),
+                f64::from(row.allocations),
+            );
+    }
+    measures
+}
+
+/// As [`record`], with counts that are exact.
+fn made(depth: Depth) -> RunRecord {
+    let mut run = record(&ProcessIds, depth, 8, truth);
+    for sample in run.samples.iter_mut().filter(|s| s.group == "counts") {
+        sample.measures = counted(&sample.cell);
+    }
+    run
+}
+
+fn answer<'a>(analysis: &'a Analysis, question: &str) -> &'a str {
+    &analysis
+        .findings
+        .iter()
+        .find(|finding| finding.question.contains(question))
+        .unwrap_or_else(|| panic!("no finding under '{question}'"))
+        .answer
+}
+
+#[test]
+fn counts_that_are_his_are_said_to_be_his() {
+    let analysis = ProcessIds.analyse(&made(Depth::Quick));
+    assert!(answer(&analysis, "Volunteers").contains("348 of 348"));
+    assert!(answer(&analysis, "3604").contains("30 of the 30 rows"));
+    assert!(answer(&analysis, "identical, but in 2 cases").contains("at 150 and 1000 tasks"));
+    assert!(answer(&analysis, "Why is T 80").contains("87 of 87"));
+    let mut other = made(Depth::Quick);
+    for sample in &mut other.samples {
+        if matches!(sample.cell.contestant.as_str(), "replay" | "average")
+            && let Some(s) = sample.measures.0.get_mut("searches.22000")
+        {
+            *s *= 1.2;
+        }
+    }
+    let analysis = ProcessIds.analyse(&other);
+    let text = answer(&analysis, "Volunteers");
+    assert!(
+        text.contains("344 of 348") && text.contains("+20.0 %"),
+        "{text}"
+    );
+    let table = table(&analysis, "S of algo-0 and algo-2");
+    let row = table
+        .iter()
+        .find(|row| row[0] == Value::Count(22_000))
+        .unwrap();
+    assert_eq!(row[5], Value::Text("deviates".to_owned()));
+}
+
+fn table<'a>(analysis: &'a Analysis, title: &str) -> &'a [Vec<Value>] {
+    analysis
+        .sections
+        .iter()
+        .flat_map(|section| &section.blocks)
+        .find_map(|block| match block {
+            Block::Table(table) if table.title.contains(title) => Some(table.rows.as_slice()),
+            _ => None,
+        })
+        .unwrap_or_else(|| panic!("no table '{title}'"))
+}
+
+#[test]
+fn the_crossing_is_found_and_explained() {
+    let analysis = ProcessIds.analyse(&made(Depth::Quick));
+    let text = answer(&analysis, "~ 22K");
+    // 1 + A / 10000 meets 3 at 20000.
+    assert!(
+        text.contains("algo-1 costs less above 2") || text.contains("algo-1 costs less above 19"),
+        "{text}"
+    );
+    let text = answer(&analysis, "cross where they do");
+    assert!(
+        text.contains("k = 1.90") && text.contains("crossing near 22"),
+        "{text}"
+    );
+    assert!(text.contains("crossing near 28000"), "{text}");
+    let text = answer(&analysis, "4096 bytes");
+    assert!(
+        text.contains("It is not") && text.contains("of the map"),
+        "{text}"
+    );
+    let text = answer(&analysis, "32-bit");
+    assert!(text.contains("0.50 ["), "{text}");
+    assert!(answer(&analysis, "partial maximum").contains("2.00 ["));
+}
+
+#[test]
+fn the_goal_needs_the_full_form() {
+    let quick = ProcessIds.analyse(&made(Depth::Quick));
+    assert_eq!(quick.goals[0].state, GoalState::Skipped);
+    assert!(quick.goals[0].note.contains("--full"));
+    let full = ProcessIds.analyse(&made(Depth::Full));
+    assert_eq!(full.goals[0].state, GoalState::Met);
+    assert!(full.goals[0].measured.unwrap().value > 1e8);
+}
+
+#[test]
+fn his_tables_stand_beside_ours() {
+    let analysis = ProcessIds.analyse(&made(Depth::Quick));
+    let rows = table(&analysis, "Table 1");
+    assert_eq!(rows.len(), 87);
+    let row = rows
+        .iter()
+        .find(|row| row[0] == Value::Count(22_000))
+        .unwrap();
+    assert_eq!(row[3], Value::Published(5177.0, String::new()));
+    assert_eq!(row[4], Value::Number(5177.0, String::new()));
+    assert!(matches!(row[6], Value::Estimate(..)));
+    assert_eq!(table(&analysis, "Table 2").len(), 87);
+    for block in analysis.sections.iter().flat_map(|s| &s.blocks) {
+        if let Block::Table(table) = block {
+            assert!(
+                table
+                    .rows
+                    .iter()
+                    .all(|row| row.len() == table.columns.len()),
+                "{}",
+                table.title
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_and_nonsense_are_read_without_a_panic() {
+    let mut empty = made(Depth::Quick);
+    empty.samples.clear();
+    let analysis = ProcessIds.analyse(&empty);
+    assert!(analysis.findings.is_empty(), "{:?}", analysis.findings);
+    for bad in [0.0, -1.0, 1e300, f64::NAN, f64::INFINITY] {
+        let mut run = made(Depth::Full);
+        for sample in run.samples.iter_mut().skip(1).step_by(2) {
+            for value in sample.measures.0.values_mut() {
+                *value = bad;
+            }
+        }
+        let _ = ProcessIds.analyse(&run);
+        run.samples.truncate(40);
+        let _ = ProcessIds.analyse(&run);
+    }
+}
