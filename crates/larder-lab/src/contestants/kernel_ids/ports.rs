@@ -1,6 +1,5 @@
 //! UDP ports: `bind` to port 0 on loopback while many are taken. A random free one is next.
 
-use std::io::Write;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,8 @@ use crate::model::{Measures, Params};
 const FIRST: u16 = 32_768;
 /// How many there are: few enough for the usual limit of open files.
 const PORTS: u16 = 4096;
+/// Where the range of a namespace stands.
+const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// Pairs that are timed at most.
 const PAIRS: u64 = 400;
 /// Time for them at most.
@@ -76,17 +77,15 @@ fn own_network() -> anyhow::Result<()> {
     let done = unsafe { libc::unshare(libc::CLONE_NEWNET) };
     ensure!(done == 0, "unshare: {}", std::io::Error::last_os_error());
     loopback_up()?;
-    // The file is of the namespace of the thread that opens it.
-    let mut range = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/proc/thread-self/net/../../sys/net/ipv4/ip_local_port_range")
-        .or_else(|_| {
-            std::fs::OpenOptions::new()
-                .write(true)
-                .open("/proc/sys/net/ipv4/ip_local_port_range")
-        })
-        .context("ip_local_port_range cannot be written")?;
-    write!(range, "{FIRST} {}", u32::from(FIRST) + u32::from(PORTS) - 1)?;
+    // The file is of the namespace of the thread that opens it. One write: the kernel takes each for a whole range.
+    let range = format!("{FIRST}\t{}", u32::from(FIRST) + u32::from(PORTS) - 1);
+    std::fs::write(RANGE, &range).with_context(|| format!("{RANGE} cannot be written"))?;
+    let now = std::fs::read_to_string(RANGE)?;
+    ensure!(
+        now.trim() == range,
+        "{RANGE} is '{}' where '{range}' was written",
+        now.trim()
+    );
     Ok(())
 }
 
@@ -150,10 +149,10 @@ mod tests {
     fn ports_are_bound_where_it_is_permitted_and_else_it_says_why() {
         match Ports.available() {
             Ok(()) => {
-                let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+                let range = std::fs::read_to_string(RANGE);
                 let measures = Ports.run(&Params::new().with("used", 5000)).unwrap();
                 assert!(measures.get("us_per_alloc").unwrap() > 0.0);
-                let after = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+                let after = std::fs::read_to_string(RANGE);
                 assert_eq!(range.ok(), after.ok(), "the range of others is as it was");
             }
             Err(why) => assert!(
