@@ -67,7 +67,9 @@ struct Stack<T, M> {
     fresh: Option<u64>,
     /// How many offsets were taken by name since the last sweep: no more entries than that are stale.
     named: u64,
-    taken: u64,
+    /// How many offsets are taken and how many entries there are, together: a take that pops an entry and a give that
+    /// pushes one leave it as it is, so the quick ways do not touch it.
+    taken_or_stacked: u64,
     last: u64,
 }
 
@@ -78,7 +80,7 @@ impl<T: Slot, M: Marks> Stack<T, M> {
             stack: Vec::new(),
             fresh: Some(0),
             named: 0,
-            taken: 0,
+            taken_or_stacked: 0,
             last,
         }
     }
@@ -93,14 +95,14 @@ impl<T: Slot, M: Marks> Stack<T, M> {
             return Ok(None);
         };
         self.marks.take(at)?;
-        self.taken += 1;
+        self.taken_or_stacked += 1;
         self.fresh = (at < self.last).then(|| at + 1);
         Ok(Some(at))
     }
 
     fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.marks.take_span(first, last)?;
-        self.taken += last - first + 1;
+        self.taken_or_stacked += last - first + 1;
         self.named = self.named.saturating_add(last - first + 1);
         if self.named > 64 && self.named > self.stack.len() as u64 / 2 {
             self.sweep();
@@ -120,10 +122,12 @@ impl<T: Slot, M: Marks> Stack<T, M> {
             return;
         }
         let marks = &self.marks;
+        let before = self.stack.len();
         self.stack.reverse();
         self.stack
             .retain(|slot| marks.is_free(slot.at()) && seen.insert(slot.at()));
         self.stack.reverse();
+        self.taken_or_stacked -= (before - self.stack.len()) as u64;
         self.named = 0;
     }
 }
@@ -135,9 +139,9 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
             let was = self.marks.take(at)?;
             self.stack.pop();
             if was {
-                self.taken += 1;
                 return Ok(Some(at));
             }
+            self.taken_or_stacked -= 1;
         }
         self.take_fresh()
     }
@@ -150,7 +154,6 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
             return None;
         }
         self.stack.pop();
-        self.taken += 1;
         Some(at)
     }
 
@@ -160,7 +163,6 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
             return false;
         }
         self.stack.push(T::of(at));
-        self.taken -= 1;
         true
     }
 
@@ -201,14 +203,12 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
         let was = self.marks.give(at)?;
         if was {
             self.stack.push(T::of(at));
-            self.taken -= 1;
         }
         Ok(was)
     }
 
     fn take_back(&mut self, at: u64) -> Result<(), IdError> {
         self.marks.take(at)?;
-        self.taken += 1;
         self.stack.pop();
         Ok(())
     }
@@ -227,7 +227,7 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
     }
 
     fn taken(&self) -> u64 {
-        self.taken
+        self.taken_or_stacked - self.stack.len() as u64
     }
 
     fn bytes(&self) -> usize {
