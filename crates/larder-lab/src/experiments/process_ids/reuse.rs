@@ -15,7 +15,7 @@ pub(super) type Promise = fn(f64) -> Option<f64>;
 
 /// The rules, with what each promises in a sentence, and the least distance that the sentence promises for a number
 /// of free ids where it promises one.
-pub(super) const RULES: [(&str, &str, Promise); 8] = [
+pub(super) const RULES: [(&str, &str, Promise); 13] = [
     (
         "algo-0",
         "none: the next id after the last that was free when last looked",
@@ -36,6 +36,27 @@ pub(super) const RULES: [(&str, &str, Promise); 8] = [
         |_| None,
     ),
     ("larder lowest", "none: the lowest free id", |_| None),
+    (
+        "larder first-freed",
+        "as many as are free: no rule can do better",
+        |free| Some(free),
+    ),
+    (
+        "larder epochs of 2",
+        "half of the free ones, but for two",
+        |free| Some((free / 2.0 - 2.0).max(0.0)),
+    ),
+    (
+        "larder epochs of 4",
+        "three quarters of the free ones, but for two",
+        |free| Some((free * 0.75 - 2.0).max(0.0)),
+    ),
+    ("larder random", "none: any free id", |_| None),
+    (
+        "larder rested",
+        "48 allocations: the lowest free id that has rested",
+        |_| Some(48.0),
+    ),
 ];
 
 /// Buckets of the histogram: 0, then powers of two up to 2^16.
@@ -92,6 +113,14 @@ impl Contestant for Reuse {
             "idr" => churned(Idr::new(), live, churns),
             "larder cyclic" => churned(Larder::new(rule::Cyclic)?, live, churns),
             "larder lowest" => churned(Larder::new(rule::Lowest)?, live, churns),
+            "larder first-freed" => churned(Larder::new(rule::Fifo)?, live, churns),
+            "larder epochs of 2" => churned(Larder::new(rule::Epochs::<2>)?, live, churns),
+            "larder epochs of 4" => churned(Larder::new(rule::Epochs::<4>)?, live, churns),
+            "larder random" => churned(Larder::new(rule::Random::new([7; 32]))?, live, churns),
+            "larder rested" => {
+                let rule = rule::Rested::allocations(rule::Lowest, 48, rule::NearFull::Fail);
+                churned(Larder::new(rule)?, live, churns)
+            }
             other => bail!("rule is '{other}', which is none of those compared"),
         }
     }
