@@ -79,13 +79,15 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
         (Some(before), Some(after)) => Some(after.saturating_sub(before)),
         _ => source.bytes().map(|bytes| bytes as u64),
     };
-    let measures = summary(&mut spent);
-    Ok(match held {
-        Some(held) => measures
-            .with("held_bytes", held as f64)
-            .with("bits_per_id", 8.0 * held as f64 / count as f64),
-        None => measures,
-    })
+    let mut measures = summary(&mut spent);
+    if let Some(held) = held {
+        measures = measures.with("held_bytes", held as f64);
+    }
+    // The heap rounds a large block up to pages, which is the heap's affair and the same for everybody.
+    if let Some(bytes) = source.bytes().map(|bytes| bytes as u64).or(held) {
+        measures = measures.with("bits_per_id", 8.0 * bytes as f64 / count as f64);
+    }
+    Ok(measures)
 }
 
 /// Nanoseconds of one batch.

@@ -59,7 +59,7 @@ const METRICS: &[Metric] = &[
         name: "bits_per_id",
         unit: "",
         better: Better::Lower,
-        about: "the same in bits for each identifier of the range",
+        about: "bits for each identifier of the range, by the source's own account; by the heap where it gives none",
     },
     Metric {
         name: "mops_per_s",

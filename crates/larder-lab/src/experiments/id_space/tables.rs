@@ -179,7 +179,8 @@ pub(super) fn bits(view: &RunView<'_>) -> Table {
         columns: headings(&["source", "rule", "identifiers", "bits each"]),
         rows,
         notes: vec![
-            "Counted by the C library's heap, with its headers and its rounding.".to_owned(),
+            "By each source's own account of its arrays; by the C library's heap where a crate gives none."
+                .to_owned(),
         ],
         long: false,
     }
