@@ -92,7 +92,7 @@ fn what_is_reached_is_met() {
 }
 
 #[test]
-fn the_rows_of_the_issue_are_all_there() {
+fn every_goal_has_its_row() {
     let analysis = with("none", |_| None);
     for (what, against) in [
         ("cyclic, 3 % of 32768", "pidmap"),

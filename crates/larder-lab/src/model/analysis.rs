@@ -81,6 +81,17 @@ pub struct Goal {
     pub note: String,
 }
 
+impl Goal {
+    /// The same for what is no ratio: in `unit`, which may be empty for a count.
+    #[must_use]
+    pub fn in_unit(self, unit: &str) -> Self {
+        Self {
+            unit: unit.to_owned(),
+            ..self
+        }
+    }
+}
+
 /// A heading with what stands below it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Section {

@@ -159,20 +159,28 @@ fn sparse(view: &RunView<'_>) -> Vec<Goal> {
                 .collect(),
         )
     };
-    goals.push(Bound::AtMost(4e6).goal(
-        format!("bytes held, {}", share(full, HUGE)),
-        "4 MB",
-        bytes(full, 1.0),
-        None,
-        "",
-    ));
-    goals.push(Bound::AtMost(16.0).goal(
-        format!("bytes for each taken identifier, {}", share(FEW, HUGE)),
-        "two words",
-        bytes(FEW, FEW as f64),
-        None,
-        "",
-    ));
+    goals.push(
+        Bound::AtMost(4e6)
+            .goal(
+                format!("bytes held, {}", share(full, HUGE)),
+                "4 MB",
+                bytes(full, 1.0),
+                None,
+                "",
+            )
+            .in_unit("bytes"),
+    );
+    goals.push(
+        Bound::AtMost(16.0)
+            .goal(
+                format!("bytes for each taken identifier, {}", share(FEW, HUGE)),
+                "two words",
+                bytes(FEW, FEW as f64),
+                None,
+                "",
+            )
+            .in_unit("bytes"),
+    );
     goals
 }
 
@@ -199,16 +207,18 @@ fn bits(view: &RunView<'_>) -> Vec<Goal> {
                 Some(_) => String::new(),
                 None => missing(BITS, &format!("ids by rule {rule}")),
             };
-            Bound::AtMost(most).goal(
-                format!(
-                    "bits for each identifier, {rule}, {}",
-                    share(LARGE / 2, LARGE)
-                ),
-                pidmap.as_str(),
-                measured.and_then(exact),
-                None,
-                note,
-            )
+            Bound::AtMost(most)
+                .goal(
+                    format!(
+                        "bits for each identifier, {rule}, {}",
+                        share(LARGE / 2, LARGE)
+                    ),
+                    pidmap.as_str(),
+                    measured.and_then(exact),
+                    None,
+                    note,
+                )
+                .in_unit("")
         })
         .collect()
 }
@@ -249,20 +259,24 @@ fn two_threads(view: &RunView<'_>, ours: &str, live: i64) -> Vec<Goal> {
             None,
             yardstick,
         ),
-        Bound::AtMost(10.0).goal(
-            format!("{what}: ns for a pair of each"),
-            "10 ns",
-            view.estimate(THREADED, cell, COST),
-            None,
-            floor,
-        ),
-        Bound::AtMost(0.0).goal(
-            format!("{what}: identifiers lost, or 'full' said too early"),
-            "none",
-            wrong.and_then(exact),
-            None,
-            "",
-        ),
+        Bound::AtMost(10.0)
+            .goal(
+                format!("{what}: ns for a pair of each"),
+                "10 ns",
+                view.estimate(THREADED, cell, COST),
+                None,
+                floor,
+            )
+            .in_unit("ns"),
+        Bound::AtMost(0.0)
+            .goal(
+                format!("{what}: identifiers lost, or 'full' said too early"),
+                "none",
+                wrong.and_then(exact),
+                None,
+                "",
+            )
+            .in_unit(""),
     ]
 }
 
@@ -272,13 +286,15 @@ fn create(view: &RunView<'_>) -> Vec<Goal> {
         .map(|ours| {
             let measured = find(view, CREATE, ours, &[])
                 .and_then(|cell| view.estimate(CREATE, cell, "ns_per_space"));
-            Bound::AtMost(1000.0).goal(
-                format!("ns to make a space of a million and take the first: {ours}"),
-                "a microsecond",
-                measured,
-                None,
-                "",
-            )
+            Bound::AtMost(1000.0)
+                .goal(
+                    format!("ns to make a space of a million and take the first: {ours}"),
+                    "a microsecond",
+                    measured,
+                    None,
+                    "",
+                )
+                .in_unit("ns")
         })
         .collect()
 }
@@ -292,17 +308,21 @@ fn distance(view: &RunView<'_>) -> Vec<Goal> {
                 .into_iter()
                 .filter_map(|looked| {
                     let least = looked.least?;
-                    Some(Bound::AtLeast(least).goal(
-                        format!(
-                            "fewest allocations until reuse, {rule}, {}, {}",
-                            share(looked.live, SMALL),
-                            looked.called()
-                        ),
-                        "its promise",
-                        looked.min.and_then(exact),
-                        None,
-                        "",
-                    ))
+                    Some(
+                        Bound::AtLeast(least)
+                            .goal(
+                                format!(
+                                    "fewest allocations until reuse, {rule}, {}, {}",
+                                    share(looked.live, SMALL),
+                                    looked.called()
+                                ),
+                                "its promise",
+                                looked.min.and_then(exact),
+                                None,
+                                "",
+                            )
+                            .in_unit(""),
+                    )
                 })
                 .collect::<Vec<_>>()
         })

@@ -169,7 +169,7 @@ fn growth(view: &RunView<'_>) -> Goal {
             None,
             "",
         );
-        return in_bytes(growth);
+        return growth.in_unit("bytes");
     }
     let measured = find(view, HANDOVER, "pool", None)
         .and_then(|cell| view.estimate(HANDOVER, cell, "growth_bytes"));
@@ -178,21 +178,15 @@ fn growth(view: &RunView<'_>) -> Goal {
     } else {
         missing(HANDOVER, "pool")
     };
-    in_bytes(bound.goal(
-        what,
-        "the pages that may be on their way",
-        measured,
-        None,
-        note,
-    ))
-}
-
-/// What is measured is no ratio but bytes.
-fn in_bytes(goal: Goal) -> Goal {
-    Goal {
-        unit: "bytes".to_owned(),
-        ..goal
-    }
+    bound
+        .goal(
+            what,
+            "the pages that may be on their way",
+            measured,
+            None,
+            note,
+        )
+        .in_unit("bytes")
 }
 
 /// Rate and scaling against the peer that is fastest with as many threads.
@@ -247,13 +241,15 @@ fn bounded(view: &RunView<'_>, ours: &str) -> Goal {
     } else {
         String::new()
     };
-    in_bytes(Bound::AtMost(page).goal(
-        format!("bytes held for each thread from 8 to 64: {ours}"),
-        "one page, which the thread may have in its hand",
-        median_of(&by_round),
-        None,
-        note,
-    ))
+    Bound::AtMost(page)
+        .goal(
+            format!("bytes held for each thread from 8 to 64: {ours}"),
+            "one page, which the thread may have in its hand",
+            median_of(&by_round),
+            None,
+            note,
+        )
+        .in_unit("bytes")
 }
 
 /// A count, stated; its ceiling is checked where the library is built.
