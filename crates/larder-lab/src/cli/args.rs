@@ -106,7 +106,7 @@ pub(super) struct Measure {
     /// Repeat the orders and workloads of an earlier run [default: a random one].
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Time for all experiments together, for instance 90s, 3m, 1h [default: 150s for --quick, none for --full].
+    /// Time for all experiments together, for instance 90s, 3m, 1h [default: 168s for --quick, none for --full].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) time_cap: Option<Duration>,
     /// Rounds of each group at most.

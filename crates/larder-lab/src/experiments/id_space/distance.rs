@@ -7,6 +7,9 @@ use crate::model::{Measures, Params};
 
 /// Frees `batch` random identifiers and allocates as many, again and again, and notes how long each had rested.
 ///
+/// Identifiers that are freed before as many allocations as there were free ones at the start are not looked at: the
+/// start is a burst of frees, or of allocations, and what is promised for their alternation begins behind it.
+///
 /// # Errors
 /// Missing factors, and a source that hands out what somebody has or says 'full' too early.
 pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
@@ -25,11 +28,12 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     let mut seen = Vec::new();
     let mut ids = vec![0; batch];
     let mut made = 0;
+    let warm = (count - live).min(allocs / 2);
     while made < allocs {
         shadow.draw(&mut rng, &mut ids)?;
         for &id in &ids {
             ensure!(source.free(id), "it refused {id}, which was taken");
-            *slot(&mut freed_at, id)? = Some(made);
+            *slot(&mut freed_at, id)? = (made >= warm).then_some(made);
         }
         for out in &mut ids {
             let Some(id) = source.alloc() else {
