@@ -3,7 +3,7 @@
 //! Its working set is found as Bonwick and Adams did: the smallest number of full magazines that an interval saw is a
 //! number that nobody needed, so that many may go back to the supplier.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::MAX_ROUNDS;
@@ -11,8 +11,12 @@ use super::magazines::{Magazine, Magazines};
 use super::stack::Stack;
 use crate::os::{OsError, System};
 
-/// Failed exchanges on the stacks within one interval that make the magazines grow. libumem uses 2 failed trylocks.
-const CONTENTION: usize = 3;
+/// Failed exchanges on the stacks after which the depot looks how many succeeded meanwhile.
+const FAILURES: usize = 64;
+/// Magazines grow when one exchange failed for this many that succeeded, or fewer. libumem grows them after 2 failed
+/// trylocks within an interval of time; a share tells CPUs that meet from threads that are descheduled in between,
+/// however long the interval was.
+const SUCCESSES: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Depot {
@@ -23,8 +27,10 @@ pub(crate) struct Depot {
     full_now: AtomicUsize,
     /// Fewest full magazines since the interval began.
     full_least: AtomicUsize,
-    /// Failed exchanges since the interval began.
+    /// Failed exchanges since the depot last looked at them.
     contended: AtomicUsize,
+    /// Exchanges that had succeeded by then.
+    looked_at: AtomicU64,
     /// Rounds that a CPU's magazine may hold now, at most [`MAX_ROUNDS`].
     rounds: AtomicUsize,
     most_rounds: usize,
@@ -40,6 +46,7 @@ impl Depot {
             full_now: AtomicUsize::new(0),
             full_least: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),
+            looked_at: AtomicU64::new(0),
             rounds: AtomicUsize::new(rounds.clamp(1, most_rounds)),
             most_rounds,
         }
@@ -95,19 +102,28 @@ impl Depot {
         index.and_then(|index| unsafe { self.magazines.unpark(index) })
     }
 
-    /// Counts lost races; when an interval sees enough of them, magazines grow, so that CPUs come here less often.
+    /// Counts lost races; when they are many among all exchanges, magazines grow, so that CPUs come here less often.
     fn note(&self, retries: u32) {
         if retries == 0 {
             return;
         }
-        let seen = self
+        let failed = self
             .contended
             .fetch_add(retries as usize, Ordering::Relaxed)
             + retries as usize;
-        if seen >= CONTENTION {
+        if failed >= FAILURES {
             self.contended.store(0, Ordering::Relaxed);
-            self.grow();
+            let now = self.exchanges();
+            let succeeded = now.wrapping_sub(self.looked_at.swap(now, Ordering::Relaxed));
+            if succeeded <= SUCCESSES * failed as u64 {
+                self.grow();
+            }
         }
+    }
+
+    /// Exchanges on both stacks so far. Their tags count them anyway.
+    fn exchanges(&self) -> u64 {
+        self.full.changes().wrapping_add(self.empty.changes())
     }
 
     /// The next magazine size: one more than twice as many rounds.
@@ -119,7 +135,6 @@ impl Depot {
 
     /// Ends an interval and says how many full magazines it did not need.
     pub(crate) fn end_interval(&self) -> usize {
-        self.contended.store(0, Ordering::Relaxed);
         let now = self.full();
         self.full_least.swap(now, Ordering::Relaxed).min(now)
     }
@@ -152,26 +167,40 @@ mod tests {
         assert_eq!(depot.end_interval(), 5, "nothing was used since");
     }
 
+    /// `n` exchanges that succeed.
+    fn exchange(depot: &Depot, n: usize) {
+        for _ in 0..n / 2 {
+            let magazine = depot.take_empty().unwrap();
+            depot.put(magazine);
+        }
+    }
+
     #[test]
     fn contention_grows_magazines_up_to_their_bound() {
         let depot = Depot::new(system(), 15, 100);
-        depot.note(2);
+        depot.note(63);
         assert_eq!(depot.rounds(), 15);
         depot.note(1);
         assert_eq!(depot.rounds(), 31);
         for _ in 0..10 {
-            depot.note(3);
+            depot.note(FAILURES as u32);
         }
         assert_eq!(depot.rounds(), 100);
     }
 
     #[test]
-    fn an_interval_forgets_contention() {
+    fn failures_that_are_few_among_all_exchanges_grow_nothing() {
         let depot = Depot::new(system(), 15, 100);
-        depot.note(2);
-        depot.end_interval();
-        depot.note(2);
+        let few = FAILURES as u32;
+        let many = SUCCESSES as usize * FAILURES;
+        for _ in 0..10 {
+            exchange(&depot, many + 4);
+            depot.note(few);
+        }
         assert_eq!(depot.rounds(), 15);
+        exchange(&depot, many / 2);
+        depot.note(few);
+        assert_eq!(depot.rounds(), 31, "now they were many");
     }
 
     #[test]

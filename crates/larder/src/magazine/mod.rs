@@ -14,6 +14,7 @@
 //!
 //! Nothing here knows what a round means. Pages are one user; identifiers and objects need no change.
 
+mod crowd;
 mod depot;
 mod handle;
 mod magazines;

@@ -52,6 +52,11 @@ impl Stack {
         }
     }
 
+    /// How often the stack was changed, modulo 2^40.
+    pub(crate) fn changes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) >> INDEX_BITS
+    }
+
     /// Takes the top node, and how often another thread got in between.
     pub(crate) fn pop(&self, links: &impl Links) -> (Option<u32>, u32) {
         let mut retries = 0;

@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::Arc;
 
+use super::crowd::{Crowd, Place};
 use super::depot::Depot;
 use super::magazines::Magazine;
 use super::shelf::{Refused, Shelf};
@@ -97,6 +98,7 @@ pub struct Stock {
     shelf: Shelf,
     depot: Depot,
     misses: AtomicU64,
+    crowd: Crowd,
 }
 
 impl Stock {
@@ -111,6 +113,7 @@ impl Stock {
             shelf: Shelf::new(system.clone(), config.mode)?,
             depot: Depot::new(system, config.rounds, config.most_rounds),
             misses: AtomicU64::new(0),
+            crowd: Crowd::new(),
         })
     }
 
@@ -279,12 +282,13 @@ impl Stock {
     #[cold]
     fn get_slow<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
         self.misses.fetch_add(1, Ordering::Relaxed);
+        let place = self.crowd.enter();
         // Another thread may have emptied what this one gathers, and again: twice is luck, thrice is the supply's turn.
         for _ in 0..2 {
             if let Some(round) = self.get_from_depot() {
                 return Ok(round);
             }
-            match self.get_from_supply(supply) {
+            match self.get_from_supply(supply, &place) {
                 Ok(round) => return Ok(round),
                 // Nothing is out of stock as long as another CPU's magazine has some.
                 Err(error) => {
@@ -295,7 +299,7 @@ impl Stock {
                 }
             }
         }
-        self.get_from_supply(supply)
+        self.get_from_supply(supply, &place)
     }
 
     fn get_from_depot(&self) -> Option<usize> {
@@ -305,19 +309,24 @@ impl Stock {
         round
     }
 
-    fn get_from_supply<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
+    fn get_from_supply<S: Supply>(
+        &self,
+        supply: &S,
+        place: &Place<'_>,
+    ) -> Result<usize, S::Error> {
         let one = |supply: &S| {
             let mut round = [0];
             supply.fetch(&mut round).map(|_| round[0])
         };
-        if self.shelf.is_closed() {
+        let rounds = place.share(self.depot.rounds());
+        if rounds == 1 || self.shelf.is_closed() {
             return one(supply);
         }
         // Without memory for a magazine there is still the supply itself.
         let Ok(mut magazine) = self.depot.take_empty() else {
             return one(supply);
         };
-        let filled = magazine.fill(self.depot.rounds(), |rounds| supply.fetch(rounds));
+        let filled = magazine.fill(rounds, |rounds| supply.fetch(rounds));
         let round = magazine.pop();
         match (filled, round) {
             (Ok(()), Some(round)) => {

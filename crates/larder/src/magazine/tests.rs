@@ -386,3 +386,44 @@ fn without_memory_for_magazines_rounds_still_flow() {
         assert!(Handle::new(&stock).is_err());
     }
 }
+
+/// A supply in which every thread waits until all are in it: the worst moment for a stock that fetches by magazines.
+struct Crowded {
+    tokens: Tokens,
+    everybody: std::sync::Barrier,
+}
+
+impl Supply for Crowded {
+    type Error = &'static str;
+    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
+        self.everybody.wait();
+        self.tokens.fetch(rounds)
+    }
+    fn accept(&self, rounds: &[usize]) {
+        self.tokens.accept(rounds);
+    }
+}
+
+#[test]
+fn what_is_fetched_is_bounded_by_cpus_and_not_by_threads() {
+    const ROUNDS: usize = 63;
+    let cpus = crate::os::usable_cpus();
+    let threads = 4 * cpus + 8;
+    let total = 1000 * threads;
+    each_mode(ROUNDS, ROUNDS, |stock| {
+        let supply = Crowded {
+            tokens: Tokens::new(total),
+            everybody: std::sync::Barrier::new(threads),
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| stock.get(&supply).unwrap());
+            }
+        });
+        let fetched = total - supply.tokens.home().len();
+        assert!(
+            (threads..=cpus * ROUNDS + threads).contains(&fetched),
+            "{threads} threads on {cpus} CPUs fetched {fetched}"
+        );
+    });
+}
