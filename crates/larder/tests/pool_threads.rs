@@ -449,3 +449,43 @@ fn pin(tid: libc::pid_t, cpu: usize) {
         libc::sched_setaffinity(tid, size_of_val(&set), &raw const set);
     }
 }
+
+/// The kernel's answer comes to nobody before everybody has asked.
+#[derive(Debug)]
+struct AllAtOnce(Barrier);
+
+impl Hook for AllAtOnce {
+    fn before(&self, call: Call, _: usize) -> Result<(), OsError> {
+        if call == Call::Populate {
+            self.0.wait();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn threads_that_miss_together_do_not_back_a_cluster_each() {
+    const CLUSTER: usize = 64;
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let threads = 3 * cpus + 10;
+    for mode in modes() {
+        let pool = builder(mode)
+            .system(Arc::new(Hooked::new(
+                Linux,
+                AllAtOnce(Barrier::new(threads)),
+            )))
+            .cluster(cluster(CLUSTER))
+            .build()
+            .unwrap();
+        std::thread::scope(|s| {
+            for _ in 0..threads {
+                s.spawn(|| drop(pool.get().unwrap()));
+            }
+        });
+        let held = pool.stats().held_bytes / page_size();
+        assert!(
+            (threads..=cpus * CLUSTER + threads).contains(&held),
+            "{threads} threads on {cpus} CPUs hold {held} pages"
+        );
+    }
+}

@@ -81,13 +81,13 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         // Entered before a fork and left in the child: the child's count does not include it.
-        let _ =
-            self.crowd
-                .state
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
-                    let (of, threads) = unpack(state);
-                    (of == self.generation).then(|| pack(of, threads.saturating_sub(1)))
-                });
+        let _ = self
+            .crowd
+            .state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
+                let (of, threads) = unpack(state);
+                (of == self.generation).then(|| pack(of, threads.saturating_sub(1)))
+            });
     }
 }
 

@@ -309,11 +309,7 @@ impl Stock {
         round
     }
 
-    fn get_from_supply<S: Supply>(
-        &self,
-        supply: &S,
-        place: &Place<'_>,
-    ) -> Result<usize, S::Error> {
+    fn get_from_supply<S: Supply>(&self, supply: &S, place: &Place<'_>) -> Result<usize, S::Error> {
         let one = |supply: &S| {
             let mut round = [0];
             supply.fetch(&mut round).map(|_| round[0])

@@ -15,7 +15,7 @@ use super::round;
 use super::space::{NoRun, Space, Taken};
 use crate::magazine::Supply;
 use crate::os::lock::{Lock, RawLock};
-use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size};
+use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size, usable_cpus};
 
 /// Addresses are made accessible in steps, because each step is a system call.
 const COMMIT_STEP: usize = 64 << 20;
@@ -347,6 +347,17 @@ impl Clusters {
         let _ = unsafe { self.system.release(self.span) };
     }
 
+    /// Pages that a fetch of `wanted` backs: a cluster. When as many threads as there are CPUs are backing pages already,
+    /// some are descheduled, and what they will bring home is enough for those that come after them, who back what they
+    /// need: else there would be as many clusters as threads.
+    fn cluster_for(&self, state: &State, wanted: usize) -> usize {
+        if state.moves.at_least(usable_cpus()) {
+            wanted
+        } else {
+            self.cluster_pages()
+        }
+    }
+
     /// Takes pages that have to be backed. They count as moving: whoever asks for a cluster keeps a part of it.
     fn take_cold(&self, state: &mut State, most: usize) -> Result<Taken, PoolError> {
         let room = self.limit_pages().saturating_sub(state.space.resident());
@@ -444,7 +455,10 @@ impl Supply for Clusters {
         let found =
             self.patiently(
                 |state| match self.take_rounds(state, rounds, Space::take_ready) {
-                    0 => self.take_cold(state, self.cluster_pages()).map(Found::Cold),
+                    0 => {
+                        let most = self.cluster_for(state, rounds.len());
+                        self.take_cold(state, most).map(Found::Cold)
+                    }
                     n => Ok(Found::Ready(n)),
                 },
             )?;

@@ -40,7 +40,12 @@ impl Moves {
     }
 
     pub(super) fn under_way(&self) -> bool {
-        self.count > 0 && self.generation == fork::generation()
+        self.at_least(1)
+    }
+
+    /// Whether so many threads are at it.
+    pub(super) fn at_least(&self, threads: usize) -> bool {
+        self.count >= threads && self.generation == fork::generation()
     }
 }
 
