@@ -311,3 +311,22 @@ fn nonsense_in_the_environment_is_an_error_that_names_it() {
         &["refused: "],
     );
 }
+
+#[test]
+fn an_iterator_that_panics_loses_no_page() {
+    for mode in modes() {
+        let pool = builder(mode).build().unwrap();
+        let mut pages = Vec::new();
+        pool.get_many(&mut pages, 30).unwrap();
+        let mut pages = pages.into_iter();
+        let bad = core::iter::from_fn(|| match pages.len() {
+            10 => panic!("the list breaks off"),
+            _ => pages.next(),
+        });
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.put_many(bad)));
+        assert!(outcome.is_err());
+        drop(pages);
+        pool.trim();
+        assert_eq!(pool.stats().out_bytes, 0, "all thirty are home");
+    }
+}

@@ -143,27 +143,16 @@ impl PagePool {
 
     /// Puts many pages back with few operations. Pages of another pool go back to theirs.
     pub fn put_many(&self, pages: impl IntoIterator<Item = PageBuf>) {
-        let mut rounds = [const { MaybeUninit::uninit() }; BATCH];
-        let mut n = 0;
+        let mut batch = Batch {
+            pool: self.inner,
+            rounds: [const { MaybeUninit::uninit() }; BATCH],
+            len: 0,
+        };
         for page in pages {
-            if page.pool() != self.inner {
-                continue;
-            }
-            rounds[n].write(round::pack(page.into_raw().as_ptr() as usize, false));
-            n += 1;
-            if n == BATCH {
-                self.put_rounds(&rounds);
-                n = 0;
+            if page.pool() == self.inner {
+                batch.add(page);
             }
         }
-        self.put_rounds(&rounds[..n]);
-    }
-
-    fn put_rounds(&self, rounds: &[MaybeUninit<usize>]) {
-        // SAFETY: `put_many` wrote every element that it passes.
-        let rounds =
-            unsafe { core::slice::from_raw_parts(rounds.as_ptr().cast::<usize>(), rounds.len()) };
-        self.inner.stock.put_many(rounds, &self.inner.clusters);
     }
 
     /// `n` contiguous pages with a former owner's contents. Runs come straight from the clusters, under a lock: for
@@ -340,5 +329,37 @@ impl Clone for PagePool {
 impl Drop for PagePool {
     fn drop(&mut self) {
         self.inner.disown();
+    }
+}
+
+/// Pages on their way back. Dropped, it puts them, also when whoever brings them panics.
+struct Batch {
+    pool: PoolRef,
+    rounds: [MaybeUninit<usize>; BATCH],
+    /// Rounds written, from the front.
+    len: usize,
+}
+
+impl Batch {
+    fn add(&mut self, page: PageBuf) {
+        self.rounds[self.len].write(round::pack(page.into_raw().as_ptr() as usize, false));
+        self.len += 1;
+        if self.len == BATCH {
+            self.put();
+        }
+    }
+
+    fn put(&mut self) {
+        let n = core::mem::take(&mut self.len);
+        // SAFETY: the first `len` rounds are written.
+        let rounds =
+            unsafe { core::slice::from_raw_parts(self.rounds.as_ptr().cast::<usize>(), n) };
+        self.pool.stock.put_many(rounds, &self.pool.clusters);
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.put();
     }
 }
