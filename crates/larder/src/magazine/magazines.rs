@@ -39,6 +39,13 @@ pub(crate) struct Magazine(NonNull<usize>);
 unsafe impl Send for Magazine {}
 
 impl Magazine {
+    /// What stands for no magazine where there may be one: it looks empty, and nothing may be pushed onto it.
+    pub(crate) const fn none() -> Self {
+        Self(NonNull::without_provenance(
+            core::num::NonZero::new(MAGAZINE_BYTES).expect("a magazine has bytes"),
+        ))
+    }
+
     /// Takes over what a CPU's slot held.
     ///
     /// # Safety

@@ -18,6 +18,7 @@ mod crowd;
 mod depot;
 mod handle;
 mod magazines;
+mod pair;
 mod shelf;
 mod stack;
 mod stock;

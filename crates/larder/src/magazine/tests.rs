@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::pair::Pair;
 use super::*;
 use crate::os::MetaRegion;
 use crate::os::rseq::Mode;
-use crate::os::testing::system;
+use crate::os::testing::{Base, Call, Failing, Hooked, system};
 
 /// Numbers 1 to `limit`; knows which ones it has handed out.
 #[derive(Debug)]
@@ -362,20 +363,21 @@ fn emptying_waits_for_sections_under_way() {
     });
 }
 
+/// A stock whose system has no memory for magazines.
+fn without_magazines(mode: Mode) -> Stock {
+    // The first reservation is the shelf; all later ones, the magazines, fail.
+    let system = Hooked::new(Base::default(), Failing::only(Call::Reserve, 1, usize::MAX));
+    let config = StockConfig {
+        mode,
+        ..StockConfig::default()
+    };
+    Stock::new(Arc::new(system), config).unwrap()
+}
+
 #[test]
 fn without_memory_for_magazines_rounds_still_flow() {
-    use crate::os::testing::{Base, Call, Failing, Hooked};
     for mode in modes() {
-        // The first reservation is the shelf; all later ones, the magazines, fail.
-        let system = Hooked::new(Base::default(), Failing::only(Call::Reserve, 1, usize::MAX));
-        let stock = Stock::new(
-            Arc::new(system),
-            StockConfig {
-                mode,
-                ..StockConfig::default()
-            },
-        )
-        .unwrap();
+        let stock = without_magazines(mode);
         let tokens = Tokens::new(10);
         let out: Vec<_> = (0..10).map(|_| stock.get(&tokens).unwrap()).collect();
         assert!(stock.get(&tokens).is_err());
@@ -384,6 +386,15 @@ fn without_memory_for_magazines_rounds_still_flow() {
         }
         assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
         assert!(Handle::new(&stock).is_err());
+        let mut pair = Pair::none();
+        let token = pair.get(&stock, &tokens).unwrap();
+        assert_eq!(
+            tokens.home().len(),
+            9,
+            "one was fetched: nothing can keep more"
+        );
+        pair.put(token, &stock, &tokens);
+        assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
     }
 }
 
@@ -425,5 +436,35 @@ fn what_is_fetched_is_bounded_by_cpus_and_not_by_threads() {
             (threads..=cpus * ROUNDS + threads).contains(&fetched),
             "{threads} threads on {cpus} CPUs fetched {fetched}"
         );
+    });
+}
+
+#[test]
+fn a_pair_takes_its_magazines_when_it_needs_them() {
+    each_mode(7, 7, |stock| {
+        let tokens = Tokens::new(100);
+        let mut pair = Pair::none();
+        assert_eq!(
+            (pair.try_get(), pair.try_put(1), pair.len()),
+            (None, false, 0)
+        );
+        pair.give_up(&stock);
+        assert_eq!(stock.stats().magazines, 0, "it had nothing to give");
+        let out: Vec<_> = (0..30)
+            .map(|_| pair.get(&stock, &tokens).unwrap())
+            .collect();
+        for &token in &out {
+            if !pair.try_put(token) {
+                pair.put(token, &stock, &tokens);
+            }
+        }
+        pair.give_up(&stock);
+        assert_eq!((pair.try_get(), pair.len()), (None, 0));
+        let mut first_put = Pair::none();
+        first_put.put(pair.get(&stock, &tokens).unwrap(), &stock, &tokens);
+        pair.give_up(&stock);
+        first_put.give_up(&stock);
+        stock.drain(&tokens);
+        assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
     });
 }

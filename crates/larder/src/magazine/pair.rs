@@ -1,0 +1,141 @@
+//! Two magazines of one owner: what a [`Handle`](super::Handle) and each size class of a heap have inside.
+
+use super::magazines::Magazine;
+use super::stock::{Stock, Supply};
+use crate::os::OsError;
+
+/// The loaded and the previous magazine. All calls with a stock name the same one.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    loaded: Magazine,
+    previous: Magazine,
+    /// Rounds that a magazine may hold; read from the depot whenever it is visited. 0 while there are no magazines.
+    rounds: usize,
+}
+
+impl Pair {
+    /// A pair without magazines, which it takes when it first needs them. It looks empty to get and full to put, so
+    /// neither has to ask.
+    pub(crate) const fn none() -> Self {
+        Self {
+            loaded: Magazine::none(),
+            previous: Magazine::none(),
+            rounds: 0,
+        }
+    }
+
+    /// Takes two empty magazines.
+    #[cold]
+    pub(crate) fn equip(&mut self, stock: &Stock) -> Result<(), OsError> {
+        debug_assert_eq!(self.rounds, 0, "a pair is equipped once");
+        let depot = stock.depot();
+        let loaded = depot.take_empty()?;
+        match depot.take_empty() {
+            Ok(previous) => {
+                *self = Self {
+                    loaded,
+                    previous,
+                    rounds: depot.rounds(),
+                };
+                Ok(())
+            }
+            Err(error) => {
+                depot.put(loaded);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives both magazines to the depot: constant time, no round is looked at. Afterwards there are none.
+    pub(crate) fn give_up(&mut self, stock: &Stock) {
+        let this = core::mem::replace(self, Self::none());
+        if this.rounds > 0 {
+            stock.depot().put(this.loaded);
+            stock.depot().put(this.previous);
+        }
+    }
+
+    /// Takes a round from the loaded magazine, and nothing more. 6 instructions.
+    #[inline(always)]
+    pub(crate) fn try_get(&mut self) -> Option<usize> {
+        self.loaded.pop()
+    }
+
+    /// Gives a round to the loaded magazine, and nothing more; false when it has no room. 8 instructions.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn try_put(&mut self, round: usize) -> bool {
+        let room = self.loaded.len() < self.rounds;
+        if room {
+            // SAFETY: `rounds` comes from the depot, which bounds it by MAX_ROUNDS.
+            unsafe { self.loaded.push_unchecked(round) };
+        }
+        room
+    }
+
+    /// Rounds in both.
+    pub(crate) fn len(&self) -> usize {
+        self.loaded.len() + self.previous.len()
+    }
+
+    /// Takes a round when the loaded magazine has none: from the previous one, the depot or the supply.
+    #[cold]
+    pub(crate) fn get<S: Supply>(&mut self, stock: &Stock, supply: &S) -> Result<usize, S::Error> {
+        let one = || {
+            let mut round = [0];
+            supply.fetch(&mut round).map(|_| round[0])
+        };
+        // Without memory for magazines there is still the supply itself.
+        if self.rounds == 0 && self.equip(stock).is_err() {
+            return stock.get_stocked().map_or_else(one, Ok);
+        }
+        let depot = stock.depot();
+        if self.previous.len() == 0 {
+            if let Some(full) = depot.take_full() {
+                depot.put(core::mem::replace(&mut self.previous, full));
+            } else {
+                self.rounds = depot.rounds();
+                if let Err(error) = self
+                    .previous
+                    .fill(self.rounds, |rounds| supply.fetch(rounds))
+                {
+                    // Nothing is out of stock as long as a CPU's magazine has some.
+                    stock.gather_or_wait();
+                    let full = depot.take_full().ok_or(error)?;
+                    depot.put(core::mem::replace(&mut self.previous, full));
+                }
+            }
+        }
+        core::mem::swap(&mut self.loaded, &mut self.previous);
+        match self.loaded.pop() {
+            Some(round) => Ok(round),
+            None => {
+                debug_assert!(false, "a supply that succeeds gives at least one round");
+                one()
+            }
+        }
+    }
+
+    /// Gives a round when the loaded magazine has no room: to the previous one, or the depot.
+    #[cold]
+    pub(crate) fn put<S: Supply>(&mut self, round: usize, stock: &Stock, supply: &S) {
+        if self.rounds == 0 {
+            // Without memory for magazines it goes where such rounds go: into another one's magazine, or home.
+            if self.equip(stock).is_err() {
+                return stock.put_into_depot(round, supply);
+            }
+        } else {
+            let depot = stock.depot();
+            self.rounds = depot.rounds();
+            if self.previous.len() > 0 {
+                let Ok(empty) = depot.take_empty() else {
+                    return supply.accept(&[round]);
+                };
+                depot.put(core::mem::replace(&mut self.previous, empty));
+            }
+            core::mem::swap(&mut self.loaded, &mut self.previous);
+        }
+        // SAFETY: the magazine that was previous is empty, and so are new ones.
+        unsafe { self.loaded.push_unchecked(round) };
+    }
+}
