@@ -4,6 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`pages`] | page buffers: a pool of whole pages, recycled before the kernel is asked |
+//! | [`objects`] | caches of objects of one size, constructed once, over slabs |
 //! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
 //! | [`ids`] | identifiers of a range, by reuse rule; the only part that is there without the feature `std` |
 //! | [`os`] | the only module that makes system calls |
@@ -26,6 +27,8 @@ extern crate std;
 pub mod ids;
 #[cfg(feature = "std")]
 pub mod magazine;
+#[cfg(feature = "std")]
+pub mod objects;
 #[cfg(feature = "std")]
 pub mod os;
 #[cfg(feature = "std")]

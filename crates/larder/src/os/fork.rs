@@ -8,6 +8,24 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::lock::RawLock;
 
+/// One lock, or several behind one name, such as those of all caches of a family: registering allocates, and caches
+/// come and go where nothing may.
+pub(crate) trait Around {
+    /// Takes all of it, in a fixed order.
+    fn before(&self);
+    /// Releases all of it.
+    fn after(&self);
+}
+
+impl Around for RawLock {
+    fn before(&self) {
+        self.lock();
+    }
+    fn after(&self) {
+        self.unlock();
+    }
+}
+
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 static REGISTRY: Registry = Registry {
     lock: RawLock::new(),
@@ -17,7 +35,7 @@ static HANDLERS: AtomicBool = AtomicBool::new(false);
 
 struct Registry {
     lock: RawLock,
-    entries: core::cell::UnsafeCell<Vec<*const RawLock>>,
+    entries: core::cell::UnsafeCell<Vec<*const dyn Around>>,
 }
 
 // SAFETY: `entries` is only touched while `lock` is held.
@@ -44,7 +62,7 @@ pub(crate) fn install() {
 /// # Safety
 /// `lock` stays where it is and alive until it is unregistered.
 #[must_use]
-pub(crate) unsafe fn register(lock: *const RawLock) -> bool {
+pub(crate) unsafe fn register(lock: *const dyn Around) -> bool {
     install();
     REGISTRY.lock.lock();
     // SAFETY: the registry's lock is held.
@@ -58,14 +76,14 @@ pub(crate) unsafe fn register(lock: *const RawLock) -> bool {
 }
 
 /// Forgets a lock.
-pub(crate) fn unregister(lock: *const RawLock) {
+pub(crate) fn unregister(lock: *const dyn Around) {
     REGISTRY.lock.lock();
     // SAFETY: the registry's lock is held.
-    unsafe { &mut *REGISTRY.entries.get() }.retain(|&l| !core::ptr::eq(l, lock));
+    unsafe { &mut *REGISTRY.entries.get() }.retain(|&l| !core::ptr::addr_eq(l, lock));
     REGISTRY.lock.unlock();
 }
 
-fn for_each(f: impl Fn(&RawLock)) {
+fn for_each(f: impl Fn(&dyn Around)) {
     // SAFETY: called between `prepare` and its counterpart, so the registry's lock is held, and registered locks
     // are alive by the contract of `register`.
     for &lock in unsafe { &*REGISTRY.entries.get() } {
@@ -76,11 +94,11 @@ fn for_each(f: impl Fn(&RawLock)) {
 
 extern "C" fn prepare() {
     REGISTRY.lock.lock();
-    for_each(RawLock::lock);
+    for_each(|lock| lock.before());
 }
 
 extern "C" fn in_parent() {
-    for_each(RawLock::unlock);
+    for_each(|lock| lock.after());
     REGISTRY.lock.unlock();
 }
 

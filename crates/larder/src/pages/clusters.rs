@@ -17,6 +17,9 @@ use crate::magazine::Supply;
 use crate::os::lock::{Lock, RawLock};
 use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size, usable_cpus};
 
+#[path = "spans.rs"]
+mod spans;
+
 /// Addresses are made accessible in steps, because each step is a system call.
 const COMMIT_STEP: usize = 64 << 20;
 

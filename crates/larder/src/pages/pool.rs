@@ -2,6 +2,7 @@
 
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
+use std::sync::Arc;
 
 use super::builder::{BuildError, Builder, ClusterSize};
 use super::error::PoolError;
@@ -11,7 +12,7 @@ use super::inner::PoolRef;
 use super::round;
 use super::stats::PoolStats;
 use super::{PageBuf, PageRun};
-use crate::os::OsError;
+use crate::os::{OsError, Span, System};
 
 /// Rounds that `get_many` and `put_many` move at a time, on the stack.
 const BATCH: usize = 64;
@@ -198,6 +199,27 @@ impl PagePool {
         ));
         // SAFETY: the pages were just taken out and are in nobody else's hands.
         Ok((unsafe { PageRun::new(at, n, self.inner) }, taken.zero))
+    }
+
+    /// The reservation and the system under it, for what keeps an account of its own over the pool's pages.
+    pub(crate) fn ground(&self) -> (Span, Arc<dyn System>) {
+        self.inner.clusters.ground()
+    }
+
+    /// Address of the first of `n` neighbouring pages that somebody else keeps account of; they come back by
+    /// [`put_spans`](Self::put_spans). Nothing is trimmed for it: the caller has more to give up than this pool knows.
+    pub(crate) fn take_span(&self, n: usize) -> Result<usize, PoolError> {
+        self.inner.clusters.take_span(n)
+    }
+
+    /// Brings back what [`take_span`](Self::take_span) gave: first pages' addresses, and how many pages.
+    pub(crate) fn put_spans(&self, spans: impl Iterator<Item = (usize, usize)>) {
+        self.inner.clusters.put_spans(spans);
+    }
+
+    /// The upkeep that is due, as a get that finds nothing would do it.
+    pub(crate) fn upkeep_if_due(&self) {
+        self.inner.upkeep_if_due();
     }
 
     /// A page as a pointer, for callers that keep their own account (C, intrusive structures).

@@ -156,6 +156,14 @@ impl Space {
         }
     }
 
+    /// Takes `n` neighbouring pages of one block, at most 64, that are all ready.
+    pub(super) fn take_ready_run(&mut self, n: usize) -> Option<Taken> {
+        let start = self
+            .find_short_in(&self.partial, Block::ready, n)
+            .or_else(|| self.find_short_in(&self.whole, Block::ready, n))?;
+        Some(self.take_range(start..start + n))
+    }
+
     /// Brings pages back that are backed.
     pub(super) fn put(&mut self, pages: Range<usize>, zero: bool, now: u64) {
         self.for_blocks(pages, |space, b, mask| {
@@ -258,20 +266,21 @@ impl Space {
     }
 
     fn find_short_run(&self, n: usize) -> Option<usize> {
-        let look = |set: &BlockSet, pages: fn(Block) -> u64| {
-            let mut from = 0;
-            for _ in 0..RUN_SEARCH {
-                let b = set.next(from)?;
-                if let Some(at) = find_run(pages(self.blocks[b]), n) {
-                    return Some(b * BLOCK_PAGES + at);
-                }
-                from = b + 1;
+        self.find_short_in(&self.partial, Block::ready, n)
+            .or_else(|| self.find_short_in(&self.whole, |b| b.home, n))
+            .or_else(|| self.find_short_in(&self.cold, |b| b.home, n))
+    }
+
+    fn find_short_in(&self, set: &BlockSet, pages: fn(Block) -> u64, n: usize) -> Option<usize> {
+        let mut from = 0;
+        for _ in 0..RUN_SEARCH {
+            let b = set.next(from)?;
+            if let Some(at) = find_run(pages(self.blocks[b]), n) {
+                return Some(b * BLOCK_PAGES + at);
             }
-            None
-        };
-        look(&self.partial, Block::ready)
-            .or_else(|| look(&self.whole, |b| b.home))
-            .or_else(|| look(&self.cold, |b| b.home))
+            from = b + 1;
+        }
+        None
     }
 
     fn find_long_run(&self, n: usize) -> Option<usize> {

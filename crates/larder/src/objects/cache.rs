@@ -1,0 +1,356 @@
+//! A cache: a stock of objects over slabs. What its owners and handles share.
+
+use core::alloc::Layout;
+use core::num::NonZeroU16;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::error::{CreateError, GetError, Misuse};
+use super::family::{self, Family};
+use super::map::MOST_CACHES;
+use super::meta::BlockNumber;
+use super::shape::Shape;
+use super::slabs::{Ground, Slabs, slab_bytes};
+use super::stats::{CacheStats, Name};
+use crate::magazine::{MAX_ROUNDS, Stock};
+use crate::os::lock::{Lock, RawLock};
+
+/// Bytes of objects in a magazine at first, and at most.
+const MAGAZINE_BYTES: usize = 16 << 10;
+const MOST_MAGAZINE_BYTES: usize = 64 << 10;
+/// Rounds of a magazine at first, and at most, of small objects.
+const ROUNDS: usize = 63;
+
+/// What a cache calls, beside the constructor. The functions get `data`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hooks {
+    pub(super) data: *mut (),
+    /// Objects are constructed.
+    pub(super) constructs: bool,
+    pub(super) destroy: Option<unsafe fn(NonNull<u8>, *mut ())>,
+    pub(super) reclaim: Option<unsafe fn(*mut ())>,
+}
+
+impl Hooks {
+    pub(super) const NONE: Self = Self {
+        data: core::ptr::null_mut(),
+        constructs: false,
+        destroy: None,
+        reclaim: None,
+    };
+}
+
+// SAFETY: whoever makes a cache with hooks promises that they may be called from any thread.
+unsafe impl Send for Hooks {}
+// SAFETY: as above.
+unsafe impl Sync for Hooks {}
+
+/// Settings that [`RawCache`](super::RawCache) and [`ObjectCache`](super::ObjectCache) have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Config {
+    pub(super) layout: Layout,
+    pub(super) name: Name,
+    pub(super) limit_bytes: usize,
+    pub(super) type_stable: bool,
+    pub(super) slab_pages: usize,
+    pub(super) rounds: Option<(usize, usize)>,
+    pub(super) hooks: Hooks,
+}
+
+impl Config {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            name: Name::new(""),
+            limit_bytes: usize::MAX,
+            type_stable: false,
+            slab_pages: 1,
+            rounds: None,
+            hooks: Hooks::NONE,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Cache {
+    pub(super) stock: Stock,
+    pub(super) number: NonZeroU16,
+    pub(super) shape: Shape,
+    pub(super) hooks: Hooks,
+    pub(super) family: Family,
+    config: Config,
+    slabs: Lock<Slabs>,
+    /// Bytes of slabs, with those that are just being made.
+    pub(super) held: AtomicUsize,
+    owners: AtomicUsize,
+    pub(super) constructed: AtomicU64,
+    pub(super) destroyed: AtomicU64,
+    refused: AtomicU64,
+    block: BlockNumber,
+}
+
+/// A pointer to a [`Cache`] that its owners copy; the count says how many they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CacheRef(NonNull<Cache>);
+
+// SAFETY: everything in a cache may be used from all threads at once, and how long it lives is decided by a count.
+unsafe impl Send for CacheRef {}
+// SAFETY: as above.
+unsafe impl Sync for CacheRef {}
+
+const fn assert_sync<T: Send + Sync>() {}
+const _: () = assert_sync::<Cache>();
+
+impl core::ops::Deref for CacheRef {
+    type Target = Cache;
+    #[inline]
+    fn deref(&self) -> &Cache {
+        // SAFETY: alive as long as it has an owner; holders of the pointer are one.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl CacheRef {
+    /// A cache with one owner.
+    pub(super) fn new(family: &Family, config: Config) -> Result<Self, CreateError> {
+        let shape = Shape::new(config.layout, config.slab_pages)?;
+        let inner = &*family.inner;
+        let (rounds, most) = config.rounds.unwrap_or((
+            (MAGAZINE_BYTES / shape.stride).clamp(1, ROUNDS),
+            (MOST_MAGAZINE_BYTES / shape.stride).clamp(1, MAX_ROUNDS),
+        ));
+        let stock = Stock::new(inner.system.clone(), inner.stock_config(rounds, most))?;
+        let block = inner.meta.take(size_of::<Cache>())?;
+        let number = inner.table.take();
+        let Some(number) = number.and_then(NonZeroU16::new) else {
+            // SAFETY: taken above, and not used.
+            unsafe { inner.meta.put(block, size_of::<Cache>()) };
+            return Err(CreateError::TooMany { most: MOST_CACHES });
+        };
+        let at = inner.cache(block);
+        debug_assert!(at.is_aligned());
+        // SAFETY: the block has room for a cache, is aligned to its own size, and is nobody else's.
+        unsafe {
+            at.write(Cache {
+                stock,
+                number,
+                shape,
+                hooks: config.hooks,
+                family: family.clone(),
+                config,
+                slabs: Lock::new(Slabs::default()),
+                held: AtomicUsize::new(0),
+                owners: AtomicUsize::new(1),
+                constructed: AtomicU64::new(0),
+                destroyed: AtomicU64::new(0),
+                refused: AtomicU64::new(0),
+                block,
+            });
+        }
+        inner.table.fill(number.get(), block);
+        Ok(Self(at))
+    }
+
+    /// Adds an owner.
+    pub(super) fn own(self) -> Self {
+        self.owners.fetch_add(1, Ordering::Relaxed);
+        self
+    }
+
+    /// Removes an owner. With the last one all slabs go, whoever has objects of them.
+    pub(super) fn disown(self) {
+        if self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let family = self.family.clone();
+        let inner = &*family.inner;
+        inner.table.give_back(self.number.get());
+        let block = self.block;
+        let panic = self.release_all();
+        // SAFETY: no owner, no visitor: this thread is the last. The block was taken with this size.
+        unsafe {
+            self.0.drop_in_place();
+            inner.meta.put(block, size_of::<Cache>());
+        }
+        drop(family);
+        if let Some(payload) = panic
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(payload);
+        }
+    }
+}
+
+impl Cache {
+    pub(super) fn raw_lock(&self) -> &RawLock {
+        self.slabs.raw()
+    }
+
+    pub(super) fn inner(&self) -> &family::Inner {
+        &self.family.inner
+    }
+
+    pub(super) fn ground(&self) -> Ground<'_> {
+        let inner = self.inner();
+        Ground {
+            meta: &inner.meta,
+            map: &inner.map,
+            shape: &self.shape,
+            constructs: self.hooks.constructs,
+        }
+    }
+
+    pub(super) fn slabs(&self) -> crate::os::lock::Guard<'_, Slabs> {
+        self.slabs.lock()
+    }
+
+    pub(super) fn is_type_stable(&self) -> bool {
+        self.config.type_stable
+    }
+
+    /// Does what is slow: the family's upkeep first, and once more after all caches gave up what they could when pages
+    /// are short.
+    #[cold]
+    pub(super) fn patiently<T, E>(
+        &self,
+        mut get: impl FnMut() -> Result<T, E>,
+        is_short: impl FnOnce(&E) -> bool,
+    ) -> Result<T, E> {
+        self.inner().upkeep_if_due();
+        get().or_else(|error| {
+            if is_short(&error) && self.inner().reclaim() {
+                get()
+            } else {
+                Err(error)
+            }
+        })
+    }
+
+    /// Makes a slab.
+    pub(super) fn grow(&self) -> Result<(), GetError> {
+        let (bytes, limit) = (self.shape.bytes(), self.config.limit_bytes);
+        self.held
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                held.checked_add(bytes).filter(|&held| held <= limit)
+            })
+            .map_err(|_| GetError::Limit { bytes, limit })?;
+        let made = self.make_slab();
+        if made.is_err() {
+            self.held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn make_slab(&self) -> Result<(), GetError> {
+        let (inner, ground) = (self.inner(), self.ground());
+        let number = inner.meta.take(slab_bytes(ground))?;
+        let addr = match inner.pool.take_span(self.shape.pages) {
+            Ok(addr) => addr,
+            Err(error) => {
+                // SAFETY: taken above, and not used.
+                unsafe { inner.meta.put(number, slab_bytes(ground)) };
+                return Err(error.into());
+            }
+        };
+        let page = inner.map.page(addr);
+        // SAFETY: the block was taken for a slab of this cache, and nobody knows it.
+        unsafe { ground.set_up(number, page) };
+        inner
+            .map
+            .set(page, self.shape.pages, self.number.get(), number);
+        self.slabs().add(ground, number);
+        Ok(())
+    }
+
+    /// The slab and index of an object; the lock is held.
+    pub(super) fn locate(&self, addr: usize) -> Result<(BlockNumber, usize), Misuse> {
+        let map = &self.inner().map;
+        if map.owner(addr) != self.number.get() {
+            return Err(Misuse::Foreign { addr });
+        }
+        let slab = map.entry(addr);
+        // SAFETY: an entry beside this cache's number is a slab of this cache, and the lock is held.
+        let start = map.addr(unsafe { self.ground().page_of(slab) });
+        let index = self.shape.index(addr - start);
+        index
+            .map(|index| (slab, index))
+            .ok_or(Misuse::Misaligned { addr })
+    }
+
+    /// Whether an object of this cache begins at `addr`.
+    pub(super) fn check(&self, addr: usize) -> Result<(), Misuse> {
+        let _slabs = self.slabs();
+        self.locate(addr).map(|_| ())
+    }
+
+    /// Brings objects back to their slabs.
+    pub(super) fn bring_home(&self, objects: &[usize], constructed: bool) {
+        let mut rest = objects;
+        while !rest.is_empty() {
+            let mut bad = None;
+            let mut done = 0;
+            {
+                let mut slabs = self.slabs();
+                for &addr in rest {
+                    done += 1;
+                    let put = self.locate(addr).and_then(|(slab, index)| {
+                        slabs
+                            .put(self.ground(), slab, index, constructed)
+                            .then_some(())
+                            .ok_or(Misuse::Twice { addr })
+                    });
+                    if let Err(misuse) = put {
+                        bad = Some(misuse);
+                        break;
+                    }
+                }
+            }
+            rest = &rest[done..];
+            if let Some(misuse) = bad {
+                self.refuse(&misuse);
+            }
+        }
+    }
+
+    /// Tells of a pointer that is not taken.
+    #[cold]
+    pub(super) fn refuse(&self, misuse: &Misuse) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.inner().misuse(misuse);
+    }
+
+    /// Asks the cache's user to put objects back.
+    pub(super) fn ask_users(&self) {
+        if let Some(reclaim) = self.hooks.reclaim {
+            // SAFETY: whoever made the cache promised that it may be called from any thread; no lock is held.
+            unsafe { reclaim(self.hooks.data) };
+        }
+    }
+
+    pub(super) fn stats(&self) -> CacheStats {
+        let (slabs, free) = {
+            let slabs = self.slabs();
+            (slabs.slabs(), slabs.free())
+        };
+        let stock = self.stock.stats();
+        let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
+        CacheStats {
+            name: self.config.name,
+            size: self.config.layout.size(),
+            stride: self.shape.stride,
+            objects_per_slab: self.shape.objects,
+            slabs,
+            held_bytes: slabs * self.shape.bytes(),
+            limit_bytes: self.config.limit_bytes,
+            in_slabs: free,
+            out: slabs * self.shape.objects - free,
+            hits: stock.pops,
+            misses: stock.misses,
+            constructed: get(&self.constructed),
+            destroyed: get(&self.destroyed),
+            refused: get(&self.refused),
+            magazine_rounds: stock.rounds,
+            magazines: stock.magazines,
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! What caches share: the pages, the account of who owns them, the upkeep.
+
+use core::num::NonZeroU16;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::cache::Cache;
+use super::error::Misuse;
+use super::map::{self, PageMap};
+use super::meta::{BlockNumber, Meta};
+use super::reaper::Reaper;
+use super::table::Table;
+use crate::magazine::StockConfig;
+use crate::os::lock::Lock;
+use crate::os::rseq::{Mode, mode};
+use crate::os::{OsError, System, coarse_now, fork};
+use crate::pages::{self, BuildError, PagePool};
+
+/// Caches over one pool of pages. Cloning it makes a second owner of the same family.
+///
+/// A family keeps, out of line, who owns each page of its pool's reservation: so an address alone leads to its cache.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::objects::{Family, Owner, RawCache};
+/// let family = Family::new()?;
+/// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+/// let object = cache.get()?;
+/// assert_eq!(family.owner(object.as_ptr()), Some(Owner::Cache(cache.number())));
+/// assert_eq!(family.owner(std::ptr::null()), None);
+/// // SAFETY: taken above, put once.
+/// unsafe { cache.put(object) };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Family {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// Who owns a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The cache with this number.
+    Cache(NonZeroU16),
+    /// A large object: see [`Family::get_large`].
+    Large,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) map: PageMap,
+    pub(super) meta: Meta,
+    pub(super) table: Table,
+    pub(super) pool: PagePool,
+    pub(super) system: Arc<dyn System>,
+    pub(super) mode: Mode,
+    pub(super) large_pages: AtomicUsize,
+    on_misuse: Option<fn(&Misuse)>,
+    interval_ns: u64,
+    next_upkeep: AtomicU64,
+    /// Fork generation of whoever asks all caches for memory; 0 is nobody.
+    reclaiming: AtomicU32,
+    pub(super) reaper: Lock<Option<Reaper>>,
+}
+
+const fn assert_sync<T: Send + Sync>() {}
+const _: () = assert_sync::<Inner>();
+
+/// Settings of a family that is to be.
+///
+/// ```
+/// use std::time::Duration;
+/// use larder::{objects::Family, pages::PagePool};
+/// let family = Family::builder()
+///     .pages(PagePool::builder().limit_bytes(16 << 20))
+///     .interval(Duration::from_secs(5))
+///     .build()?;
+/// assert_eq!(family.pool().stats().limit_bytes, 16 << 20);
+/// # Ok::<(), larder::pages::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FamilyBuilder {
+    pages: pages::Builder,
+    mode: Option<Mode>,
+    interval: Duration,
+    on_misuse: Option<fn(&Misuse)>,
+}
+
+impl FamilyBuilder {
+    /// The pool that slabs come from: its reservation, its limit, the system under it.
+    #[must_use]
+    pub fn pages(mut self, pages: pages::Builder) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// Per-CPU or locked stocks; by default the best that works here.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// The working-set interval, a second by default: what a whole one did not need goes back.
+    #[must_use]
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// What is called when a pointer is put that does not belong there. By default it is counted, and debug builds
+    /// panic. It must not use the cache.
+    #[must_use]
+    pub fn on_misuse(mut self, f: fn(&Misuse)) -> Self {
+        self.on_misuse = Some(f);
+        self
+    }
+
+    /// Makes the family.
+    ///
+    /// # Errors
+    /// See [`pages::Builder::build`]; and no memory for the account of pages.
+    pub fn build(self) -> Result<Family, BuildError> {
+        let pool = self.pages.build()?;
+        let (span, system) = pool.ground();
+        let mode = self.mode.unwrap_or_else(mode);
+        // Asked for once: it reads a file, which needs a heap, which this may become.
+        let _ = crate::os::possible_cpus();
+        let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
+        let inner = Arc::new(Inner {
+            map: PageMap::new(&system, span)?,
+            // A slab of one page and 512 objects needs 128 bytes for it, with constructors 256.
+            meta: Meta::new(system.clone(), span.len / 16 + (16 << 20))?,
+            table: Table::new(system.clone())?,
+            pool,
+            system,
+            mode,
+            large_pages: AtomicUsize::new(0),
+            on_misuse: self.on_misuse,
+            interval_ns,
+            next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
+            reclaiming: AtomicU32::new(0),
+            reaper: Lock::new(None),
+        });
+        let locks: *const Inner = Arc::as_ptr(&inner);
+        // SAFETY: the locks stay where they are until `drop` below unregisters them.
+        if unsafe { fork::register(locks) } {
+            Ok(Family { inner })
+        } else {
+            Err(OsError::new("fork handler", 0, rustix::io::Errno::NOMEM).into())
+        }
+    }
+}
+
+impl Family {
+    /// A family with default settings: no limit, addresses for as much as the machine has memory.
+    ///
+    /// # Errors
+    /// See [`FamilyBuilder::build`].
+    pub fn new() -> Result<Self, BuildError> {
+        Self::builder().build()
+    }
+
+    /// Settings first.
+    #[must_use]
+    pub fn builder() -> FamilyBuilder {
+        FamilyBuilder {
+            pages: PagePool::builder(),
+            mode: None,
+            interval: Duration::from_secs(1),
+            on_misuse: None,
+        }
+    }
+
+    /// The pages that slabs come from.
+    #[must_use]
+    pub fn pool(&self) -> &PagePool {
+        &self.inner.pool
+    }
+
+    /// Who owns the page that holds an address; `None` for any address that is no object's, wherever it is.
+    ///
+    /// A subtract, a shift, a compare and a load.
+    #[inline]
+    #[must_use]
+    pub fn owner(&self, at: *const u8) -> Option<Owner> {
+        let owner = NonZeroU16::new(self.inner.map.owner(at as usize))?;
+        Some(if owner.get() == map::LARGE {
+            Owner::Large
+        } else {
+            Owner::Cache(owner)
+        })
+    }
+
+    /// The same as a bare number: 0 is nobody, 65535 a large object, and everything else a cache.
+    #[inline]
+    #[must_use]
+    pub fn owner_number(&self, at: *const u8) -> u16 {
+        self.inner.map.owner(at as usize)
+    }
+
+    /// Whether two values are the same family.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Ends a working-set interval of all caches: objects, slabs and pages that it did not need go one step back, the
+    /// objects to their slabs, the slabs to the pool, the pages to the system. Returns bytes of slabs that went.
+    ///
+    /// Memory that nobody uses is gone after three calls and the pool's decay time. Slow paths call it by themselves
+    /// when the interval is over; see also [`start_reaper`](Self::start_reaper).
+    pub fn reap(&self) -> usize {
+        self.inner.reap()
+    }
+
+    /// Gives everything back that is not in use and not in a handle, now. Returns bytes of slabs that went.
+    pub fn drain(&self) -> usize {
+        let bytes = self.inner.each_cache(|cache| cache.drain());
+        self.inner.pool.trim();
+        bytes
+    }
+
+    /// Bytes that are in use for what is known of caches and slabs.
+    #[must_use]
+    pub fn metadata_bytes(&self) -> usize {
+        self.inner.meta.live()
+    }
+}
+
+impl Inner {
+    /// The cache that lies in a block.
+    pub(super) fn cache(&self, block: BlockNumber) -> NonNull<Cache> {
+        self.meta.at(block).cast()
+    }
+
+    pub(super) fn stock_config(&self, rounds: usize, most_rounds: usize) -> StockConfig {
+        StockConfig {
+            rounds,
+            most_rounds,
+            mode: self.mode,
+        }
+    }
+
+    /// Visits every cache, without a lock, and adds up what `f` returns.
+    fn each_cache(&self, f: impl Fn(&Cache) -> usize) -> usize {
+        /// Unpins however the visit ends.
+        struct Pin<'a>(&'a Table, u16);
+        impl Drop for Pin<'_> {
+            fn drop(&mut self) {
+                self.0.unpin(self.1);
+            }
+        }
+        let mut sum = 0;
+        let mut from = 1;
+        while let Some((number, block)) = self.table.pin_next(from) {
+            let _pin = Pin(&self.table, number);
+            // SAFETY: a cache in the table is whole, and stays as long as it is pinned.
+            sum += f(unsafe { self.cache(block).as_ref() });
+            from = number + 1;
+        }
+        sum
+    }
+
+    pub(super) fn reap(&self) -> usize {
+        self.next_upkeep.store(
+            coarse_now().saturating_add(self.interval_ns),
+            Ordering::Relaxed,
+        );
+        let bytes = self.each_cache(|cache| cache.reap());
+        self.pool.upkeep_if_due();
+        bytes
+    }
+
+    /// For paths that are slow anyway.
+    pub(super) fn upkeep_if_due(&self) {
+        let due = self.next_upkeep.load(Ordering::Relaxed);
+        let now = coarse_now();
+        if now >= due
+            && self
+                .next_upkeep
+                .compare_exchange(
+                    due,
+                    now.saturating_add(self.interval_ns),
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+        {
+            self.reap();
+        }
+    }
+
+    /// Memory is short: asks the users of all caches for objects, and all caches for slabs. False when somebody else is
+    /// at it, which includes the caller, from within a callback.
+    pub(super) fn reclaim(&self) -> bool {
+        let now = fork::generation();
+        let seen = self.reclaiming.load(Ordering::Relaxed);
+        if seen == now
+            || self
+                .reclaiming
+                .compare_exchange(seen, now, Ordering::Acquire, Ordering::Relaxed)
+                .is_err()
+        {
+            return false;
+        }
+        /// Ends it also when a callback panics.
+        struct End<'a>(&'a AtomicU32);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.store(0, Ordering::Release);
+            }
+        }
+        let _end = End(&self.reclaiming);
+        self.each_cache(|cache| {
+            cache.ask_users();
+            0
+        });
+        self.each_cache(|cache| cache.drain());
+        self.pool.trim();
+        true
+    }
+
+    #[cold]
+    pub(super) fn misuse(&self, misuse: &Misuse) {
+        match self.on_misuse {
+            Some(f) => f(misuse),
+            None => debug_assert!(false, "{misuse}"),
+        }
+    }
+}
+
+impl fork::Around for Inner {
+    /// The table first, so that caches neither come nor go until `after`; then the caches' locks, by number; then the
+    /// metadata's, which is taken by nobody who then takes another.
+    fn before(&self) {
+        self.reaper.raw().lock();
+        self.table.raw_lock().lock();
+        for (_, block) in self.table.filled(1) {
+            // SAFETY: caches in the table are whole, and the table's lock is held.
+            unsafe { self.cache(block).as_ref() }.raw_lock().lock();
+        }
+        self.meta.raw_lock().lock();
+    }
+
+    fn after(&self) {
+        self.meta.raw_lock().unlock();
+        for (_, block) in self.table.filled(1) {
+            // SAFETY: as above.
+            unsafe { self.cache(block).as_ref() }.raw_lock().unlock();
+        }
+        self.table.raw_lock().unlock();
+        self.reaper.raw().unlock();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        fork::unregister(core::ptr::from_ref(self));
+        if let Some(reaper) = self.reaper.lock().take() {
+            reaper.leave();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Objects that are runs of pages by themselves.
+
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+
+use super::error::{GetError, Misuse};
+use super::family::{Family, Inner};
+use super::map::LARGE;
+use crate::os::page_size;
+use crate::pages::PoolError;
+
+impl Family {
+    /// A run of at least `bytes` bytes, in whole pages, aligned to `align` (a power of two; at least a page is had
+    /// anyway), with whatever a former user left. [`owner`](Self::owner) says [`Large`](super::Owner::Large) of its
+    /// first page, and nobody of the others. It comes from the pool under a lock: not for a fast path.
+    ///
+    /// ```
+    /// use larder::objects::{Family, Owner};
+    /// let family = Family::new()?;
+    /// let run = family.get_large(3 << 20, 1 << 21)?;
+    /// assert_eq!(run.as_ptr() as usize % (1 << 21), 0);
+    /// assert_eq!(family.owner(run.as_ptr()), Some(Owner::Large));
+    /// // SAFETY: taken above, put once.
+    /// unsafe { family.put_large(run) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No bytes, an alignment that is none, or no such run.
+    pub fn get_large(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, GetError> {
+        let (inner, page) = (&*self.inner, page_size());
+        let pages = bytes.div_ceil(page);
+        let slack = (align / page).saturating_sub(1);
+        let impossible = GetError::Pages(PoolError::Exhausted {
+            pages,
+            reserved: inner.pool.ground().0.len,
+        });
+        if bytes == 0 || !align.is_power_of_two() {
+            return Err(GetError::Pages(PoolError::EmptyRun));
+        }
+        let all = pages
+            .checked_add(slack)
+            .filter(|&n| u32::try_from(n).is_ok())
+            .ok_or(impossible)?;
+        inner.upkeep_if_due();
+        let start = inner.pool.take_span(all).or_else(|error| {
+            if inner.reclaim() {
+                inner.pool.take_span(all)
+            } else {
+                Err(error)
+            }
+        })?;
+        // What lies before and behind the aligned part goes back.
+        let at = start.next_multiple_of(align.max(page));
+        let before = (at - start) / page;
+        let after = all - before - pages;
+        let rest = [(start, before), (at + pages * page, after)];
+        inner
+            .pool
+            .put_spans(rest.into_iter().filter(|&(_, n)| n > 0));
+        inner.map.set(inner.map.page(at), 1, LARGE, pages as u32);
+        inner.large_pages.fetch_add(pages, Ordering::Relaxed);
+        Ok(super::raw::object(at))
+    }
+
+    /// Puts a run back that [`get_large`](Self::get_large) gave.
+    ///
+    /// # Errors
+    /// When no large object begins there; then nothing was put.
+    ///
+    /// # Safety
+    /// If one does, it is in nobody else's hands and is not used afterwards.
+    pub unsafe fn put_large(&self, at: NonNull<u8>) -> Result<(), Misuse> {
+        let (inner, addr) = (&*self.inner, at.as_ptr() as usize);
+        let pages = inner.large_at(addr)?;
+        let page = inner.map.page(addr);
+        if !inner.map.release(page, LARGE) {
+            return Err(Misuse::Twice { addr });
+        }
+        inner.large_pages.fetch_sub(pages, Ordering::Relaxed);
+        inner.pool.put_spans(core::iter::once((addr, pages)));
+        Ok(())
+    }
+
+    /// Bytes of the large object that begins at `at`.
+    ///
+    /// # Errors
+    /// When none does.
+    pub fn large_bytes(&self, at: NonNull<u8>) -> Result<usize, Misuse> {
+        let pages = self.inner.large_at(at.as_ptr() as usize)?;
+        Ok(pages * page_size())
+    }
+
+    /// Bytes in large objects.
+    #[must_use]
+    pub fn large_held_bytes(&self) -> usize {
+        self.inner.large_pages.load(Ordering::Relaxed) * page_size()
+    }
+}
+
+impl Inner {
+    fn large_at(&self, addr: usize) -> Result<usize, Misuse> {
+        if self.map.owner(addr) != LARGE {
+            return Err(Misuse::Foreign { addr });
+        }
+        if !addr.is_multiple_of(page_size()) {
+            return Err(Misuse::Misaligned { addr });
+        }
+        Ok(self.map.entry(addr) as usize)
+    }
+}

@@ -1,0 +1,117 @@
+//! Who owns each page of the reservation: two bytes out of line, and the slab in four more.
+//!
+//! [`PageMap::owner`] is a subtract, a shift, a compare and one load; a free that knows only the address stands on it.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::Arc;
+
+use super::meta::BlockNumber;
+use crate::os::{MetaRegion, OsError, Span, System, page_size};
+
+/// Nobody.
+pub(super) const NONE: u16 = 0;
+/// The first page of a large object: a run of pages by itself.
+pub(super) const LARGE: u16 = u16::MAX;
+/// The highest number that a cache can have.
+pub(super) const MOST_CACHES: usize = LARGE as usize - 1;
+
+/// Bits of an address below its page's number: a constant where machines agree.
+#[inline]
+fn shift() -> u32 {
+    if cfg!(target_arch = "x86_64") {
+        12
+    } else {
+        page_size().trailing_zeros()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct PageMap {
+    base: usize,
+    pages: usize,
+    owners: NonNull<AtomicU16>,
+    slabs: NonNull<AtomicU32>,
+    _memory: [MetaRegion; 2],
+}
+
+// SAFETY: the two arrays are atomics in memory that the map owns.
+unsafe impl Send for PageMap {}
+// SAFETY: as above.
+unsafe impl Sync for PageMap {}
+
+impl PageMap {
+    pub(super) fn new(system: &Arc<dyn System>, of: Span) -> Result<Self, OsError> {
+        let pages = of.len / page_size();
+        let owners = MetaRegion::new(system.clone(), pages * size_of::<AtomicU16>(), 64)?;
+        let slabs = MetaRegion::new(system.clone(), pages * size_of::<AtomicU32>(), 64)?;
+        Ok(Self {
+            base: of.addr(),
+            pages,
+            owners: owners.span().at.cast(),
+            slabs: slabs.span().at.cast(),
+            _memory: [owners, slabs],
+        })
+    }
+
+    /// Number of the owner of the page that holds `addr`: [`NONE`] also outside of the reservation.
+    #[inline]
+    pub(super) fn owner(&self, addr: usize) -> u16 {
+        let page = addr.wrapping_sub(self.base) >> shift();
+        if page >= self.pages {
+            return NONE;
+        }
+        // SAFETY: the array has an entry for each page.
+        unsafe { self.owners.add(page).as_ref() }.load(Ordering::Relaxed)
+    }
+
+    /// Address of a page.
+    pub(super) fn addr(&self, page: u32) -> usize {
+        self.base + ((page as usize) << shift())
+    }
+
+    /// Number of the page that holds an address of the reservation.
+    pub(super) fn page(&self, addr: usize) -> u32 {
+        // The pool numbers at most 2^30 pages.
+        ((addr - self.base) >> shift()) as u32
+    }
+
+    /// The second entry of the page that holds `addr`, an address of the reservation: a slab, or a length in pages.
+    pub(super) fn entry(&self, addr: usize) -> u32 {
+        self.slab_of(self.page(addr)).load(Ordering::Relaxed)
+    }
+
+    /// Gives `n` pages to `owner`.
+    pub(super) fn set(&self, page: u32, n: usize, owner: u16, slab: BlockNumber) {
+        for page in page..page + n as u32 {
+            self.slab_of(page).store(slab, Ordering::Relaxed);
+            self.owner_of(page).store(owner, Ordering::Relaxed);
+        }
+    }
+
+    /// `n` pages are nobody's.
+    pub(super) fn clear(&self, page: u32, n: usize) {
+        for page in page..page + n as u32 {
+            self.owner_of(page).store(NONE, Ordering::Relaxed);
+        }
+    }
+
+    /// A page of `owner` becomes nobody's; false when it is not `owner`'s, so of two who try one fails.
+    pub(super) fn release(&self, page: u32, owner: u16) -> bool {
+        self.owner_of(page)
+            .compare_exchange(owner, NONE, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    fn owner_of(&self, page: u32) -> &AtomicU16 {
+        debug_assert!((page as usize) < self.pages);
+        // SAFETY: pages come from the pool, whose reservation the array covers.
+        unsafe { self.owners.add(page as usize).as_ref() }
+    }
+
+    fn slab_of(&self, page: u32) -> &AtomicU32 {
+        debug_assert!((page as usize) < self.pages);
+        // SAFETY: as above.
+        unsafe { self.slabs.add(page as usize).as_ref() }
+    }
+}

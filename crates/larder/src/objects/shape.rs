@@ -1,0 +1,188 @@
+//! How objects of one size lie in slabs.
+
+use core::alloc::Layout;
+
+use super::error::CreateError;
+use crate::os::page_size;
+
+/// Largest object in bytes. Beyond it a run of pages is what one wants.
+pub const MAX_OBJECT: usize = 1 << 20;
+
+/// A smaller object takes this many bytes.
+const LEAST_STRIDE: usize = 8;
+/// Pages of a slab at most, unless one object needs more: a block of the pool.
+const MOST_PAGES: usize = 64;
+/// Fewest objects of a slab, as long as it has at most [`MOST_PAGES`].
+const FEW: usize = 8;
+/// Objects that make a slab large enough: about a magazine's worth.
+const ENOUGH: usize = 64;
+/// Bytes that make a slab large enough, whatever the number of objects.
+const ENOUGH_BYTES: usize = 16 << 10;
+/// Bits behind the point of the reciprocal.
+const SHIFT: u32 = 40;
+
+/// The geometry of a slab. All of it follows from the layout and the least number of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Bytes from one object to the next.
+    pub(super) stride: usize,
+    /// Pages of a slab.
+    pub(super) pages: usize,
+    /// Objects of a slab.
+    pub(super) objects: usize,
+    /// 2^40 / stride, rounded up: division by multiplication.
+    reciprocal: u64,
+    /// 8 * 2^16 / objects, rounded down: how full a slab is, in eighths.
+    eighths: u32,
+}
+
+impl Shape {
+    /// Objects of `layout`, in slabs of at least `least_pages` pages.
+    pub(super) fn new(layout: Layout, least_pages: usize) -> Result<Self, CreateError> {
+        let page = page_size();
+        let refused = CreateError::Layout {
+            size: layout.size(),
+            align: layout.align(),
+        };
+        if layout.size() == 0 || layout.size() > MAX_OBJECT || layout.align() > page {
+            return Err(refused);
+        }
+        // A layout's size rounded up to its alignment does not overflow.
+        let stride = layout.pad_to_align().size().max(LEAST_STRIDE);
+        let one = stride.div_ceil(page);
+        let bound = MOST_PAGES.max(one);
+        let good = |&pages: &usize| {
+            let objects = pages * page / stride;
+            let waste = pages * page - objects * stride;
+            objects >= FEW
+                && waste * 8 <= pages * page
+                && (objects >= ENOUGH || pages * page >= ENOUGH_BYTES)
+        };
+        let from = one.max(least_pages).min(bound);
+        // With eight objects at most a ninth is left over, so what ends at the bound is an object of several pages:
+        // then the number of pages that wastes least.
+        let pages = (from..=bound).find(good).unwrap_or_else(|| {
+            (from..=bound)
+                .min_by_key(|&pages| (pages * page % stride * 64 / pages, pages))
+                .unwrap_or(one)
+        });
+        let objects = pages * page / stride;
+        Ok(Self {
+            stride,
+            pages,
+            objects,
+            reciprocal: (1_u64 << SHIFT).div_ceil(stride as u64),
+            eighths: (8 << 16) / objects as u32,
+        })
+    }
+
+    /// Bytes of a slab.
+    pub(super) fn bytes(&self) -> usize {
+        self.pages * page_size()
+    }
+
+    /// Words of a bit for each object.
+    pub(super) fn words(&self) -> usize {
+        self.objects.div_ceil(64)
+    }
+
+    /// Number of the object that begins `offset` bytes into its slab; `None` when none does.
+    ///
+    /// The product is exact: offset and stride are at most 2^20, so the reciprocal's error, below one stride in 2^40,
+    /// grows to less than one object's share (Granlund and Montgomery, "Division by invariant integers", 1994).
+    pub(super) fn index(&self, offset: usize) -> Option<usize> {
+        debug_assert!(offset < self.bytes());
+        let index = ((offset as u64 * self.reciprocal) >> SHIFT) as usize;
+        (index * self.stride == offset && index < self.objects).then_some(index)
+    }
+
+    /// Eighths of a slab that are in use, rounded down, of `used` objects.
+    pub(super) fn eighth(&self, used: usize) -> usize {
+        ((used as u32 * self.eighths) >> 16) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(size: usize, align: usize) -> Shape {
+        Shape::new(Layout::from_size_align(size, align).unwrap(), 1).unwrap()
+    }
+
+    #[test]
+    fn slabs_waste_at_most_an_eighth_and_have_eight_objects() {
+        for size in (1..9000).chain((9000..=MAX_OBJECT).step_by(977)) {
+            let s = shape(size, 1);
+            let waste = s.bytes() - s.objects * s.stride;
+            assert!(s.objects >= 1 && s.stride >= size, "{size}: {s:?}");
+            if size <= MOST_PAGES * 4096 / FEW {
+                assert!(s.objects >= FEW, "{size}: {s:?}");
+                assert!(s.pages <= MOST_PAGES, "{size}: {s:?}");
+                assert!(waste * 8 <= s.bytes(), "{size}: {s:?}");
+            }
+        }
+        assert_eq!(shape(64, 8).objects, 64);
+        assert_eq!(shape(4096, 4096).pages, 8);
+    }
+
+    #[test]
+    fn large_objects_waste_at_most_an_eighth_too() {
+        for size in (32 << 10..=MAX_OBJECT).step_by(4096 + 8) {
+            let s = shape(size, 8);
+            let waste = s.bytes() - s.objects * s.stride;
+            assert!(waste * 8 <= s.bytes(), "{size}: {s:?}");
+        }
+    }
+
+    #[test]
+    fn alignment_has_no_slack() {
+        for align in (0..=12).map(|n| 1 << n) {
+            for size in [1, 7, 8, 24, 100, 1000, 4096, 5000] {
+                let s = shape(size, align);
+                assert_eq!(s.stride % align, 0);
+                assert!(s.stride < size.max(LEAST_STRIDE) + align, "{size} {align}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_reciprocal_divides() {
+        for size in (1..3000).chain((3000..=MAX_OBJECT).step_by(4999)) {
+            let s = shape(size, 1);
+            for i in 0..s.objects {
+                assert_eq!(s.index(i * s.stride), Some(i));
+                assert_eq!(s.index(i * s.stride + 1), None);
+                assert_eq!(s.index((i + 1) * s.stride - 1), None);
+            }
+            let rest = s.objects * s.stride;
+            assert!(rest == s.bytes() || s.index(rest).is_none());
+        }
+    }
+
+    #[test]
+    fn eighths_are_below_eight_unless_full() {
+        for size in [8, 24, 64, 100, 500, 4096, 40_000, 1 << 20] {
+            let s = shape(size, 1);
+            for used in 0..s.objects {
+                assert!(s.eighth(used) < 8);
+                assert!(s.eighth(used) <= s.eighth(used + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (size, align) in [(0, 1), (MAX_OBJECT + 1, 1), (8, 8192), (usize::MAX / 4, 1)] {
+            let layout = Layout::from_size_align(size, align).unwrap();
+            assert!(Shape::new(layout, 1).is_err(), "{size} {align}");
+        }
+    }
+
+    #[test]
+    fn more_pages_may_be_asked_for() {
+        let layout = Layout::from_size_align(64, 8).unwrap();
+        assert_eq!(Shape::new(layout, 64).unwrap().objects, 4096);
+        assert_eq!(Shape::new(layout, 1000).unwrap().pages, MOST_PAGES);
+    }
+}

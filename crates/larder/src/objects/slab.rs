@@ -1,0 +1,268 @@
+//! What is known of one slab: where it is, which of its objects are free, which are constructed.
+//!
+//! It lies in a block of metadata and is used under its cache's lock. The bits follow the header: one word for each 64
+//! objects, set where the object is free; and, where a cache constructs its objects, as many again, set where it is
+//! constructed.
+
+use core::ptr::NonNull;
+
+use super::meta::BlockNumber;
+use super::shape::Shape;
+
+/// The header.
+#[derive(Debug)]
+#[repr(C, align(8))]
+struct Header {
+    /// First page.
+    page: u32,
+    /// Neighbours on the list that it is on.
+    next: BlockNumber,
+    previous: BlockNumber,
+    /// Free objects.
+    free: u16,
+    /// Lowest word that may have a free object.
+    first: u16,
+    /// The list.
+    list: u8,
+}
+
+/// Bytes of a slab's block.
+pub(super) fn bytes(shape: &Shape, constructs: bool) -> usize {
+    size_of::<Header>() + shape.words() * size_of::<u64>() * (1 + usize::from(constructs))
+}
+
+/// A slab's block, as long as the lock is held.
+#[derive(Debug)]
+pub(super) struct Slab<'l> {
+    header: &'l mut Header,
+    free: &'l mut [u64],
+    /// Empty where nothing is constructed.
+    constructed: &'l mut [u64],
+}
+
+impl<'l> Slab<'l> {
+    /// The slab whose block is at `at`.
+    ///
+    /// # Safety
+    /// The block has [`bytes`] of this shape, was set up by [`set_up`], and nobody else uses it for `'l`.
+    pub(super) unsafe fn at(at: NonNull<u8>, shape: &Shape, constructs: bool) -> Self {
+        let words = shape.words();
+        // SAFETY: the caller's promise: header and bits lie there, aligned, and are ours alone.
+        unsafe {
+            let bits = at.add(size_of::<Header>()).cast::<u64>();
+            Self {
+                header: at.cast::<Header>().as_mut(),
+                free: core::slice::from_raw_parts_mut(bits.as_ptr(), words),
+                constructed: core::slice::from_raw_parts_mut(
+                    bits.add(words).as_ptr(),
+                    if constructs { words } else { 0 },
+                ),
+            }
+        }
+    }
+
+    pub(super) fn page(&self) -> u32 {
+        self.header.page
+    }
+
+    /// Free objects.
+    pub(super) fn free(&self) -> usize {
+        self.header.free as usize
+    }
+
+    pub(super) fn list(&self) -> usize {
+        self.header.list as usize
+    }
+
+    pub(super) fn set_list(&mut self, list: usize) {
+        self.header.list = list as u8;
+    }
+
+    pub(super) fn links(&mut self) -> (&mut BlockNumber, &mut BlockNumber) {
+        (&mut self.header.previous, &mut self.header.next)
+    }
+
+    /// Takes free objects, the lowest first, and calls `f` with each one's number and whether it is constructed, until
+    /// it was called `most` times. Of objects that must be constructed first it takes at most `fresh`. Says how many of
+    /// both kinds it took.
+    pub(super) fn take(
+        &mut self,
+        most: usize,
+        fresh: usize,
+        mut f: impl FnMut(usize, bool),
+    ) -> (usize, usize) {
+        let (mut ready, mut made) = (0, 0);
+        let tracked = !self.constructed.is_empty();
+        // Lowest word that may still have some.
+        let mut first = None;
+        let mut seen = self.header.first;
+        for w in self.header.first as usize..self.free.len() {
+            let mut word = self.free[w];
+            seen = w as u16;
+            while word != 0 && ready + made < most {
+                let bit = word & word.wrapping_neg();
+                word ^= bit;
+                let constructed = !tracked || self.constructed[w] & bit != 0;
+                if !constructed {
+                    if made == fresh {
+                        continue;
+                    }
+                    made += 1;
+                    self.constructed[w] |= bit;
+                } else {
+                    ready += 1;
+                }
+                self.free[w] ^= bit;
+                f(w * 64 + bit.trailing_zeros() as usize, constructed);
+            }
+            if self.free[w] != 0 && first.is_none() {
+                first = Some(w as u16);
+            }
+            if ready + made == most {
+                break;
+            }
+        }
+        self.header.first = first.unwrap_or(seen);
+        self.header.free -= (ready + made) as u16;
+        (ready, made)
+    }
+
+    /// Free objects that are not constructed.
+    pub(super) fn unmade(&self) -> usize {
+        self.constructed
+            .iter()
+            .zip(&*self.free)
+            .map(|(made, free)| (free & !made).count_ones() as usize)
+            .sum()
+    }
+
+    /// Brings an object back; false when it is here already. `constructed` is what it is now.
+    pub(super) fn put(&mut self, index: usize, constructed: bool) -> bool {
+        let (w, bit) = (index / 64, 1_u64 << (index % 64));
+        if self.free[w] & bit != 0 {
+            return false;
+        }
+        self.free[w] |= bit;
+        if !constructed && let Some(word) = self.constructed.get_mut(w) {
+            *word &= !bit;
+        }
+        self.header.free += 1;
+        self.header.first = self.header.first.min(w as u16);
+        true
+    }
+
+    /// Calls `f` for each constructed object's number, in use or not, and forgets that they are. Says how many.
+    pub(super) fn take_constructed(&mut self, mut f: impl FnMut(usize)) -> usize {
+        let mut n = 0;
+        for (w, word) in self.constructed.iter_mut().enumerate() {
+            let mut bits = core::mem::take(word);
+            n += bits.count_ones() as usize;
+            while bits != 0 {
+                f(w * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
+        }
+        n
+    }
+}
+
+/// Writes a slab whose objects are all free and none constructed into a block.
+///
+/// # Safety
+/// The block at `at` has [`bytes`] and is the caller's.
+pub(super) unsafe fn set_up(at: NonNull<u8>, shape: &Shape, constructs: bool, page: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        at.cast::<Header>().write(Header {
+            page,
+            next: 0,
+            previous: 0,
+            free: shape.objects as u16,
+            first: 0,
+            list: 0,
+        });
+        let bits = at.add(size_of::<Header>()).cast::<u64>();
+        for w in 0..shape.words() {
+            let n = (shape.objects - w * 64).min(64);
+            bits.add(w).write(u64::MAX >> (64 - n));
+        }
+        if constructs {
+            bits.add(shape.words()).write_bytes(0, shape.words());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::alloc::Layout;
+
+    fn with(size: usize, constructs: bool, f: impl FnOnce(Slab<'_>, &Shape)) {
+        let shape = Shape::new(Layout::from_size_align(size, 8).unwrap(), 1).unwrap();
+        let mut block = vec![u64::MAX; bytes(&shape, constructs).div_ceil(8)];
+        let at = NonNull::new(block.as_mut_ptr()).unwrap().cast();
+        // SAFETY: the block is long enough and this test's own.
+        unsafe {
+            set_up(at, &shape, constructs, 7);
+            f(Slab::at(at, &shape, constructs), &shape);
+        }
+    }
+
+    #[test]
+    fn every_object_is_taken_once_and_comes_back_once() {
+        for size in [8, 24, 64, 100, 512, 4096] {
+            with(size, false, |mut slab, shape| {
+                assert_eq!(slab.page(), 7);
+                let mut seen = vec![0; shape.objects];
+                while slab.free() > 0 {
+                    let (n, fresh) = slab.take(5, 0, |i, constructed| {
+                        seen[i] += 1;
+                        assert!(constructed, "nothing to construct here");
+                    });
+                    assert!(n > 0 && fresh == 0);
+                }
+                assert_eq!(seen, vec![1; shape.objects]);
+                assert_eq!(slab.take(5, 5, |_, _| panic!("there is none")), (0, 0));
+                for i in (0..shape.objects).rev() {
+                    assert!(slab.put(i, true));
+                    assert!(!slab.put(i, true), "{i} is free already");
+                }
+                assert_eq!(slab.free(), shape.objects);
+            });
+        }
+    }
+
+    #[test]
+    fn the_lowest_comes_first_after_any_put() {
+        with(8, false, |mut slab, shape| {
+            slab.take(shape.objects, 0, |_, _| {});
+            for i in [500, 3, 200] {
+                slab.put(i, true);
+            }
+            let mut order = Vec::new();
+            slab.take(3, 0, |i, _| order.push(i));
+            assert_eq!(order, [3, 200, 500]);
+        });
+    }
+
+    #[test]
+    fn what_is_constructed_stays_so_and_is_preferred_to_the_quota() {
+        with(64, true, |mut slab, shape| {
+            assert_eq!(
+                slab.take(10, 3, |_, constructed| assert!(!constructed)),
+                (0, 3)
+            );
+            for i in 0..3 {
+                slab.put(i, i != 1);
+            }
+            let mut taken = Vec::new();
+            assert_eq!(slab.take(10, 0, |i, _| taken.push(i)), (2, 0));
+            assert_eq!(taken, [0, 2]);
+            assert_eq!(slab.free(), shape.objects - 2);
+            let mut gone = Vec::new();
+            assert_eq!(slab.take_constructed(|i| gone.push(i)), 2);
+            assert_eq!(gone, [0, 2]);
+            assert_eq!(slab.take_constructed(|_| panic!("twice")), 0);
+        });
+    }
+}

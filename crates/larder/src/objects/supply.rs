@@ -1,0 +1,150 @@
+//! How objects get from slabs into magazines, constructed, and back.
+
+use core::any::Any;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::cache::Cache;
+use super::error::GetError;
+use crate::magazine::{MAX_ROUNDS, Supply};
+
+/// Of how many constructed objects one more is constructed ahead: a constructor may be dear in time and memory, so the
+/// first get makes one object and not a magazine's worth.
+const AHEAD: u64 = 8;
+
+/// Why a fetch failed.
+pub(super) enum Failure<E> {
+    /// For want of memory.
+    Get(GetError),
+    /// The constructor said so.
+    Constructor(E),
+    /// The constructor panicked. Unwinding goes on where the caller is, past the stock.
+    Panic(Box<dyn Any + Send>),
+}
+
+impl<E> Failure<E> {
+    /// Whether pages or metadata were missing, which other caches may have.
+    pub(super) fn is_short(&self) -> bool {
+        matches!(self, Self::Get(GetError::Pages(_) | GetError::System(_)))
+    }
+}
+
+/// What constructs an object in place.
+pub(super) trait Construct {
+    /// Why it could not.
+    type Error;
+
+    /// Constructs an object.
+    ///
+    /// # Safety
+    /// The memory at `at` has the cache's layout and is the callee's for the time of the call.
+    unsafe fn construct(&self, at: NonNull<u8>) -> Result<(), Self::Error>;
+}
+
+/// A cache as the supplier of its stock.
+pub(super) struct Objects<'a, C> {
+    pub(super) cache: &'a Cache,
+    pub(super) constructor: C,
+}
+
+impl<C: Construct> Supply for Objects<'_, C> {
+    type Error = Failure<C::Error>;
+
+    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
+        let room = rounds.len().min(MAX_ROUNDS);
+        let rounds = &mut rounds[..room];
+        let cache = self.cache;
+        let fresh = cache.fresh(room);
+        let mut unmade = [0_u64; MAX_ROUNDS.div_ceil(64)];
+        let n = loop {
+            let mut n = 0;
+            cache
+                .slabs()
+                .take(cache.ground(), room, fresh, |addr, constructed| {
+                    rounds[n] = addr;
+                    unmade[n / 64] |= u64::from(!constructed) << (n % 64);
+                    n += 1;
+                });
+            if n > 0 {
+                break n;
+            }
+            cache.grow().map_err(Failure::Get)?;
+        };
+        if !cache.hooks.constructs {
+            return Ok(n);
+        }
+        self.construct(&mut rounds[..n], &unmade)
+    }
+
+    fn accept(&self, rounds: &[usize]) {
+        self.cache.bring_home(rounds, true);
+    }
+}
+
+impl<C: Construct> Objects<'_, C> {
+    /// Constructs what is not yet, and moves to the front what is afterwards. Says how many these are: at least one.
+    fn construct(&self, objects: &mut [usize], unmade: &[u64]) -> Result<usize, Failure<C::Error>> {
+        let cache = self.cache;
+        let (mut good, mut made) = (0, 0);
+        let mut failure = None;
+        for i in 0..objects.len() {
+            let addr = objects[i];
+            if unmade[i / 64] >> (i % 64) & 1 != 0 {
+                let at = NonNull::new(addr as *mut u8);
+                let done = match (&failure, at) {
+                    (None, Some(at)) => {
+                        // SAFETY: the object was taken from its slab and is in nobody else's hands.
+                        catch_unwind(AssertUnwindSafe(|| unsafe {
+                            self.constructor.construct(at)
+                        }))
+                        .map_err(Failure::Panic)
+                        .and_then(|r| r.map_err(Failure::Constructor))
+                        .map_err(|f| failure = Some(f))
+                        .is_ok()
+                    }
+                    _ => false,
+                };
+                if !done {
+                    cache.bring_home(&[addr], false);
+                    continue;
+                }
+                made += 1;
+            }
+            objects[good] = addr;
+            good += 1;
+        }
+        cache.constructed.fetch_add(made, Ordering::Relaxed);
+        match failure {
+            // What was had besides is worth more than the news; whoever needs the next object hears it again. A panic
+            // is never swallowed.
+            Some(Failure::Panic(payload)) => {
+                cache.bring_home(&objects[..good], true);
+                Err(Failure::Panic(payload))
+            }
+            Some(failure) if good == 0 => Err(failure),
+            _ => Ok(good),
+        }
+    }
+}
+
+impl Cache {
+    /// Objects that a fetch may construct.
+    fn fresh(&self, room: usize) -> usize {
+        let exist = self
+            .constructed
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.destroyed.load(Ordering::Relaxed));
+        usize::try_from(exist / AHEAD + 1).map_or(room, |n| n.min(room))
+    }
+}
+
+/// For caches without a constructor, and where none is needed.
+pub(super) struct Plain;
+
+impl Construct for Plain {
+    type Error = core::convert::Infallible;
+    unsafe fn construct(&self, _: NonNull<u8>) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}

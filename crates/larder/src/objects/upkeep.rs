@@ -1,0 +1,142 @@
+//! How slabs go back to the pool.
+
+use core::any::Any;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::cache::Cache;
+use super::meta::BlockNumber;
+use super::slabs::slab_bytes;
+use super::supply::{Objects, Plain};
+
+/// Slabs that go back together.
+const BATCH: usize = 64;
+
+/// What a destructor panicked with. The slabs go back first, then the unwinding goes on.
+type Panic = Option<Box<dyn Any + Send>>;
+
+impl Cache {
+    /// Ends a working-set interval (Bonwick and Adams 2001): full magazines that it did not need go to the slabs, whole
+    /// slabs that it did not need to the pool. Then the CPUs' magazines go to the depot, so that the next interval shows
+    /// which of these are needed, too. Returns bytes of slabs that went.
+    pub(super) fn reap(&self) -> usize {
+        let supply = self.as_supply();
+        self.stock.reap(usize::MAX, &supply);
+        let idle = self.slabs().end_interval();
+        let (bytes, panic) = self.release_whole(idle);
+        self.stock.gather();
+        go_on(panic);
+        bytes
+    }
+
+    /// Everything that is not in use and not in a handle goes, now. Returns bytes of slabs that went.
+    pub(super) fn drain(&self) -> usize {
+        self.stock.drain(&self.as_supply());
+        let (bytes, panic) = self.release_whole(usize::MAX);
+        go_on(panic);
+        bytes
+    }
+
+    /// For bringing objects home; nothing is constructed through it.
+    fn as_supply(&self) -> Objects<'_, Plain> {
+        Objects {
+            cache: self,
+            constructor: Plain,
+        }
+    }
+
+    /// At most `most` whole slabs go to the pool.
+    fn release_whole(&self, most: usize) -> (usize, Panic) {
+        if self.is_type_stable() {
+            return (0, None);
+        }
+        let mut panic = None;
+        let mut left = most;
+        let mut released = 0;
+        while left > 0 {
+            let mut numbers = [0; BATCH];
+            let n = {
+                let mut slabs = self.slabs();
+                let n = slabs.take_whole(self.ground(), &mut numbers[..BATCH.min(left)]);
+                self.disclaim(&numbers[..n]);
+                n
+            };
+            if n == 0 {
+                break;
+            }
+            let thrown = self.give_back(&numbers[..n]);
+            panic = panic.or(thrown);
+            left -= n;
+            released += n;
+        }
+        (released * self.shape.bytes(), panic)
+    }
+
+    /// All slabs go, whether objects are in use or not. No object is visited unless there is a destructor.
+    pub(super) fn release_all(&self) -> Panic {
+        let mut panic = None;
+        loop {
+            let mut numbers = [0; BATCH];
+            let n = self.slabs().take_any(self.ground(), &mut numbers);
+            if n == 0 {
+                return panic;
+            }
+            self.disclaim(&numbers[..n]);
+            let thrown = self.give_back(&numbers[..n]);
+            panic = panic.or(thrown);
+        }
+    }
+
+    /// The pages of slabs that were taken out are nobody's: who puts an object of theirs from now on is told so.
+    fn disclaim(&self, slabs: &[BlockNumber]) {
+        for &slab in slabs {
+            // SAFETY: taken out of the lists, so this thread's alone.
+            let page = unsafe { self.ground().page_of(slab) };
+            self.inner().map.clear(page, self.shape.pages);
+        }
+    }
+
+    /// Ends the objects of slabs that were taken out, and brings the pages to the pool.
+    fn give_back(&self, slabs: &[BlockNumber]) -> Panic {
+        let (inner, ground) = (self.inner(), self.ground());
+        let mut panic = None;
+        let mut destroyed = 0;
+        let mut addrs = [0; BATCH];
+        for (&number, addr) in slabs.iter().zip(&mut addrs) {
+            // SAFETY: taken out of the lists, so this thread's alone.
+            let mut slab = unsafe { ground.slab(number) };
+            let start = inner.map.addr(slab.page());
+            *addr = start;
+            destroyed += slab.take_constructed(|index| {
+                let at = NonNull::new((start + index * self.shape.stride) as *mut u8);
+                if let (Some(destroy), Some(at)) = (self.hooks.destroy, at) {
+                    // SAFETY: the object is constructed and nobody's; the maker of the cache answers for the function.
+                    let call = AssertUnwindSafe(|| unsafe { destroy(at, self.hooks.data) });
+                    if let Err(payload) = catch_unwind(call) {
+                        panic.get_or_insert(payload);
+                    }
+                }
+            });
+            // SAFETY: taken with this size, and the slab is gone.
+            unsafe { inner.meta.put(number, slab_bytes(ground)) };
+        }
+        if self.hooks.destroy.is_some() {
+            self.destroyed
+                .fetch_add(destroyed as u64, Ordering::Relaxed);
+        }
+        let pages = self.shape.pages;
+        inner
+            .pool
+            .put_spans(addrs[..slabs.len()].iter().map(|&addr| (addr, pages)));
+        self.held
+            .fetch_sub(slabs.len() * self.shape.bytes(), Ordering::Relaxed);
+        panic
+    }
+}
+
+fn go_on(panic: Panic) {
+    if let Some(payload) = panic {
+        std::panic::resume_unwind(payload);
+    }
+}

@@ -1,0 +1,46 @@
+//! Runs of pages for whoever keeps an account of its own over them, such as slabs of objects.
+
+use std::sync::Arc;
+
+use super::{BLOCK_PAGES, Clusters, State};
+use crate::os::{Span, System, coarse_now};
+use crate::pages::PoolError;
+
+impl Clusters {
+    /// The reservation, and the system that it came from.
+    pub(in crate::pages) fn ground(&self) -> (Span, Arc<dyn System>) {
+        (self.span, self.system.clone())
+    }
+
+    /// Address of the first of `n` neighbouring pages. Where none are ready, a whole cluster is backed and what is left
+    /// of it stays ready, so that short runs do not cost a system call each.
+    pub(in crate::pages) fn take_span(&self, n: usize) -> Result<usize, PoolError> {
+        if n == 0 {
+            return Err(PoolError::EmptyRun);
+        }
+        if self.populate && n <= BLOCK_PAGES {
+            let ready = |state: &mut State| state.space.take_ready_run(n);
+            let found = ready(&mut self.state.lock());
+            let found = found.or_else(|| {
+                // A refusal is told by the long way below, which also takes less.
+                self.fault_ahead(self.cluster_pages()).ok()?;
+                ready(&mut self.state.lock())
+            });
+            if let Some(taken) = found {
+                return Ok(self.addr(taken.pages.start));
+            }
+        }
+        self.take_run(n).map(|taken| self.addr(taken.pages.start))
+    }
+
+    /// Brings runs back under one lock.
+    pub(in crate::pages) fn put_spans(&self, spans: impl Iterator<Item = (usize, usize)>) {
+        let now = coarse_now();
+        let mut state = self.state.lock();
+        for (addr, n) in spans {
+            let first = self.number(addr);
+            self.count_home(&mut state, n);
+            state.space.put(first..first + n, false, now);
+        }
+    }
+}
