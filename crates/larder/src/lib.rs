@@ -6,6 +6,7 @@
 //! | [`pages`] | page buffers: a pool of whole pages, recycled before the kernel is asked |
 //! | [`objects`] | caches of objects of one size, constructed once, over slabs |
 //! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
+//! | [`arena`] | vmem: ranges of any integer resource, by boundary tags, in spans from a source |
 //! | [`ids`] | identifiers of a range, by reuse rule; the only part that is there without the feature `std` |
 //! | [`os`] | the only module that makes system calls |
 //! | [`settings`] | the file that the lab writes and the library reads |
@@ -24,6 +25,8 @@ extern crate alloc;
 #[cfg(all(test, not(feature = "std")))]
 extern crate std;
 
+#[cfg(feature = "std")]
+pub mod arena;
 pub mod ids;
 #[cfg(feature = "std")]
 pub mod magazine;

@@ -9,6 +9,8 @@ mod cpu;
 pub(crate) mod decided;
 mod error;
 pub(crate) mod fork;
+pub(crate) mod forked;
+pub(crate) mod grown;
 mod linux;
 pub(crate) mod lock;
 pub(crate) mod membarrier;

@@ -1,0 +1,205 @@
+//! How an arena is made.
+
+use core::sync::atomic::AtomicU64;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::arena::Arena;
+use super::error::BuildError;
+use super::hash::Hash;
+use super::import::Import;
+use super::quantum::{MOST, Quantum};
+use super::request::Policy;
+use super::segments::{Shared, State};
+use super::tag::Tags;
+use crate::magazine::{Stock, StockConfig};
+use crate::os::forked::ForkLock;
+use crate::os::rseq::Mode;
+use crate::os::{Linux, OsError, System};
+
+/// Segments of the largest cached size in an imported span, by default.
+const UNIT: u64 = 64;
+
+/// What an arena is to be. Made by [`Arena::builder`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use larder::arena::{Arena, Policy};
+///
+/// let addresses = Arc::new(Arena::builder("addresses").quantum(1 << 16).build()?);
+/// addresses.add(1 << 32, 1 << 32)?;
+/// let pages = Arena::builder("pages")
+///     .quantum(4096)
+///     .quantum_max(4 * 4096)              // caches for 1, 2, 3 and 4 pages
+///     .source(addresses.clone())
+///     .import_unit(1 << 20)
+///     .limit(1 << 30)
+///     .policy(Policy::Best)
+///     .build()?;
+/// let page = pages.alloc(4096)?;
+/// assert!(addresses.contains(page) && pages.contains(page));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    name: &'static str,
+    quantum: u64,
+    quantum_max: u64,
+    source: Option<Arc<dyn Import>>,
+    unit: Option<u64>,
+    limit: u64,
+    policy: Policy,
+    magazine: Option<(usize, usize)>,
+    mode: Option<Mode>,
+    system: Option<Arc<dyn System>>,
+}
+
+impl Builder {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            quantum: 1,
+            quantum_max: 0,
+            source: None,
+            unit: None,
+            limit: u64::MAX,
+            policy: Policy::default(),
+            magazine: None,
+            mode: None,
+            system: None,
+        }
+    }
+
+    /// What all sizes and addresses are multiples of: a power of two; 1 by default.
+    pub fn quantum(mut self, units: u64) -> Self {
+        self.quantum = units;
+        self
+    }
+
+    /// Largest size with a quantum cache, at most 16 quanta; 0, none, by default.
+    ///
+    /// Each multiple of the quantum up to here has magazines for each CPU, so that it is taken and freed without a lock, in
+    /// constant time whatever the arena looks like. Segments in magazines are not joined with their neighbours.
+    pub fn quantum_max(mut self, units: u64) -> Self {
+        self.quantum_max = units;
+        self
+    }
+
+    /// Where spans come from when no free segment will do; nowhere by default.
+    pub fn source(mut self, source: Arc<dyn Import>) -> Self {
+        self.source = Some(source);
+        self
+    }
+
+    /// Spans are imported in multiples of this, or as small as the need if that is refused. By default 64 times the largest
+    /// size with a quantum cache, or the quantum.
+    pub fn import_unit(mut self, units: u64) -> Self {
+        self.unit = Some(units);
+        self
+    }
+
+    /// Most units that all spans together may have; no limit by default.
+    pub fn limit(mut self, units: u64) -> Self {
+        self.limit = units;
+        self
+    }
+
+    /// By which rule a free segment is chosen; instant fit by default.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Segments of a magazine, at first and at most (255); 63 and 255 by default.
+    pub fn magazine(mut self, rounds: usize, most: usize) -> Self {
+        self.magazine = Some((rounds, most));
+        self
+    }
+
+    /// Per CPU or locked magazines; the best of this machine by default.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Where memory for tags and magazines comes from; Linux by default.
+    pub fn system(mut self, system: Arc<dyn System>) -> Self {
+        self.system = Some(system);
+        self
+    }
+
+    /// Makes the arena. It has no spans yet.
+    ///
+    /// This is the only call that uses the global allocator. Takes a page for the hash table, and addresses for the
+    /// magazines of each quantum cache.
+    ///
+    /// # Errors
+    /// [`BuildError::Quantum`], [`BuildError::QuantumMax`], [`BuildError::Memory`].
+    pub fn build(self) -> Result<Arena, BuildError> {
+        let arena = self.name;
+        if !self.quantum.is_power_of_two() {
+            return Err(BuildError::Quantum {
+                arena,
+                quantum: self.quantum,
+            });
+        }
+        let shift = self.quantum.trailing_zeros();
+        let caches = self.quantum_max.div_ceil(self.quantum);
+        let cached = caches.checked_mul(self.quantum).filter(|_| caches <= MOST);
+        let Some(cached) = cached else {
+            return Err(BuildError::QuantumMax {
+                arena,
+                max: self.quantum_max,
+                quantum: self.quantum,
+            });
+        };
+        let unit = self
+            .unit
+            .unwrap_or_else(|| cached.saturating_mul(UNIT))
+            .max(self.quantum);
+        let memory = |cause| BuildError::Memory { arena, cause };
+        let system = self
+            .system
+            .clone()
+            .unwrap_or_else(|| Arc::new(Linux) as Arc<dyn System>);
+        let hash = Hash::new(system.clone(), shift).map_err(memory)?;
+        Ok(Arena {
+            quanta: self.quanta(&system, caches).map_err(memory)?,
+            shared: Shared {
+                name: arena,
+                quantum: self.quantum,
+                tags: Tags::new(system).map_err(memory)?,
+                hash,
+            },
+            state: ForkLock::new(State::new()).map_err(memory)?,
+            shift,
+            policy: self.policy,
+            source: self.source,
+            unit: unit & !(self.quantum - 1),
+            limit: AtomicU64::new(self.limit),
+        })
+    }
+
+    fn quanta(&self, system: &Arc<dyn System>, caches: u64) -> Result<Vec<Quantum>, OsError> {
+        let mut config = StockConfig::default();
+        if let Some((rounds, most)) = self.magazine {
+            (config.rounds, config.most_rounds) = (rounds, most);
+        }
+        if let Some(mode) = self.mode {
+            config.mode = mode;
+        }
+        let mut quanta = Vec::new();
+        quanta
+            .try_reserve_exact(caches as usize)
+            .map_err(|_| OsError::new("alloc(quantum caches)", caches as usize, Errno::NOMEM))?;
+        for n in 1..=caches {
+            quanta.push(Quantum {
+                size: n * self.quantum,
+                stock: Stock::new(system.clone(), config.clone())?,
+            });
+        }
+        Ok(quanta)
+    }
+}

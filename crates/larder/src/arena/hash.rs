@@ -1,0 +1,165 @@
+//! Allocated segments by address.
+//!
+//! Linear hashing (Litwin, VLDB 1980): one insertion splits at most one bucket, so the table grows with its contents
+//! and nobody ever waits for a rehash. Buckets never move, so a reader needs no lock; what it misses while a bucket is
+//! split, it asks for again under the lock.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+
+use super::tag::{NONE, Tags};
+use crate::os::grown::Grown;
+use crate::os::{OsError, System};
+
+/// Buckets at first: what fits the first page.
+const FIRST: u32 = 1024;
+
+/// Links that a reader without the lock follows at most: it may be led astray, but not for ever.
+const LOOKS: u32 = 32;
+
+/// Chains of tags, linked by `right`.
+#[derive(Debug)]
+pub(super) struct Hash {
+    buckets: Grown<AtomicU32>,
+    /// Buckets in use. Changes under the lock.
+    used: AtomicU32,
+    /// Segments in the table. Changes under the lock.
+    many: AtomicU32,
+    /// Addresses are multiples of two to this power.
+    shift: u32,
+}
+
+impl Hash {
+    /// # Errors
+    /// The system's refusal of the first buckets.
+    pub(super) fn new(system: Arc<dyn System>, shift: u32) -> Result<Self, OsError> {
+        let buckets = Grown::new(system);
+        buckets.grow()?;
+        Ok(Self {
+            buckets,
+            used: AtomicU32::new(FIRST),
+            many: AtomicU32::new(0),
+            shift,
+        })
+    }
+
+    /// Segments in the table.
+    pub(super) fn len(&self) -> u32 {
+        self.many.load(Ordering::Relaxed)
+    }
+
+    /// Buckets that there is memory for.
+    pub(super) fn room(&self) -> usize {
+        self.buckets.room()
+    }
+
+    /// Buckets in use.
+    pub(super) fn buckets(&self) -> u32 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The best bits of a product are the upper ones (Knuth 6.4), and the table wants them at the lower end.
+    #[inline]
+    fn mix(&self, addr: u64) -> u32 {
+        (addr >> self.shift)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .swap_bytes() as u32
+    }
+
+    /// The bucket of an address among `used`: by as many bits as the larger half has, or one less where that bucket is
+    /// not there yet.
+    #[inline]
+    fn bucket(&self, addr: u64, used: u32) -> u32 {
+        let mask = u32::MAX >> (used - 1).leading_zeros();
+        let bucket = self.mix(addr) & mask;
+        if bucket < used {
+            bucket
+        } else {
+            bucket & (mask >> 1)
+        }
+    }
+
+    /// Looks without the lock. `NONE` may mean that the table was just changing.
+    #[inline]
+    pub(super) fn glimpse(&self, tags: &Tags, addr: u64) -> u32 {
+        let used = self.used.load(Ordering::Acquire);
+        let mut tag = self.buckets[self.bucket(addr, used)].load(Ordering::Acquire);
+        for _ in 0..LOOKS {
+            if tag == NONE || tags.get(tag).start() == addr {
+                return tag;
+            }
+            tag = tags.get(tag).right();
+        }
+        NONE
+    }
+
+    /// The segment that begins at `addr`, or `NONE`. Under the lock.
+    pub(super) fn find(&self, tags: &Tags, addr: u64) -> u32 {
+        self.chain(tags, self.bucket(addr, self.buckets()))
+            .find(|&tag| tags.get(tag).start() == addr)
+            .unwrap_or(NONE)
+    }
+
+    /// The segments of a bucket. Under the lock.
+    pub(super) fn chain<'t>(&self, tags: &'t Tags, bucket: u32) -> impl Iterator<Item = u32> + 't {
+        let mut at = self.buckets[bucket].load(Ordering::Relaxed);
+        core::iter::from_fn(move || {
+            let tag = (at != NONE).then_some(at)?;
+            at = tags.get(tag).right();
+            Some(tag)
+        })
+    }
+
+    /// Adds a segment. Under the lock.
+    pub(super) fn insert(&self, tags: &Tags, tag: u32) {
+        self.push(
+            tags,
+            self.bucket(tags.get(tag).start(), self.buckets()),
+            tag,
+        );
+        let many = self.len() + 1;
+        self.many.store(many, Ordering::Relaxed);
+        if many > self.buckets() {
+            self.split(tags);
+        }
+    }
+
+    /// Removes a segment that is there. Under the lock.
+    pub(super) fn remove(&self, tags: &Tags, tag: u32) {
+        let bucket = self.bucket(tags.get(tag).start(), self.buckets());
+        let next = tags.get(tag).right();
+        if self.buckets[bucket].load(Ordering::Relaxed) == tag {
+            self.buckets[bucket].store(next, Ordering::Release);
+        } else if let Some(before) = self
+            .chain(tags, bucket)
+            .find(|&t| tags.get(t).right() == tag)
+        {
+            tags.get(before).set_right(next);
+        }
+        self.many.store(self.len() - 1, Ordering::Relaxed);
+    }
+
+    fn push(&self, tags: &Tags, bucket: u32, tag: u32) {
+        let head = &self.buckets[bucket];
+        tags.get(tag).set_right(head.load(Ordering::Relaxed));
+        head.store(tag, Ordering::Release);
+    }
+
+    /// Adds a bucket and shares the chain of the one that stood for it. Without memory the chains grow a little longer.
+    fn split(&self, tags: &Tags) {
+        let used = self.buckets();
+        if used as usize >= self.buckets.room() && self.buckets.grow().is_err() {
+            return;
+        }
+        // Of `used` in binary without its highest bit: the bucket that has stood for the new one.
+        let old = used & (u32::MAX >> (used.leading_zeros() + 1));
+        let mut tag = self.buckets[old].load(Ordering::Relaxed);
+        self.buckets[old].store(NONE, Ordering::Release);
+        self.used.store(used + 1, Ordering::Release);
+        while tag != NONE {
+            let next = tags.get(tag).right();
+            self.push(tags, self.bucket(tags.get(tag).start(), used + 1), tag);
+            tag = next;
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Spans: added by hand, imported from the source, and given back when they are free as a whole.
+
+use core::sync::atomic::Ordering;
+
+use super::arena::Arena;
+use super::error::{ArenaError, Refusal};
+use super::import::{Import, ImportedSpan};
+use super::request::Want;
+use super::segments::Segments;
+use super::tag::{Kind, NONE};
+use crate::os::fork;
+
+/// Of what is allocated, idle imported spans may amount to one part in so many before they are given back.
+const IDLE_SHARE: u64 = 8;
+
+impl Segments<'_> {
+    /// Checks a span and adds it, as one free segment, whose tag is returned. Two tags are reserved.
+    fn add_span(&mut self, span: ImportedSpan, kind: Kind) -> Result<u32, ArenaError> {
+        let shared = self.shared;
+        let (tags, arena, quantum) = (&shared.tags, shared.name, shared.quantum);
+        let ImportedSpan { addr, size } = span;
+        let aligned = (addr | size) & (quantum - 1) == 0;
+        let last = size.checked_sub(1).and_then(|n| addr.checked_add(n));
+        let Some(last) = last.filter(|_| aligned) else {
+            return Err(ArenaError::Span {
+                arena,
+                addr,
+                size,
+                quantum,
+            });
+        };
+        let other = self.state.index.overlapping(tags, addr, last);
+        if other != NONE {
+            return Err(ArenaError::Overlap {
+                arena,
+                addr,
+                size,
+                other: tags.get(other).start(),
+                other_size: tags.get(other).size(),
+            });
+        }
+        let state = &mut *self.state;
+        let (ring, segment) = (state.pool.take(tags), state.pool.take(tags));
+        for tag in [ring, segment] {
+            tags.get(tag).set_start(addr);
+            tags.get(tag).set_size(size);
+        }
+        let it = tags.get(ring);
+        it.set_kind(kind);
+        it.set_prev(ring);
+        it.set_next(ring);
+        state.index.insert(tags, ring);
+        state.lists.insert(tags, segment);
+        state.counts.spans += 1;
+        state.counts.total += size;
+        state.counts.free += size;
+        if kind == Kind::Imported {
+            state.counts.imported += size;
+            state.counts.idle += size;
+        }
+        self.link_after(ring, segment);
+        Ok(segment)
+    }
+
+    /// Removes an imported span that is one free segment.
+    fn remove_span(&mut self, span: u32) -> ImportedSpan {
+        let shared = self.shared;
+        let tags = &shared.tags;
+        let state = &mut *self.state;
+        let segment = tags.get(span).next();
+        state.lists.remove(tags, segment);
+        state.index.remove(tags, span);
+        state.pool.put(tags, segment);
+        state.pool.put(tags, span);
+        let (addr, size) = (tags.get(span).start(), tags.get(span).size());
+        state.counts.segments -= 1;
+        state.counts.spans -= 1;
+        state.counts.total -= size;
+        state.counts.free -= size;
+        state.counts.imported -= size;
+        state.counts.idle -= size;
+        state.counts.releases += 1;
+        ImportedSpan { addr, size }
+    }
+
+    /// Frees a segment, and takes its span out if that is idle now and more is idle than should be.
+    ///
+    /// The last idle span is kept, so that one allocation back and forth does not import and give back each time, and so
+    /// is an eighth of what is allocated.
+    pub(super) fn free(&mut self, tag: u32) -> Option<ImportedSpan> {
+        let joined = self.give_back(tag);
+        let span = self.idle_import(joined)?;
+        let counts = &self.state.counts;
+        let size = self.shared.tags.get(span).size();
+        let kept = size.max((counts.total - counts.free) / IDLE_SHARE);
+        (counts.idle > kept).then(|| self.remove_span(span))
+    }
+
+    /// Takes the first idle imported span from `addr` on out.
+    fn remove_idle(&mut self, addr: u64) -> Option<ImportedSpan> {
+        if self.state.counts.idle == 0 {
+            return None;
+        }
+        let tags = &self.shared.tags;
+        let mut span = self.state.index.ceiling(tags, addr);
+        while span != NONE {
+            let segment = tags.get(span).next();
+            if tags.get(segment).kind() == Kind::Free && self.idle_import(segment).is_some() {
+                return Some(self.remove_span(span));
+            }
+            span = self.state.index.after(tags, span);
+        }
+        None
+    }
+
+    /// Units that may still be added, and what there is.
+    fn check_limit(&self, limit: u64, size: u64) -> Result<(), ArenaError> {
+        let total = self.state.counts.total;
+        let sum = total
+            .checked_add(self.state.importing.0)
+            .and_then(|sum| sum.checked_add(size));
+        if sum.is_some_and(|sum| sum <= limit) {
+            return Ok(());
+        }
+        Err(ArenaError::Limit {
+            arena: self.shared.name,
+            size,
+            limit,
+            total: total.saturating_add(self.state.importing.0),
+        })
+    }
+}
+
+impl Arena {
+    /// Adds a span by hand. It stays for as long as the arena does.
+    ///
+    /// O(log spans).
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, ArenaError};
+    /// let ids = Arena::builder("ids").build()?;
+    /// ids.add(100, 50)?;
+    /// assert_eq!(ids.alloc(50)?, 100);
+    /// assert!(matches!(ids.add(149, 1), Err(ArenaError::Overlap { other: 100, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ArenaError::Span`], [`ArenaError::Overlap`], [`ArenaError::Limit`], [`ArenaError::Memory`].
+    pub fn add(&self, addr: u64, size: u64) -> Result<(), ArenaError> {
+        let mut segments = self.lock();
+        segments.check_limit(self.limit(), size)?;
+        self.reserve(&segments)?;
+        segments.add_span(ImportedSpan { addr, size }, Kind::Added)?;
+        Ok(())
+    }
+
+    /// Most units that all spans together may have.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit. A lower one takes nothing away; it only keeps further spans out.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, ArenaError};
+    /// let ids = Arena::builder("ids").limit(10).build()?;
+    /// assert!(matches!(ids.add(0, 11), Err(ArenaError::Limit { limit: 10, .. })));
+    /// ids.set_limit(11);
+    /// ids.add(0, 11)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, units: u64) {
+        self.limit.store(units, Ordering::Relaxed);
+    }
+
+    /// Imports a span for a request and cuts it from that.
+    pub(super) fn import(&self, want: &Want, kind: Kind) -> Result<u32, ArenaError> {
+        let Some(source) = self.source.as_deref().filter(|_| !want.is_bounded()) else {
+            return Err(self.no_space(want));
+        };
+        let Some((need, align)) = want.span() else {
+            return Err(self.no_space(want));
+        };
+        // More than is needed, so that the next requests find something; where that is refused, no more than that.
+        let unit = need.checked_next_multiple_of(self.unit).unwrap_or(need);
+        match self.import_span(source, unit, align, want, kind) {
+            Err(_) if need < unit => self.import_span(source, need, align, want, kind),
+            result => result,
+        }
+    }
+
+    fn import_span(
+        &self,
+        source: &dyn Import,
+        size: u64,
+        align: u64,
+        want: &Want,
+        kind: Kind,
+    ) -> Result<u32, ArenaError> {
+        {
+            let mut segments = self.lock();
+            // What the parent's other threads were importing never arrives in the child of a fork.
+            if segments.state.importing.1 != fork::generation() {
+                segments.state.importing = (0, fork::generation());
+            }
+            segments.check_limit(self.limit(), size)?;
+            segments.state.importing.0 += size;
+        }
+        let given = source.import(size, align);
+        let mut segments = self.lock();
+        segments.state.importing.0 = segments.state.importing.0.saturating_sub(size);
+        let refused = |refusal| ArenaError::Source {
+            arena: self.name(),
+            size,
+            refusal,
+        };
+        let span = given.map_err(refused)?;
+        let taken = (|| {
+            let last = span.addr.checked_add(span.size.wrapping_sub(1));
+            let addr = last.and_then(|last| want.fit(span.addr, last));
+            let addr = addr.ok_or(refused(Refusal {
+                by: self.name(),
+                why: "the source gave a span that is smaller or less aligned than it was asked for",
+                cause: None,
+            }))?;
+            segments.check_limit(u64::MAX, span.size)?;
+            self.reserve(&segments)?;
+            let whole = segments.add_span(span, Kind::Imported)?;
+            segments.state.counts.imports += 1;
+            Ok(segments.cut(whole, addr, want.size, kind))
+        })();
+        drop(segments);
+        if taken.is_err() {
+            source.release(span);
+        }
+        taken
+    }
+
+    /// Gives what a free took out back to the source. The lock is not held.
+    pub(super) fn release(&self, span: Option<ImportedSpan>) {
+        if let (Some(span), Some(source)) = (span, &self.source) {
+            source.release(span);
+        }
+    }
+
+    /// Gives all idle imported spans back. Says how many units went.
+    pub(super) fn release_idle(&self) -> u64 {
+        let (mut units, mut from) = (0, 0);
+        loop {
+            let span = self.lock().remove_idle(from);
+            let Some(ImportedSpan { addr, size }) = span else {
+                return units;
+            };
+            self.release(span);
+            (units, from) = (units + size, addr);
+        }
+    }
+}
