@@ -169,6 +169,28 @@ pub struct FrankeLimit256 {
     pub us_algo2_256: f64,
 }
 
+/// A row of the mail's single-thread numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MagazineSingle {
+    /// What ran.
+    pub variant: String,
+    /// Million cycles of allocation and free per second.
+    pub mcycles_s: f64,
+}
+
+/// A cell of the mail's tables by threads: ten million cycles by each.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MagazineThreads {
+    /// Threads on two processors.
+    pub threads: u32,
+    /// What ran.
+    pub variant: String,
+    /// Elapsed time, seconds.
+    pub elapsed_s: f64,
+    /// Million cycles per second of all threads together, where he gives it.
+    pub mcycles_s: Option<f64>,
+}
+
 /// A line of a table with what an error message about it needs.
 struct Line<'a> {
     table: &'static str,
@@ -385,66 +407,32 @@ embedded!(
     })
 );
 
+embedded!(
+    /// The mail on magazines for Parrot: million cycles per second of one thread.
+    magazine_single,
+    parse_magazine_single,
+    MagazineSingle,
+    "magazine_single.csv",
+    "variant,mcycles_s",
+    |l| Ok(MagazineSingle {
+        variant: l.text(0),
+        mcycles_s: l.number(1)?,
+    })
+);
+embedded!(
+    /// The mail on magazines for Parrot: seconds by threads and variant.
+    magazine_threads,
+    parse_magazine_threads,
+    MagazineThreads,
+    "magazine_threads.csv",
+    "threads,variant,elapsed_s,mcycles_s",
+    |l| Ok(MagazineThreads {
+        threads: l.count(0)?,
+        variant: l.text(1),
+        elapsed_s: l.number(2)?,
+        mcycles_s: l.number_or_absent(3)?,
+    })
+);
+
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_table_parses_to_its_number_of_rows() {
-        assert_eq!(walfield_elapsed().len(), 38 * 5);
-        assert_eq!(walfield_stddev().len(), 8 * 5);
-        assert_eq!(walfield_stderr().len(), 8);
-        assert_eq!(zerofill_machines().len(), 7);
-        assert_eq!(zerofill_derived().len(), 7);
-        assert_eq!(zerofill_mmap().len(), 4);
-        assert_eq!((franke_getpid().len(), franke_limit256().len()), (87, 87));
-    }
-
-    #[test]
-    fn known_cells_are_where_they_were_printed() {
-        let best = walfield_elapsed()
-            .iter()
-            .find(|r| r.pool_pages == 30 && r.allocations == 1_048_576)
-            .unwrap();
-        assert_eq!(best.elapsed_s, 30.22);
-        let ghz = &zerofill_machines()[1];
-        assert_eq!(ghz.cpu_machine, "1 GHz G4");
-        assert_eq!(
-            (
-                ghz.alloc1_us,
-                ghz.alloc1_fault_us,
-                ghz.alloc2_us,
-                ghz.alloc2_fault_us
-            ),
-            (11.2, 24.0, Some(11.5), 33.6)
-        );
-        assert_eq!(zerofill_machines()[0].alloc2_us, None);
-        assert_eq!(zerofill_mmap()[3].vm_allocate_us, 77.3);
-        assert_eq!(walfield_stderr()[5].stderr_s_1m, 0.0197);
-        assert_eq!(walfield_stddev()[39].stddev_s, 0.4676);
-        let row = franke_getpid().iter().find(|r| r.tasks == 22_000).unwrap();
-        assert_eq!((row.searches_algo0, row.us_algo1), (5177, 3788.19));
-        let row = franke_limit256().iter().find(|r| r.tasks == 1000).unwrap();
-        assert_eq!((row.searches_algo2, row.searches_algo2_256), (1, 3));
-    }
-
-    #[test]
-    fn damaged_tables_say_where() {
-        let e = parse_zerofill_derived("quantity,ms\n").unwrap_err();
-        assert!(e.to_string().contains("expected 'quantity,us'"), "{e}");
-        let e = parse_zerofill_derived("quantity,us\na,1\nb,2,3\n").unwrap_err();
-        assert!(
-            e.to_string().contains("line 3: 3 fields, expected 2"),
-            "{e}"
-        );
-        let e = parse_zerofill_derived("quantity,us\na,1,5\n").unwrap_err();
-        assert!(e.to_string().contains("line 2"), "{e}");
-        for bad in ["", "x", "inf", "-1", "NaN"] {
-            let text = format!("quantity,us\na,{bad}\n");
-            let e = parse_zerofill_derived(&text).unwrap_err();
-            assert!(e.to_string().contains("line 2, column us"), "{e}");
-        }
-        let e = parse_walfield_stderr("pool_pages,stderr_s_1m\n-1,2\n").unwrap_err();
-        assert!(e.to_string().contains("column pool_pages"), "{e}");
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! The experiments, one file (or folder) each.
 
 pub mod id_space;
+pub mod object_caches;
 pub mod page_buffers;
 pub mod page_pool;
 pub mod process_ids;
@@ -17,6 +18,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(zero_fill::ZeroFill),
         Box::new(id_space::IdSpaces),
         Box::new(process_ids::ProcessIds),
+        Box::new(object_caches::ObjectCaches),
     ]
 }
 

@@ -23,6 +23,12 @@ pub trait Contestant: Sync {
         Ok(())
     }
 
+    /// Variables that its process must be started with, for instance `LD_PRELOAD`; only a launcher of processes can
+    /// heed them.
+    fn environment(&self, _params: &Params) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Does the work once and reports what it measured.
     ///
     /// # Errors

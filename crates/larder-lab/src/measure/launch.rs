@@ -98,7 +98,14 @@ impl Launcher for OwnProcess {
     ) -> Result<Measures, LaunchError> {
         let params =
             serde_json::to_string(&cell.params).map_err(|e| LaunchError::Process(e.to_string()))?;
+        let environment = experiment
+            .contestants()
+            .iter()
+            .find(|c| c.name() == cell.contestant)
+            .map(|c| c.environment(&cell.params))
+            .unwrap_or_default();
         let child = Command::new(&self.program)
+            .envs(environment)
             .args(["worker", "--experiment", experiment.name()])
             .args(["--contestant", &cell.contestant])
             .args(["--params", &params])

@@ -1,0 +1,87 @@
+//! Allocators of objects of any size: whoever can hand out some bytes and take them back, one type per file.
+//!
+//! [`Heap`] is what a workload sees. It is always a type parameter and never a trait object, so that a pair of three
+//! nanoseconds is not measured through a virtual call. [`Heaps`] is what a run starts with: it makes one heap for each
+//! thread.
+
+mod broken;
+#[cfg(feature = "peers")]
+mod jemalloc;
+#[cfg(feature = "peers")]
+mod mimalloc;
+#[cfg(feature = "peers")]
+mod mimalloc_heap;
+mod preloaded;
+#[cfg(feature = "peers")]
+mod rpmalloc;
+#[cfg(feature = "peers-cpp")]
+mod snmalloc;
+mod system_malloc;
+
+use std::ptr::NonNull;
+
+pub use broken::{Broken, BrokenLocal};
+#[cfg(feature = "peers")]
+pub use jemalloc::Jemalloc;
+#[cfg(feature = "peers")]
+pub use mimalloc::Mimalloc;
+#[cfg(feature = "peers")]
+pub use mimalloc_heap::MimallocHeaps;
+pub use preloaded::{Preloaded, environment, named_libraries};
+#[cfg(feature = "peers")]
+pub use rpmalloc::{Rpmalloc, RpmallocThread};
+#[cfg(feature = "peers-cpp")]
+pub use snmalloc::Snmalloc;
+pub use system_malloc::SystemMalloc;
+
+/// Alignment that every block has, where it is at least as large: that of C's `malloc` on 64-bit machines.
+pub const ALIGN: usize = 16;
+
+/// One thread's way to memory and back.
+pub trait Heap {
+    /// A block of at least `bytes` bytes (1 or more), aligned for any object that fits in it up to [`ALIGN`];
+    /// `None` when there is no memory.
+    fn alloc(&mut self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Takes a block back.
+    ///
+    /// # Safety
+    /// The block came from a heap of the same [`Heaps`] for as many bytes, and is not used afterwards.
+    unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize);
+}
+
+/// What all threads of a run share.
+pub trait Heaps: Sync {
+    /// One thread's heap.
+    type Local<'a>: Heap
+    where
+        Self: 'a;
+
+    /// True when the end of a thread's heap is the end of every block that came from it, as with mimalloc's
+    /// `mi_heap_destroy`. Such heaps are for blocks that never leave their thread.
+    const DIES_WHOLE: bool = false;
+
+    /// A heap for the calling thread. A block may be freed through the heap of another thread, unless
+    /// [`DIES_WHOLE`](Self::DIES_WHOLE).
+    ///
+    /// # Errors
+    /// What could not be set up.
+    fn local(&self) -> anyhow::Result<Self::Local<'_>>;
+
+    /// Called by the thread that starts another one, before it does: some of the programs of 2001 set things up there.
+    ///
+    /// # Errors
+    /// What could not be set up.
+    fn before_thread(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Looks, after the work, whether the path that is claimed was the path that was taken: the share of the
+    /// operations that took it, where the allocator counts them.
+    ///
+    /// # Errors
+    /// When the claim is false. What was measured then is not what the contestant's name says.
+    fn path_taken(&self) -> anyhow::Result<Option<f64>> {
+        Ok(None)
+    }
+}

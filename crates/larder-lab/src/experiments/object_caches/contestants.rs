@@ -1,0 +1,184 @@
+//! The contestants: his allocators and today's, in every shape.
+
+use crate::contestants::heaps::{self, Heaps, Preloaded, SystemMalloc};
+use crate::contestants::parrot::{
+    ExplicitHandles, GlobalLocked, Hashed, HashedMutex, LockedStack, Spacing, UnlockedStack,
+};
+use crate::measure::Contestant;
+use crate::model::{Measures, Params};
+
+use super::{constructed, his_loop, pair};
+
+/// Every contestant, in the order of the tables.
+pub(super) fn all() -> Vec<Box<dyn Contestant>> {
+    let mut all: Vec<Box<dyn Contestant>> = vec![
+        Box::new(Bench {
+            name: "unlocked-stack",
+            about: "his lower bound: memory as a stack, without a lock, for one thread",
+            run: |params| run(|| Ok(UnlockedStack::default()), params),
+        }),
+        Box::new(Bench {
+            name: "locked-stack",
+            about: "the same behind a pthread mutex",
+            run: |params| run(|| Ok(LockedStack::default()), params),
+        }),
+        Box::new(Bench {
+            name: "hashed-16",
+            about: "his arrays of magazines, indexed by thread times 16, without a lock",
+            run: |params| run(|| Ok(Hashed::new(16, spacing(params)?)), params),
+        }),
+        Box::new(Bench {
+            name: "hashed-2",
+            about: "the same, indexed by thread times 2: eight threads' tops in a line",
+            run: |params| run(|| Ok(Hashed::new(2, spacing(params)?)), params),
+        }),
+        Box::new(Bench {
+            name: "hashed-mutex",
+            about: "hashed-16 with a pthread mutex in each element",
+            run: |params| run(|| Ok(HashedMutex::new(16, spacing(params)?)), params),
+        }),
+        Box::new(Bench {
+            name: "explicit-handle",
+            about: "his interp_t: every call is given the magazine of its interpreter, no lock",
+            run: |params| run(|| ExplicitHandles::new(spacing(params)?), params),
+        }),
+        Box::new(Bench {
+            name: "global-locked",
+            about: "his MyGlobalAlloc: one magazine for all threads behind a pthread mutex",
+            run: |params| run(|| Ok(GlobalLocked::new(spacing(params)?)), params),
+        }),
+        Box::new(Bench {
+            name: "malloc",
+            about: "malloc and free of the C library",
+            run: |params| run(|| Ok(SystemMalloc), params),
+        }),
+    ];
+    #[cfg(feature = "peers")]
+    {
+        use crate::contestants::heaps::{Jemalloc, Mimalloc, Rpmalloc};
+        all.push(Box::new(Bench {
+            name: "mimalloc",
+            about: "mi_malloc and mi_free",
+            run: |params| run(|| Ok(Mimalloc), params),
+        }));
+        all.push(Box::new(Bench {
+            name: "jemalloc",
+            about: "jemalloc's malloc and sdallocx",
+            run: |params| run(|| Ok(Jemalloc), params),
+        }));
+        all.push(Box::new(Bench {
+            name: "rpmalloc",
+            about: "rpmalloc 1.4, each thread signed in",
+            run: |params| run(|| Ok(Rpmalloc), params),
+        }));
+    }
+    #[cfg(feature = "peers-cpp")]
+    all.push(Box::new(Bench {
+        name: "snmalloc",
+        about: "snmalloc through its Rust interface, sized and aligned",
+        run: |params| run(|| Ok(heaps::Snmalloc), params),
+    }));
+    all.push(Box::new(Named));
+    all
+}
+
+/// How his slab spaces its pieces.
+fn spacing(params: &Params) -> anyhow::Result<Spacing> {
+    Spacing::of(params.text("slab")?)
+}
+
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Params) -> anyhow::Result<Measures>,
+}
+
+impl Contestant for Bench {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        (self.run)(params)
+    }
+}
+
+/// The malloc of a library that the user names.
+struct Named;
+
+impl Contestant for Named {
+    fn name(&self) -> &'static str {
+        "preloaded"
+    }
+
+    fn about(&self) -> &'static str {
+        "malloc and free of the library that LARDER_PRELOAD names, loaded before the C library"
+    }
+
+    fn environment(&self, params: &Params) -> Vec<(&'static str, String)> {
+        heaps::environment(params)
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        run(|| Preloaded::new(params), params)
+    }
+}
+
+/// Runs the shape that the factors name.
+fn run<H: Heaps>(
+    make: impl FnOnce() -> anyhow::Result<H>,
+    params: &Params,
+) -> anyhow::Result<Measures> {
+    let shape = params.text("shape")?;
+    let heaps = &make()?;
+    match shape {
+        "loop" => his_loop::run(heaps, params),
+        "pair" => pair::run(heaps, params),
+        "constructor" => constructed::run_built(heaps, params),
+        other => {
+            anyhow::bail!("shape '{other}' is unknown; the shapes are loop, pair and constructor")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_contestant_runs_in_the_shapes_of_its_groups() {
+        let params = Params::new()
+            .with("turns", 100)
+            .with("threads", 1)
+            .with("bytes", 100)
+            .with_text("cpus", "any")
+            .with_text("slab", "his");
+        for contestant in all().iter().filter(|c| c.name() != "preloaded") {
+            let measures = contestant
+                .run(&params.clone().with_text("shape", "loop"))
+                .unwrap_or_else(|e| panic!("{}: {e:#}", contestant.name()));
+            assert!(measures.get("seconds").is_some());
+            let error = contestant
+                .run(&params.clone().with_text("shape", "round"))
+                .expect_err("no such shape");
+            assert!(error.to_string().contains("the shapes are"), "{error}");
+        }
+        for contestant in all()
+            .iter()
+            .filter(|c| super::super::plan::PEERS.contains(&c.name()))
+        {
+            let pair = contestant
+                .run(&params.clone().with_text("shape", "pair"))
+                .expect("pair");
+            assert!(pair.get("ns_per_pair").is_some());
+            let built = contestant
+                .run(&params.clone().with_text("shape", "constructor"))
+                .expect("constructor");
+            assert!(built.get("constructor_ns").is_some_and(|ns| ns > 0.0));
+        }
+    }
+}

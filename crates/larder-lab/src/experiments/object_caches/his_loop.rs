@@ -1,0 +1,237 @@
+//! His loop: allocate, write one int, free; every thread as often as it was told.
+
+use std::ptr::NonNull;
+use std::sync::Barrier;
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::contestants::heaps::{Heap, Heaps};
+use crate::contestants::mapping::pin::{allowed_cpus, stay_on};
+use crate::contestants::timing::{keep, process_cpu_ns};
+use crate::measure::Usage;
+use crate::model::{Measures, Params};
+
+/// Turns of his program: elapsed times are given for as many.
+pub(super) const HIS_TURNS: f64 = 1e7;
+
+/// Turns of the check that follows the clock.
+const CHECKED: u32 = 500;
+
+/// Where the threads run.
+#[derive(Debug, Clone)]
+enum Place {
+    /// Wherever the kernel likes.
+    Any,
+    /// All on the first, or in turn on the first and the last.
+    Pinned(Vec<usize>),
+}
+
+impl Place {
+    fn of(name: &str) -> anyhow::Result<Self> {
+        let cpus = allowed_cpus();
+        match (name, cpus.as_slice()) {
+            ("any", _) => Ok(Self::Any),
+            ("one", [first, ..]) => Ok(Self::Pinned(vec![*first])),
+            ("two", [first, .., last]) => Ok(Self::Pinned(vec![*first, *last])),
+            ("two", _) => bail!("this process may use one CPU only; give it two"),
+            ("one", []) => bail!("the kernel does not say which CPUs this process may use"),
+            (other, _) => bail!("cpus '{other}' is unknown; it is 'any', 'one' or 'two'"),
+        }
+    }
+
+    fn enter(&self, thread: usize) {
+        if let Self::Pinned(cpus) = self {
+            stay_on(cpus[thread % cpus.len()]);
+        }
+    }
+}
+
+/// His `doloop`, one copy for each allocator. False when there is no memory.
+#[inline(never)]
+pub(super) fn cycles<H: Heap>(heap: &mut H, turns: u64, bytes: usize) -> bool {
+    for _ in 0..turns {
+        let Some(block) = heap.alloc(bytes) else {
+            return false;
+        };
+        keep(heap);
+        // SAFETY: the block is ours until it is freed, and no smaller than an int. His slab aligns nothing.
+        unsafe {
+            block
+                .as_ptr()
+                .cast::<[u8; 4]>()
+                .write_volatile(1u32.to_ne_bytes());
+            heap.free(block, bytes);
+        }
+        keep(heap);
+    }
+    true
+}
+
+/// The same with a number of the thread's own in each block, looked at again before the block is freed: a block that two
+/// threads have at a time is seen.
+fn checked<H: Heap>(heap: &mut H, thread: usize, bytes: usize) -> anyhow::Result<()> {
+    for turn in 0..CHECKED {
+        let block = heap.alloc(bytes).context("no memory in the check")?;
+        let token = (thread as u32) << 24 | turn;
+        let at: NonNull<[u8; 4]> = block.cast();
+        // SAFETY: as in `cycles`.
+        let found = unsafe {
+            at.write_volatile(token.to_ne_bytes());
+            if turn % 16 == 0 {
+                std::thread::yield_now();
+            }
+            keep(block.as_ptr());
+            let found = u32::from_ne_bytes(at.read_volatile());
+            heap.free(block, bytes);
+            found
+        };
+        ensure!(
+            found == token,
+            "a block of thread {thread} was given to another thread too: {found:#x} stands where {token:#x} was written"
+        );
+    }
+    Ok(())
+}
+
+/// One run: `threads` threads, each `turns` times, with blocks of `bytes` bytes, on the CPUs that `cpus` names.
+///
+/// Each thread takes and frees its first block as soon as it runs, as in his program, where the slab's order depends on
+/// it; then all wait for each other, and the clock runs from the first that goes on to the last that ends.
+///
+/// # Errors
+/// Missing factors, threads and memory that cannot be had, and a block that two threads had at a time.
+pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    let threads = params.count("threads")?;
+    let turns = params.count("turns")? as u64;
+    let bytes = params.count("bytes")?;
+    let place = Place::of(params.text("cpus")?)?;
+    ensure!(
+        threads > 0 && threads < 256 && turns > 0 && bytes >= 4,
+        "{threads} threads with {turns} turns of {bytes} bytes were asked for; at most 255 threads, at least 1 turn \
+         and 4 bytes can be done"
+    );
+    let gates = [(); 3].map(|()| Barrier::new(threads + 1));
+    let [ready, go, done] = &gates;
+    let place = &place;
+    let worker = move |thread: usize, prepared: anyhow::Result<()>| {
+        place.enter(thread);
+        let local = prepared.and_then(|()| heaps.local()).and_then(|mut heap| {
+            ensure!(cycles(&mut heap, 1, bytes), "no memory for the first block");
+            Ok(heap)
+        });
+        ready.wait();
+        go.wait();
+        let timed = local.map(|mut heap| {
+            let start = Instant::now();
+            let ok = cycles(&mut heap, turns, bytes);
+            (heap, ok, start, Instant::now())
+        });
+        done.wait();
+        let (mut heap, ok, start, end) = timed?;
+        ensure!(ok, "thread {thread} ran out of memory");
+        checked(&mut heap, thread, bytes)?;
+        Ok((start, end))
+    };
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
+                // In his order: the structure for the next thread, then the thread.
+                let prepared = heaps.before_thread();
+                scope.spawn(move || worker(thread, prepared))
+            })
+            .collect();
+        ready.wait();
+        let usage = Usage::of_this_process();
+        let cpu = process_cpu_ns();
+        go.wait();
+        done.wait();
+        let cpu = process_cpu_ns() - cpu;
+        let after = Usage::of_this_process();
+        let mut span: Option<(Instant, Instant)> = None;
+        for handle in handles {
+            let (start, end) = handle
+                .join()
+                .map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            span = Some(span.map_or((start, end), |(s, e)| (s.min(start), e.max(end))));
+        }
+        let (start, end) = span.context("no thread ran")?;
+        let share = heaps.path_taken()?;
+        let elapsed = (end - start).as_secs_f64().max(1e-9);
+        let all = turns as f64 * threads as f64;
+        let measures = Measures::new()
+            .with("seconds", elapsed * HIS_TURNS / turns as f64)
+            .with("mcycles_per_s", all / elapsed / 1e6)
+            .with("cpu_ns_per_cycle", cpu as f64 / all)
+            .with(
+                "sleeps_per_million",
+                (after.voluntary_switches - usage.voluntary_switches) / all * 1e6,
+            )
+            .with(
+                "preemptions_per_million",
+                (after.involuntary_switches - usage.involuntary_switches) / all * 1e6,
+            );
+        Ok(match share {
+            Some(share) => measures.with("path_share", share),
+            None => measures,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contestants::heaps::{Broken, SystemMalloc};
+    use crate::contestants::parrot::{
+        ExplicitHandles, GlobalLocked, Hashed, HashedMutex, Spacing, UnlockedStack,
+    };
+
+    fn params(threads: i64) -> Params {
+        Params::new()
+            .with("threads", threads)
+            .with("turns", 2000)
+            .with("bytes", 8)
+            .with_text("cpus", "any")
+    }
+
+    #[test]
+    fn every_variant_runs_with_ten_threads() {
+        for spacing in [Spacing::His, Spacing::Apart] {
+            run(&GlobalLocked::new(spacing), &params(10)).expect("global-locked");
+            for multiplier in [2, 16] {
+                run(&Hashed::new(multiplier, spacing), &params(10)).expect("hashed");
+                run(&HashedMutex::new(multiplier, spacing), &params(10)).expect("hashed-mutex");
+            }
+            run(&ExplicitHandles::new(spacing).expect("room"), &params(10)).expect("explicit");
+        }
+        let measures = run(&SystemMalloc, &params(2)).expect("malloc");
+        assert!(measures.get("seconds").is_some_and(|s| s > 0.0));
+        assert!(measures.get("mcycles_per_s").is_some_and(|r| r > 0.0));
+    }
+
+    #[test]
+    fn each_turn_is_one_block_and_every_block_comes_back() {
+        let counting = Broken::new(SystemMalloc, 0);
+        run(&counting, &params(3)).expect("runs");
+        // The first block, the turns, the check.
+        assert_eq!(counting.calls(), 3 * (1 + 2000 + u64::from(CHECKED)));
+        assert_eq!(counting.out(), 0);
+    }
+
+    #[test]
+    fn a_stack_refuses_a_second_thread_and_nobody_hangs() {
+        run(&UnlockedStack::default(), &params(1)).expect("one thread");
+        let error = run(&UnlockedStack::default(), &params(2)).expect_err("two threads");
+        assert!(error.to_string().contains("one thread"), "{error}");
+        assert!(run(&Hashed::new(2, Spacing::His), &params(40)).is_err());
+        assert!(run(&SystemMalloc, &params(0)).is_err());
+        assert!(run(&SystemMalloc, &params(1).with_text("cpus", "all")).is_err());
+    }
+
+    #[test]
+    fn a_shared_block_is_seen() {
+        // Every second block is somebody's already: the threads' blocks of the check, held over a yield, collide.
+        let seen = (0..20).any(|_| run(&Broken::new(SystemMalloc, 2), &params(4)).is_err());
+        assert!(seen);
+    }
+}

@@ -1,0 +1,126 @@
+//! The mail on magazines for Parrot: his loop over his allocators and today's, and his question about the second thread.
+//!
+//! The timed loops are in `his_loop`, `pair` and `constructed`; `second` answers the question.
+
+mod constructed;
+mod contestants;
+mod his_loop;
+mod pair;
+mod plan;
+mod report;
+mod rows;
+mod second;
+mod tables;
+
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
+use crate::model::{Analysis, Better, Metric, RunRecord};
+
+/// The experiment `object-caches`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ObjectCaches;
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "seconds",
+        unit: "s",
+        better: Better::Lower,
+        about: "elapsed time for ten million cycles of each thread, from the first that begins to the last that ends",
+    },
+    Metric {
+        name: "mcycles_per_s",
+        unit: "Mc/s",
+        better: Better::Higher,
+        about: "cycles of allocation and free by all threads together, million per second",
+    },
+    Metric {
+        name: "cpu_ns_per_cycle",
+        unit: "ns",
+        better: Better::Lower,
+        about: "CPU time of all threads, per cycle",
+    },
+    Metric {
+        name: "sleeps_per_million",
+        unit: "",
+        better: Better::Neither,
+        about: "times that a thread gave its CPU up, per million cycles: waiting for a lock",
+    },
+    Metric {
+        name: "preemptions_per_million",
+        unit: "",
+        better: Better::Neither,
+        about: "times that a thread lost its CPU, per million cycles",
+    },
+    Metric {
+        name: "ns_per_pair",
+        unit: "ns",
+        better: Better::Lower,
+        about: "one block there and back by one thread, CPU time",
+    },
+    Metric {
+        name: "ns_per_object",
+        unit: "ns",
+        better: Better::Lower,
+        about: "one constructed object there and back, CPU time",
+    },
+    Metric {
+        name: "constructor_ns",
+        unit: "ns",
+        better: Better::Neither,
+        about: "the constructor alone, CPU time",
+    },
+    Metric {
+        name: "held_bytes",
+        unit: "B",
+        better: Better::Lower,
+        about: "growth of resident memory when every block is back",
+    },
+    Metric {
+        name: "path_share",
+        unit: "",
+        better: Better::Higher,
+        about: "share of the calls that took the path that the contestant is named for, where it counts them",
+    },
+];
+
+impl Experiment for ObjectCaches {
+    fn name(&self) -> &'static str {
+        "object-caches"
+    }
+
+    fn title(&self) -> &'static str {
+        "Magazines for Parrot"
+    }
+
+    fn source(&self) -> &'static str {
+        "Michael's mail on magazines for Parrot (perl6-internals), after Bonwick and Adams, Magazines and Vmem, USENIX 2001"
+    }
+
+    fn question(&self) -> &'static str {
+        "Why is the second thread always the slowest, and what does a block cost from a handle, a lock and today's allocators?"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        contestants::all()
+    }
+
+    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
+        let contestants = contestants::all();
+        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
+        plan::plan(request, &names)
+    }
+
+    fn analyse(&self, run: &RunRecord) -> Analysis {
+        let view = RunView::new(run);
+        Analysis {
+            experiment: self.name().to_owned(),
+            title: self.title().to_owned(),
+            findings: report::findings(&view),
+            sections: tables::sections(&view),
+            ..Analysis::default()
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! "Secondly the second thread always seemed to provide the slowest operation, without exception. I can't explain this."
+//!
+//! Three suspects: a line that two CPUs write, a lock that is handed over, the number of CPUs itself. On one CPU no line
+//! moves and hardly a lock is found taken; with the slab's pieces on lines of their own only what the arrays share is left;
+//! and a lock that is waited for shows in the times that a thread goes to sleep.
+
+use crate::experiments::page_buffers::words::ratio;
+use crate::measure::RunView;
+use crate::stats::Estimate;
+
+use super::plan::SECOND;
+use super::rows::{RATE, second, second_over_one};
+
+/// A second thread that takes this much longer than one alone costs something.
+const DEAR: f64 = 1.2;
+/// Sleeps per million cycles from which a lock is to blame.
+const MANY_SLEEPS: f64 = 20.0;
+
+/// What is known of a variant with two threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Facts {
+    /// Elapsed time of two threads over one, on two CPUs, memory as he had it. 1 is what two CPUs can do.
+    pub(super) as_his: Option<Estimate>,
+    /// The same with the slab's pieces on lines of their own.
+    pub(super) apart: Option<Estimate>,
+    /// The same on one CPU, where 2 is fair.
+    pub(super) one_cpu: Option<Estimate>,
+    /// Sleeps per million cycles of two threads on two CPUs.
+    pub(super) sleeps: Option<f64>,
+}
+
+/// Why the second thread costs what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// It costs nothing.
+    Nothing,
+    /// Pieces of the slab share a line.
+    Slab,
+    /// The arrays themselves share a line.
+    Arrays,
+    /// A lock is waited for.
+    Lock,
+    /// None of these, or too little is known.
+    Unknown,
+}
+
+impl Facts {
+    /// What the run says about a variant.
+    pub(super) fn of(view: &RunView<'_>, contestant: &str) -> Self {
+        let his = ("two", "his");
+        Self {
+            as_his: second_over_one(view, contestant, his),
+            apart: second_over_one(view, contestant, ("two", "apart")),
+            one_cpu: second_over_one(view, contestant, ("one", "his")),
+            sleeps: second(view, contestant, 2, his)
+                .and_then(|cell| view.middle(SECOND, cell, "sleeps_per_million")),
+        }
+    }
+
+    /// The cause, by elimination.
+    pub(super) fn cause(&self) -> Cause {
+        let Some(as_his) = self.as_his else {
+            return Cause::Unknown;
+        };
+        if as_his.lo <= DEAR {
+            // Only an interval that lies wholly below says that nothing is lost.
+            return if as_his.hi <= DEAR {
+                Cause::Nothing
+            } else {
+                Cause::Unknown
+            };
+        }
+        // Three quarters of what the second thread costs is gone.
+        let gone = 1.0 + 0.25 * (as_his.value - 1.0);
+        if self
+            .apart
+            .is_some_and(|apart| apart.value <= gone.max(DEAR))
+        {
+            return Cause::Slab;
+        }
+        if self.sleeps.is_some_and(|sleeps| sleeps >= MANY_SLEEPS) {
+            return Cause::Lock;
+        }
+        // On one CPU two threads need twice the time of one, and a shared line costs nothing.
+        match self.one_cpu {
+            Some(one) if one.value < 2.0 * DEAR => Cause::Arrays,
+            _ => Cause::Unknown,
+        }
+    }
+
+    /// The sentence.
+    pub(super) fn sentence(&self, contestant: &str) -> Option<String> {
+        let as_his = self.as_his?;
+        let apart = self
+            .apart
+            .as_ref()
+            .map_or_else(|| "not measured".to_owned(), ratio);
+        let one = self
+            .one_cpu
+            .as_ref()
+            .map_or_else(|| "not measured".to_owned(), ratio);
+        let sleeps = self.sleeps.unwrap_or(0.0);
+        let why = match self.cause() {
+            Cause::Nothing => "the second thread costs nothing".to_owned(),
+            Cause::Slab => format!(
+                "false sharing: what the slab hands out lies side by side, whatever the arrays' padding; on lines of \
+                 their own the ratio is {apart}"
+            ),
+            Cause::Arrays => format!(
+                "false sharing in the arrays: with the slab's pieces apart it still is {apart}, and no thread sleeps"
+            ),
+            Cause::Lock => format!(
+                "the lock is handed over: threads sleep {sleeps:.0} times in a million cycles, and lines of their own \
+                 give {apart}"
+            ),
+            Cause::Unknown => {
+                format!("no single cause; with the slab's pieces apart it is {apart}")
+            }
+        };
+        Some(format!(
+            "{contestant}: two threads on two CPUs take {} times as long as one for as many cycles each (1 would be \
+             perfect): {why}. On one CPU it is {one} (2 is fair).",
+            ratio(&as_his)
+        ))
+    }
+}
+
+/// Whether two threads together are slower than one and than three: what he saw.
+pub(super) fn second_is_slowest(view: &RunView<'_>, contestant: &str) -> Option<bool> {
+    let cell = |threads| second(view, contestant, threads, ("two", "his"));
+    let (one, two, three) = (cell(1)?, cell(2)?, cell(3)?);
+    let to_one = view.ratio(SECOND, two, one, RATE)?;
+    let to_three = view.ratio(SECOND, two, three, RATE)?;
+    Some(to_one.hi < 1.0 && to_three.hi < 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about(value: f64) -> Option<Estimate> {
+        Some(Estimate {
+            value,
+            lo: 0.98 * value,
+            hi: 1.02 * value,
+            n: 6,
+            level: 0.95,
+        })
+    }
+
+    fn facts(as_his: f64, apart: f64, one_cpu: f64, sleeps: f64) -> Facts {
+        Facts {
+            as_his: about(as_his),
+            apart: about(apart),
+            one_cpu: about(one_cpu),
+            sleeps: Some(sleeps),
+        }
+    }
+
+    #[test]
+    fn each_cause_is_told_from_the_others() {
+        assert_eq!(facts(1.0, 1.0, 2.0, 0.0).cause(), Cause::Nothing);
+        assert_eq!(facts(8.0, 1.1, 2.0, 0.0).cause(), Cause::Slab);
+        assert_eq!(facts(8.0, 7.0, 2.0, 0.0).cause(), Cause::Arrays);
+        assert_eq!(facts(8.0, 7.0, 2.1, 900.0).cause(), Cause::Lock);
+        assert_eq!(facts(8.0, 7.0, 9.0, 0.0).cause(), Cause::Unknown);
+        assert_eq!(facts(1.2, 1.0, 2.0, 0.0).cause(), Cause::Unknown);
+        assert_eq!(Facts::default().cause(), Cause::Unknown);
+        assert_eq!(Facts::default().sentence("x"), None);
+    }
+}
