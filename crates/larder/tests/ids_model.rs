@@ -6,7 +6,7 @@ mod model;
 #[path = "ids_model/promises.rs"]
 mod promises;
 
-use larder::ids::{IdRange, Rule, rule};
+use larder::ids::{IdError, IdRange, Ids, Rule, rule};
 use proptest::prelude::*;
 
 use self::model::{Model, Op, Promise, ops};
@@ -60,4 +60,43 @@ rules! {
     those_of_an_earlier_epoch_are_next: rule::Epochs::<2>, promises::Epochs::new(2);
     those_of_an_earlier_one_of_four_epochs_are_next: rule::Epochs::<4>, promises::Epochs::new(4);
     any_free_one_is_next: rule::Random::new([1; 32]), promises::Any;
+}
+
+/// Frees what does not belong, at the beginning, when some are taken, when all are, and when all are free again.
+fn foreign<R: Rule>(rule: &R) {
+    for range in ranges() {
+        let mut ids = Ids::new(range, rule.clone()).unwrap();
+        let mut taken = Vec::new();
+        for wanted in [0, 1, 3, 70, 4100, 200_000, 0] {
+            while taken.len() < wanted && ids.free_count() != 0 {
+                taken.push(ids.alloc().unwrap());
+            }
+            while taken.len() > wanted {
+                ids.free(taken.pop().unwrap()).unwrap();
+            }
+            for distance in (1..130).chain([4096, 1 << 20, 1 << 33]) {
+                let below = range.first().checked_sub(distance);
+                let beyond = range.last().checked_add(distance);
+                for id in below.into_iter().chain(beyond) {
+                    assert_eq!(ids.free(id), Err(IdError::OutOfRange { id, range }));
+                }
+            }
+            assert_eq!(ids.allocated(), taken.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_belong_is_refused_at_every_occupancy() {
+    foreign(&rule::Lowest);
+    foreign(&rule::Cyclic);
+    foreign(&rule::Fifo);
+    foreign(&rule::Lifo);
+    foreign(&rule::Epochs::<2>);
+    foreign(&rule::Random::new([1; 32]));
+    foreign(&rule::Rested::allocations(
+        rule::Lowest,
+        0,
+        rule::NearFull::Fail,
+    ));
 }

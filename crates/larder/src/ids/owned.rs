@@ -1,6 +1,7 @@
 //! Identifiers of one owner.
 
 use alloc::format;
+use core::hint::cold_path;
 
 use super::rule::Order;
 use super::{IdError, IdRange, Rule};
@@ -26,8 +27,6 @@ use super::{IdError, IdRange, Rule};
 #[derive(Debug)]
 pub struct Ids<R: Rule> {
     range: IdRange,
-    /// The distance of the last identifier from the first: one comparison tells a foreign one.
-    last: u64,
     order: R::Order,
 }
 
@@ -44,7 +43,7 @@ impl<R: Rule> Ids<R> {
         let range = range.try_into()?;
         let last = range.last() - range.first();
         let order = rule.order(last)?;
-        Ok(Self { range, last, order })
+        Ok(Self { range, order })
     }
 
     /// A space in which exactly the identifiers of `live` are allocated: what is left when the space is lost but its
@@ -87,7 +86,10 @@ impl<R: Rule> Ids<R> {
     pub fn alloc(&mut self) -> Result<u64, IdError> {
         match self.order.take_quickly() {
             Some(at) => Ok(self.range.first() + at),
-            None => self.alloc_slowly(),
+            None => {
+                cold_path();
+                self.alloc_slowly()
+            }
         }
     }
 
@@ -192,10 +194,12 @@ impl<R: Rule> Ids<R> {
     /// it stays allocated.
     #[inline]
     pub fn free(&mut self, id: u64) -> Result<(), IdError> {
+        // A foreign one is beyond the range, also one below it.
         let at = id.wrapping_sub(self.range.first());
-        if at <= self.last && self.order.give_quickly(at) {
+        if self.order.give_quickly(at) {
             return Ok(());
         }
+        cold_path();
         self.free_slowly(id)
     }
 

@@ -1,6 +1,7 @@
 //! Free offsets of a range of at most 2^24, as bits.
 
 use alloc::vec::Vec;
+use core::hint::{cold_path, select_unpredictable};
 
 use super::word::{join, masks, split};
 use crate::ids::IdError;
@@ -19,6 +20,10 @@ pub(crate) struct Dense {
     /// At most 4096 words have a summary, so 64 words of the next level are enough.
     more: Vec<u64>,
     taken: u64,
+    /// While more than this many are taken it cannot be predicted whether a word is empty, and while more than that,
+    /// whether a word of its summary is.
+    crowd: u64,
+    jam: u64,
     last: u64,
 }
 
@@ -30,6 +35,8 @@ impl Dense {
             some: Vec::new(),
             more: Vec::new(),
             taken: 0,
+            crowd: last - last / 32,
+            jam: last - last / 2048,
             last,
         }
     }
@@ -54,30 +61,51 @@ impl Dense {
         let was = self.words[w] & bit != 0;
         if was {
             self.remove(w, bit);
+            self.taken += 1;
         }
         Ok(was)
     }
 
-    /// About 14 instructions.
+    /// Counts one that was grabbed as taken.
+    #[inline]
+    pub(crate) fn count_taken(&mut self) {
+        self.taken = self.taken.wrapping_add(1);
+    }
+
+    /// Counts one that is taken as grabbed.
+    #[inline]
+    pub(crate) fn count_given(&mut self) {
+        self.taken = self.taken.wrapping_sub(1);
+    }
+
+    /// About 14 instructions, and ten more near full.
     #[inline]
     pub(crate) fn give(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
+            cold_path();
             return false;
         };
         let old = *word;
         if old & bit != 0 {
+            cold_path();
             return false;
         }
         *word = old | bit;
         // Whether the word was empty cannot be predicted when nearly all are taken; to say again that it is not costs
         // less than to guess wrong.
-        self.filled(w);
+        if self.taken > self.crowd {
+            self.filled_maybe(w);
+        } else if old == 0 {
+            cold_path();
+            self.filled(w);
+        }
         self.taken -= 1;
         true
     }
 
-    /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
+    /// Removes the free offsets at or above `from` of the first word that has any: its first offset, and which. They are
+    /// counted when they are handed out.
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
         let (w, bit) = split(from);
@@ -104,10 +132,19 @@ impl Dense {
     /// predicted.
     #[inline]
     pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
-        let w = self.next_word(split(at).0)?;
+        let after = split(at).0;
+        let jammed = self.taken > self.jam;
+        let w = if jammed {
+            self.next_word_maybe(after)?
+        } else {
+            self.next_word(after)?
+        };
         let mask = core::mem::take(self.words.get_mut(w)?);
-        self.taken += u64::from(mask.count_ones());
-        self.emptied(w);
+        if jammed {
+            self.emptied_maybe(w);
+        } else {
+            self.emptied(w);
+        }
         Some((w as u64 * 64, mask))
     }
 
@@ -121,7 +158,7 @@ impl Dense {
         self.grab(from)
     }
 
-    /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
+    /// Puts the offsets of `mask`, which were grabbed and not handed out, back to the word at `base`.
     #[inline]
     pub(crate) fn put(&mut self, base: u64, mask: u64) {
         if mask != 0 {
@@ -133,12 +170,14 @@ impl Dense {
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.reach(split(last).0)?;
         masks(first, last).for_each(|(w, mask)| self.remove(w, mask));
+        self.taken += last - first + 1;
         Ok(())
     }
 
     /// Gives back `first..=last`, all of which are taken.
     pub(crate) fn give_span(&mut self, first: u64, last: u64) {
         masks(first, last).for_each(|(w, mask)| self.insert(w, mask));
+        self.taken -= last - first + 1;
     }
 
     pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
@@ -184,11 +223,27 @@ impl Dense {
         Some(join(s, *self.some.get(s)?) as usize)
     }
 
-    /// Takes the offsets of `mask`, all of which are free.
+    /// As [`next_word`](Dense::next_word), and does not branch on whether it is under the same word of the summary, which
+    /// cannot be predicted near full.
+    #[inline]
+    fn next_word_maybe(&self, w: usize) -> Option<usize> {
+        let beyond = |at: usize| (2u64 << (at % 64)).wrapping_neg();
+        let s = w / 64;
+        let near = self.some.get(s)? & beyond(w);
+        let upper = self.more.get(s / 64)? & beyond(s);
+        if upper == 0 {
+            return self.next_word(w);
+        }
+        let far = join(s / 64, upper) as usize;
+        let found = select_unpredictable(near != 0, near, *self.some.get(far)?);
+        let s = select_unpredictable(near != 0, s, far);
+        Some(join(s, found) as usize)
+    }
+
+    /// Removes the offsets of `mask`, all of which are free.
     #[inline]
     fn remove(&mut self, w: usize, mask: u64) {
         self.words[w] &= !mask;
-        self.taken += u64::from(mask.count_ones());
         if self.words[w] == 0 {
             self.emptied(w);
         }
@@ -204,10 +259,19 @@ impl Dense {
         }
     }
 
-    /// Gives back the offsets of `mask`, none of which is free.
+    /// The same without a branch.
+    #[inline]
+    fn emptied_maybe(&mut self, w: usize) {
+        let (s, bit) = split(w as u64);
+        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(s / 64)) {
+            *some &= !bit;
+            *more &= !(u64::from(*some == 0) << (s % 64));
+        }
+    }
+
+    /// Adds the offsets of `mask`, none of which is free.
     fn insert(&mut self, w: usize, mask: u64) {
         self.words[w] |= mask;
-        self.taken -= u64::from(mask.count_ones());
         self.filled(w);
     }
 
@@ -219,6 +283,17 @@ impl Dense {
         if old == 0 {
             let (m, bit) = split(s as u64);
             self.more[m] |= bit;
+        }
+    }
+
+    /// The same without a branch.
+    #[inline]
+    fn filled_maybe(&mut self, w: usize) {
+        let (s, bit) = split(w as u64);
+        let (m, upper) = split(s as u64);
+        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(m)) {
+            *some |= bit;
+            *more |= upper;
         }
     }
 
@@ -310,6 +385,7 @@ mod tests {
             while let Some((base, mask)) = map.grab(0).unwrap() {
                 assert_eq!(base, taken);
                 taken += u64::from(mask.count_ones());
+                (0..mask.count_ones()).for_each(|_| map.count_taken());
             }
             assert_eq!((taken, map.taken()), (len, len));
             map.give_span(len - 1, len - 1);

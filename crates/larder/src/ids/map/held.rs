@@ -9,13 +9,15 @@ const NOWHERE: u64 = u64::MAX;
 
 /// A map of free offsets of which one word is held: its free offsets are here and not in the map.
 ///
-/// So 64 offsets cost one search, one change of a summary and one of the counts; handing one out costs two
-/// instructions on a word. What is held is free all the same: every question looks at both.
+/// So 64 offsets cost one search and one change of a summary; handing one out costs two instructions on a word and one
+/// on a count. What is held is free all the same: every question looks at both.
 #[derive(Debug)]
 pub(crate) struct Held {
     map: Map,
     /// The first offset of the word, or `NOWHERE`.
     base: u64,
+    /// Its index, which is what a search in the map has at hand, or `NOWHERE`.
+    word: u64,
     here: u64,
 }
 
@@ -24,11 +26,12 @@ impl Held {
         Self {
             map: Map::new(last),
             base: NOWHERE,
+            word: NOWHERE,
             here: 0,
         }
     }
 
-    /// Hands out the lowest offset of the word that is held. Six instructions.
+    /// Hands out the lowest offset of the word that is held. Seven instructions.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<u64> {
         if self.here == 0 {
@@ -36,6 +39,7 @@ impl Held {
         }
         let at = self.base + u64::from(self.here.trailing_zeros());
         self.here &= self.here - 1;
+        self.map.count_taken();
         Some(at)
     }
 
@@ -70,6 +74,7 @@ impl Held {
     fn found(&mut self, word: Option<(u64, u64)>) -> bool {
         if let Some((base, here)) = word {
             self.base = base;
+            self.word = base / 64;
             self.here = here;
         }
         word.is_some()
@@ -81,7 +86,9 @@ impl Held {
     pub(crate) fn hold_only(&mut self, at: u64) -> Result<(), IdError> {
         self.settle()?;
         self.base = at & !63;
+        self.word = at / 64;
         self.here = 1 << (at % 64);
+        self.map.count_given();
         Ok(())
     }
 
@@ -100,7 +107,7 @@ impl Held {
     /// Whether the word of `at` is held.
     #[inline]
     pub(crate) fn holds(&self, at: u64) -> bool {
-        at & !63 == self.base
+        at / 64 == self.word
     }
 
     /// Adds to the word that is held an offset of it that is not in the map; false when it is there already.
@@ -111,6 +118,7 @@ impl Held {
             return false;
         }
         self.here |= bit;
+        self.map.count_given();
         true
     }
 
@@ -121,6 +129,7 @@ impl Held {
             self.here = 0;
         }
         self.base = NOWHERE;
+        self.word = NOWHERE;
         Ok(&mut self.map)
     }
 
@@ -193,7 +202,7 @@ impl Held {
     }
 
     pub(crate) fn taken(&self) -> u64 {
-        self.map.taken() - u64::from(self.here.count_ones())
+        self.map.taken_but_for(self.here)
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -1,13 +1,15 @@
 //! Free offsets of a range of at most 2^24, as bits that nobody searches.
 
 use alloc::vec::Vec;
+use core::hint::cold_path;
 
 use super::dense::{self, DENSE};
 use super::word::{masks, nth, split};
 use crate::ids::IdError;
 
 /// Bits, 1 = free, without summary and count, because a queue knows who is next: they are here to tell an offset that
-/// is given back twice. They reach as far as offsets were taken; those beyond are all free.
+/// is given back twice. They reach as far as offsets were taken; those beyond are all free, and so are the bits of the
+/// last word that lie beyond the range: who gives one of those back is refused without another comparison.
 #[derive(Debug)]
 pub(crate) struct Plain {
     words: Vec<u64>,
@@ -49,23 +51,33 @@ impl Plain {
     pub(crate) fn take_quickly(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
+            cold_path();
             return false;
         };
         let old = *word;
         *word = old & !bit;
-        old & bit != 0
+        if old & bit == 0 {
+            cold_path();
+            return false;
+        }
+        true
     }
 
-    /// About eight instructions.
+    /// False for one beyond the range. About eight instructions.
     #[inline]
     pub(crate) fn give(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
+            cold_path();
             return false;
         };
         let old = *word;
         *word = old | bit;
-        old & bit == 0
+        if old & bit != 0 {
+            cold_path();
+            return false;
+        }
+        true
     }
 
     /// Takes `first..=last`, all of which are free.
@@ -94,7 +106,7 @@ impl Plain {
         let mut left = rank;
         for (w, &word) in self.words.iter().enumerate().skip(split(from).0) {
             match nth(word, left) {
-                Ok(bit) => return Some(w as u64 * 64 + bit),
+                Ok(bit) => return Some(w as u64 * 64 + bit).filter(|&at| at <= self.last),
                 Err(rest) => left = rest,
             }
         }
@@ -105,7 +117,7 @@ impl Plain {
     #[cold]
     fn grow(&mut self, w: usize) -> Result<(), IdError> {
         let len = dense::reserve(&mut self.words, w, self.last)?;
-        dense::fill(&mut self.words, len, self.last);
+        self.words.resize(len, u64::MAX);
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! The next free one after the last.
 
+use core::hint::cold_path;
+
 use super::{Order, Rule};
 use crate::ids::IdError;
 use crate::ids::map::Held;
@@ -58,6 +60,18 @@ impl CyclicOrder {
     }
 }
 
+impl CyclicOrder {
+    /// Gives back one of the word that is held.
+    #[inline(never)]
+    fn give_here(&mut self, at: u64) -> bool {
+        if at > self.latest {
+            self.held.add(at)
+        } else {
+            self.held.map().give_quickly(at)
+        }
+    }
+}
+
 impl Order for CyclicOrder {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
@@ -85,8 +99,13 @@ impl Order for CyclicOrder {
 
     #[inline]
     fn give_quickly(&mut self, at: u64) -> bool {
-        if self.held.holds(at) && at > self.latest {
-            return self.held.add(at);
+        if at > self.last {
+            cold_path();
+            return false;
+        }
+        if self.held.holds(at) {
+            cold_path();
+            return self.give_here(at);
         }
         self.held.map().give_quickly(at)
     }

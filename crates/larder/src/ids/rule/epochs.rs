@@ -232,7 +232,7 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
     #[inline]
     fn give_quickly(&mut self, at: u64) -> bool {
         let set = self.to_fill();
-        if self.holds(at) || !self.sets.put_quickly(at, set + 1) {
+        if at > self.last || self.holds(at) || !self.sets.put_quickly(at, set + 1) {
             return false;
         }
         self.freed(set);

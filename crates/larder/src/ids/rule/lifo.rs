@@ -33,29 +33,41 @@ impl Rule for Lifo {
     type Order = LifoOrder;
 
     fn order(&self, last: u64) -> Result<LifoOrder, IdError> {
-        Ok(LifoOrder(if last < PLAIN {
-            Width::Plain(Stack::new(last))
-        } else if u32::try_from(last).is_ok() {
-            Width::Narrow(Stack::new(last))
+        Ok(if last < PLAIN {
+            LifoOrder {
+                plain: Stack::new(last),
+                wide: None,
+            }
         } else {
-            Width::Wide(Stack::new(last))
-        }))
+            LifoOrder {
+                plain: Stack::new(0),
+                wide: Some(if u32::try_from(last).is_ok() {
+                    Wide::Narrow(Stack::new(last))
+                } else {
+                    Wide::Wide(Stack::new(last))
+                }),
+            }
+        })
     }
 }
 
 /// What keeps [`Lifo`].
 #[derive(Debug)]
-pub struct LifoOrder(Width);
+#[repr(C)]
+pub struct LifoOrder {
+    /// Of ranges up to 2^24; beyond it stays empty.
+    plain: Stack<u32, Plain>,
+    wide: Option<Wide>,
+}
 
-/// By how wide the range is.
 #[derive(Debug)]
-enum Width {
-    Plain(Stack<u32, Plain>),
+enum Wide {
+    /// At most 2^32.
     Narrow(Stack<u32, Map>),
     Wide(Stack<u64, Map>),
 }
 
-forward!(LifoOrder, Width);
+forward!(LifoOrder, Wide);
 
 #[derive(Debug)]
 struct Stack<T, M> {

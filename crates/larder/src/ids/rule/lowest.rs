@@ -1,5 +1,7 @@
 //! The lowest free one first.
 
+use core::hint::cold_path;
+
 use super::{Order, Rule};
 use crate::ids::IdError;
 use crate::ids::map::Held;
@@ -87,6 +89,10 @@ impl Order for LowestOrder {
 
     #[inline]
     fn give_quickly(&mut self, at: u64) -> bool {
+        if at > self.last {
+            cold_path();
+            return false;
+        }
         if self.held.holds(at) {
             return self.held.add(at);
         }

@@ -21,6 +21,7 @@ mod cyclic;
 mod epochs;
 mod fifo;
 mod lifo;
+mod line;
 mod lowest;
 mod random;
 mod rested;
@@ -69,7 +70,7 @@ pub trait Order: Debug {
     }
 
     /// Gives an offset back if that is a matter of a few instructions; `false` says nothing, [`give`](Order::give)
-    /// does.
+    /// does. Alone of all methods it must refuse an offset beyond the range: what it looks at anyway may tell.
     #[inline]
     fn give_quickly(&mut self, _at: u64) -> bool {
         false
@@ -174,13 +175,12 @@ pub trait Order: Debug {
     fn bytes(&self) -> usize;
 }
 
-/// An [`Order`] that is one of three structures, by how wide the range is.
+/// An [`Order`] that is one of three structures, by how wide the range is: `plain` in small ranges, and what is in `wide`
+/// beyond. The quick ways do not ask which: in wide ranges `plain` is empty, and neither gives nor takes.
 macro_rules! forward {
     ($order:ident, $width:ident) => {
         forward!($order, $width,
             take(&mut self) -> Result<Option<u64>, IdError>,
-            take_quickly(&mut self) -> Option<u64>,
-            give_quickly(&mut self, at: u64) -> bool,
             take_many(&mut self, out: &mut [u64]) -> Result<usize, IdError>,
             take_at(&mut self, at: u64) -> Result<bool, IdError>,
             take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>,
@@ -198,24 +198,34 @@ macro_rules! forward {
     ($order:ident, $width:ident,
      $($method:ident(&$($this:ident)+ $(, $arg:ident: $type:ty)*) -> $out:ty,)*) => {
         impl Order for $order {
+            #[inline]
+            fn take_quickly(&mut self) -> Option<u64> {
+                self.plain.take_quickly()
+            }
+
+            #[inline]
+            fn give_quickly(&mut self, at: u64) -> bool {
+                self.plain.give_quickly(at)
+            }
+
             $(
                 #[inline]
                 fn $method(&$($this)+ $(, $arg: $type)*) -> $out {
-                    forward!(@this $($this)+, order => match order {
-                        $width::Plain(order) => order.$method($($arg),*),
-                        $width::Narrow(order) => order.$method($($arg),*),
-                        $width::Wide(order) => order.$method($($arg),*),
+                    forward!(@this $($this)+, plain, wide => match wide {
+                        None => plain.$method($($arg),*),
+                        Some($width::Narrow(order)) => order.$method($($arg),*),
+                        Some($width::Wide(order)) => order.$method($($arg),*),
                     })
                 }
             )*
         }
     };
-    (@this mut $this:ident, $order:ident => $match:expr) => {{
-        let $order = &mut $this.0;
+    (@this mut $this:ident, $plain:ident, $wide:ident => $match:expr) => {{
+        let ($plain, $wide) = (&mut $this.plain, &mut $this.wide);
         $match
     }};
-    (@this $this:ident, $order:ident => $match:expr) => {{
-        let $order = &$this.0;
+    (@this $this:ident, $plain:ident, $wide:ident => $match:expr) => {{
+        let ($plain, $wide) = (&$this.plain, &$this.wide);
         $match
     }};
 }

@@ -118,7 +118,7 @@ impl Order for RandomOrder {
 
     #[inline]
     fn give_quickly(&mut self, at: u64) -> bool {
-        self.free.give_quickly(at)
+        at <= self.last && self.free.give_quickly(at)
     }
 
     fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
