@@ -13,7 +13,7 @@ use super::quantum::{MOST, Quantum};
 use super::request::Policy;
 use super::segments::{Shared, State};
 use super::tag::Tags;
-use crate::magazine::{Stock, StockConfig};
+use crate::magazine::{Magazines, Stock, StockConfig};
 use crate::os::forked::ForkLock;
 use crate::os::rseq::Mode;
 use crate::os::{Linux, OsError, System};
@@ -194,10 +194,11 @@ impl Builder {
         quanta
             .try_reserve_exact(caches as usize)
             .map_err(|_| OsError::new("alloc(quantum caches)", caches as usize, Errno::NOMEM))?;
+        let magazines = Arc::new(Magazines::new(system.clone()));
         for n in 1..=caches {
             quanta.push(Quantum {
                 size: n * self.quantum,
-                stock: Stock::new(system.clone(), config.clone())?,
+                stock: Stock::sharing(magazines.clone(), system.clone(), config.clone()),
             });
         }
         Ok(quanta)

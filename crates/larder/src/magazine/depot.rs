@@ -1,4 +1,4 @@
-//! The depot: full and empty magazines behind all CPUs and handles, and the rule by which they leave.
+//! The depot: the full magazines behind all CPUs and handles, and the rule by which they leave.
 //!
 //! Its working set is found as Bonwick and Adams did: the smallest number of full magazines that an interval saw is a
 //! number that nobody needed, so that many may go back to the supplier.
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::MAX_ROUNDS;
 use super::magazines::{Magazine, Magazines};
 use super::stack::Stack;
-use crate::os::{OsError, System};
+use crate::os::OsError;
 
-/// Failed exchanges on the stacks after which the depot looks how many succeeded meanwhile.
+/// Failed exchanges on the stack after which the depot looks how many succeeded meanwhile.
 const FAILURES: usize = 64;
 /// Magazines grow when one exchange failed for this many that succeeded, or fewer. libumem grows them after 2 failed
 /// trylocks within an interval of time; a share tells CPUs that meet from threads that are descheduled in between,
@@ -20,9 +20,8 @@ const SUCCESSES: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Depot {
-    magazines: Magazines,
+    magazines: Arc<Magazines>,
     full: Stack,
-    empty: Stack,
     /// Full magazines now. Counted beside the stack, so it may be off by the exchanges under way.
     full_now: AtomicUsize,
     /// Fewest full magazines since the interval began.
@@ -37,12 +36,11 @@ pub(crate) struct Depot {
 }
 
 impl Depot {
-    pub(crate) fn new(system: Arc<dyn System>, rounds: usize, most_rounds: usize) -> Self {
+    pub(crate) fn new(magazines: Arc<Magazines>, rounds: usize, most_rounds: usize) -> Self {
         let most_rounds = most_rounds.clamp(1, MAX_ROUNDS);
         Self {
-            magazines: Magazines::new(system),
+            magazines,
             full: Stack::new(),
-            empty: Stack::new(),
             full_now: AtomicUsize::new(0),
             full_least: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),
@@ -62,14 +60,17 @@ impl Depot {
         self.full_now.load(Ordering::Relaxed)
     }
 
-    /// Magazines made so far.
+    /// Magazines made so far, for all depots that share them.
     pub(crate) fn made(&self) -> usize {
         self.magazines.made()
     }
 
     /// A magazine with at least one round.
     pub(crate) fn take_full(&self) -> Option<Magazine> {
-        let magazine = self.take(&self.full)?;
+        let (index, retries) = self.full.pop(&*self.magazines);
+        self.note(retries);
+        // SAFETY: the stack gives a number to one taker, and `put` parked it.
+        let magazine = index.and_then(|index| unsafe { self.magazines.unpark(index) })?;
         let before = self.full_now.fetch_sub(1, Ordering::Relaxed);
         self.full_least
             .fetch_min(before.saturating_sub(1), Ordering::Relaxed);
@@ -78,28 +79,19 @@ impl Depot {
 
     /// An empty magazine, made if there is none.
     pub(crate) fn take_empty(&self) -> Result<Magazine, OsError> {
-        self.take(&self.empty)
-            .map_or_else(|| self.magazines.make(), Ok)
+        self.magazines.take_empty()
     }
 
     /// Puts a magazine where it belongs.
     pub(crate) fn put(&self, magazine: Magazine) {
-        let stack = if magazine.len() == 0 {
-            &self.empty
-        } else {
-            // Before the push, so that the count never runs below the truth and wraps.
-            self.full_now.fetch_add(1, Ordering::Relaxed);
-            &self.full
-        };
-        let retries = stack.push(&self.magazines, self.magazines.park(magazine));
+        if magazine.len() == 0 {
+            return self.magazines.put_empty(magazine);
+        }
+        // Before the push, so that the count never runs below the truth and wraps.
+        self.full_now.fetch_add(1, Ordering::Relaxed);
+        let index = self.magazines.park(magazine);
+        let retries = self.full.push(&*self.magazines, index);
         self.note(retries);
-    }
-
-    fn take(&self, stack: &Stack) -> Option<Magazine> {
-        let (index, retries) = stack.pop(&self.magazines);
-        self.note(retries);
-        // SAFETY: the stack gives a number to one taker, and `put` parked it.
-        index.and_then(|index| unsafe { self.magazines.unpark(index) })
     }
 
     /// Counts lost races; when they are many among all exchanges, magazines grow, so that CPUs come here less often.
@@ -113,17 +105,13 @@ impl Depot {
             + retries as usize;
         if failed >= FAILURES {
             self.contended.store(0, Ordering::Relaxed);
-            let now = self.exchanges();
+            // The stack's tag counts its exchanges anyway.
+            let now = self.full.changes();
             let succeeded = now.wrapping_sub(self.looked_at.swap(now, Ordering::Relaxed));
             if succeeded <= SUCCESSES * failed as u64 {
                 self.grow();
             }
         }
-    }
-
-    /// Exchanges on both stacks so far. Their tags count them anyway.
-    fn exchanges(&self) -> u64 {
-        self.full.changes().wrapping_add(self.empty.changes())
     }
 
     /// The next magazine size: one more than twice as many rounds.
@@ -153,7 +141,7 @@ mod tests {
 
     #[test]
     fn working_set_is_the_fewest_of_the_interval() {
-        let depot = Depot::new(system(), 1, 1);
+        let depot = depot(1, 1);
         for r in 0..5 {
             depot.put(full(&depot, r));
         }
@@ -167,17 +155,22 @@ mod tests {
         assert_eq!(depot.end_interval(), 5, "nothing was used since");
     }
 
+    fn depot(rounds: usize, most_rounds: usize) -> Depot {
+        Depot::new(Arc::new(Magazines::new(system())), rounds, most_rounds)
+    }
+
     /// `n` exchanges that succeed.
     fn exchange(depot: &Depot, n: usize) {
+        depot.put(full(depot, 1));
         for _ in 0..n / 2 {
-            let magazine = depot.take_empty().unwrap();
+            let magazine = depot.take_full().unwrap();
             depot.put(magazine);
         }
     }
 
     #[test]
     fn contention_grows_magazines_up_to_their_bound() {
-        let depot = Depot::new(system(), 15, 100);
+        let depot = depot(15, 100);
         depot.note(63);
         assert_eq!(depot.rounds(), 15);
         depot.note(1);
@@ -190,7 +183,7 @@ mod tests {
 
     #[test]
     fn failures_that_are_few_among_all_exchanges_grow_nothing() {
-        let depot = Depot::new(system(), 15, 100);
+        let depot = depot(15, 100);
         let few = FAILURES as u32;
         let many = SUCCESSES as usize * FAILURES;
         for _ in 0..10 {
@@ -205,7 +198,7 @@ mod tests {
 
     #[test]
     fn emptied_magazines_are_used_again() {
-        let depot = Depot::new(system(), 1, 1);
+        let depot = depot(1, 1);
         for r in 0..1000 {
             depot.put(full(&depot, r));
             let mut m = depot.take_full().unwrap();

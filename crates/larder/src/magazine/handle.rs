@@ -16,7 +16,7 @@ use crate::os::OsError;
 /// #     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, ()> { rounds.fill(7); Ok(rounds.len()) }
 /// #     fn accept(&self, _: &[usize]) {}
 /// # }
-/// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default())?;
+/// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
 /// let mut handle = Handle::new(&stock)?;
 /// let round = handle.get(&Sevens).unwrap();
 /// handle.put(round, &Sevens);

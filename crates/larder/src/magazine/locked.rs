@@ -7,7 +7,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use super::shelf::{Beside, Body, Slot};
+use super::slot::{Beside, Body, Slot};
 use super::{FILL_MASK, WORD};
 use crate::os::fork;
 

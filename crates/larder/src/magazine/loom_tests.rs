@@ -7,7 +7,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 
 use super::depot::Depot;
-use super::magazines::Magazine;
+use super::magazines::{Magazine, Magazines};
 use crate::os::Linux;
 
 struct World {
@@ -22,7 +22,11 @@ unsafe impl Sync for World {}
 impl World {
     fn new(rounds: usize) -> Arc<Self> {
         Arc::new(Self {
-            depot: Depot::new(std::sync::Arc::new(Linux), 1, 1),
+            depot: Depot::new(
+                std::sync::Arc::new(Magazines::new(std::sync::Arc::new(Linux))),
+                1,
+                1,
+            ),
             payload: (0..rounds).map(|_| UnsafeCell::new(0)).collect(),
         })
     }

@@ -1,4 +1,4 @@
-//! The magazines of one stock: immortal, numbered, made on demand.
+//! The magazines of one stock, or of several that share them: immortal, numbered, made on demand.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::stack::Links;
+use super::stack::{Links, Stack};
 use super::{FILL_MASK, MAGAZINE_BYTES, MAX_ROUNDS, WORD};
 use crate::os::{MetaRegion, OsError, Span, System};
 
@@ -146,10 +146,11 @@ impl Magazine {
     }
 }
 
-/// All magazines of one stock.
+/// All magazines of one stock, or of several. Empty ones serve whoever needs one next.
 #[derive(Debug)]
 pub(crate) struct Magazines {
     system: Arc<dyn System>,
+    empty: Stack,
     /// Number of magazines made.
     made: AtomicUsize,
     /// Base address of every chunk that exists; 0 otherwise. Chunk c holds `FIRST_CHUNK << c` magazines.
@@ -160,13 +161,29 @@ impl Magazines {
     pub(crate) fn new(system: Arc<dyn System>) -> Self {
         Self {
             system,
+            empty: Stack::new(),
             made: AtomicUsize::new(0),
             chunks: [const { AtomicUsize::new(0) }; CHUNKS],
         }
     }
 
+    /// An empty magazine, made if there is none.
+    pub(crate) fn take_empty(&self) -> Result<Magazine, OsError> {
+        let (index, _) = self.empty.pop(self);
+        // SAFETY: the stack gives a number to one taker, and `put_empty` parked it.
+        index
+            .and_then(|index| unsafe { self.unpark(index) })
+            .map_or_else(|| self.make(), Ok)
+    }
+
+    /// Keeps an empty magazine for whoever needs one.
+    pub(crate) fn put_empty(&self, magazine: Magazine) {
+        debug_assert_eq!(magazine.len(), 0);
+        self.empty.push(self, self.park(magazine));
+    }
+
     /// Makes an empty magazine. Without a lock: a thread that is descheduled here holds nobody up.
-    pub(crate) fn make(&self) -> Result<Magazine, OsError> {
+    fn make(&self) -> Result<Magazine, OsError> {
         let mut index = self.made.load(Ordering::Relaxed);
         loop {
             if index >= MOST {

@@ -20,6 +20,7 @@ mod handle;
 mod magazines;
 mod pair;
 mod shelf;
+mod slot;
 mod stack;
 mod stock;
 mod sync;
@@ -35,10 +36,13 @@ mod locked;
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(all(test, not(loom)))]
+mod memory_tests;
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use handle::Handle;
 pub(crate) use locked::thread_number;
+pub(crate) use magazines::Magazines;
 pub use stock::{Stock, StockConfig, StockStats, Supply};
 
 /// Most rounds in a magazine: with the header word it fills 2 KiB.

@@ -6,7 +6,7 @@
 //! still owns, to a counter, or to memory of the caller, and are made again. Leaving early by a jump is allowed,
 //! because the kernel looks whether the address lies within the section.
 //!
-//! Offsets are those of [`Slot`](super::shelf::Slot): first magazine 0, second 8, capacity 16, pops 24 and 32, pushes
+//! Offsets are those of [`Slot`](super::slot::Slot): first magazine 0, second 8, capacity 16, pops 24 and 32, pushes
 //! 40 and 48. A section that turns to the second magazine adds 8 to the slot's address, so the same commit serves both.
 
 use core::arch::asm;

@@ -3,61 +3,23 @@
 //! Sections find their slot through one word, `base`. To empty the shelf, another thread points `base` at *parked*
 //! slots, which are zero and so look empty to pop and full to push, and has the kernel restart every section that is
 //! under way. From then on nobody touches the live slots but the one who parked them. The fast path pays nothing.
+//!
+//! A new shelf is parked, too, until the first magazine is put on it: so making one costs nothing.
 
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::locked::{self, Held};
 use super::magazines::Magazine;
 use super::sections::{NOT_NOW, PARKED, Sections};
+use super::slot::{Beside, LIVE_BYTES, Slot, parked};
 use super::{FILL_MASK, WORD};
 use crate::os::rseq::{Mode, mode};
-use crate::os::{MAX_CPUS, MetaRegion, OsError, System, fork, membarrier, possible_cpus};
+use crate::os::{MetaRegion, Span, System, fork, membarrier, page_size, possible_cpus};
 
 /// Most attempts to take a slot whose holder is at work when the shelf is emptied.
 const PATIENCE: u32 = 100_000;
-
-/// What one CPU owns. Two cache lines, because the hardware prefetches them in pairs.
-///
-/// The restartable sections know the offsets.
-#[derive(Debug)]
-#[repr(C, align(128))]
-pub(super) struct Slot {
-    pub(super) body: Body,
-    pub(super) beside: Beside,
-}
-
-/// The part of a slot that only its owner of the moment touches.
-#[derive(Debug)]
-#[repr(C)]
-pub(super) struct Body {
-    /// Tops of the two magazines; 0 is none.
-    pub(super) tops: [usize; 2],
-    /// Bytes of rounds that each may hold; 0 until there are two.
-    pub(super) capacity: usize,
-}
-
-/// The part of a slot that others look at.
-#[derive(Debug)]
-#[repr(C)]
-pub(super) struct Beside {
-    /// Rounds taken from each magazine. An aborted section may count one twice. Only the owner of the moment adds, so no
-    /// addition needs an exchange.
-    pub(super) pops: [AtomicU64; 2],
-    /// Rounds given to each magazine.
-    pub(super) pushes: [AtomicU64; 2],
-    /// Fork generation of the holder; 0 is free. Used in locked mode only.
-    pub(super) lock: AtomicU32,
-}
-
-const _: () = {
-    use core::mem::offset_of;
-    assert!(size_of::<Slot>() == 128);
-    assert!(offset_of!(Slot, body) + offset_of!(Body, tops) == 0);
-    assert!(offset_of!(Slot, body) + offset_of!(Body, capacity) == 16);
-    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pops) == 24);
-    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pushes) == 40);
-};
 
 #[derive(Debug)]
 enum Kind {
@@ -91,38 +53,67 @@ enum Begin {
 pub(super) struct Shelf {
     /// Address of the slots that sections use: the live or the parked ones.
     base: AtomicUsize,
-    live: usize,
-    parked: usize,
+    /// Address of the live slots; 0 until the first magazine comes.
+    live: AtomicUsize,
     slots: usize,
     kind: Kind,
     /// Fork generation of whoever empties the shelf; 0 is nobody.
     draining: AtomicU32,
     closed: AtomicU32,
-    _memory: MetaRegion,
+    system: Arc<dyn System>,
 }
 
 impl Shelf {
-    pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Result<Self, OsError> {
-        let slots = possible_cpus();
-        // Addresses for every CPU that Linux can number, whatever this machine says of itself: a container may show a
-        // doctored /sys, and a section does not look before it indexes. Untouched slots cost addresses only.
-        let bytes = MAX_CPUS * size_of::<Slot>();
-        let memory = MetaRegion::new(system, 2 * bytes, size_of::<Slot>())?;
-        let live = memory.span().addr();
+    pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Self {
         let kind = match mode {
             Mode::PerCpu(registration) => Kind::PerCpu(Sections::new(registration)),
             Mode::Locked(_) => Kind::Locked,
         };
-        Ok(Self {
-            base: AtomicUsize::new(live),
-            live,
-            parked: live + bytes,
-            slots,
+        Self {
+            base: AtomicUsize::new(parked()),
+            live: AtomicUsize::new(0),
+            slots: possible_cpus(),
             kind,
             draining: AtomicU32::new(0),
             closed: AtomicU32::new(0),
-            _memory: memory,
-        })
+            system,
+        }
+    }
+
+    /// The live slots, made if there are none; 0 when the system has no memory for them.
+    fn live_or_make(&self) -> usize {
+        match self.live() {
+            0 => self.make_live(),
+            live => live,
+        }
+    }
+
+    #[cold]
+    fn make_live(&self) -> usize {
+        let Ok(region) = MetaRegion::new(self.system.clone(), LIVE_BYTES, size_of::<Slot>()) else {
+            return 0;
+        };
+        let made = region.span().addr();
+        match self
+            .live
+            .compare_exchange(0, made, Ordering::AcqRel, Ordering::Acquire)
+        {
+            Ok(_) => {
+                // Released by `drop` below. The loser of the race drops its region at once.
+                region.into_span();
+                self.heal();
+                made
+            }
+            Err(live) => live,
+        }
+    }
+
+    fn live(&self) -> usize {
+        self.live.load(Ordering::Acquire)
+    }
+
+    fn is_live(&self) -> bool {
+        self.base.load(Ordering::Acquire) != parked()
     }
 
     /// The mode that this process would use for a new shelf.
@@ -245,12 +236,16 @@ impl Shelf {
         section: impl FnOnce(Sections, *const usize, usize, usize) -> usize,
         held: impl FnOnce(&mut Held<'_>, usize) -> Option<usize>,
     ) -> Result<Option<Magazine>, Refused> {
+        let live = self.live_or_make();
+        if live == 0 {
+            return Err(Refused::NotNow(new));
+        }
         let top = new.into_top();
         let result = match self.kind {
-            Kind::PerCpu(sections) => section(sections, self.base.as_ptr(), self.live, top),
+            Kind::PerCpu(sections) => section(sections, self.base.as_ptr(), live, top),
             Kind::Locked => match self.hold() {
                 Some(mut slot) => held(&mut slot, top).unwrap_or(NOT_NOW),
-                None if self.base.load(Ordering::Acquire) == self.live => NOT_NOW,
+                None if self.is_live() => NOT_NOW,
                 None => PARKED,
             },
         };
@@ -273,7 +268,7 @@ impl Shelf {
         match self.kind {
             // SAFETY: as in `pop`; callers pass at most MAX_ROUNDS.
             Kind::PerCpu(sections) => unsafe {
-                sections.set_capacity(self.base.as_ptr(), self.live, bytes)
+                sections.set_capacity(self.base.as_ptr(), self.live(), bytes)
             },
             Kind::Locked => self.hold().is_some_and(|mut slot| slot.set_capacity(bytes)),
         }
@@ -285,11 +280,17 @@ impl Shelf {
             return false;
         }
         let all = self.drain_parked(take);
-        if !self.is_closed() {
-            self.base.store(self.live, Ordering::Release);
+        self.end_drain();
+        all
+    }
+
+    /// Unparks the shelf, unless it is closed or has nothing to unpark.
+    fn end_drain(&self) {
+        let live = self.live();
+        if live != 0 && !self.is_closed() {
+            self.base.store(live, Ordering::Release);
         }
         self.draining.store(0, Ordering::Release);
-        all
     }
 
     /// Waits a while for the thread that empties the shelf.
@@ -315,7 +316,7 @@ impl Shelf {
         self.closed.store(1, Ordering::Release);
         if begun == Begin::NoBarrier {
             // A section under way may still commit: what is on the shelf is lost, but nobody uses it any more.
-            self.base.store(self.parked, Ordering::SeqCst);
+            self.base.store(parked(), Ordering::SeqCst);
             return false;
         }
         let all = self.drain_parked(take);
@@ -323,21 +324,19 @@ impl Shelf {
         all
     }
 
-    /// After a fork in the middle of a drain, the child's shelf is parked and nobody will ever unpark it; so it does
-    /// so itself. What the drain had not taken yet is still in the live slots.
+    /// Unparks a shelf that is parked though nobody empties it: a new one; one that was being emptied while it was made;
+    /// or that of the child of a fork in the middle, whose other thread will never unpark it. What the drain had not
+    /// taken yet is then still in the live slots.
     pub(super) fn heal(&self) {
-        let seen = self.draining.load(Ordering::Acquire);
-        if seen != 0 && seen != fork::generation() && self.begin_drain() == Begin::Begun {
-            if !self.is_closed() {
-                self.base.store(self.live, Ordering::Release);
-            }
-            self.draining.store(0, Ordering::Release);
+        if !self.is_live() && self.seize() {
+            self.end_drain();
         }
     }
 
     /// Counters of all CPUs: rounds taken and given.
     pub(super) fn counts(&self) -> (u64, u64) {
-        (0..self.slots).fold((0, 0), |(pops, pushes), i| {
+        let slots = if self.live() == 0 { 0 } else { self.slots };
+        (0..slots).fold((0, 0), |(pops, pushes), i| {
             let slot = self.slot(i);
             // SAFETY: the counters are atomics of a live slot, which may be shared.
             let Beside {
@@ -348,42 +347,51 @@ impl Shelf {
         })
     }
 
+    /// Slot `i`, of a shelf that has live ones.
     fn slot(&self, i: usize) -> *mut Slot {
-        (self.live + i * size_of::<Slot>()) as *mut Slot
+        (self.live() + i * size_of::<Slot>()) as *mut Slot
     }
 
     /// A slot for this thread in locked mode: its own by hash, else a neighbour, else none.
     fn hold(&self) -> Option<Held<'_>> {
+        if self.live() == 0 {
+            return None;
+        }
         let mine = locked::thread_number();
         let held = (0..2).find_map(|step| {
             // SAFETY: a live slot of this shelf; in locked mode slots are only used through the lock.
             unsafe { locked::try_hold(self.slot((mine + step) % self.slots)) }
         })?;
         // Looked at under the lock: whoever parks takes every lock afterwards.
-        (self.base.load(Ordering::Acquire) == self.live).then_some(held)
+        self.is_live().then_some(held)
+    }
+
+    /// Becomes the one who parks and unparks; false when somebody else is.
+    fn seize(&self) -> bool {
+        let generation = fork::generation();
+        let seen = self.draining.load(Ordering::Relaxed);
+        seen != generation
+            && self
+                .draining
+                .compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Becomes the one who empties the shelf, and parks it.
     fn begin_drain(&self) -> Begin {
-        let generation = fork::generation();
-        let seen = self.draining.load(Ordering::Relaxed);
-        if seen == generation
-            || self
-                .draining
-                .compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
-                .is_err()
-        {
+        if !self.seize() {
             return Begin::Busy;
         }
         if self.is_closed() {
             self.draining.store(0, Ordering::Release);
             return Begin::Closed;
         }
-        self.base.store(self.parked, Ordering::SeqCst);
-        if matches!(self.kind, Kind::PerCpu(_)) && !membarrier::restart_sequences() {
+        let was_live = self.is_live();
+        self.base.store(parked(), Ordering::SeqCst);
+        // Who was parked already has no section to restart.
+        if was_live && matches!(self.kind, Kind::PerCpu(_)) && !membarrier::restart_sequences() {
             // Without the barrier a section under way may still commit: nothing may be taken.
-            self.base.store(self.live, Ordering::Release);
-            self.draining.store(0, Ordering::Release);
+            self.end_drain();
             return Begin::NoBarrier;
         }
         Begin::Begun
@@ -391,6 +399,9 @@ impl Shelf {
 
     fn drain_parked(&self, mut take: impl FnMut(Magazine)) -> bool {
         let mut all = true;
+        if self.live() == 0 {
+            return all;
+        }
         for i in 0..self.slots {
             let tops = match self.kind {
                 Kind::PerCpu(_) => {
@@ -433,5 +444,18 @@ impl Shelf {
             }
             held
         })
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        if let Some(at) = NonNull::new(*self.live.get_mut() as *mut u8) {
+            let span = Span {
+                at,
+                len: LIVE_BYTES.next_multiple_of(page_size()),
+            };
+            // SAFETY: exactly the region that `make_live` mapped; its last user is dropping it. A refusal leaks addresses.
+            let _ = unsafe { self.system.release(span) };
+        }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::crowd::{Crowd, Place};
 use super::depot::Depot;
-use super::magazines::Magazine;
+use super::magazines::{Magazine, Magazines};
 use super::shelf::{Refused, Shelf};
 use crate::os::rseq::Mode;
-use crate::os::{OsError, System, fork};
+use crate::os::{System, fork};
 
 /// Where rounds come from when the depot has none, and where they go when nobody wants them.
 pub trait Supply {
@@ -59,7 +59,7 @@ pub struct StockStats {
     pub misses: u64,
     /// Full magazines in the depot.
     pub full_magazines: usize,
-    /// Magazines that exist.
+    /// Magazines that exist, for all stocks that share them.
     pub magazines: usize,
     /// Rounds that a magazine may hold now.
     pub rounds: usize,
@@ -87,11 +87,10 @@ pub struct StockStats {
 /// }
 ///
 /// let supply = Numbers(Cell::new(0));
-/// let stock = Stock::new(Arc::new(Linux), StockConfig::default())?;
+/// let stock = Stock::new(Arc::new(Linux), StockConfig::default());
 /// let number = stock.get(&supply).unwrap();
 /// stock.put(number, &supply);
 /// assert_eq!(stock.get(&supply), Ok(number), "the last one given is the next one taken");
-/// # Ok::<(), larder::os::OsError>(())
 /// ```
 #[derive(Debug)]
 pub struct Stock {
@@ -102,19 +101,27 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// An empty stock.
-    ///
-    /// # Errors
-    /// When the system has no memory for the CPUs' slots.
-    pub fn new(system: Arc<dyn System>, config: StockConfig) -> Result<Self, OsError> {
+    /// An empty stock. It takes no memory before it is used.
+    #[must_use]
+    pub fn new(system: Arc<dyn System>, config: StockConfig) -> Self {
+        let magazines = Arc::new(Magazines::new(system.clone()));
+        Self::sharing(magazines, system, config)
+    }
+
+    /// An empty stock that shares its magazines with others.
+    pub(crate) fn sharing(
+        magazines: Arc<Magazines>,
+        system: Arc<dyn System>,
+        config: StockConfig,
+    ) -> Self {
         // A child that cannot tell that it is one would take its parent's unfinished work for its own.
         fork::install();
-        Ok(Self {
-            shelf: Shelf::new(system.clone(), config.mode)?,
-            depot: Depot::new(system, config.rounds, config.most_rounds),
+        Self {
+            shelf: Shelf::new(system, config.mode),
+            depot: Depot::new(magazines, config.rounds, config.most_rounds),
             misses: AtomicU64::new(0),
             crowd: Crowd::new(),
-        })
+        }
     }
 
     /// Takes a round from this CPU's magazines, and nothing more.

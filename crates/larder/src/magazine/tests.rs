@@ -1,31 +1,30 @@
 //! The whole layer, in every mode that this machine has: nothing is lost, nothing is given twice.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use super::pair::Pair;
 use super::*;
 use crate::os::MetaRegion;
 use crate::os::rseq::Mode;
-use crate::os::testing::{Base, Call, Failing, Hooked, system};
+use crate::os::testing::system;
 
 /// Numbers 1 to `limit`; knows which ones it has handed out.
 #[derive(Debug)]
-struct Tokens {
+pub(super) struct Tokens {
     home: Mutex<Vec<usize>>,
     fetches: AtomicUsize,
 }
 
 impl Tokens {
-    fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self {
             home: Mutex::new((1..=limit).rev().collect()),
             fetches: AtomicUsize::new(0),
         }
     }
 
-    fn home(&self) -> Vec<usize> {
+    pub(super) fn home(&self) -> Vec<usize> {
         let mut home = self.home.lock().unwrap().clone();
         home.sort_unstable();
         home
@@ -48,7 +47,7 @@ impl Supply for Tokens {
     }
 }
 
-fn modes() -> Vec<Mode> {
+pub(super) fn modes() -> Vec<Mode> {
     let mut modes = vec![Mode::Locked("test")];
     if let mode @ Mode::PerCpu(_) = crate::os::rseq::mode() {
         modes.push(mode);
@@ -56,19 +55,16 @@ fn modes() -> Vec<Mode> {
     modes
 }
 
-fn each_mode(rounds: usize, most_rounds: usize, test: impl Fn(Stock)) {
+pub(super) fn each_mode(rounds: usize, most_rounds: usize, test: impl Fn(Stock)) {
     for mode in modes() {
-        test(
-            Stock::new(
-                system(),
-                StockConfig {
-                    rounds,
-                    most_rounds,
-                    mode,
-                },
-            )
-            .unwrap(),
-        );
+        test(Stock::new(
+            system(),
+            StockConfig {
+                rounds,
+                most_rounds,
+                mode,
+            },
+        ));
     }
 }
 
@@ -360,111 +356,5 @@ fn emptying_waits_for_sections_under_way() {
         });
         stock.drain(&tokens);
         assert_eq!(tokens.home(), (1..=TOKENS).collect::<Vec<_>>());
-    });
-}
-
-/// A stock whose system has no memory for magazines.
-fn without_magazines(mode: Mode) -> Stock {
-    // The first reservation is the shelf; all later ones, the magazines, fail.
-    let system = Hooked::new(Base::default(), Failing::only(Call::Reserve, 1, usize::MAX));
-    let config = StockConfig {
-        mode,
-        ..StockConfig::default()
-    };
-    Stock::new(Arc::new(system), config).unwrap()
-}
-
-#[test]
-fn without_memory_for_magazines_rounds_still_flow() {
-    for mode in modes() {
-        let stock = without_magazines(mode);
-        let tokens = Tokens::new(10);
-        let out: Vec<_> = (0..10).map(|_| stock.get(&tokens).unwrap()).collect();
-        assert!(stock.get(&tokens).is_err());
-        for token in out {
-            stock.put(token, &tokens);
-        }
-        assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
-        assert!(Handle::new(&stock).is_err());
-        let mut pair = Pair::none();
-        let token = pair.get(&stock, &tokens).unwrap();
-        assert_eq!(
-            tokens.home().len(),
-            9,
-            "one was fetched: nothing can keep more"
-        );
-        pair.put(token, &stock, &tokens);
-        assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
-    }
-}
-
-/// A supply in which every thread waits until all are in it: the worst moment for a stock that fetches by magazines.
-struct Crowded {
-    tokens: Tokens,
-    everybody: std::sync::Barrier,
-}
-
-impl Supply for Crowded {
-    type Error = &'static str;
-    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
-        self.everybody.wait();
-        self.tokens.fetch(rounds)
-    }
-    fn accept(&self, rounds: &[usize]) {
-        self.tokens.accept(rounds);
-    }
-}
-
-#[test]
-fn what_is_fetched_is_bounded_by_cpus_and_not_by_threads() {
-    const ROUNDS: usize = 63;
-    let cpus = crate::os::usable_cpus();
-    let threads = 4 * cpus + 8;
-    let total = 1000 * threads;
-    each_mode(ROUNDS, ROUNDS, |stock| {
-        let supply = Crowded {
-            tokens: Tokens::new(total),
-            everybody: std::sync::Barrier::new(threads),
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| stock.get(&supply).unwrap());
-            }
-        });
-        let fetched = total - supply.tokens.home().len();
-        assert!(
-            (threads..=cpus * ROUNDS + threads).contains(&fetched),
-            "{threads} threads on {cpus} CPUs fetched {fetched}"
-        );
-    });
-}
-
-#[test]
-fn a_pair_takes_its_magazines_when_it_needs_them() {
-    each_mode(7, 7, |stock| {
-        let tokens = Tokens::new(100);
-        let mut pair = Pair::none();
-        assert_eq!(
-            (pair.try_get(), pair.try_put(1), pair.len()),
-            (None, false, 0)
-        );
-        pair.give_up(&stock);
-        assert_eq!(stock.stats().magazines, 0, "it had nothing to give");
-        let out: Vec<_> = (0..30)
-            .map(|_| pair.get(&stock, &tokens).unwrap())
-            .collect();
-        for &token in &out {
-            if !pair.try_put(token) {
-                pair.put(token, &stock, &tokens);
-            }
-        }
-        pair.give_up(&stock);
-        assert_eq!((pair.try_get(), pair.len()), (None, 0));
-        let mut first_put = Pair::none();
-        first_put.put(pair.get(&stock, &tokens).unwrap(), &stock, &tokens);
-        pair.give_up(&stock);
-        first_put.give_up(&stock);
-        stock.drain(&tokens);
-        assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
     });
 }

@@ -119,7 +119,11 @@ impl CacheRef {
             (MAGAZINE_BYTES / shape.stride).clamp(1, ROUNDS),
             (MOST_MAGAZINE_BYTES / shape.stride).clamp(1, MAX_ROUNDS),
         ));
-        let stock = Stock::new(inner.system.clone(), inner.stock_config(rounds, most))?;
+        let stock = Stock::sharing(
+            inner.magazines.clone(),
+            inner.system.clone(),
+            inner.stock_config(rounds, most),
+        );
         let block = inner.meta.take(size_of::<Cache>())?;
         let number = inner.table.take();
         let Some(number) = number.and_then(NonZeroU16::new) else {

@@ -12,7 +12,7 @@ use super::map::{self, PageMap};
 use super::meta::{BlockNumber, Meta};
 use super::reaper::Reaper;
 use super::table::Table;
-use crate::magazine::StockConfig;
+use crate::magazine::{Magazines, StockConfig};
 use crate::os::lock::Lock;
 use crate::os::rseq::{Mode, mode};
 use crate::os::{OsError, System, coarse_now, fork};
@@ -55,6 +55,8 @@ pub(super) struct Inner {
     pub(super) table: Table,
     pub(super) pool: PagePool,
     pub(super) system: Arc<dyn System>,
+    /// Of all caches: an empty one serves whichever needs it next.
+    pub(super) magazines: Arc<Magazines>,
     pub(super) mode: Mode,
     pub(super) large_pages: AtomicUsize,
     on_misuse: Option<fn(&Misuse)>,
@@ -135,6 +137,7 @@ impl FamilyBuilder {
             meta: Meta::new(system.clone(), span.len / 16 + (16 << 20))?,
             table: Table::new(system.clone())?,
             pool,
+            magazines: Arc::new(Magazines::new(system.clone())),
             system,
             mode,
             large_pages: AtomicUsize::new(0),

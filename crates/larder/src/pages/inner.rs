@@ -14,7 +14,7 @@ use super::error::PoolError;
 use super::helper::HelperThread;
 use super::round;
 use super::stats::PoolStats;
-use crate::magazine::{Stock, StockConfig, Supply};
+use crate::magazine::{Magazines, Stock, StockConfig, Supply};
 use crate::os::decided::Decided;
 use crate::os::lock::Lock;
 use crate::os::zero::{Routine, Zeroing};
@@ -89,8 +89,9 @@ impl PoolRef {
         let system = Arc::clone(&config.clusters.system);
         let clusters = Clusters::new(config.clusters)?;
         let made = (|| {
-            let stock = Stock::new(system.clone(), config.stock.clone())?;
-            let zeroed = Stock::new(system, config.stock)?;
+            let magazines = Arc::new(Magazines::new(system.clone()));
+            let stock = Stock::sharing(magazines.clone(), system.clone(), config.stock.clone());
+            let zeroed = Stock::sharing(magazines, system, config.stock);
             let layout = std::alloc::Layout::new::<Inner>();
             // SAFETY: the layout has a size.
             let at = NonNull::new(unsafe { std::alloc::alloc(layout) }.cast::<Inner>()).ok_or(
@@ -396,7 +397,7 @@ impl Inner {
             helper_cpu_ns: get(&self.helper_cpu_ns),
             prezeroed_bytes: zeroed.full_magazines * zeroed.rounds * page,
             magazine_pages: stock.rounds,
-            magazines: stock.magazines + zeroed.magazines,
+            magazines: stock.magazines,
         }
     }
 }

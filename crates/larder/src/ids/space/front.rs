@@ -40,7 +40,7 @@ impl Front {
             if let Some(mode) = config.mode {
                 stock.mode = mode;
             }
-            Stock::new(system.clone(), stock).map_err(|_| IdError::OutOfMemory)
+            Stock::new(system.clone(), stock)
         };
         let share = if cfg!(shuttle) {
             1
@@ -48,8 +48,8 @@ impl Front {
             4 * usable_cpus() as u64
         };
         Ok(Self {
-            lots: stock()?,
-            returns: (shape == Shape::InOrder).then(stock).transpose()?,
+            lots: stock(),
+            returns: (shape == Shape::InOrder).then(stock),
             states: States::new(system.clone(), len)?,
             gate: Gate::new(),
             share,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shuttle::sync::{Mutex, MutexGuard};
 
 use crate::magazine::{StockConfig, StockStats, Supply};
-use crate::os::{OsError, System};
+use crate::os::System;
 
 #[derive(Debug)]
 pub(super) struct Lock<T>(Mutex<T>);
@@ -34,12 +34,12 @@ pub(super) struct Stock {
 }
 
 impl Stock {
-    pub(super) fn new(_: Arc<dyn System>, config: StockConfig) -> Result<Self, OsError> {
-        Ok(Self {
+    pub(super) fn new(_: Arc<dyn System>, config: StockConfig) -> Self {
+        Self {
             slots: [const { Mutex::new(Vec::new()) }; CPUS],
             depot: Mutex::new(Vec::new()),
             most: 2 * config.rounds,
-        })
+        }
     }
 
     fn mine(&self) -> &Mutex<Vec<usize>> {

@@ -1,0 +1,156 @@
+//! What the layer takes from the system and from its supply, and what it does without it.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Barrier};
+
+use super::pair::Pair;
+use super::tests::{Tokens, each_mode, modes};
+use super::*;
+use crate::os::rseq::Mode;
+use crate::os::testing::{Base, Call, Counting, Failing, Hooked};
+
+/// A stock whose system refuses its reservations from number `first` on: the first magazines', then the shelf's.
+fn without_memory(first: usize, mode: Mode) -> Stock {
+    let system = Hooked::new(
+        Base::default(),
+        Failing::only(Call::Reserve, first, usize::MAX),
+    );
+    let config = StockConfig {
+        mode,
+        ..StockConfig::default()
+    };
+    Stock::new(Arc::new(system), config)
+}
+
+#[test]
+fn without_memory_for_the_shelf_rounds_flow_through_the_depot() {
+    for mode in modes() {
+        let stock = without_memory(1, mode);
+        let tokens = Tokens::new(10);
+        let out: Vec<_> = (0..10).map(|_| stock.get(&tokens).unwrap()).collect();
+        assert_eq!(out.iter().collect::<HashSet<_>>().len(), 10);
+        assert!(stock.get(&tokens).is_err());
+        for token in out {
+            stock.put(token, &tokens);
+        }
+        assert_eq!(stock.stats().pushes, 0, "there is no shelf");
+        assert_eq!(stock.drain(&tokens), 10);
+        assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_stock_that_nobody_used_has_taken_no_memory() {
+    for mode in modes() {
+        let system = Arc::new(Hooked::new(Base::default(), Counting::default()));
+        let config = StockConfig {
+            mode,
+            ..StockConfig::default()
+        };
+        let stock = Stock::new(system.clone(), config);
+        let tokens = Tokens::new(1);
+        assert_eq!((stock.try_get(), stock.try_put(1)), (None, false));
+        assert_eq!(stock.drain(&tokens), 0);
+        assert_eq!(system.hook().count(Call::Reserve), 0);
+        stock.put(stock.get(&tokens).unwrap(), &tokens);
+        assert_eq!(stock.stats().pushes, 1, "and now it has a shelf");
+        drop(stock);
+        let hook = system.hook();
+        assert_eq!(hook.count(Call::Reserve), hook.count(Call::Release));
+    }
+}
+
+#[test]
+fn without_memory_for_magazines_rounds_still_flow() {
+    for mode in modes() {
+        let stock = without_memory(0, mode);
+        let tokens = Tokens::new(10);
+        let out: Vec<_> = (0..10).map(|_| stock.get(&tokens).unwrap()).collect();
+        assert!(stock.get(&tokens).is_err());
+        for token in out {
+            stock.put(token, &tokens);
+        }
+        assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
+        assert!(Handle::new(&stock).is_err());
+        let mut pair = Pair::none();
+        let token = pair.get(&stock, &tokens).unwrap();
+        assert_eq!(
+            tokens.home().len(),
+            9,
+            "one was fetched: nothing can keep more"
+        );
+        pair.put(token, &stock, &tokens);
+        assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
+    }
+}
+
+/// A supply in which every thread waits until all are in it: the worst moment for a stock that fetches by magazines.
+struct Crowded {
+    tokens: Tokens,
+    everybody: Barrier,
+}
+
+impl Supply for Crowded {
+    type Error = &'static str;
+    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
+        self.everybody.wait();
+        self.tokens.fetch(rounds)
+    }
+    fn accept(&self, rounds: &[usize]) {
+        self.tokens.accept(rounds);
+    }
+}
+
+#[test]
+fn what_is_fetched_is_bounded_by_cpus_and_not_by_threads() {
+    const ROUNDS: usize = 63;
+    let cpus = crate::os::usable_cpus();
+    let threads = 4 * cpus + 8;
+    let total = 1000 * threads;
+    each_mode(ROUNDS, ROUNDS, |stock| {
+        let supply = Crowded {
+            tokens: Tokens::new(total),
+            everybody: Barrier::new(threads),
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| stock.get(&supply).unwrap());
+            }
+        });
+        let fetched = total - supply.tokens.home().len();
+        assert!(
+            (threads..=cpus * ROUNDS + threads).contains(&fetched),
+            "{threads} threads on {cpus} CPUs fetched {fetched}"
+        );
+    });
+}
+
+#[test]
+fn a_pair_takes_its_magazines_when_it_needs_them() {
+    each_mode(7, 7, |stock| {
+        let tokens = Tokens::new(100);
+        let mut pair = Pair::none();
+        assert_eq!(
+            (pair.try_get(), pair.try_put(1), pair.len()),
+            (None, false, 0)
+        );
+        pair.give_up(&stock);
+        assert_eq!(stock.stats().magazines, 0, "it had nothing to give");
+        let out: Vec<_> = (0..30)
+            .map(|_| pair.get(&stock, &tokens).unwrap())
+            .collect();
+        for &token in &out {
+            if !pair.try_put(token) {
+                pair.put(token, &stock, &tokens);
+            }
+        }
+        pair.give_up(&stock);
+        assert_eq!((pair.try_get(), pair.len()), (None, 0));
+        let mut first_put = Pair::none();
+        first_put.put(pair.get(&stock, &tokens).unwrap(), &stock, &tokens);
+        pair.give_up(&stock);
+        first_put.give_up(&stock);
+        stock.drain(&tokens);
+        assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
+    });
+}

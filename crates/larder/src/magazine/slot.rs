@@ -1,0 +1,73 @@
+//! What one CPU owns, and the slots that stand in for all of them while a shelf is parked.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::os::MAX_CPUS;
+
+/// What one CPU owns. Two cache lines, because the hardware prefetches them in pairs.
+///
+/// The restartable sections know the offsets.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(super) struct Slot {
+    pub(super) body: Body,
+    pub(super) beside: Beside,
+}
+
+/// The part of a slot that only its owner of the moment touches.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Body {
+    /// Tops of the two magazines; 0 is none.
+    pub(super) tops: [usize; 2],
+    /// Bytes of rounds that each may hold; 0 until there are two.
+    pub(super) capacity: usize,
+}
+
+/// The part of a slot that others look at.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Beside {
+    /// Rounds taken from each magazine. An aborted section may count one twice. Only the owner of the moment adds, so no
+    /// addition needs an exchange.
+    pub(super) pops: [AtomicU64; 2],
+    /// Rounds given to each magazine.
+    pub(super) pushes: [AtomicU64; 2],
+    /// Fork generation of the holder; 0 is free. Used in locked mode only.
+    pub(super) lock: AtomicU32,
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(size_of::<Slot>() == 128);
+    assert!(offset_of!(Slot, body) + offset_of!(Body, tops) == 0);
+    assert!(offset_of!(Slot, body) + offset_of!(Body, capacity) == 16);
+    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pops) == 24);
+    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pushes) == 40);
+};
+
+/// The parked slots of all shelves: nothing is ever written to them, for a section that finds neither a round nor room
+/// leaves.
+struct Parked(UnsafeCell<[Slots; MAX_CPUS / 16]>);
+
+/// Zeroes for sixteen slots, aligned as slots are.
+#[repr(align(128))]
+struct Slots(#[allow(dead_code)] [u8; 16 * size_of::<Slot>()]);
+
+// SAFETY: it is never written.
+unsafe impl Sync for Parked {}
+
+/// In a cell, so that it costs no place in the program's file.
+static PARKED_SLOTS: Parked = Parked(UnsafeCell::new(
+    [const { Slots([0; 16 * size_of::<Slot>()]) }; MAX_CPUS / 16],
+));
+
+/// Address of the parked slots.
+pub(super) fn parked() -> usize {
+    PARKED_SLOTS.0.get().expose_provenance()
+}
+
+/// Bytes of slots for every CPU that Linux can number, whatever this machine says of itself: a container may show a
+/// doctored /sys, and a section does not look before it indexes. Untouched slots cost addresses only.
+pub(super) const LIVE_BYTES: usize = MAX_CPUS * size_of::<Slot>();
