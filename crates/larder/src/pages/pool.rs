@@ -258,6 +258,25 @@ impl PagePool {
         unsafe { self.inner.put(page) };
     }
 
+    /// Whether an address is the beginning of a page of this pool's reservation, in use or not. Two comparisons and a
+    /// mask: for callers that take pointers from elsewhere (C).
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let page = pool.get_raw()?;
+    /// assert!(pool.owns(page));
+    /// assert!(!pool.owns((&mut 0_u8).into()));
+    /// # // SAFETY: the page is ours, once.
+    /// # unsafe { pool.put_raw(page) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn owns(&self, page: NonNull<u8>) -> bool {
+        let addr = page.as_ptr() as usize;
+        addr & (self.page_size() - 1) == 0 && self.inner.clusters.contains(addr)
+    }
+
     /// A stock of one's own over this pool.
     ///
     /// # Errors
