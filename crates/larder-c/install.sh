@@ -1,0 +1,36 @@
+#!/bin/sh
+# Installs larder.h, liblarder and larder.pc where a C compiler finds them:
+#
+#   cargo build --release -p larder-c
+#   crates/larder-c/install.sh --prefix /usr/local        (DESTDIR is honoured)
+#
+# `cargo cinstall -p larder-c` does the same where cargo-c is installed.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+from=$here/../../target/release
+prefix=/usr/local
+while [ $# -gt 0 ]; do
+  case $1 in
+    --prefix) prefix=${2:?--prefix needs a folder}; shift 2 ;;
+    --from) from=${2:?--from needs a folder}; shift 2 ;;
+    *) echo "usage: install.sh [--prefix FOLDER] [--from FOLDER with liblarder_c.so]" >&2; exit 2 ;;
+  esac
+done
+for file in liblarder_c.so liblarder_c.a; do
+  [ -e "$from/$file" ] || {
+    echo "$from/$file is not there; build it with: cargo build --release -p larder-c" >&2
+    exit 1
+  }
+done
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../../Cargo.toml")
+major=${version%%.*}
+root=${DESTDIR:-}$prefix
+mkdir -p "$root/include" "$root/lib/pkgconfig"
+install -m 644 "$here/include/larder.h" "$root/include/larder.h"
+install -m 755 "$from/liblarder_c.so" "$root/lib/liblarder.so.$version"
+ln -sf "liblarder.so.$version" "$root/lib/liblarder.so.$major"
+ln -sf "liblarder.so.$major" "$root/lib/liblarder.so"
+install -m 644 "$from/liblarder_c.a" "$root/lib/liblarder.a"
+sed -e "s|@prefix@|$prefix|" -e "s|@version@|$version|" "$here/larder.pc.in" >"$root/lib/pkgconfig/larder.pc"
+echo "installed larder $version into $root"

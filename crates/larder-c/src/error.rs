@@ -1,0 +1,303 @@
+//! What went wrong, for C.
+
+use core::ffi::c_char;
+use core::fmt::{self, Write};
+
+use larder::os::OsError;
+use larder::pages::{BuildError, PoolError};
+
+/// Bytes of the message of a `larder_error`, its end included. Longer messages are cut.
+pub const LARDER_ERROR_BYTES: usize = 256;
+
+/// How a call ended. Zero is success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum larder_status {
+    /// Done.
+    LARDER_OK = 0,
+    /// A pointer that must not be NULL is NULL.
+    LARDER_NULL = 1,
+    /// A number or a flag that makes no sense; the message names it.
+    LARDER_ARGUMENT = 2,
+    /// Not a handle of this kind, or one that was freed.
+    LARDER_HANDLE = 3,
+    /// A page that is not of this pool, or not the beginning of one.
+    LARDER_FOREIGN = 4,
+    /// The pool's own limit is in use.
+    LARDER_LIMIT = 5,
+    /// The addresses that the pool reserved are in use.
+    LARDER_EXHAUSTED = 6,
+    /// The system has no memory.
+    LARDER_MEMORY = 7,
+    /// A system call failed for another reason; `os_errno` has its number.
+    LARDER_SYSTEM = 8,
+    /// A setting in the environment or in a file that it names makes no sense.
+    LARDER_SETTING = 9,
+    /// The buffer is too small.
+    LARDER_BUFFER = 10,
+    /// A defect in larder: please report it with the message on stderr.
+    LARDER_PANIC = 11,
+}
+
+use larder_status::*;
+
+impl larder_status {
+    const ALL: [(Self, &'static core::ffi::CStr); 12] = [
+        (LARDER_OK, c"done"),
+        (LARDER_NULL, c"a pointer that must not be NULL is NULL"),
+        (LARDER_ARGUMENT, c"an argument makes no sense"),
+        (
+            LARDER_HANDLE,
+            c"not a handle of this kind, or one that was freed",
+        ),
+        (LARDER_FOREIGN, c"not the beginning of a page of this pool"),
+        (
+            LARDER_LIMIT,
+            c"the pool's limit is in use; raise it or put pages back",
+        ),
+        (
+            LARDER_EXHAUSTED,
+            c"the pool's reservation is in use; reserve more when making the pool",
+        ),
+        (LARDER_MEMORY, c"the system has no memory"),
+        (LARDER_SYSTEM, c"a system call failed"),
+        (
+            LARDER_SETTING,
+            c"a setting in the environment makes no sense",
+        ),
+        (LARDER_BUFFER, c"the buffer is too small"),
+        (LARDER_PANIC, c"a defect in larder; please report it"),
+    ];
+}
+
+/// The sentence of a status, in static memory; never NULL, also for a number that is no status. A larder_error says more.
+#[unsafe(no_mangle)]
+pub extern "C" fn larder_strerror(status: u32) -> *const c_char {
+    larder_status::ALL
+        .iter()
+        .find(|(known, _)| *known as u32 == status)
+        .map_or(c"no larder_status", |(_, text)| *text)
+        .as_ptr()
+}
+
+/// What a failed call says, in memory of the caller's. A call that succeeds leaves it as it is.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct larder_error {
+    /// The status that the call returned.
+    pub status: larder_status,
+    /// The error number of the system call that failed, or 0.
+    pub os_errno: i32,
+    /// What was asked, what went wrong, what to do; ends with a zero byte.
+    pub message: [c_char; LARDER_ERROR_BYTES],
+}
+
+/// A failure on its way out. The sentence is made where the caller wants it, and takes no memory.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failed {
+    pub(crate) status: larder_status,
+    why: Why,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Why {
+    /// What, and what is wrong with it.
+    Said(&'static str, &'static str),
+    /// A number between two pieces of text.
+    Number(&'static str, u64, &'static str),
+    Pool(PoolError),
+    Build(BuildError),
+    System(OsError),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said(what, wrong) => write!(f, "{what} {wrong}"),
+            Self::Number(before, number, after) => write!(f, "{before} {number}{after}"),
+            Self::Pool(error) => error.fmt(f),
+            Self::Build(error) => error.fmt(f),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+/// A sentence in fixed memory: errors are made when there is no other.
+struct Message {
+    bytes: [u8; LARDER_ERROR_BYTES],
+    len: usize,
+}
+
+impl Write for Message {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // One byte is the end's.
+        let room = LARDER_ERROR_BYTES - 1 - self.len;
+        let mut n = text.len().min(room);
+        while !text.is_char_boundary(n) {
+            n -= 1;
+        }
+        self.bytes[self.len..self.len + n].copy_from_slice(&text.as_bytes()[..n]);
+        self.len += n;
+        // The rest of a message that was cut would read as if it belonged to what stands there.
+        if n < text.len() {
+            Err(fmt::Error)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Failed {
+    /// `what` and `wrong` are two parts of one sentence.
+    pub(crate) fn said(status: larder_status, what: &'static str, wrong: &'static str) -> Self {
+        Self {
+            status,
+            why: Why::Said(what, wrong),
+        }
+    }
+
+    /// `before`, the number, `after`.
+    pub(crate) fn number(
+        status: larder_status,
+        before: &'static str,
+        number: u64,
+        after: &'static str,
+    ) -> Self {
+        Self {
+            status,
+            why: Why::Number(before, number, after),
+        }
+    }
+
+    pub(crate) fn null(what: &'static str) -> Self {
+        Self::said(LARDER_NULL, what, "is NULL")
+    }
+
+    fn errno(&self) -> i32 {
+        match &self.why {
+            Why::System(error) => error.raw_os_error(),
+            _ => 0,
+        }
+    }
+
+    /// Writes it where the caller wants it.
+    ///
+    /// # Safety
+    /// `out` is NULL or points to memory for a `larder_error`.
+    pub(crate) unsafe fn write(&self, out: *mut larder_error) {
+        if out.is_null() {
+            return;
+        }
+        let mut text = Message {
+            bytes: [0; LARDER_ERROR_BYTES],
+            len: 0,
+        };
+        // What does not fit is cut.
+        let _ = write!(text, "{}", self.why);
+        let error = larder_error {
+            status: self.status,
+            os_errno: self.errno(),
+            message: text.bytes.map(|b| b as c_char),
+        };
+        // SAFETY: the caller's promise. An unaligned struct would be the caller's fault, and costs nothing to survive.
+        unsafe { out.write_unaligned(error) };
+    }
+}
+
+impl From<OsError> for Failed {
+    fn from(error: OsError) -> Self {
+        const ENOMEM: i32 = 12;
+        let status = if error.raw_os_error() == ENOMEM {
+            LARDER_MEMORY
+        } else {
+            LARDER_SYSTEM
+        };
+        Self {
+            status,
+            why: Why::System(error),
+        }
+    }
+}
+
+impl From<PoolError> for Failed {
+    fn from(error: PoolError) -> Self {
+        let status = match error {
+            PoolError::System(os) => return Self::from(os),
+            PoolError::Limit { .. } => LARDER_LIMIT,
+            PoolError::Exhausted { .. } => LARDER_EXHAUSTED,
+            PoolError::List { .. } => LARDER_MEMORY,
+            PoolError::EmptyRun => LARDER_ARGUMENT,
+            // The enum may grow.
+            _ => LARDER_SYSTEM,
+        };
+        Self {
+            status,
+            why: Why::Pool(error),
+        }
+    }
+}
+
+impl From<BuildError> for Failed {
+    fn from(error: BuildError) -> Self {
+        let status = match &error {
+            BuildError::System(os) => return Self::from(*os),
+            BuildError::Settings(_) => LARDER_SETTING,
+            BuildError::Helper(_) => LARDER_SYSTEM,
+            _ => LARDER_ARGUMENT,
+        };
+        Self {
+            status,
+            why: Why::Build(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::CStr;
+
+    use super::*;
+
+    fn text(error: &larder_error) -> String {
+        // SAFETY: the message ends with a zero byte, which is what is tested.
+        unsafe { CStr::from_ptr(error.message.as_ptr()) }
+            .to_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character_and_ends() {
+        let long: &'static str = Box::leak("\u{e4}".repeat(LARDER_ERROR_BYTES).into_boxed_str());
+        let mut error = larder_error {
+            status: LARDER_OK,
+            os_errno: 7,
+            message: [1; LARDER_ERROR_BYTES],
+        };
+        // SAFETY: the pointer is to a live struct.
+        unsafe { Failed::said(LARDER_LIMIT, long, "tail").write(&raw mut error) };
+        assert_eq!(error.status, LARDER_LIMIT);
+        assert_eq!(error.os_errno, 0);
+        let cut = text(&error);
+        assert!(
+            long.starts_with(&cut) && cut.len() >= LARDER_ERROR_BYTES - 2,
+            "{cut}"
+        );
+    }
+
+    #[test]
+    fn every_status_has_its_sentence() {
+        let mut seen = std::collections::HashSet::new();
+        for n in 0..larder_status::ALL.len() as u32 {
+            // SAFETY: the answer is a static string.
+            let text = unsafe { CStr::from_ptr(larder_strerror(n)) };
+            assert_ne!(text, c"no larder_status", "{n}");
+            assert!(seen.insert(text), "{n}");
+        }
+        for n in [larder_status::ALL.len() as u32, u32::MAX] {
+            // SAFETY: as above.
+            let text = unsafe { CStr::from_ptr(larder_strerror(n)) };
+            assert_eq!(text, c"no larder_status");
+        }
+    }
+}

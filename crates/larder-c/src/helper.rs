@@ -1,0 +1,103 @@
+//! The pool's helper thread.
+
+use std::time::Duration;
+
+use larder::pages::HelperConfig;
+
+use crate::error::{Failed, larder_error, larder_status};
+use crate::guard::guard;
+use crate::mark::shared;
+use crate::options::read_sized;
+use crate::pool::larder_pool;
+
+/// What the helper does. `larder_helper_options_init` fills in the defaults: upkeep only.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct larder_helper_options {
+    /// Bytes of this struct, as the program knows it.
+    pub size: usize,
+    /// High-water mark of the pre-zeroed stock in pages; 0 is off.
+    pub prezero_pages: usize,
+    /// Pages that are kept populated ahead of need; 0 is off.
+    pub ahead_pages: usize,
+    /// Share of one CPU that the helper may use, above 0 and at most 1.
+    pub cpu_budget: f64,
+    /// Milliseconds between two looks when nobody wakes it; at least 1.
+    pub interval_ms: u64,
+}
+
+impl Default for larder_helper_options {
+    fn default() -> Self {
+        let config = HelperConfig::default();
+        Self {
+            size: size_of::<Self>(),
+            prezero_pages: config.prezero_pages,
+            ahead_pages: config.ahead_pages,
+            cpu_budget: config.cpu_budget,
+            interval_ms: u64::try_from(config.interval.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Fills in the defaults. `options` points to a `larder_helper_options`; NULL is an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_helper_options_init(
+    options: *mut larder_helper_options,
+) -> larder_status {
+    if options.is_null() {
+        return larder_status::LARDER_NULL;
+    }
+    // SAFETY: the caller gives memory for the struct.
+    unsafe { options.write(larder_helper_options::default()) };
+    larder_status::LARDER_OK
+}
+
+/// Starts the helper thread, or replaces it. `options` may be NULL: upkeep only, every 100 ms, within 1 % of a CPU.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_pool_start_helper(
+    pool: *const larder_pool,
+    options: *const larder_helper_options,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let pool = shared(pool)?;
+            let options = read_sized(options)?;
+            let budget = options.cpu_budget;
+            if !(budget > 0.0 && budget <= 1.0) {
+                return Err(Failed::said(
+                    larder_status::LARDER_ARGUMENT,
+                    "options.cpu_budget",
+                    "is not above 0 and at most 1",
+                ));
+            }
+            if options.interval_ms == 0 {
+                return Err(Failed::said(
+                    larder_status::LARDER_ARGUMENT,
+                    "options.interval_ms",
+                    "is 0; it is at least 1",
+                ));
+            }
+            pool.start_helper(HelperConfig {
+                prezero_pages: options.prezero_pages,
+                ahead_pages: options.ahead_pages,
+                cpu_budget: budget,
+                interval: Duration::from_millis(options.interval_ms),
+            })
+            .map_err(|e| Failed::from(larder::pages::BuildError::Helper(e.to_string())))
+        })
+    }
+}
+
+/// Stops the helper thread if there is one, and waits for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_pool_stop_helper(pool: *const larder_pool) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(core::ptr::null_mut(), || {
+            shared(pool)?.stop_helper();
+            Ok(())
+        })
+    }
+}

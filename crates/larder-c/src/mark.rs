@@ -1,0 +1,114 @@
+//! What a handle of C's points to, and how one of a kind is told from garbage.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Failed, larder_status};
+
+/// A type that C knows by name only.
+pub(crate) trait Opaque {
+    /// What is behind it.
+    type Inside;
+    /// The first word of a live one.
+    const MARK: u64;
+    /// What the messages call it.
+    const NAME: &'static str;
+}
+
+/// What is really there: the mark comes first in every kind, so that one kind can be asked for as another.
+#[repr(C)]
+struct Handle<T> {
+    mark: AtomicU64,
+    inside: T,
+}
+
+/// What is left when a handle was freed. The allocator may write over it soon, with something else that is no mark.
+const FREED: u64 = 0x6472_6c64_6561_6421;
+
+fn check<T: Opaque>(handle: *const T) -> Result<&'static AtomicU64, Failed> {
+    let mark = handle.cast::<AtomicU64>();
+    if mark.is_null() {
+        return Err(Failed::null(T::NAME));
+    }
+    if !mark.is_aligned() {
+        return Err(wrong::<T>());
+    }
+    // SAFETY: C handed in what it calls such a handle, so there is a readable word. That a pointer to nothing is handed in
+    // cannot be told; the documentation says so. The reference does not leave this module's functions.
+    let mark = unsafe { &*mark };
+    if mark.load(Ordering::Relaxed) == T::MARK {
+        Ok(mark)
+    } else {
+        Err(wrong::<T>())
+    }
+}
+
+#[cold]
+fn wrong<T: Opaque>() -> Failed {
+    Failed::said(
+        larder_status::LARDER_HANDLE,
+        T::NAME,
+        "is no handle of this kind, or was freed",
+    )
+}
+
+/// What is behind a pointer of C's.
+///
+/// # Safety
+/// The pointer is NULL, or to memory that can be read; while the answer is used nobody frees the handle.
+#[inline]
+pub(crate) unsafe fn shared<'a, T: Opaque>(handle: *const T) -> Result<&'a T::Inside, Failed> {
+    check(handle)?;
+    // SAFETY: it carries the mark that only handles of this type carry; the caller keeps it alive.
+    Ok(unsafe { &(*handle.cast::<Handle<T::Inside>>()).inside })
+}
+
+/// What is behind a pointer of C's, alone.
+///
+/// # Safety
+/// As for [`shared`], and no other thread uses it meanwhile.
+#[inline]
+pub(crate) unsafe fn alone<'a, T: Opaque>(handle: *mut T) -> Result<&'a mut T::Inside, Failed> {
+    check(handle.cast_const())?;
+    // SAFETY: as above, and the caller is alone with it.
+    Ok(unsafe { &mut (*handle.cast::<Handle<T::Inside>>()).inside })
+}
+
+/// Ends a handle; NULL does nothing.
+///
+/// # Safety
+/// As for [`alone`], and afterwards nobody uses it.
+pub(crate) unsafe fn end<T: Opaque>(handle: *mut T) -> Result<(), Failed> {
+    if handle.is_null() {
+        return Ok(());
+    }
+    let mark = check(handle.cast_const())?;
+    // Of two who free it at once one wins.
+    if mark.swap(FREED, Ordering::AcqRel) == FREED {
+        return Err(wrong::<T>());
+    }
+    // SAFETY: it was made by Box::into_raw (only `give` makes handles), and the exchange let one caller through.
+    drop(unsafe { Box::from_raw(handle.cast::<Handle<T::Inside>>()) });
+    Ok(())
+}
+
+/// Gives a new handle to C.
+///
+/// # Safety
+/// `out` is NULL or points to memory for a pointer.
+pub(crate) unsafe fn give<T: Opaque>(
+    out: *mut *mut T,
+    make: impl FnOnce() -> Result<T::Inside, Failed>,
+) -> Result<(), Failed> {
+    if out.is_null() {
+        return Err(Failed::null("out"));
+    }
+    // SAFETY: the caller's promise. NULL first: nobody shall find garbage after a failure.
+    unsafe { out.write(core::ptr::null_mut()) };
+    let handle = Box::new(Handle {
+        mark: AtomicU64::new(T::MARK),
+        inside: make()?,
+    });
+    // SAFETY: as above.
+    unsafe { out.write(Box::into_raw(handle).cast()) };
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! A stock of pages of one's own.
+
+use core::ffi::c_void;
+
+use larder::pages::{PageHandle, PagePool};
+
+use crate::error::{Failed, larder_error, larder_status};
+use crate::guard::{guard, value};
+use crate::mark::{Opaque, alone, end, give, shared};
+use crate::pool::{larder_pool, own_page};
+
+/// Two magazines of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
+/// may use it at a time. It keeps its pool open.
+#[derive(Debug)]
+pub struct larder_page_handle {
+    _opaque: [u8; 0],
+}
+
+/// A handle and, to tell its pages from others, a second owner of its pool.
+#[derive(Debug)]
+pub(crate) struct Stocked {
+    handle: PageHandle,
+    pool: PagePool,
+}
+
+impl Opaque for larder_page_handle {
+    type Inside = Stocked;
+    const MARK: u64 = 0x6c64_7268_616e_6431;
+    const NAME: &'static str = "handle";
+}
+
+/// Makes a handle over a pool. `out` gets it, or NULL after a failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_page_handle_new(
+    pool: *const larder_pool,
+    out: *mut *mut larder_page_handle,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let pool = shared(pool)?;
+            give(out, || {
+                Ok(Stocked {
+                    handle: pool.handle()?,
+                    pool: pool.clone(),
+                })
+            })
+        })
+    }
+}
+
+/// Ends a handle; NULL does nothing. Its stock goes back to the pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_page_handle_free(handle: *mut larder_page_handle) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe { guard(core::ptr::null_mut(), || end(handle)) }
+}
+
+/// A page with a former owner's contents. `page` gets it, or NULL after a failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_page_handle_get(
+    handle: *mut larder_page_handle,
+    page: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let handle = &mut alone(handle)?.handle;
+            if page.is_null() {
+                return Err(Failed::null("page"));
+            }
+            page.write(core::ptr::null_mut());
+            page.write(handle.get_raw()?.as_ptr().cast());
+            Ok(())
+        })
+    }
+}
+
+/// A page of zeroes. `page` gets it, or NULL after a failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_page_handle_get_zeroed(
+    handle: *mut larder_page_handle,
+    page: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let handle = &mut alone(handle)?.handle;
+            if page.is_null() {
+                return Err(Failed::null("page"));
+            }
+            page.write(core::ptr::null_mut());
+            page.write(handle.get_zeroed()?.into_raw().as_ptr().cast());
+            Ok(())
+        })
+    }
+}
+
+/// Puts a page of the handle's pool into the handle. As larder_pool_put otherwise.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_page_handle_put(
+    handle: *mut larder_page_handle,
+    page: *mut c_void,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(core::ptr::null_mut(), || {
+            let handle = alone(handle)?;
+            let page = own_page(&handle.pool, page)?;
+            // SAFETY: a page of this pool, which the caller gives up.
+            handle.handle.put_raw(page);
+            Ok(())
+        })
+    }
+}
+
+/// Pages in the handle's stock; 0 for what is no handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_page_handle_len(handle: *const larder_page_handle) -> usize {
+    value(0, || {
+        // SAFETY: the caller of the C function promises what `shared` needs.
+        Ok(unsafe { shared(handle)? }.handle.len())
+    })
+}

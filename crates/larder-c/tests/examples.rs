@@ -1,0 +1,180 @@
+//! The examples in C and C++, compiled against the header and run: plainly, with AddressSanitizer and under valgrind, with
+//! the static library and with the shared one.
+
+#![allow(clippy::unwrap_used)] // Also in the helpers of the tests.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{has, library, must};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// What a program that links the static library needs beside it.
+const SYSTEM: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
+
+struct Language {
+    compiler: &'static str,
+    standard: &'static str,
+    source: &'static str,
+    says: &'static [&'static str],
+}
+
+const LANGUAGES: [Language; 2] = [
+    Language {
+        compiler: "cc",
+        standard: "-std=c11",
+        source: "examples/c/pages.c",
+        says: &[
+            "a run of 5 pages",
+            "too much: the pool's limit is in use; raise it or put pages back",
+            "put of garbage: not the beginning of a page of this pool",
+            "limit 16777216 bytes",
+            "\"limit_bytes\":16777216,",
+            "done",
+        ],
+    },
+    Language {
+        compiler: "c++",
+        standard: "-std=c++17",
+        source: "examples/cpp/pages.cpp",
+        says: &[
+            "refused: a limit of 1 bytes does not fit one page of 4096 bytes",
+            "done",
+        ],
+    },
+];
+
+fn compile(language: &Language, dir: &Path, name: &str, words: &[&str]) -> PathBuf {
+    let out = dir.join(name);
+    must(
+        Command::new(language.compiler)
+            .args([
+                language.standard,
+                "-O1",
+                "-g",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-pedantic",
+            ])
+            .arg("-I")
+            .arg(Path::new(ROOT).join("include"))
+            .arg(Path::new(ROOT).join(language.source))
+            .arg("-o")
+            .arg(&out)
+            .args(words),
+    );
+    out
+}
+
+fn check(language: &Language, said: &str) {
+    for line in language.says {
+        assert!(said.contains(line), "'{line}' is missing in: {said}");
+    }
+}
+
+#[test]
+fn they_run_with_the_static_library() {
+    let archive = library("larder-c", "a");
+    let dir = tempfile::tempdir().unwrap();
+    for language in LANGUAGES.iter().filter(|l| has(l.compiler)) {
+        let mut words = vec![archive.to_str().unwrap()];
+        words.extend(SYSTEM);
+        let program = compile(language, dir.path(), "static", &words);
+        check(language, &must(&mut Command::new(&program)));
+        // Locked, as on a machine without restartable sequences.
+        let locked = must(Command::new(&program).env("LARDER_MODE", "locked"));
+        check(language, &locked);
+        if has("valgrind") {
+            let said = must(
+                Command::new("valgrind")
+                    .args(["--quiet", "--error-exitcode=9", "--leak-check=full"])
+                    .args(["--errors-for-leak-kinds=definite", "--fair-sched=yes"])
+                    .arg(&program),
+            );
+            check(language, &said);
+        }
+    }
+}
+
+#[test]
+fn they_run_under_address_sanitizer() {
+    let archive = library("larder-c", "a");
+    let dir = tempfile::tempdir().unwrap();
+    for language in LANGUAGES.iter().filter(|l| has(l.compiler)) {
+        let mut words = vec!["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        words.push(archive.to_str().unwrap());
+        words.extend(SYSTEM);
+        let probe = dir.path().join("probe.c");
+        std::fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
+        let sanitizer = Command::new(language.compiler)
+            .args(["-fsanitize=address,undefined", "-x", "c", "-o"])
+            .arg(dir.path().join("probe"))
+            .arg(&probe)
+            .output()
+            .is_ok_and(|o| o.status.success());
+        if !sanitizer {
+            eprintln!("skipped: {} has no AddressSanitizer", language.compiler);
+            continue;
+        }
+        let program = compile(language, dir.path(), "asan", &words);
+        // A leak of the library's or the example's is an error as well.
+        let said = must(Command::new(&program).env("ASAN_OPTIONS", "detect_leaks=1"));
+        check(language, &said);
+    }
+}
+
+#[test]
+fn the_script_installs_what_pkg_config_finds() {
+    if !(has("cc") && has("pkg-config") && has("sh")) {
+        return;
+    }
+    let shared = library("larder-c", "so");
+    let dir = tempfile::tempdir().unwrap();
+    must(
+        Command::new("sh")
+            .arg(Path::new(ROOT).join("install.sh"))
+            .arg("--from")
+            .arg(shared.parent().unwrap())
+            .arg("--prefix")
+            .arg(dir.path()),
+    );
+    let pkg = |words: &[&str]| {
+        must(
+            Command::new("pkg-config")
+                .args(words)
+                .arg("larder")
+                .env("PKG_CONFIG_PATH", dir.path().join("lib/pkgconfig")),
+        )
+    };
+    assert_eq!(pkg(&["--modversion"]).trim(), env!("CARGO_PKG_VERSION"));
+    let flags = pkg(&["--cflags", "--libs"]);
+    let words: Vec<&str> = flags.split_whitespace().collect();
+    let program = compile(&LANGUAGES[0], dir.path(), "shared", &words);
+    let said = must(Command::new(&program).env("LD_LIBRARY_PATH", dir.path().join("lib")));
+    check(&LANGUAGES[0], &said);
+    // The name that the loader looks for is the library's, not this package's.
+    let needed =
+        String::from_utf8_lossy(&std::fs::read(&program).unwrap()).contains("liblarder.so.0");
+    assert!(needed, "the program does not ask for liblarder.so.0");
+}
+
+#[test]
+fn the_shared_library_exports_its_functions_and_nothing_else() {
+    if !has("nm") {
+        return;
+    }
+    let shared = library("larder-c", "so");
+    let listed = must(
+        Command::new("nm")
+            .args(["-D", "--defined-only", "--format=posix"])
+            .arg(&shared),
+    );
+    let names: Vec<&str> = listed.lines().filter_map(|l| l.split(' ').next()).collect();
+    assert!(names.contains(&"larder_pool_get"), "{names:?}");
+    let others: Vec<_> = names.iter().filter(|n| !n.starts_with("larder_")).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
