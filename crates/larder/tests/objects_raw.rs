@@ -189,7 +189,7 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
             .create(&family)
             .unwrap()
     };
-    let mut handle = Some(cache.handle().unwrap());
+    let mut handle = Some(cache.handle());
     let mut held: Vec<NonNull<u8>> = Vec::new();
     let mut tokens: HashMap<NonNull<u8>, u8> = HashMap::new();
     let mut next = 0_u8;
@@ -222,7 +222,7 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
         match op {
             Op::Get => take(cache.get().unwrap(), &mut held, &mut tokens)?,
             Op::HandleGet => {
-                let handle = handle.get_or_insert_with(|| cache.handle().unwrap());
+                let handle = handle.get_or_insert_with(|| cache.handle());
                 take(handle.get().unwrap(), &mut held, &mut tokens)?;
             }
             Op::Put(i) if !held.is_empty() => {
@@ -232,7 +232,7 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
             }
             Op::HandlePut(i) if !held.is_empty() => {
                 let o = give(i, &mut held, &mut tokens);
-                let handle = handle.get_or_insert_with(|| cache.handle().unwrap());
+                let handle = handle.get_or_insert_with(|| cache.handle());
                 // SAFETY: as above.
                 unsafe { handle.put(o) };
             }

@@ -43,6 +43,7 @@ mod tests;
 pub use handle::Handle;
 pub(crate) use locked::thread_number;
 pub(crate) use magazines::Magazines;
+pub(crate) use pair::Pair;
 pub use stock::{Stock, StockConfig, StockStats, Supply};
 
 /// Most rounds in a magazine: with the header word it fills 2 KiB.

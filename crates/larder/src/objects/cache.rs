@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::num::NonZeroU16;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::error::{CreateError, GetError, Misuse};
 use super::family::{self, Family};
@@ -12,6 +12,7 @@ use super::meta::BlockNumber;
 use super::shape::Shape;
 use super::slabs::{Ground, Slabs, slab_bytes};
 use super::stats::{CacheStats, Name};
+use super::supply::Forget;
 use crate::magazine::{MAX_ROUNDS, Stock};
 use crate::os::lock::{Lock, RawLock};
 
@@ -29,6 +30,8 @@ pub(super) struct Hooks {
     pub(super) constructs: bool,
     pub(super) destroy: Option<unsafe fn(NonNull<u8>, *mut ())>,
     pub(super) reclaim: Option<unsafe fn(*mut ())>,
+    /// Ends `data` itself, after the last object.
+    pub(super) end: Option<unsafe fn(*mut ())>,
 }
 
 impl Hooks {
@@ -37,6 +40,7 @@ impl Hooks {
         constructs: false,
         destroy: None,
         reclaim: None,
+        end: None,
     };
 }
 
@@ -86,6 +90,8 @@ pub(super) struct Cache {
     pub(super) constructed: AtomicU64,
     pub(super) destroyed: AtomicU64,
     refused: AtomicU64,
+    /// CPUs may have magazines: set whenever one may have got them.
+    on_shelf: AtomicBool,
     block: BlockNumber,
 }
 
@@ -148,6 +154,7 @@ impl CacheRef {
                 constructed: AtomicU64::new(0),
                 destroyed: AtomicU64::new(0),
                 refused: AtomicU64::new(0),
+                on_shelf: AtomicBool::new(false),
                 block,
             });
         }
@@ -169,12 +176,18 @@ impl CacheRef {
         let family = self.family.clone();
         let inner = &*family.inner;
         inner.table.give_back(self.number.get());
-        let block = self.block;
+        let (block, hooks) = (self.block, self.hooks);
+        // The magazines are the family's; no round is looked at.
+        self.stock.close(&Forget);
         let panic = self.release_all();
         // SAFETY: no owner, no visitor: this thread is the last. The block was taken with this size.
         unsafe {
             self.0.drop_in_place();
             inner.meta.put(block, size_of::<Cache>());
+        }
+        if let Some(end) = hooks.end {
+            // SAFETY: called once, after everything else that gets `data`.
+            unsafe { end(hooks.data) };
         }
         drop(family);
         if let Some(payload) = panic
@@ -228,6 +241,25 @@ impl Cache {
                 Err(error)
             }
         })
+    }
+
+    /// Says that this thread's CPU may have magazines now. After it got them, so that who takes the word back sees them.
+    pub(super) fn shelved(&self) {
+        if !self.on_shelf.load(Ordering::Relaxed) {
+            self.on_shelf.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether CPUs may have got magazines since the last call.
+    pub(super) fn take_shelved(&self) -> bool {
+        self.on_shelf.swap(false, Ordering::Acquire)
+    }
+
+    /// Puts an object that this CPU's magazines had no room for.
+    pub(super) fn put_slow(&self, addr: usize) {
+        self.inner().upkeep_if_due();
+        self.stock.put(addr, &self.as_supply());
+        self.shelved();
     }
 
     /// Makes a slab.

@@ -1,23 +1,24 @@
 //! A stock of objects of one's own.
 
-use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
-use super::cache::CacheRef;
-use super::error::{CreateError, GetError};
+use super::error::GetError;
 use super::raw::{RawCache, object, unfold};
 use super::supply::Failure;
-use crate::magazine::{Handle, Stock};
+use crate::magazine::Pair;
 
 /// Two magazines of objects behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads.
 /// Objects may be put through the cache or another handle instead, and the other way round. It keeps its cache alive.
+///
+/// A new handle has no magazines; it takes them when it first needs them. A get takes 6 instructions and a put 8, beside
+/// the call (`docs/objects.md` says how that was counted).
 ///
 /// ```
 /// use std::alloc::Layout;
 /// use larder::objects::{Family, RawCache};
 /// let family = Family::new()?;
 /// let cache = RawCache::new(&family, Layout::new::<u64>())?;
-/// let mut handle = cache.handle()?;
+/// let mut handle = cache.handle();
 /// let object = handle.get()?;
 /// // SAFETY: taken above, put once.
 /// unsafe { handle.put(object) };
@@ -25,25 +26,20 @@ use crate::magazine::{Handle, Stock};
 /// ```
 #[derive(Debug)]
 pub struct RawHandle {
-    /// Dropped by hand, before its cache may go. The lifetime stands for that of `cache`.
-    handle: ManuallyDrop<Handle<'static>>,
+    pair: Pair,
     /// An owner of the same cache.
     cache: RawCache,
 }
 
 impl RawHandle {
-    pub(super) fn new(cache: &RawCache) -> Result<Self, CreateError> {
-        let shared: CacheRef = cache.cache;
-        let stock: *const Stock = &raw const shared.stock;
-        // SAFETY: the stock stays where it is as long as the cache has an owner, which this handle becomes below.
-        let handle = Handle::new(unsafe { &*stock })?;
-        Ok(Self {
-            handle: ManuallyDrop::new(handle),
+    pub(super) fn new(cache: &RawCache) -> Self {
+        Self {
+            pair: Pair::none(),
             cache: RawCache {
-                cache: shared.own(),
+                cache: cache.cache.own(),
                 construct: cache.construct,
             },
-        })
+        }
     }
 
     /// An object: see [`RawCache::get`].
@@ -52,16 +48,25 @@ impl RawHandle {
     /// See [`GetError`].
     #[inline]
     pub fn get(&mut self) -> Result<NonNull<u8>, GetError> {
-        match self.handle.try_get() {
+        match self.pair.try_get() {
             Some(round) => Ok(object(round)),
             None => self.get_slow(),
+        }
+    }
+
+    /// An object, or null where [`get`](Self::get) has an error: for callers who do not look at it.
+    #[inline]
+    pub fn get_or_null(&mut self) -> *mut u8 {
+        match self.pair.try_get() {
+            Some(round) => round as *mut u8,
+            None => self.get_slow_or_null(),
         }
     }
 
     /// An object from the loaded magazine, and nothing more.
     #[inline]
     pub fn try_get(&mut self) -> Option<NonNull<u8>> {
-        self.handle.try_get().map(object)
+        self.pair.try_get().map(object)
     }
 
     /// Puts an object back. Debug builds check the pointer.
@@ -73,8 +78,9 @@ impl RawHandle {
         if cfg!(debug_assertions) && self.cache.refuses(object) {
             return;
         }
-        let cache = &self.cache;
-        self.handle.put(object.as_ptr() as usize, &cache.supply());
+        if !self.pair.try_put(object.as_ptr() as usize) {
+            self.put_slow(object);
+        }
     }
 
     /// The cache.
@@ -86,30 +92,57 @@ impl RawHandle {
     /// Objects in this handle.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.handle.len()
+        self.pair.len()
     }
 
     /// True when this handle has no object in stock.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.handle.is_empty()
+        self.len() == 0
+    }
+
+    /// Gives both magazines to the depot: constant time, no object is looked at. The handle takes others when it needs
+    /// them. For whoever rests for long, since nobody else can see what is in here.
+    pub fn flush(&mut self) {
+        self.pair.give_up(&self.cache.cache.stock);
     }
 
     #[cold]
     #[inline(never)]
     fn get_slow(&mut self) -> Result<NonNull<u8>, GetError> {
-        let (handle, cache) = (&mut self.handle, &self.cache);
+        let (pair, cache) = (&mut self.pair, &self.cache);
         cache
             .cache
-            .patiently(|| handle.get(&cache.supply()), Failure::is_short)
+            .patiently(
+                || pair.get(&cache.cache.stock, &cache.supply()),
+                Failure::is_short,
+            )
             .map(object)
             .map_err(unfold)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_slow_or_null(&mut self) -> *mut u8 {
+        self.get_slow()
+            .map_or(core::ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_slow(&mut self, object: NonNull<u8>) {
+        let shared = &self.cache.cache;
+        shared.inner().upkeep_if_due();
+        if cfg!(debug_assertions) || !self.cache.refuses(object) {
+            let round = object.as_ptr() as usize;
+            self.pair.put(round, &shared.stock, &self.cache.supply());
+        }
     }
 }
 
 impl Drop for RawHandle {
+    /// Constant time; see [`flush`](Self::flush).
     fn drop(&mut self) {
-        // SAFETY: dropped once, here; the cache is alive and goes only afterwards, with its field.
-        unsafe { ManuallyDrop::drop(&mut self.handle) };
+        self.flush();
     }
 }

@@ -202,6 +202,15 @@ impl RawCache {
         }
     }
 
+    /// An object, or null where [`get`](Self::get) has an error: for callers who do not look at it.
+    #[inline]
+    pub fn get_or_null(&self) -> *mut u8 {
+        match self.cache.stock.try_get() {
+            Some(round) => round as *mut u8,
+            None => self.get_slow_or_null(),
+        }
+    }
+
     /// An object from this CPU's magazines, and nothing more.
     #[inline]
     pub fn try_get(&self) -> Option<NonNull<u8>> {
@@ -259,12 +268,12 @@ impl RawCache {
         if rounds.is_empty() {
             return Ok(0);
         }
-        self.cache
-            .patiently(
-                || self.cache.stock.get_many(rounds, &self.supply()),
-                Failure::is_short,
-            )
-            .map_err(unfold)
+        let got = self.cache.patiently(
+            || self.cache.stock.get_many(rounds, &self.supply()),
+            Failure::is_short,
+        );
+        self.cache.shelved();
+        got.map_err(unfold)
     }
 
     /// Puts many objects back with few operations.
@@ -284,13 +293,12 @@ impl RawCache {
             unsafe { core::slice::from_raw_parts(objects.as_ptr().cast::<usize>(), objects.len()) };
         self.cache.inner().upkeep_if_due();
         self.cache.stock.put_many(rounds, &self.supply());
+        self.cache.shelved();
     }
 
-    /// A stock of one's own over this cache.
-    ///
-    /// # Errors
-    /// When the system has no memory for magazines.
-    pub fn handle(&self) -> Result<RawHandle, CreateError> {
+    /// A stock of one's own over this cache. It costs nothing until it is used.
+    #[must_use]
+    pub fn handle(&self) -> RawHandle {
         RawHandle::new(self)
     }
 
@@ -349,20 +357,26 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn get_slow(&self) -> Result<NonNull<u8>, GetError> {
-        self.cache
-            .patiently(|| self.cache.stock.get(&self.supply()), Failure::is_short)
-            .map(object)
-            .map_err(unfold)
+        let supply = self.supply();
+        let got = self
+            .cache
+            .patiently(|| self.cache.stock.get(&supply), Failure::is_short);
+        self.cache.shelved();
+        got.map(object).map_err(unfold)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_slow_or_null(&self) -> *mut u8 {
+        self.get_slow()
+            .map_or(core::ptr::null_mut(), NonNull::as_ptr)
     }
 
     #[cold]
     #[inline(never)]
     fn put_slow(&self, object: NonNull<u8>) {
-        self.cache.inner().upkeep_if_due();
         if cfg!(debug_assertions) || !self.refuses(object) {
-            self.cache
-                .stock
-                .put(object.as_ptr() as usize, &self.supply());
+            self.cache.put_slow(object.as_ptr() as usize);
         }
     }
 }

@@ -139,6 +139,17 @@ impl Cache {
     }
 }
 
+/// What becomes of rounds whose cache goes: nothing, since their slabs go as they are.
+pub(super) struct Forget;
+
+impl Supply for Forget {
+    type Error = ();
+    fn fetch(&self, _: &mut [usize]) -> Result<usize, ()> {
+        Err(())
+    }
+    fn accept(&self, _: &[usize]) {}
+}
+
 /// For caches without a constructor, and where none is needed.
 pub(super) struct Plain;
 

@@ -25,7 +25,10 @@ impl Cache {
         self.stock.reap(usize::MAX, &supply);
         let idle = self.slabs().end_interval();
         let (bytes, panic) = self.release_whole(idle);
-        self.stock.gather();
+        // A cache that nobody used has nothing there: its last interval gathered it.
+        if self.take_shelved() && !self.stock.gather() {
+            self.shelved();
+        }
         go_on(panic);
         bytes
     }
@@ -39,7 +42,7 @@ impl Cache {
     }
 
     /// For bringing objects home; nothing is constructed through it.
-    fn as_supply(&self) -> Objects<'_, Plain> {
+    pub(super) fn as_supply(&self) -> Objects<'_, Plain> {
         Objects {
             cache: self,
             constructor: Plain,
