@@ -162,6 +162,12 @@ impl CacheRef {
         Ok(Self(at))
     }
 
+    /// Whether both are the same cache.
+    #[inline]
+    pub(super) fn is(self, other: Self) -> bool {
+        self.0 == other.0
+    }
+
     /// Adds an owner.
     pub(super) fn own(self) -> Self {
         self.owners.fetch_add(1, Ordering::Relaxed);
@@ -260,6 +266,12 @@ impl Cache {
         self.inner().upkeep_if_due();
         self.stock.put(addr, &self.as_supply());
         self.shelved();
+    }
+
+    /// Brings an object home that somebody moved out of.
+    pub(super) fn put_unmade(&self, addr: usize) {
+        self.destroyed.fetch_add(1, Ordering::Relaxed);
+        self.bring_home(&[addr], false);
     }
 
     /// Makes a slab.

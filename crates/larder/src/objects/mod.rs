@@ -48,6 +48,7 @@ mod slabs;
 mod stats;
 mod supply;
 mod table;
+mod typed;
 mod upkeep;
 
 pub use error::{CreateError, GetError, Misuse};
@@ -56,3 +57,4 @@ pub use handle::RawHandle;
 pub use raw::{CacheOptions, Callbacks, RawCache};
 pub use shape::MAX_OBJECT;
 pub use stats::{CacheStats, Name};
+pub use typed::{Object, ObjectCache, ObjectCacheBuilder, ObjectError, ObjectHandle, OwnedObject};

@@ -1,0 +1,133 @@
+//! How a cache of values is made.
+
+use core::alloc::Layout;
+use core::convert::Infallible;
+use core::marker::PhantomData;
+
+use super::super::cache::Config;
+use super::super::error::CreateError;
+use super::super::family::Family;
+use super::super::stats::Name;
+use super::ObjectCache;
+use super::cache::Calls;
+
+/// Settings of a cache that is to be.
+///
+/// ```
+/// use larder::objects::{Family, ObjectCache};
+/// let family = Family::new()?;
+/// let cache = ObjectCache::builder()
+///     .name("counter")
+///     .align(64)
+///     .limit_bytes(1 << 20)
+///     .build(&family, || 0_u64)?;
+/// assert_eq!(cache.stats().stride, 64);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ObjectCacheBuilder<T, E = Infallible> {
+    config: Config,
+    align: usize,
+    reclaim: Option<Box<dyn Fn() + Send + Sync>>,
+    of: PhantomData<(T, E)>,
+}
+
+impl<T: Send + 'static> ObjectCacheBuilder<T> {
+    /// Makes a cache whose constructor cannot fail.
+    ///
+    /// # Errors
+    /// See [`CreateError`].
+    pub fn build(
+        self,
+        family: &Family,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> Result<ObjectCache<T>, CreateError> {
+        self.try_build(family, move || Ok(make()))
+    }
+}
+
+impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
+    pub(super) fn new() -> Self {
+        Self {
+            config: Config::new(Layout::new::<T>()),
+            align: align_of::<T>(),
+            reclaim: None,
+            of: PhantomData,
+        }
+    }
+
+    /// A name for statistics, up to 31 bytes.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.config.name = Name::new(name);
+        self
+    }
+
+    /// Aligns values to at least `align` bytes, a power of two up to a page: 64 or 128 keeps values of different threads
+    /// out of each other's cache lines.
+    #[must_use]
+    pub fn align(mut self, align: usize) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// Most bytes of slabs; past it a get is an error.
+    #[must_use]
+    pub fn limit_bytes(mut self, bytes: usize) -> Self {
+        self.config.limit_bytes = bytes;
+        self
+    }
+
+    /// Slabs stay with this cache until it is dropped, and values stay constructed as long.
+    #[must_use]
+    pub fn type_stable(mut self, yes: bool) -> Self {
+        self.config.type_stable = yes;
+        self
+    }
+
+    /// Rounds of a magazine at first and at most (up to 255).
+    #[must_use]
+    pub fn magazine(mut self, rounds: usize, most: usize) -> Self {
+        self.config.rounds = Some((rounds, most));
+        self
+    }
+
+    /// Called without any lock when memory is short: puts values back that the user can do without. It must not drop
+    /// the cache.
+    #[must_use]
+    pub fn reclaim(mut self, f: impl Fn() + Send + Sync + 'static) -> Self {
+        self.reclaim = Some(Box::new(f));
+        self
+    }
+
+    /// Makes a cache whose constructor may fail.
+    ///
+    /// # Errors
+    /// See [`CreateError`].
+    pub fn try_build(
+        mut self,
+        family: &Family,
+        make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
+    ) -> Result<ObjectCache<T, E>, CreateError> {
+        let size = size_of::<T>();
+        let align = self.align.max(align_of::<T>());
+        self.config.layout = Layout::from_size_align(size, align)
+            .map_err(|_| CreateError::Layout { size, align })?;
+        ObjectCache::with(
+            family,
+            self.config,
+            Calls {
+                make: Box::new(make),
+                reclaim: self.reclaim,
+            },
+        )
+    }
+}
+
+impl<T, E> core::fmt::Debug for ObjectCacheBuilder<T, E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ObjectCacheBuilder")
+            .field("config", &self.config)
+            .field("align", &self.align)
+            .finish_non_exhaustive()
+    }
+}

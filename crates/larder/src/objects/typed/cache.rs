@@ -1,0 +1,303 @@
+//! A cache of values of one type, constructed once and used many times.
+
+use core::convert::Infallible;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use super::super::cache::{CacheRef, Config};
+use super::super::error::{CreateError, GetError};
+use super::super::family::Family;
+use super::super::raw::object;
+use super::super::stats::CacheStats;
+use super::super::supply::{Construct, Failure, Objects};
+use super::{Object, ObjectCacheBuilder, ObjectHandle, OwnedObject};
+
+/// Why there is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectError<E> {
+    /// No memory for it.
+    #[error("{0}")]
+    Get(#[from] GetError),
+    /// The constructor's error.
+    #[error("object cache: the constructor failed: {0}")]
+    Constructor(E),
+}
+
+/// What a cache calls, in a box that lives as long as its objects.
+pub(super) struct Calls<T, E> {
+    pub(super) make: Box<dyn Fn() -> Result<T, E> + Send + Sync>,
+    pub(super) reclaim: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl<T, E> Construct for &Calls<T, E> {
+    type Error = E;
+    unsafe fn construct(&self, at: NonNull<u8>) -> Result<(), E> {
+        let value = (self.make)()?;
+        // SAFETY: the memory has the layout of a `T` and is ours (the caller's promise).
+        unsafe { at.cast::<T>().write(value) };
+        Ok(())
+    }
+}
+
+/// A cache of values. A value is made by the constructor when it is first needed, and keeps its state from then on: a
+/// guard that is dropped puts the value back without running its `Drop`, and the next get finds it as it was left. It is
+/// dropped when its slab goes back to the pool, or with the cache.
+///
+/// Bonwick's reason for it ("The Slab Allocator", USENIX 1994) is that setting an object up often costs more than having
+/// its memory.
+///
+/// ```
+/// use larder::objects::{Family, ObjectCache};
+/// let family = Family::new()?;
+/// let buffers = ObjectCache::new(&family, || Vec::<u8>::with_capacity(4096))?;
+/// let mut buffer = buffers.get()?;
+/// buffer.extend_from_slice(b"hello");
+/// buffer.clear();                             // the next user finds an empty vector with its capacity
+/// drop(buffer);
+/// assert!(buffers.get()?.capacity() >= 4096);
+/// assert_eq!(buffers.stats().constructed, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A guard borrows its cache, so the cache cannot go before it:
+///
+/// ```compile_fail
+/// # use larder::objects::{Family, ObjectCache};
+/// # let family = Family::new().unwrap();
+/// let cache = ObjectCache::new(&family, || 0_u64).unwrap();
+/// let object = cache.get().unwrap();
+/// drop(cache);
+/// assert_eq!(*object, 0);
+/// ```
+///
+/// Values must be `Send`, since another thread may get them next, and hold no borrows, since a slab may be reaped at any
+/// later time.
+pub struct ObjectCache<T, E = Infallible> {
+    pub(super) cache: CacheRef,
+    pub(super) of: PhantomData<(T, fn() -> E)>,
+}
+
+// SAFETY: the cache behind is shared between threads anyway, its closures are `Send` and `Sync`, and a value that is put
+// by one thread and got by another moves between them, which `T: Send` allows. No `&T` is ever shared through the cache.
+unsafe impl<T: Send, E> Send for ObjectCache<T, E> {}
+// SAFETY: as above.
+unsafe impl<T: Send, E> Sync for ObjectCache<T, E> {}
+
+impl<T: Send + 'static> ObjectCache<T> {
+    /// A cache whose constructor cannot fail.
+    ///
+    /// # Errors
+    /// See [`CreateError`]; a type without size is one that no cache holds.
+    pub fn new(
+        family: &Family,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> Result<Self, CreateError> {
+        Self::try_new(family, move || Ok(make()))
+    }
+}
+
+impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
+    /// A cache whose constructor may fail.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache, ObjectError};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::<u64, &str>::try_new(&family, || Err("no"))?;
+    /// assert_eq!(cache.get().err(), Some(ObjectError::Constructor("no")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn try_new(
+        family: &Family,
+        make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
+    ) -> Result<Self, CreateError> {
+        Self::builder().try_build(family, make)
+    }
+
+    /// Settings first.
+    #[must_use]
+    pub fn builder() -> ObjectCacheBuilder<T, E> {
+        ObjectCacheBuilder::new()
+    }
+
+    pub(super) fn with(
+        family: &Family,
+        mut config: Config,
+        calls: Calls<T, E>,
+    ) -> Result<Self, CreateError> {
+        let hooks = &mut config.hooks;
+        hooks.constructs = true;
+        hooks.destroy = core::mem::needs_drop::<T>().then_some(destroy::<T>);
+        hooks.reclaim = calls.reclaim.is_some().then_some(reclaim::<T, E>);
+        hooks.end = Some(end::<T, E>);
+        hooks.data = Box::into_raw(Box::new(calls)).cast();
+        let data = hooks.data;
+        match CacheRef::new(family, config) {
+            Ok(cache) => Ok(Self {
+                cache,
+                of: PhantomData,
+            }),
+            Err(error) => {
+                // SAFETY: made above, and the cache that would have used it does not exist.
+                unsafe { end::<T, E>(data) };
+                Err(error)
+            }
+        }
+    }
+}
+
+/// # Safety
+/// There is a `T` at `at`, which nobody uses any more.
+unsafe fn destroy<T>(at: NonNull<u8>, _: *mut ()) {
+    // SAFETY: the caller's promise.
+    unsafe { at.cast::<T>().drop_in_place() };
+}
+
+/// # Safety
+/// `data` is the cache's `Calls`.
+unsafe fn reclaim<T, E>(data: *mut ()) {
+    // SAFETY: the caller's promise.
+    if let Some(f) = unsafe { &(*data.cast::<Calls<T, E>>()).reclaim } {
+        f();
+    }
+}
+
+/// # Safety
+/// `data` is the cache's `Calls`, boxed, and nobody uses it any more.
+unsafe fn end<T, E>(data: *mut ()) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(data.cast::<Calls<T, E>>()) });
+}
+
+impl<T, E> ObjectCache<T, E> {
+    /// A value, put back when the guard is dropped.
+    ///
+    /// # Errors
+    /// No memory, or the constructor's error.
+    ///
+    /// # Panics
+    /// When the constructor does. The cache goes on as before.
+    #[inline]
+    pub fn get(&self) -> Result<Object<'_, T>, ObjectError<E>> {
+        let at = match self.cache.stock.try_get() {
+            Some(round) => object(round),
+            None => self.get_slow()?,
+        };
+        // SAFETY: the object is this cache's, constructed, and in nobody else's hands.
+        Ok(unsafe { Object::new(at.cast(), self.cache) })
+    }
+
+    /// A value from this CPU's magazines, and nothing more.
+    #[inline]
+    pub fn try_get(&self) -> Option<Object<'_, T>> {
+        let at = self.cache.stock.try_get().map(object)?;
+        // SAFETY: as in `get`.
+        Some(unsafe { Object::new(at.cast(), self.cache) })
+    }
+
+    /// A value that keeps the cache alive by a count, instead of a borrow: two atomic additions dearer than
+    /// [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    pub fn get_owned(&self) -> Result<OwnedObject<T>, ObjectError<E>> {
+        self.get().map(OwnedObject::new)
+    }
+
+    /// A value as a pointer, for callers that keep their own account; it is valid until the cache is dropped.
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    #[inline]
+    pub fn get_raw(&self) -> Result<NonNull<T>, ObjectError<E>> {
+        self.get().map(Object::into_raw)
+    }
+
+    /// Puts a value back that [`get_raw`](Self::get_raw) or [`Object::into_raw`] gave.
+    ///
+    /// # Safety
+    /// The value is of this cache, in nobody else's hands, and not used afterwards.
+    #[inline]
+    pub unsafe fn put_raw(&self, at: NonNull<T>) {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Object::new(at, self.cache) });
+    }
+
+    /// A stock of one's own over this cache. It costs nothing until it is used.
+    #[must_use]
+    pub fn handle(&self) -> ObjectHandle<'_, T, E> {
+        ObjectHandle::new(self)
+    }
+
+    /// The family.
+    #[must_use]
+    pub fn family(&self) -> &Family {
+        &self.cache.family
+    }
+
+    /// Ends a working-set interval: see [`Family::reap`]. Returns bytes of slabs that went back to the pool.
+    ///
+    /// # Panics
+    /// When a value's `Drop` does, after all that was to go went.
+    pub fn reap(&self) -> usize {
+        self.cache.reap()
+    }
+
+    /// Everything that is not in use and not in a handle goes to the pool, now. Returns bytes of slabs that went.
+    ///
+    /// # Panics
+    /// As [`reap`](Self::reap).
+    pub fn drain(&self) -> usize {
+        self.cache.drain()
+    }
+
+    /// What the cache has done and holds.
+    #[must_use]
+    pub fn stats(&self) -> CacheStats {
+        self.cache.stats()
+    }
+
+    pub(super) fn supply(&self) -> Objects<'_, &Calls<T, E>> {
+        Objects {
+            // SAFETY: `with` stored it there, and it goes with the last owner of the cache, which this value is one of.
+            constructor: unsafe { &*self.cache.hooks.data.cast_const().cast() },
+            cache: &self.cache,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_slow(&self) -> Result<NonNull<u8>, ObjectError<E>> {
+        let supply = self.supply();
+        let got = self
+            .cache
+            .patiently(|| self.cache.stock.get(&supply), Failure::is_short);
+        self.cache.shelved();
+        got.map(object).map_err(unfold)
+    }
+}
+
+/// The error, or the constructor's panic.
+pub(super) fn unfold<E>(failure: Failure<E>) -> ObjectError<E> {
+    match failure {
+        Failure::Get(error) => ObjectError::Get(error),
+        Failure::Constructor(error) => ObjectError::Constructor(error),
+        Failure::Panic(payload) => std::panic::resume_unwind(payload),
+    }
+}
+
+impl<T, E> Drop for ObjectCache<T, E> {
+    fn drop(&mut self) {
+        self.cache.disown();
+    }
+}
+
+impl<T, E> core::fmt::Debug for ObjectCache<T, E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ObjectCache")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,13 @@
+//! Caches of Rust values.
+
+mod builder;
+mod cache;
+mod guard;
+mod handle;
+mod owned;
+
+pub use builder::ObjectCacheBuilder;
+pub use cache::{ObjectCache, ObjectError};
+pub use guard::Object;
+pub use handle::ObjectHandle;
+pub use owned::OwnedObject;
