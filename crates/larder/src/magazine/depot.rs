@@ -94,6 +94,17 @@ impl Depot {
         self.note(retries);
     }
 
+    /// Keeps an own magazine for others, without its rounds.
+    pub(crate) fn forget(&self, mut magazine: Magazine) {
+        magazine.clear();
+        self.magazines.put_empty(magazine);
+    }
+
+    /// Whether others use the same magazines.
+    pub(crate) fn shares(&self) -> bool {
+        Arc::strong_count(&self.magazines) > 1
+    }
+
     /// Counts lost races; when they are many among all exchanges, magazines grow, so that CPUs come here less often.
     fn note(&self, retries: u32) {
         if retries == 0 {

@@ -7,7 +7,7 @@ use super::pair::Pair;
 use super::tests::{Tokens, each_mode, modes};
 use super::*;
 use crate::os::rseq::Mode;
-use crate::os::testing::{Base, Call, Counting, Failing, Hooked};
+use crate::os::testing::{Base, Call, Counting, Failing, Hooked, system};
 
 /// A stock whose system refuses its reservations from number `first` on: the first magazines', then the shelf's.
 fn without_memory(first: usize, mode: Mode) -> Stock {
@@ -153,4 +153,31 @@ fn a_pair_takes_its_magazines_when_it_needs_them() {
         stock.drain(&tokens);
         assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
     });
+}
+
+#[test]
+fn a_stock_that_goes_leaves_its_magazines_to_those_it_shared_them_with() {
+    for mode in modes() {
+        let magazines = Arc::new(Magazines::new(system()));
+        let stock = || {
+            let config = StockConfig {
+                rounds: 7,
+                most_rounds: 7,
+                mode,
+            };
+            Stock::sharing(magazines.clone(), system(), config)
+        };
+        let mut made = 0;
+        for turn in 0..20 {
+            let stock = stock();
+            let tokens = Tokens::new(100);
+            let out: Vec<_> = (0..100).map(|_| stock.get(&tokens).unwrap()).collect();
+            stock.put_many(&out, &tokens);
+            let now = stock.stats().magazines;
+            assert!(now > 10, "a hundred rounds fill fourteen magazines");
+            // A thread that moves between CPUs may need a few more.
+            assert!(turn == 0 || now <= made + 4, "{made} magazines, then {now}");
+            made = made.max(now);
+        }
+    }
 }

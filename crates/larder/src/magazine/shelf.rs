@@ -435,6 +435,21 @@ impl Shelf {
         all
     }
 
+    /// Takes all magazines of a shelf that is used by nobody else and never again.
+    pub(super) fn clear(&mut self, mut take: impl FnMut(Magazine)) {
+        let slots = if self.live() == 0 { 0 } else { self.slots };
+        for i in 0..slots {
+            let slot = self.slot(i);
+            // SAFETY: the shelf is borrowed mutably, so no section and no holder is at its slots.
+            for top in unsafe { (*slot).body.tops } {
+                // SAFETY: the slot owned it, and is never looked at again: the caller is dropping the shelf.
+                if let Some(magazine) = unsafe { Magazine::from_top(top) } {
+                    take(magazine);
+                }
+            }
+        }
+    }
+
     fn hold_patiently(&self, i: usize) -> Option<Held<'_>> {
         (0..PATIENCE).find_map(|_| {
             // SAFETY: as in `hold`.

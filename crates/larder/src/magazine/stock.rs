@@ -441,3 +441,16 @@ impl Stock {
         }
     }
 }
+
+impl Drop for Stock {
+    /// Lets others have the magazines. What is left in them is forgotten: whoever wants it back closes the stock.
+    fn drop(&mut self) {
+        if self.depot.shares() {
+            let depot = &self.depot;
+            self.shelf.clear(|magazine| depot.forget(magazine));
+            while let Some(magazine) = depot.take_full() {
+                depot.forget(magazine);
+            }
+        }
+    }
+}
