@@ -1,5 +1,6 @@
 //! The experiments, one file (or folder) each.
 
+pub mod alloc_workloads;
 pub mod id_space;
 pub mod object_caches;
 pub mod page_buffers;
@@ -19,6 +20,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(id_space::IdSpaces),
         Box::new(process_ids::ProcessIds),
         Box::new(object_caches::ObjectCaches),
+        Box::new(alloc_workloads::AllocWorkloads),
     ]
 }
 

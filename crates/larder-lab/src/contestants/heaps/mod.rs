@@ -11,6 +11,7 @@ mod jemalloc;
 mod mimalloc;
 #[cfg(feature = "peers")]
 mod mimalloc_heap;
+mod object_cache;
 mod preloaded;
 #[cfg(feature = "peers")]
 mod rpmalloc;
@@ -27,6 +28,7 @@ pub use jemalloc::Jemalloc;
 pub use mimalloc::Mimalloc;
 #[cfg(feature = "peers")]
 pub use mimalloc_heap::MimallocHeaps;
+pub use object_cache::{ObjectCache, ObjectHandles, per_cpu};
 pub use preloaded::{Preloaded, environment, named_libraries};
 #[cfg(feature = "peers")]
 pub use rpmalloc::{Rpmalloc, RpmallocThread};

@@ -1,13 +1,15 @@
 //! The contestants: his allocators and today's, in every shape.
 
-use crate::contestants::heaps::{self, Heaps, Preloaded, SystemMalloc};
+use crate::contestants::heaps::{
+    self, Heaps, ObjectCache, ObjectHandles, Preloaded, SystemMalloc, per_cpu,
+};
 use crate::contestants::parrot::{
     ExplicitHandles, GlobalLocked, Hashed, HashedMutex, LockedStack, Spacing, UnlockedStack,
 };
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::{constructed, his_loop, pair};
+use super::{constructed, his_loop, kept, pair};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -16,41 +18,67 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
             name: "unlocked-stack",
             about: "his lower bound: memory as a stack, without a lock, for one thread",
             run: |params| run(|| Ok(UnlockedStack::default()), params),
+            needs: nothing,
         }),
         Box::new(Bench {
             name: "locked-stack",
             about: "the same behind a pthread mutex",
             run: |params| run(|| Ok(LockedStack::default()), params),
+            needs: nothing,
         }),
         Box::new(Bench {
             name: "hashed-16",
             about: "his arrays of magazines, indexed by thread times 16, without a lock",
             run: |params| run(|| Ok(Hashed::new(16, spacing(params)?)), params),
+            needs: nothing,
         }),
         Box::new(Bench {
             name: "hashed-2",
             about: "the same, indexed by thread times 2: eight threads' tops in a line",
             run: |params| run(|| Ok(Hashed::new(2, spacing(params)?)), params),
+            needs: nothing,
         }),
         Box::new(Bench {
             name: "hashed-mutex",
             about: "hashed-16 with a pthread mutex in each element",
             run: |params| run(|| Ok(HashedMutex::new(16, spacing(params)?)), params),
+            needs: nothing,
         }),
         Box::new(Bench {
             name: "explicit-handle",
             about: "his interp_t: every call is given the magazine of its interpreter, no lock",
             run: |params| run(|| ExplicitHandles::new(spacing(params)?), params),
+            needs: nothing,
         }),
         Box::new(Bench {
             name: "global-locked",
             about: "his MyGlobalAlloc: one magazine for all threads behind a pthread mutex",
             run: |params| run(|| Ok(GlobalLocked::new(spacing(params)?)), params),
+            needs: nothing,
+        }),
+        Box::new(Bench {
+            name: "object-cache",
+            about: "larder's object cache with its default settings, through the CPU's magazines",
+            run: |params| match params.text("shape")? {
+                "constructor" => constructed::run(&mut kept::PerCpu::new()?, params),
+                _ => run(|| ObjectCache::new(params.count("bytes")?), params),
+            },
+            needs: per_cpu,
+        }),
+        Box::new(Bench {
+            name: "object-handle",
+            about: "larder's object cache, through a handle of the thread's own",
+            run: |params| match params.text("shape")? {
+                "constructor" => constructed::run(&mut kept::Handle::new()?, params),
+                _ => run(|| ObjectHandles::new(params.count("bytes")?), params),
+            },
+            needs: nothing,
         }),
         Box::new(Bench {
             name: "malloc",
             about: "malloc and free of the C library",
             run: |params| run(|| Ok(SystemMalloc), params),
+            needs: nothing,
         }),
     ];
     #[cfg(feature = "peers")]
@@ -60,16 +88,19 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
             name: "mimalloc",
             about: "mi_malloc and mi_free",
             run: |params| run(|| Ok(Mimalloc), params),
+            needs: nothing,
         }));
         all.push(Box::new(Bench {
             name: "jemalloc",
             about: "jemalloc's malloc and sdallocx",
             run: |params| run(|| Ok(Jemalloc), params),
+            needs: nothing,
         }));
         all.push(Box::new(Bench {
             name: "rpmalloc",
             about: "rpmalloc 1.4, each thread signed in",
             run: |params| run(|| Ok(Rpmalloc), params),
+            needs: nothing,
         }));
     }
     #[cfg(feature = "peers-cpp")]
@@ -77,6 +108,7 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         name: "snmalloc",
         about: "snmalloc through its Rust interface, sized and aligned",
         run: |params| run(|| Ok(heaps::Snmalloc), params),
+        needs: nothing,
     }));
     all.push(Box::new(Named));
     all
@@ -91,6 +123,11 @@ struct Bench {
     name: &'static str,
     about: &'static str,
     run: fn(&Params) -> anyhow::Result<Measures>,
+    needs: fn() -> Result<(), String>,
+}
+
+fn nothing() -> Result<(), String> {
+    Ok(())
 }
 
 impl Contestant for Bench {
@@ -100,6 +137,10 @@ impl Contestant for Bench {
 
     fn about(&self) -> &'static str {
         self.about
+    }
+
+    fn available(&self) -> Result<(), String> {
+        (self.needs)()
     }
 
     fn run(&self, params: &Params) -> anyhow::Result<Measures> {
@@ -157,7 +198,9 @@ mod tests {
             .with("bytes", 100)
             .with_text("cpus", "any")
             .with_text("slab", "his");
-        for contestant in all().iter().filter(|c| c.name() != "preloaded") {
+        let mut here = all();
+        here.retain(|c| c.name() != "preloaded" && c.available().is_ok());
+        for contestant in &here {
             let measures = contestant
                 .run(&params.clone().with_text("shape", "loop"))
                 .unwrap_or_else(|e| panic!("{}: {e:#}", contestant.name()));
@@ -167,10 +210,11 @@ mod tests {
                 .expect_err("no such shape");
             assert!(error.to_string().contains("the shapes are"), "{error}");
         }
-        for contestant in all()
-            .iter()
-            .filter(|c| super::super::plan::PEERS.contains(&c.name()))
-        {
+        let pairs = super::super::plan::PEERS
+            .into_iter()
+            .chain(super::super::plan::OURS);
+        let pairs: Vec<_> = pairs.collect();
+        for contestant in here.iter().filter(|c| pairs.contains(&c.name())) {
             let pair = contestant
                 .run(&params.clone().with_text("shape", "pair"))
                 .expect("pair");

@@ -4,7 +4,9 @@
 
 mod constructed;
 mod contestants;
+mod goals;
 mod his_loop;
+mod kept;
 mod pair;
 mod plan;
 mod report;
@@ -119,6 +121,7 @@ impl Experiment for ObjectCaches {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
             findings: report::findings(&view),
+            goals: goals::all(&view),
             sections: tables::sections(&view),
             ..Analysis::default()
         }

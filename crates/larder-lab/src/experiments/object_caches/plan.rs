@@ -34,11 +34,19 @@ pub(super) const STACKS: [&str; 2] = ["unlocked-stack", "locked-stack"];
 /// Today's allocators.
 pub(super) const PEERS: [&str; 5] = ["malloc", "mimalloc", "jemalloc", "rpmalloc", "snmalloc"];
 
+/// The library's.
+pub(super) const OURS: [&str; 2] = ["object-cache", "object-handle"];
+
 /// Those whose library the user names.
 pub(super) const PRELOADED: &str = "preloaded";
 
 /// Where the threads run and how the slab spaces its pieces, for the question about the second thread.
 pub(super) const LAYOUTS: [(&str, &str); 3] = [("two", "his"), ("two", "apart"), ("one", "his")];
+
+/// Those of whom it is asked what the second thread costs: his and two that are in every build.
+pub(super) fn asked() -> impl Iterator<Item = &'static str> {
+    HIS.into_iter().chain(["malloc", "object-cache"])
+}
 
 /// Threads of the tables.
 pub(super) fn threads(quick: bool) -> &'static [i64] {
@@ -126,6 +134,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     }
     let has = |name: &&str| names.contains(name);
     let peers: Vec<&str> = PEERS.into_iter().filter(has).collect();
+    let ours: Vec<&str> = OURS.into_iter().filter(has).collect();
     let seconds = |quick_seconds: f64, full_seconds: f64| {
         Duration::from_secs_f64(if quick { quick_seconds } else { full_seconds })
     };
@@ -135,8 +144,8 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
         for name in HIS {
             cells.push(loop_cell(name, threads, "any", "his", quick));
         }
-        // The peers have no slab; the factor says so by being his for all.
-        for &name in &peers {
+        // The others have no slab; the factor is his for all.
+        for &name in ours.iter().chain(&peers) {
             if !quick || [1, 2].contains(&threads) {
                 cells.push(loop_cell(name, threads, "any", "his", quick));
             }
@@ -159,9 +168,9 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     ));
 
     let mut cells = Vec::new();
-    for name in HIS.into_iter().chain(["malloc"]) {
+    for name in asked() {
         for (cpus, slab) in LAYOUTS {
-            if slab == "apart" && name == "malloc" {
+            if slab == "apart" && !HIS.contains(&name) {
                 continue;
             }
             for threads in [1, 2, 3] {
@@ -185,8 +194,9 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
 
     let rounds = if quick { (6, 8) } else { (15, 33) };
     for bytes in SIZES {
-        let mut cells: Vec<Cell> = peers
+        let mut cells: Vec<Cell> = ours
             .iter()
+            .chain(&peers)
             .map(|name| pair_cell(name, bytes, quick))
             .collect();
         let reference = pair_cell("malloc", bytes, quick);
@@ -201,8 +211,9 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
             seconds(0.08, 0.8),
         ));
     }
-    let cells: Vec<Cell> = peers
+    let cells: Vec<Cell> = ours
         .iter()
+        .chain(&peers)
         .map(|name| constructed_cell(name, quick))
         .collect();
     let reference = constructed_cell("malloc", quick);

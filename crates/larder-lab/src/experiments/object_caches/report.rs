@@ -2,9 +2,9 @@
 
 use crate::experiments::page_buffers::words::{ratio, short, word};
 use crate::measure::RunView;
-use crate::model::{Better, Finding};
+use crate::model::{Better, Cell, Finding};
 
-use super::plan::{CONSTRUCTED, HIS, PEERS, SECOND, SIZES, pair_group};
+use super::plan::{CONSTRUCTED, HIS, OURS, PEERS, SECOND, SIZES, asked, pair_group};
 use super::rows::{OBJECT, PAIR, RATE, SECONDS, best, by_threads, counts_of_threads, find, second};
 use super::second::{Facts, second_is_slowest};
 
@@ -23,7 +23,7 @@ fn finding(question: &str, asked_by: &str, answer: String) -> Finding {
 pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(who_is_slowest(view));
-    for name in HIS.into_iter().chain(["malloc"]) {
+    for name in asked() {
         if let Some(answer) = Facts::of(view, name).sentence(name) {
             all.push(finding(
                 "Why is the second thread the slowest: false sharing, the lock, or the CPUs?",
@@ -42,7 +42,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
 fn who_is_slowest(view: &RunView<'_>) -> Option<Finding> {
     let mut slowest = Vec::new();
     let mut not = Vec::new();
-    for name in HIS.into_iter().chain(["malloc"]) {
+    for name in asked() {
         match second_is_slowest(view, name) {
             Some(true) => slowest.push(name),
             Some(false) => not.push(name),
@@ -114,7 +114,7 @@ fn more_threads(view: &RunView<'_>) -> Option<Finding> {
     })
 }
 
-/// The best peer at each size.
+/// The best peer at each size, and ours against it.
 fn pairs(view: &RunView<'_>) -> Option<Finding> {
     let parts: Vec<String> = SIZES
         .iter()
@@ -122,8 +122,9 @@ fn pairs(view: &RunView<'_>) -> Option<Finding> {
             let group = pair_group(bytes);
             let peer = best(view, &group, &PEERS, PAIR)?;
             let ns = view.middle(&group, peer, PAIR)?;
+            let ours: String = against(view, &group, peer, PAIR);
             Some(format!(
-                "{bytes} bytes: {} {} ns",
+                "{bytes} bytes: {} {} ns{ours}",
                 peer.contestant,
                 short(ns)
             ))
@@ -131,31 +132,42 @@ fn pairs(view: &RunView<'_>) -> Option<Finding> {
         .collect();
     (!parts.is_empty()).then(|| {
         finding(
-            "What does a block cost, there and back, from the fastest of today's allocators?",
+            "What does a block cost, there and back, from the fastest of today's allocators, and from a cache of its size?",
             "larder",
             format!("{}.", parts.join("; ")),
         )
     })
 }
 
+/// Ours as shares of a peer.
+fn against(view: &RunView<'_>, group: &str, peer: &Cell, metric: &str) -> String {
+    OURS.iter()
+        .filter_map(|ours| {
+            let cell = find(view, group, ours)?;
+            let c = view.compare(group, cell, peer, metric, Better::Lower);
+            let r = c.ratio?;
+            Some(format!(
+                ", {ours} {} of it ({})",
+                ratio(&r),
+                word(c.verdict)
+            ))
+        })
+        .collect()
+}
+
 /// What a constructor adds.
 fn constructed(view: &RunView<'_>) -> Option<Finding> {
     let peer = best(view, CONSTRUCTED, &PEERS, OBJECT)?;
-    let malloc = find(view, CONSTRUCTED, "malloc")?;
-    let c = view.compare(CONSTRUCTED, peer, malloc, OBJECT, Better::Lower);
     let ns = view.middle(CONSTRUCTED, peer, OBJECT)?;
     let alone = view.middle(CONSTRUCTED, peer, "constructor_ns")?;
-    let against = match c.ratio {
-        Some(r) if peer != malloc => format!(", {} of malloc ({})", ratio(&r), word(c.verdict)),
-        _ => String::new(),
-    };
+    let ours = against(view, CONSTRUCTED, peer, OBJECT);
     Some(finding(
-        "What does an object with a constructor cost where nobody keeps it constructed?",
+        "What does an object with a constructor cost where nobody keeps it constructed, and where somebody does?",
         "larder",
         format!(
-            "{} ns from {}{against}; {} ns of it are the constructor.",
-            short(ns),
+            "{} {} ns, of which the constructor alone is {}{ours}.",
             peer.contestant,
+            short(ns),
             short(alone)
         ),
     ))

@@ -5,7 +5,8 @@ use crate::model::{Better, Block, Cell, Section, Table, TableRow, Value};
 use crate::published;
 
 use super::plan::{
-    CONSTRUCTED, HIS, LAYOUTS, PEERS, PRELOADED, SECOND, SIZES, STACKS, THREADS, pair_group,
+    CONSTRUCTED, HIS, LAYOUTS, OURS, PEERS, PRELOADED, SECOND, SIZES, STACKS, THREADS, asked,
+    pair_group,
 };
 use super::rows::{
     OBJECT, PAIR, RATE, SECONDS, best, by_threads, counts_of_threads, over_one, second,
@@ -262,7 +263,7 @@ fn shapes(view: &RunView<'_>) -> Table {
 
 fn second_thread(view: &RunView<'_>) -> Table {
     let mut rows = Vec::new();
-    for name in HIS.into_iter().chain(["malloc"]) {
+    for name in asked() {
         for layout in LAYOUTS {
             let Some(two) = second(view, name, 2, layout) else {
                 continue;
@@ -275,7 +276,7 @@ fn second_thread(view: &RunView<'_>) -> Table {
             rows.push(vec![
                 text(name),
                 text(layout.0),
-                text(if name == "malloc" { "" } else { layout.1 }),
+                text(if HIS.contains(&name) { layout.1 } else { "" }),
                 second_over_one(view, name, layout)
                     .map_or(Value::Empty, |r| Value::Estimate(r, "x".to_owned())),
                 rate(1),
@@ -308,8 +309,9 @@ fn second_thread(view: &RunView<'_>) -> Table {
 }
 
 fn peers(view: &RunView<'_>) -> Table {
-    let names: Vec<&str> = PEERS
+    let names: Vec<&str> = OURS
         .into_iter()
+        .chain(PEERS)
         .chain([PRELOADED])
         .filter(|name| by_threads(view, name, 1).is_some())
         .collect();

@@ -1,0 +1,51 @@
+//! Blocks of megabytes, a few at a time, sparsely written: what decides is whether memory goes back to the kernel.
+
+use super::super::draw::Draw;
+use super::super::stamp::{Block, Lost, Owner};
+use super::super::workload::{Job, Workload, in_threads};
+use crate::contestants::heaps::{Heap, Heaps};
+use crate::contestants::timing::touch;
+
+/// Blocks at a time.
+const SLOTS: usize = 8;
+/// Sizes.
+const BYTES: (usize, usize) = (1 << 20, 8 << 20);
+/// A write every so many bytes.
+const STRIDE: usize = 64 << 10;
+
+pub(in super::super) struct MallocLarge;
+
+impl Workload for MallocLarge {
+    const NAME: &'static str = "malloc-large";
+    const ABOUT: &'static str =
+        "eight blocks of 1 to 8 MiB, replaced at random, written every 64 KiB";
+    const ALONE: bool = true;
+    const OPS: u64 = 500;
+
+    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+        in_threads(1, |_| Ok(replace(&mut heaps.local()?, job.ops)?))
+    }
+}
+
+#[inline(never)]
+fn replace<H: Heap>(heap: &mut H, ops: u64) -> Result<u64, Lost> {
+    let (mut draw, mut owner) = (Draw::new(0), Owner::new(0));
+    let mut slots: [Option<Block>; SLOTS] = [const { None }; SLOTS];
+    for op in 0..ops {
+        let slot = &mut slots[draw.below(SLOTS)];
+        if let Some(block) = slot.take() {
+            block.give(heap)?;
+        }
+        let block = owner.take(heap, draw.within(BYTES.0, BYTES.1))?;
+        // From the second stretch on to the last but one: both ends have the owner's number.
+        for offset in (STRIDE..block.bytes() - STRIDE).step_by(STRIDE) {
+            // SAFETY: within the block, which is ours.
+            unsafe { touch(block.at().as_ptr().add(offset), op) };
+        }
+        *slot = Some(block);
+    }
+    for block in slots.into_iter().flatten() {
+        block.give(heap)?;
+    }
+    Ok(ops)
+}

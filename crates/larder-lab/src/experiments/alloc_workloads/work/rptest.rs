@@ -1,0 +1,79 @@
+//! The pattern of rpmalloc's own benchmark: random sizes up to 16000 bytes, some of which another thread frees.
+
+use super::super::draw::Draw;
+use super::super::handover::Mailboxes;
+use super::super::stamp::{Block, Lost, Owner};
+use super::super::workload::{Job, Workload, in_threads};
+use crate::contestants::heaps::{Heap, Heaps};
+
+/// Sizes.
+const BYTES: (usize, usize) = (8, 16_000);
+/// Blocks that a thread has.
+const SLOTS: usize = 256;
+/// Blocks of a round.
+const ROUND: usize = 64;
+/// One in so many goes to the next thread.
+const CROSS: usize = 10;
+
+pub(in super::super) struct Rptest;
+
+impl Workload for Rptest {
+    const NAME: &'static str = "rptest";
+    const ABOUT: &'static str = "random sizes of 8 to 16000 bytes in random order; one block in ten is freed by the next thread";
+    const OPS: u64 = 100_000;
+
+    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+        let mail = Mailboxes::new(job.threads, ROUND);
+        let ops = in_threads(job.threads, |thread| {
+            Ok(rounds(
+                &mut heaps.local()?,
+                &mail,
+                thread,
+                job.share().div_ceil(ROUND as u64),
+            )?)
+        })?;
+        let mut heap = heaps.local()?;
+        for block in mail.rest() {
+            block.give(&mut heap)?;
+        }
+        Ok(ops)
+    }
+}
+
+#[inline(never)]
+fn rounds<H: Heap>(
+    heap: &mut H,
+    mail: &Mailboxes,
+    thread: usize,
+    rounds: u64,
+) -> Result<u64, Lost> {
+    let (mut draw, mut owner) = (Draw::new(thread), Owner::new(thread));
+    let mut slots: Vec<Block> = Vec::with_capacity(SLOTS + ROUND);
+    let (mut away, mut came) = (mail.vector(), mail.vector());
+    for _ in 0..rounds {
+        for _ in 0..ROUND {
+            slots.push(owner.take(heap, draw.within(BYTES.0, BYTES.1))?);
+        }
+        while slots.len() > SLOTS {
+            let at = draw.below(slots.len());
+            let block = slots.swap_remove(at);
+            if draw.below(CROSS) == 0 {
+                away.push(block);
+            } else {
+                block.give(heap)?;
+            }
+        }
+        mail.send(thread + 1, &mut away);
+        for block in away.drain(..) {
+            block.give(heap)?;
+        }
+        mail.receive(thread, &mut came);
+        for block in came.drain(..) {
+            block.give(heap)?;
+        }
+    }
+    for block in slots {
+        block.give(heap)?;
+    }
+    Ok(rounds * ROUND as u64)
+}

@@ -1,0 +1,65 @@
+//! The pattern of MicroQuill's sh8bench: as sh6bench, and half of the blocks are freed by another thread.
+
+use super::super::draw::Draw;
+use super::super::handover::Mailboxes;
+use super::super::stamp::{Block, Lost, Owner};
+use super::super::workload::{Job, Workload, in_threads};
+use super::sh6bench::{BYTES, TABLE, fill};
+use crate::contestants::heaps::{Heap, Heaps};
+
+pub(in super::super) struct Sh8bench;
+
+impl Workload for Sh8bench {
+    const NAME: &'static str = "sh8bench";
+    const ABOUT: &'static str =
+        "tables of mostly small blocks, half of which the next thread frees";
+    const OPS: u64 = 200_000;
+
+    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+        let mail = Mailboxes::new(job.threads, 2 * TABLE);
+        let ops = in_threads(job.threads, |thread| {
+            let passes = job.share().div_ceil(TABLE as u64);
+            Ok(tables(&mut heaps.local()?, &mail, thread, passes)?)
+        })?;
+        let mut heap = heaps.local()?;
+        for block in mail.rest() {
+            block.give(&mut heap)?;
+        }
+        Ok(ops)
+    }
+}
+
+#[inline(never)]
+fn tables<H: Heap>(
+    heap: &mut H,
+    mail: &Mailboxes,
+    thread: usize,
+    passes: u64,
+) -> Result<u64, Lost> {
+    let (mut draw, mut owner) = (Draw::new(thread), Owner::new(thread));
+    let sizes = draw.pareto(BYTES.0, BYTES.1);
+    let mut table: Vec<Block> = Vec::with_capacity(TABLE);
+    let (mut away, mut came) = (mail.vector(), mail.vector());
+    for _ in 0..passes {
+        fill(heap, &mut owner, &mut draw, &sizes, &mut table)?;
+        let mut keep = false;
+        while let Some(block) = table.pop() {
+            keep = !keep;
+            if keep {
+                away.push(block);
+            } else {
+                block.give(heap)?;
+            }
+        }
+        mail.send(thread + 1, &mut away);
+        // What found no room.
+        for block in away.drain(..) {
+            block.give(heap)?;
+        }
+        mail.receive(thread, &mut came);
+        for block in came.drain(..) {
+            block.give(heap)?;
+        }
+    }
+    Ok(passes * TABLE as u64)
+}

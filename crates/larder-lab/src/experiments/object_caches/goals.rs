@@ -1,0 +1,59 @@
+//! Each goal is a ratio from one interleaved run.
+
+use crate::experiments::page_buffers::words::{Bound, short};
+use crate::measure::RunView;
+use crate::model::Goal;
+
+use super::plan::{CONSTRUCTED, OURS, PEERS, pair_group};
+use super::rows::{OBJECT, PAIR, best, find};
+
+/// Every goal, met or not.
+pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
+    let pair = pair_group(64);
+    let what = "a block of 64 bytes, there and back";
+    let mut goals = vec![
+        against_best(
+            view,
+            &pair,
+            PAIR,
+            "object-handle",
+            Bound::AtMost(0.55),
+            what,
+        ),
+        against_best(view, &pair, PAIR, "object-cache", Bound::AtMost(0.7), what),
+    ];
+    for ours in OURS {
+        let what = "an object with a constructor of 100 ns";
+        let mut goal = against_best(view, CONSTRUCTED, OBJECT, ours, Bound::AtMost(0.1), what);
+        if let Some(ns) = find(view, CONSTRUCTED, ours)
+            .and_then(|cell| view.middle(CONSTRUCTED, cell, "constructor_ns"))
+            .filter(|_| goal.note.is_empty())
+        {
+            goal.note = format!("the constructor alone takes {} ns here", short(ns));
+        }
+        goals.push(goal);
+    }
+    goals
+}
+
+fn against_best(
+    view: &RunView<'_>,
+    group: &str,
+    metric: &str,
+    ours: &str,
+    bound: Bound,
+    what: &str,
+) -> Goal {
+    let what = format!("{what}: {ours}");
+    let missing = |what: &str| format!("{what} did not run in group {group}");
+    let Some(peer) = best(view, group, &PEERS, metric) else {
+        return bound.goal(what, "best peer", None, None, missing("no peer"));
+    };
+    let theirs = peer.contestant.as_str();
+    let Some(own) = find(view, group, ours) else {
+        return bound.goal(what, theirs, None, None, missing(ours));
+    };
+    let held = |cell| view.middle(group, cell, "held_bytes");
+    let both = held(own).zip(held(peer));
+    bound.goal(what, theirs, view.ratio(group, own, peer, metric), both, "")
+}

@@ -1,0 +1,157 @@
+//! What the alloc-workloads experiment concludes from samples whose truth is known.
+
+mod page_record;
+
+use larder_lab::experiments::alloc_workloads::AllocWorkloads;
+use larder_lab::measure::{Depth, Experiment};
+use larder_lab::model::{Analysis, Cell, Goal, GoalState, Measures, RunRecord};
+use page_record::record;
+
+/// mimalloc is the fastest and jemalloc, 5 % slower, the leanest; rpmalloc is leaner still but far too slow.
+fn truth(_: &str, cell: &Cell) -> Measures {
+    let (ns, peak) = match cell.contestant.as_str() {
+        "mimalloc" => (20.0, 10e6),
+        "jemalloc" => (21.0, 8e6),
+        "rpmalloc" => (40.0, 4e6),
+        _ => (50.0, 9e6),
+    };
+    Measures::new()
+        .with("ns_per_op", ns)
+        .with("cpu_ns_per_op", ns)
+        .with("peak_bytes", peak)
+        .with("held_bytes", 1e6)
+}
+
+/// The record with an allocator of ours in it: as fast as `factor` says of mimalloc.
+fn with_ours(depth: Depth, factor: impl Fn(&str) -> f64, peak: f64) -> RunRecord {
+    let mut run = record(&AllocWorkloads, depth, 8, truth);
+    let ours: Vec<_> = run
+        .samples
+        .iter()
+        .filter(|s| s.cell.contestant == "mimalloc" && !s.cell.twin)
+        .map(|s| {
+            let mut own = s.clone();
+            own.cell.contestant = "global".to_owned();
+            for (name, value) in &mut own.measures.0 {
+                match name.as_str() {
+                    "ns_per_op" => *value *= factor(&own.group),
+                    "peak_bytes" => *value = peak * (*value / 10e6),
+                    _ => {}
+                }
+            }
+            own
+        })
+        .collect();
+    run.samples.extend(ours);
+    run
+}
+
+fn goal<'a>(analysis: &'a Analysis, what: &str) -> &'a Goal {
+    analysis
+        .goals
+        .iter()
+        .find(|goal| goal.what.contains(what))
+        .unwrap_or_else(|| panic!("no goal '{what}'"))
+}
+
+#[test]
+fn peers_alone_have_no_goals_and_are_ranked() {
+    let analysis = AllocWorkloads.analyse(&record(&AllocWorkloads, Depth::Quick, 8, truth));
+    assert!(analysis.goals.is_empty());
+    let fastest = &analysis.findings[0].answer;
+    assert!(
+        fastest.contains(
+            "least of each cell, and how often it is the least: mimalloc 1.00 (15 of 15 cells)"
+        ),
+        "{fastest}"
+    );
+    let leanest = &analysis.findings[1].answer;
+    assert!(
+        leanest.contains("rpmalloc 1.00 (15 of 15 cells)"),
+        "{leanest}"
+    );
+    assert!(
+        leanest.contains("jemalloc 2.00 (0 of 15 cells)"),
+        "{leanest}"
+    );
+}
+
+#[test]
+fn the_share_of_cells_and_the_worst_of_them_are_counted() {
+    let analysis = AllocWorkloads.analyse(&with_ours(Depth::Full, |_| 0.9, 8e6));
+    assert_eq!(goal(&analysis, "share of the cells").state, GoalState::Met);
+    assert_eq!(goal(&analysis, "worst cell").state, GoalState::Met);
+    // Slower in two groups of fifteen, and much in one of them.
+    let some = |group: &str| match group {
+        "larson" => 1.1,
+        "cfrac" => 1.5,
+        _ => 0.9,
+    };
+    let analysis = AllocWorkloads.analyse(&with_ours(Depth::Quick, some, 8e6));
+    let share = goal(&analysis, "share of the cells");
+    assert_eq!(share.state, GoalState::Met);
+    assert!((share.measured.expect("measured").value - 13.0 / 15.0).abs() < 1e-9);
+    let worst = goal(&analysis, "worst cell");
+    assert_eq!(worst.state, GoalState::Missed);
+    assert!(worst.note.contains("cfrac"), "{}", worst.note);
+    let analysis = AllocWorkloads.analyse(&with_ours(Depth::Quick, |_| 1.1, 8e6));
+    assert_eq!(
+        goal(&analysis, "share of the cells").state,
+        GoalState::Missed
+    );
+    assert_eq!(goal(&analysis, "worst cell").state, GoalState::Met);
+}
+
+#[test]
+fn a_peak_is_held_against_the_leanest_of_the_fast() {
+    for (peak, state) in [(8.5e6, GoalState::Met), (9.5e6, GoalState::Missed)] {
+        let analysis = AllocWorkloads.analyse(&with_ours(Depth::Full, |_| 0.9, peak));
+        for workload in ["larson", "mstress", "xmalloc-test", "sh8bench"] {
+            let goal = goal(&analysis, &format!("{workload}: peak memory"));
+            assert_eq!(goal.state, state, "{goal:?}");
+            assert!(goal.against.starts_with("jemalloc"), "{}", goal.against);
+        }
+    }
+}
+
+#[test]
+fn partial_and_absurd_runs_are_read_without_panic() {
+    let full = with_ours(Depth::Full, |_| 1.0, 8e6);
+    for keep in (0..full.samples.len()).step_by(97) {
+        let mut run = full.clone();
+        run.samples.truncate(keep);
+        let _ = AllocWorkloads.analyse(&run);
+    }
+    for (i, odd) in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE]
+        .into_iter()
+        .enumerate()
+    {
+        for step in [1, 3] {
+            let mut run = full.clone();
+            for sample in run.samples.iter_mut().skip(i).step_by(step) {
+                for value in sample.measures.0.values_mut() {
+                    *value = odd;
+                }
+            }
+            let analysis = AllocWorkloads.analyse(&run);
+            let mut answers = analysis.findings.iter().map(|f| &f.answer);
+            assert!(
+                answers.all(|a| !a.contains("NaN") && !a.contains("inf")),
+                "{odd:e}"
+            );
+            let measured = analysis.goals.iter().filter_map(|g| g.measured);
+            assert!(measured.map(|e| e.value).all(|v| !v.is_nan()), "{odd:e}");
+        }
+    }
+    let mut run = full.clone();
+    for name in ["malloc", "mimalloc", "jemalloc", "rpmalloc"] {
+        run.samples.retain(|s| s.cell.contestant != name);
+    }
+    let analysis = AllocWorkloads.analyse(&run);
+    assert!(
+        analysis
+            .goals
+            .iter()
+            .all(|g| g.state == GoalState::Skipped && !g.note.is_empty())
+    );
+}
