@@ -3,52 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod objects_common;
 
-use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use common::*;
-use larder::objects::{
-    Callbacks, CreateError, Family, FamilyBuilder, GetError, MAX_OBJECT, Misuse, Owner, RawCache,
-};
+use larder::objects::{CreateError, GetError, MAX_OBJECT, Misuse, Owner, RawCache};
 use larder::os::rseq::Mode;
-use larder::pages::PagePool;
+use objects_common::*;
 use proptest::prelude::*;
-
-fn family_builder(mode: Mode) -> FamilyBuilder {
-    let pages = PagePool::builder()
-        .ignore_environment()
-        .mode(mode)
-        .reserve_bytes(256 << 20);
-    Family::builder()
-        .pages(pages)
-        .mode(mode)
-        .interval(Duration::from_secs(3600))
-}
-
-fn family(mode: Mode) -> Family {
-    family_builder(mode).build().unwrap()
-}
-
-fn layout(size: usize, align: usize) -> Layout {
-    Layout::from_size_align(size, align).unwrap()
-}
-
-/// Writes `byte` all over an object.
-fn fill(object: NonNull<u8>, size: usize, byte: u8) {
-    // SAFETY: the object is the caller's and has that size.
-    unsafe { object.as_ptr().write_bytes(byte, size) };
-}
-
-fn is_filled(object: NonNull<u8>, size: usize, byte: u8) -> bool {
-    // SAFETY: the object is the caller's, and was filled.
-    unsafe { core::slice::from_raw_parts(object.as_ptr(), size) }
-        .iter()
-        .all(|&b| b == byte)
-}
 
 #[test]
 fn objects_of_every_size_and_alignment_are_apart_and_aligned() {
@@ -129,65 +93,14 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 1..200)
 }
 
-/// What the constructors of a test have made and its destructors ended.
-#[derive(Debug, Default)]
-struct Count {
-    made: AtomicUsize,
-    ended: AtomicUsize,
-}
-
-const MARK: u64 = 0x6d61_726b_6d61_726b;
-
-unsafe fn construct(at: NonNull<u8>, data: *mut ()) -> bool {
-    // SAFETY: `data` is a `Count`, and objects have room for a mark at their aligned start.
-    unsafe {
-        (*data.cast::<Count>()).made.fetch_add(1, Ordering::Relaxed);
-        at.cast::<u64>().write(MARK);
-    }
-    true
-}
-
-unsafe fn destroy(at: NonNull<u8>, data: *mut ()) {
-    // SAFETY: as above.
-    unsafe {
-        (*data.cast::<Count>())
-            .ended
-            .fetch_add(1, Ordering::Relaxed);
-        assert_eq!(
-            at.cast::<u64>().read(),
-            MARK,
-            "destroyed what is not constructed"
-        );
-        at.cast::<u64>().write(0);
-    }
-}
-
-fn counted(family: &Family, layout: Layout, count: &Count) -> RawCache {
-    let callbacks = Callbacks {
-        data: core::ptr::from_ref(count).cast_mut().cast(),
-        construct: Some(construct),
-        destroy: Some(destroy),
-        reclaim: None,
-    };
-    // SAFETY: the functions fit the data, which outlives the cache in these tests.
-    unsafe { RawCache::options(layout).callbacks(callbacks) }
-        .magazine(7, 15)
-        .create(family)
-        .unwrap()
-}
-
 /// Runs a program of operations against a model: every object in hand carries a token of its own.
 fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), TestCaseError> {
     let family = family(mode);
     let count = Count::default();
-    let layout = layout(size, 8);
     let cache = if constructs {
-        counted(&family, layout, &count)
+        counted(&family, size, &count)
     } else {
-        RawCache::options(layout)
-            .magazine(7, 15)
-            .create(&family)
-            .unwrap()
+        options(size).create(&family).unwrap()
     };
     let mut handle = Some(cache.handle());
     let mut held: Vec<NonNull<u8>> = Vec::new();
@@ -195,8 +108,7 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
     let mut next = 0_u8;
     let mut take = |o: NonNull<u8>, held: &mut Vec<_>, tokens: &mut HashMap<_, _>| {
         if constructs {
-            // SAFETY: the object is ours and constructed.
-            prop_assert_eq!(unsafe { o.cast::<u64>().read() }, MARK);
+            prop_assert_eq!(marked(o), MARK);
         }
         next = next.wrapping_add(1);
         // The mark stays.
@@ -278,14 +190,9 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
     prop_assert_eq!((stats.slabs, stats.out), (0, 0));
     prop_assert_eq!(stats.constructed, stats.destroyed);
     drop(cache);
-    prop_assert_eq!(
-        count.made.load(Ordering::Relaxed),
-        count.ended.load(Ordering::Relaxed)
-    );
-    prop_assert_eq!(
-        count.made.load(Ordering::Relaxed) > 0,
-        constructs && stats.constructed > 0
-    );
+    let (made, ended) = count.both();
+    prop_assert_eq!(made, ended);
+    prop_assert_eq!(made > 0, constructs && stats.constructed > 0);
     family.drain();
     prop_assert_eq!(family.pool().stats().out_bytes, 0);
     prop_assert_eq!(family.metadata_bytes(), 0);

@@ -108,9 +108,9 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
         family: &Family,
         make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
     ) -> Result<ObjectCache<T, E>, CreateError> {
-        let size = size_of::<T>();
-        let align = self.align.max(align_of::<T>());
+        let (size, align) = (size_of::<T>(), self.align);
         self.config.layout = Layout::from_size_align(size, align)
+            .and_then(|layout| layout.align_to(align_of::<T>()))
             .map_err(|_| CreateError::Layout { size, align })?;
         ObjectCache::with(
             family,

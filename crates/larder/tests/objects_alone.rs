@@ -1,0 +1,93 @@
+//! Caches of raw objects never use the global allocator once their family exists, since they may be what is under it.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod objects_common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use common::*;
+use larder::objects::RawCache;
+use objects_common::*;
+
+/// Counts what each thread allocates.
+struct Counting;
+
+thread_local!(static ALLOCATIONS: Cell<usize> = const { Cell::new(0) });
+
+// SAFETY: the system's allocator does all of it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations() -> usize {
+    ALLOCATIONS.with(Cell::get)
+}
+
+#[test]
+fn nothing_is_allocated_once_the_family_exists() {
+    for mode in modes() {
+        let family = family_builder(mode)
+            .interval(Duration::ZERO)
+            .pages(pages(mode).decay(Duration::ZERO).limit_bytes(8 << 20))
+            .build()
+            .unwrap();
+        let mut held = [NonNull::<u8>::dangling(); 1000];
+        let before = allocations();
+        for size in [8, 64, 1000, 5000, 100_000] {
+            let cache = RawCache::options(layout(size, 8))
+                .name("alone")
+                .create(&family)
+                .unwrap();
+            let n = cache.get_many(&mut held).unwrap();
+            // SAFETY: taken above.
+            unsafe { cache.put_many(&held[..n]) };
+            let mut handle = cache.handle();
+            // The larger ones meet the pool's limit, and so everything that is done when memory is short.
+            let n = (0..1000).find(|&i| {
+                let got = if i % 2 == 0 {
+                    handle.get()
+                } else {
+                    cache.get()
+                };
+                got.map(|object| held[i] = object).is_err()
+            });
+            for (i, &object) in held[..n.unwrap_or(1000)].iter().enumerate() {
+                if i % 3 == 0 {
+                    // SAFETY: taken above.
+                    unsafe { handle.put(object) };
+                } else {
+                    put(&cache, object);
+                }
+            }
+            let large = family.get_large(size * 3, 1 << 14).unwrap();
+            // SAFETY: taken above.
+            unsafe { family.put_large(large) }.unwrap();
+            cache.reap();
+            family.reap();
+            drop(handle);
+            cache.drain();
+            assert_eq!(cache.stats().out, 0);
+            drop(cache);
+            family.drain();
+        }
+        assert_eq!(allocations() - before, 0, "mode {mode}");
+        let canary = Box::new(1);
+        assert!(allocations() > before, "nothing is counted: {canary}");
+    }
+}
