@@ -4,6 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`pages`] | page buffers: a pool of whole pages, recycled before the kernel is asked |
+//! | [`heap`] | memory of any size: heaps of one owner, a front for all threads |
 //! | [`objects`] | caches of objects of one size, constructed once, over slabs |
 //! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
 //! | [`arena`] | vmem: ranges of any integer resource, by boundary tags, in spans from a source |
@@ -27,6 +28,8 @@ extern crate std;
 
 #[cfg(feature = "std")]
 pub mod arena;
+#[cfg(feature = "std")]
+pub mod heap;
 pub mod ids;
 #[cfg(feature = "std")]
 pub mod magazine;

@@ -65,9 +65,9 @@ const fn table<const N: usize>(step: usize) -> [u8; N] {
 #[must_use]
 pub const fn class_of(size: usize) -> Option<usize> {
     if size <= FINE_MOST {
-        Some(FINE[(size + 7) / 8] as usize)
+        Some(FINE[(size + 7) >> 3] as usize)
     } else if size <= MAX_SMALL {
-        Some(COARSE[(size + COARSE_STEP - 1) / COARSE_STEP] as usize)
+        Some(COARSE[(size + COARSE_STEP - 1) >> COARSE_STEP.ilog2()] as usize)
     } else {
         None
     }
@@ -133,8 +133,14 @@ mod tests {
                 let Some(class) = class_of_layout(layout) else {
                     panic!("{size} aligned to {align} has no class");
                 };
-                assert!(SIZES[class] >= size && SIZES[class].is_multiple_of(align), "{size} {align}");
-                assert!(SIZES[class] <= size.next_power_of_two().max(align), "{size} {align}");
+                assert!(
+                    SIZES[class] >= size && SIZES[class].is_multiple_of(align),
+                    "{size} {align}"
+                );
+                assert!(
+                    SIZES[class] <= size.next_power_of_two().max(align).max(8),
+                    "{size} {align}"
+                );
             }
         }
         let layout = Layout::from_size_align(8, 8192).unwrap();

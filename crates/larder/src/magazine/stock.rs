@@ -265,6 +265,11 @@ impl Stock {
         }
     }
 
+    /// Rounds that a magazine may hold now.
+    pub(crate) fn rounds(&self) -> usize {
+        self.depot.rounds()
+    }
+
     pub(super) fn depot(&self) -> &Depot {
         &self.depot
     }

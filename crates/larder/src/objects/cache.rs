@@ -168,6 +168,17 @@ impl CacheRef {
         self.0 == other.0
     }
 
+    pub(super) fn as_ptr(self) -> NonNull<()> {
+        self.0.cast()
+    }
+
+    /// # Safety
+    /// The pointer came from [`as_ptr`](Self::as_ptr), and the cache has an owner.
+    #[inline(always)]
+    pub(super) unsafe fn from_ptr(at: NonNull<()>) -> Self {
+        Self(at.cast())
+    }
+
     /// Adds an owner.
     pub(super) fn own(self) -> Self {
         self.owners.fetch_add(1, Ordering::Relaxed);

@@ -49,6 +49,7 @@ mod stats;
 mod supply;
 mod table;
 mod typed;
+mod under_heap;
 mod upkeep;
 
 pub use error::{CreateError, GetError, Misuse};

@@ -1,0 +1,225 @@
+//! One cache of objects per size class: what the heaps of one family share.
+
+use core::alloc::Layout;
+use core::mem::ManuallyDrop;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::Arc;
+
+use super::class::{CLASSES, SIZES, class_of_layout};
+use super::error::AllocError;
+use crate::objects::{CreateError, Family, RawCache};
+
+/// Caches with a smaller number are found in a table; those of the others by looking at each class.
+const NUMBERS: usize = 256;
+/// No class of ours.
+const NO_CLASS: u8 = u8::MAX;
+
+/// Size classes over a family of caches. Heaps that are made of the same classes may free each other's objects. Cloning
+/// makes a second owner of the same classes.
+///
+/// It is itself a front that all threads may use at once, by the stocks of the CPUs:
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::{heap::Classes, objects::Family};
+/// let classes = Classes::new(&Family::new()?);
+/// let layout = Layout::new::<[u64; 5]>();
+/// let object = classes.alloc(layout)?;
+/// // SAFETY: taken above with this layout, put once.
+/// unsafe { classes.dealloc(object, layout) };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Classes {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    family: Family,
+    /// The cache of each class once somebody needed it.
+    caches: [AtomicPtr<()>; CLASSES],
+    /// Class of the cache with this number.
+    classes: [AtomicU8; NUMBERS],
+    slab_pages: usize,
+}
+
+impl Classes {
+    /// Classes over `family`. Their caches are made when the first object of a class is asked for.
+    #[must_use]
+    pub fn new(family: &Family) -> Self {
+        Self::with_slabs(family, 1)
+    }
+
+    /// Classes whose slabs have at least so many pages: large ones go faster when all objects go at once.
+    pub(super) fn with_slabs(family: &Family, slab_pages: usize) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                family: family.clone(),
+                caches: [const { AtomicPtr::new(null_mut()) }; CLASSES],
+                classes: [const { AtomicU8::new(NO_CLASS) }; NUMBERS],
+                slab_pages,
+            }),
+        }
+    }
+
+    /// The family.
+    #[must_use]
+    pub fn family(&self) -> &Family {
+        &self.shared.family
+    }
+
+    /// Whether two values are the same classes.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Bytes of `layout` for this CPU's stock, or from a run of pages when it is large.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    #[inline]
+    pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        match class_of_layout(layout) {
+            Some(class) => match self.cache(class).and_then(|cache| cache.try_get()) {
+                Some(object) => Ok(object),
+                None => self.alloc_slow(class),
+            },
+            None => self.alloc_large(layout),
+        }
+    }
+
+    /// Gives an object back to this CPU's stock.
+    ///
+    /// # Safety
+    /// It came with this layout from these classes or a heap of theirs, and is not used afterwards.
+    #[inline]
+    pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
+        match class_of_layout(layout).and_then(|class| self.cache(class)) {
+            // SAFETY: the caller's promise.
+            Some(cache) => unsafe { cache.put(object) },
+            // SAFETY: as above.
+            None => unsafe { self.dealloc_large(object) },
+        }
+    }
+
+    /// The class of the object that begins at an address of these classes; `None` for large ones and foreign ones.
+    #[inline]
+    #[must_use]
+    pub fn class_at(&self, at: NonNull<u8>) -> Option<usize> {
+        let number = self.shared.family.owner_number(at.as_ptr()) as usize;
+        let class = match self.shared.classes.get(number) {
+            Some(class) => class.load(Ordering::Relaxed),
+            None => self.class_of_number(number),
+        };
+        (usize::from(class) < CLASSES).then_some(usize::from(class))
+    }
+
+    /// Bytes that may be used of the object that begins at an address; `None` when none of these classes does.
+    #[must_use]
+    pub fn usable_size(&self, at: NonNull<u8>) -> Option<usize> {
+        match self.class_at(at) {
+            Some(class) => Some(SIZES[class]),
+            None => self.shared.family.large_bytes(at).ok(),
+        }
+    }
+
+    #[cold]
+    fn class_of_number(&self, number: usize) -> u8 {
+        let found = (0..CLASSES).find(|&class| {
+            self.cache(class)
+                .is_some_and(|cache| usize::from(cache.number().get()) == number)
+        });
+        found.map_or(NO_CLASS, |class| class as u8)
+    }
+
+    /// The cache of a class, if it is there. A view: these classes own it.
+    #[inline]
+    pub(super) fn cache(&self, class: usize) -> Option<ManuallyDrop<RawCache>> {
+        let at = NonNull::new(self.shared.caches[class].load(Ordering::Acquire))?;
+        // SAFETY: the pointer came from `into_ptr`, and the cache is dropped only with the classes.
+        Some(ManuallyDrop::new(unsafe { RawCache::from_ptr(at) }))
+    }
+
+    /// The cache of a class, made if it is not there.
+    pub(super) fn cache_or_make(
+        &self,
+        class: usize,
+    ) -> Result<ManuallyDrop<RawCache>, CreateError> {
+        match self.cache(class) {
+            Some(cache) => Ok(cache),
+            None => self.make(class),
+        }
+    }
+
+    /// Makes the cache of a class. Nobody waits: of threads that come at once each makes one, and one is kept.
+    #[cold]
+    fn make(&self, class: usize) -> Result<ManuallyDrop<RawCache>, CreateError> {
+        // The largest power of two that divides the size: objects of a class are all as aligned as it is.
+        let align = (1 << SIZES[class].trailing_zeros()).min(crate::os::page_size());
+        let layout = Layout::from_size_align(SIZES[class], align)
+            .unwrap_or_else(|_| unreachable!("a size class has a layout"));
+        let cache = RawCache::options(layout)
+            .slab_pages(self.shared.slab_pages)
+            .create(&self.shared.family)?;
+        let number = usize::from(cache.number().get());
+        let number = self.shared.classes.get(number);
+        if let Some(number) = number {
+            number.store(class as u8, Ordering::Relaxed);
+        }
+        let at = cache.into_ptr();
+        let kept = self.shared.caches[class].compare_exchange(
+            null_mut(),
+            at.as_ptr(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if kept.is_err() {
+            if let Some(number) = number {
+                number.store(NO_CLASS, Ordering::Relaxed);
+            }
+            // SAFETY: just taken apart, and known to nobody.
+            drop(unsafe { RawCache::from_ptr(at) });
+        }
+        match self.cache(class) {
+            Some(cache) => Ok(cache),
+            None => unreachable!("a cache stays"),
+        }
+    }
+
+    #[cold]
+    fn alloc_slow(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        Ok(self.cache_or_make(class)?.get()?)
+    }
+
+    #[cold]
+    pub(super) fn alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        Ok(self
+            .shared
+            .family
+            .get_large(layout.size().max(1), layout.align())?)
+    }
+
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc).
+    #[cold]
+    pub(super) unsafe fn dealloc_large(&self, object: NonNull<u8>) {
+        // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
+        if let Err(misuse) = unsafe { self.shared.family.put_large(object) } {
+            self.shared.family.tell(&misuse);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for cache in &mut self.caches {
+            if let Some(at) = NonNull::new(*cache.get_mut()) {
+                // SAFETY: the pointer came from `into_ptr`, and this was its owner.
+                drop(unsafe { RawCache::from_ptr(at) });
+            }
+        }
+    }
+}

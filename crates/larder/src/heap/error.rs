@@ -1,0 +1,27 @@
+//! Why a heap has no memory to give.
+
+use crate::objects::{CreateError, GetError};
+
+/// Why an allocation failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AllocError {
+    /// The heap's own limit.
+    #[error(
+        "heap: {size} bytes were asked for, {charged} of at most {limit} bytes are taken; free some or raise the limit"
+    )]
+    Limit {
+        /// Bytes asked for.
+        size: usize,
+        /// Bytes that the heap has taken, free ones in its magazines included.
+        charged: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The size class could not be set up.
+    #[error("heap: {0}")]
+    Class(#[from] CreateError),
+    /// There are no pages or no metadata.
+    #[error("heap: {0}")]
+    Memory(#[from] GetError),
+}

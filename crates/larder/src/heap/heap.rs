@@ -1,0 +1,387 @@
+//! The explicit handle: a heap of one owner.
+
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use super::account::{Account, HeapStats};
+use super::class::{CLASSES, SIZES, class_of_layout};
+use super::classes::Classes;
+use super::error::AllocError;
+use crate::magazine::Pair;
+use crate::objects::{Family, GetError, RawCache};
+
+/// Fewest pages of a private heap's slabs: as many as slabs can have, since they all go at once.
+const PRIVATE_SLAB_PAGES: usize = 64;
+
+/// A heap of one owner: magazines for every size class, made when they are needed. It moves between threads, and needs
+/// no lock, no atomic instruction and no thread-local: what Michael Maraist sketched in 2001 as the allocator that an
+/// interpreter carries in its own structure.
+///
+/// It is not `Sync`, so all methods take `&self`, and it is an [`Allocator`](allocator_api2::alloc::Allocator) by
+/// reference with the feature `allocator-api2`.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::{heap::{Classes, Heap}, objects::Family};
+/// let classes = Classes::new(&Family::new()?);
+/// let (a, b) = (Heap::new(&classes), Heap::new(&classes));
+/// let layout = Layout::new::<[u64; 5]>();
+/// let object = a.alloc(layout)?;
+/// // SAFETY: taken above with this layout from a heap of the same classes, put once.
+/// unsafe { b.dealloc(object, layout) };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Freed elsewhere
+///
+/// An object may be freed by another heap of the same [`Classes`], or by the classes themselves: it is then in that
+/// heap's magazines and flows back with them through the depot.
+///
+/// # Dropping
+///
+/// A heap that is dropped gives its magazines to the depot, in constant time for each; live objects stay valid. A
+/// [private](Self::private) heap takes all its objects with it, without visiting one.
+pub struct Heap {
+    inner: UnsafeCell<Inner>,
+    classes: Classes,
+    /// Not `Sync`, whatever its fields are.
+    one_owner: PhantomData<core::cell::Cell<()>>,
+}
+
+struct Inner {
+    pairs: [Pair; CLASSES],
+    account: Account,
+}
+
+// SAFETY: magazines and counts that belong to whoever has the heap; nothing in it knows a thread.
+unsafe impl Send for Heap {}
+
+impl Heap {
+    /// A heap over classes that other heaps share. It takes no memory before it is used.
+    #[must_use]
+    pub fn new(classes: &Classes) -> Self {
+        Self {
+            inner: UnsafeCell::new(Inner {
+                pairs: [const { Pair::none() }; CLASSES],
+                account: Account::default(),
+            }),
+            classes: classes.clone(),
+            one_owner: PhantomData,
+        }
+    }
+
+    /// A heap with slabs of its own: dropping it ends all its objects, without visiting them.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Heap, objects::Family};
+    /// let family = Family::new()?;
+    /// let heap = Heap::private(&family);
+    /// for _ in 0..1000 {
+    ///     heap.alloc(Layout::new::<[u64; 5]>())?;
+    /// }
+    /// drop(heap);                                     // and all of them are gone
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn private(family: &Family) -> Self {
+        Self::new(&Classes::with_slabs(family, PRIVATE_SLAB_PAGES))
+    }
+
+    /// The classes that it is made of.
+    #[must_use]
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// Bytes of `layout`, with whatever a former owner left.
+    ///
+    /// 6 instructions when the size is known at compile time and the loaded magazine has an object.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    #[inline]
+    pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        match class_of_layout(layout) {
+            Some(class) => match self.pair(class).try_get() {
+                Some(round) => Ok(object(round)),
+                None => self.alloc_slow(class),
+            },
+            None => self.alloc_large(layout),
+        }
+    }
+
+    /// Bytes of `layout`, all zero.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    #[inline]
+    pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        let at = self.alloc(layout)?;
+        // SAFETY: just taken, with at least this size.
+        unsafe { at.write_bytes(0, layout.size()) };
+        Ok(at)
+    }
+
+    /// Gives an object back. 8 instructions when the loaded magazine has room.
+    ///
+    /// # Safety
+    /// It came with this layout from this heap, another one of the same classes, or the classes, and is not used
+    /// afterwards.
+    #[inline]
+    pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
+        match class_of_layout(layout) {
+            // SAFETY: the caller's promise.
+            Some(class) => unsafe { self.put(object, class) },
+            // SAFETY: as above.
+            None => unsafe { self.dealloc_large(object) },
+        }
+    }
+
+    /// Gives an object back whose layout is not known: its class is found by its address.
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc), without the layout. An address that is none of these classes' objects is told
+    /// to the family, and nothing happens.
+    #[inline]
+    pub unsafe fn free(&self, object: NonNull<u8>) {
+        match self.classes.class_at(object) {
+            // SAFETY: the caller's promise.
+            Some(class) => unsafe { self.put(object, class) },
+            // SAFETY: as above.
+            None => unsafe { self.dealloc_large(object) },
+        }
+    }
+
+    /// Makes an object larger or smaller; it may move. On error it stays as it is.
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc), unless there is an error.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    pub unsafe fn realloc(
+        &self,
+        object: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
+        let same = match (class_of_layout(old), class_of_layout(new)) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => {
+                let has = self.classes.usable_size(object).unwrap_or(0);
+                // Half of a run is enough reason to stay where it is.
+                new.size() <= has && new.size() > has / 2 && new.align() <= old.align()
+            }
+            _ => false,
+        };
+        if same {
+            return Ok(object);
+        }
+        let to = self.alloc(new)?;
+        // SAFETY: both have at least this many bytes, and one of them is new.
+        unsafe {
+            to.copy_from_nonoverlapping(object, old.size().min(new.size()));
+            self.dealloc(object, old);
+        }
+        Ok(to)
+    }
+
+    /// Fills `out` with objects of `layout`.
+    ///
+    /// # Errors
+    /// See [`AllocError`]; then none was taken.
+    pub fn alloc_many(&self, layout: Layout, out: &mut [NonNull<u8>]) -> Result<(), AllocError> {
+        for i in 0..out.len() {
+            match self.alloc(layout) {
+                Ok(object) => out[i] = object,
+                Err(error) => {
+                    // SAFETY: taken above.
+                    unsafe { self.dealloc_many(&out[..i], layout) };
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives many objects back.
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc), for each.
+    pub unsafe fn dealloc_many(&self, objects: &[NonNull<u8>], layout: Layout) {
+        for &object in objects {
+            // SAFETY: the caller's promise.
+            unsafe { self.dealloc(object, layout) };
+        }
+    }
+
+    /// Bounds what the heap takes, in bytes: objects in use and free ones in its magazines, by the sizes of their
+    /// classes. Checked when a magazine is empty, so up to a magazine's worth may be in use already.
+    pub fn set_limit(&self, bytes: usize) {
+        self.account().limit = bytes;
+    }
+
+    /// Calls `f` when the heap takes memory beyond `bytes`; once until it has fallen below again.
+    pub fn set_warning(&self, bytes: usize, f: impl Fn(HeapStats) + Send + 'static) {
+        self.account().set_warning(bytes, Box::new(f));
+    }
+
+    /// What the heap has taken and done.
+    #[must_use]
+    pub fn stats(&self) -> HeapStats {
+        let stocked = (0..CLASSES)
+            .map(|class| self.pair(class).len() * SIZES[class])
+            .sum();
+        self.account().stats(stocked)
+    }
+
+    /// Gives the free objects of its magazines to the depot.
+    pub fn trim(&self) {
+        for (class, size) in SIZES.into_iter().enumerate() {
+            if let Some(cache) = self.classes.cache(class) {
+                let mut pair = core::mem::replace(self.pair(class), Pair::none());
+                self.account().give(pair.len() * size);
+                pair.give_up(cache.stock());
+            }
+        }
+    }
+
+    /// The magazines of a class. The borrow must end before anything else of this heap is called.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    fn pair(&self, class: usize) -> &mut Pair {
+        // SAFETY: the heap is not `Sync`, so only this thread is here; no caller keeps the borrow over a call that could
+        // come back to this heap.
+        unsafe { &mut (*self.inner.get()).pairs[class] }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    fn account(&self) -> &mut Account {
+        // SAFETY: as in `pair`.
+        unsafe { &mut (*self.inner.get()).account }
+    }
+
+    /// # Safety
+    /// The object is of this class, of these classes, and given up.
+    #[inline(always)]
+    unsafe fn put(&self, object: NonNull<u8>, class: usize) {
+        debug_assert!(
+            self.classes.class_at(object) == Some(class),
+            "{object:?} was put, which is no object of {} bytes of this heap",
+            SIZES[class]
+        );
+        if !self.pair(class).try_put(object.as_ptr() as usize) {
+            self.put_slow(object, class);
+        }
+    }
+
+    /// Works on the magazines of a class while the heap has none of it: what is called on the way may come back here.
+    fn with_pair<T>(&self, class: usize, cache: &RawCache, f: impl FnOnce(&mut Pair) -> T) -> T {
+        let mut pair = core::mem::replace(self.pair(class), Pair::none());
+        let result = f(&mut pair);
+        core::mem::replace(self.pair(class), pair).give_up(cache.stock());
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        let cache = self.classes.cache_or_make(class)?;
+        let size = SIZES[class];
+        let room = self.account().room(size)?;
+        let (round, taken) = if room < cache.stock().rounds() * size {
+            // Not enough for a magazine's worth: one, from the CPU's stock.
+            (cache.get()?.as_ptr() as usize, 1)
+        } else {
+            self.with_pair(class, &cache, |pair| -> Result<_, GetError> {
+                let before = pair.len();
+                let round = cache.get_into(pair)?;
+                Ok((round, (pair.len() + 1).saturating_sub(before)))
+            })?
+        };
+        self.account().take(taken * size);
+        self.warn();
+        Ok(object(round))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_slow(&self, object: NonNull<u8>, class: usize) {
+        // An object of the class is there, so its cache is.
+        if let Some(cache) = self.classes.cache(class) {
+            let given = self.with_pair(class, &cache, |pair| {
+                let before = pair.len();
+                cache.put_from(pair, object.as_ptr() as usize);
+                (before + 1).saturating_sub(pair.len())
+            });
+            self.account().give(given * SIZES[class]);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        let bytes = layout
+            .size()
+            .max(1)
+            .next_multiple_of(crate::os::page_size());
+        self.account().room(bytes)?;
+        let object = self.classes.alloc_large(layout)?;
+        self.account().take_large(bytes);
+        self.warn();
+        Ok(object)
+    }
+
+    /// # Safety
+    /// As for [`free`](Self::free).
+    #[cold]
+    #[inline(never)]
+    unsafe fn dealloc_large(&self, object: NonNull<u8>) {
+        let bytes = self.classes.family().large_bytes(object).unwrap_or(0);
+        self.account().give_large(bytes);
+        // SAFETY: the caller's promise.
+        unsafe { self.classes.dealloc_large(object) };
+    }
+
+    /// Tells of too much memory, outside of all borrows: the function may use this heap's classes.
+    fn warn(&self) {
+        if self.account().is_due() {
+            let stats = self.stats();
+            if let Some(f) = self.account().take_warning() {
+                f(stats);
+                self.account().keep_warning(f);
+            }
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        let pairs = &mut self.inner.get_mut().pairs;
+        for (class, pair) in pairs.iter_mut().enumerate() {
+            if let Some(cache) = self.classes.cache(class) {
+                pair.give_up(cache.stock());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heap")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A round is the address of an object.
+#[inline(always)]
+fn object(round: usize) -> NonNull<u8> {
+    // SAFETY: rounds are addresses inside the pool's reservation, which are not null.
+    unsafe { NonNull::new_unchecked(round as *mut u8) }
+}

@@ -1,0 +1,36 @@
+//! Heaps: memory of any size, over caches of objects by size class.
+//!
+//! ```
+//! use std::alloc::Layout;
+//! use larder::{heap::{Classes, Heap}, objects::Family};
+//!
+//! let classes = Classes::new(&Family::new()?);         // shared by all heaps of a program, or of a part of it
+//! let heap = Heap::new(&classes);                      // one owner: no lock, no atomic, no thread-local
+//! let layout = Layout::new::<[u8; 100]>();
+//! let object = heap.alloc(layout)?;
+//! // SAFETY: taken above, put once.
+//! unsafe { heap.dealloc(object, layout) };
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | who | how |
+//! |---|---|
+//! | one owner that carries its heap with it (an interpreter, a request, a shard) | [`Heap::new`] |
+//! | one owner whose objects all end together | [`Heap::private`] |
+//! | any thread | [`Classes`] |
+//!
+//! Sizes up to [`MAX_SMALL`] are rounded up to a [size class](SIZES); larger ones are runs of pages. All metadata lies out
+//! of line.
+
+mod account;
+mod class;
+mod classes;
+mod error;
+#[allow(clippy::module_inception)]
+mod heap;
+
+pub use account::HeapStats;
+pub use class::{CLASSES, MAX_SMALL, SIZES, class_of, class_of_layout};
+pub use classes::Classes;
+pub use error::AllocError;
+pub use heap::Heap;

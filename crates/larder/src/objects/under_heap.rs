@@ -1,0 +1,59 @@
+//! What the heap needs of a cache beside the public part: to keep it behind one word, and to have its own magazines.
+
+use core::ptr::NonNull;
+
+use super::cache::CacheRef;
+use super::error::{GetError, Misuse};
+use super::family::Family;
+use super::raw::{RawCache, unfold};
+use super::supply::Failure;
+use crate::magazine::{Pair, Stock};
+
+impl RawCache {
+    /// The cache as one word. Its constructor is not in it: for caches without one.
+    pub(crate) fn into_ptr(self) -> NonNull<()> {
+        debug_assert!(self.construct.is_none());
+        core::mem::ManuallyDrop::new(self).cache.as_ptr()
+    }
+
+    /// The cache behind a word.
+    ///
+    /// # Safety
+    /// The word came from [`into_ptr`](Self::into_ptr), and of all values made from it one at most is dropped, as the last.
+    #[inline(always)]
+    pub(crate) unsafe fn from_ptr(at: NonNull<()>) -> Self {
+        Self {
+            // SAFETY: the caller's promise.
+            cache: unsafe { CacheRef::from_ptr(at) },
+            construct: None,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn stock(&self) -> &Stock {
+        &self.cache.stock
+    }
+
+    /// An object for a pair whose loaded magazine has none.
+    pub(crate) fn get_into(&self, pair: &mut Pair) -> Result<usize, GetError> {
+        self.cache
+            .patiently(
+                || pair.get(&self.cache.stock, &self.supply()),
+                Failure::is_short,
+            )
+            .map_err(unfold)
+    }
+
+    /// An object from a pair whose loaded magazine has no room.
+    pub(crate) fn put_from(&self, pair: &mut Pair, round: usize) {
+        self.cache.inner().upkeep_if_due();
+        pair.put(round, &self.cache.stock, &self.supply());
+    }
+}
+
+impl Family {
+    /// Tells of a pointer that is not taken.
+    pub(crate) fn tell(&self, misuse: &Misuse) {
+        self.inner.misuse(misuse);
+    }
+}

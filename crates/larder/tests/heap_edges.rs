@@ -1,0 +1,226 @@
+//! Heaps at their edges: limits, warnings, other heaps' objects, private heaps, memory that is refused, threads.
+
+#![allow(clippy::unwrap_used)]
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use larder::heap::{AllocError, Classes, Heap, MAX_SMALL};
+use larder::objects::Family;
+use larder::os::testing::{Failing, Hooked};
+use larder::os::{Linux, page_size};
+use larder::pages::PagePool;
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).unwrap()
+}
+
+fn family() -> Family {
+    Family::new().unwrap()
+}
+
+#[test]
+fn a_limit_is_an_error_that_names_it_and_passes() {
+    let heap = Heap::new(&Classes::new(&family()));
+    heap.set_limit(100 << 10);
+    let mut objects = Vec::new();
+    let error = loop {
+        match heap.alloc(layout(1000)) {
+            Ok(object) => objects.push(object),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(
+            error,
+            AllocError::Limit {
+                size: 1024,
+                limit: 102_400,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("1024 bytes were asked for"),
+        "{error}"
+    );
+    assert!((50..=100).contains(&objects.len()), "{} fit", objects.len());
+    assert!(heap.stats().charged_bytes <= 100 << 10);
+    assert!(
+        heap.alloc(layout(200 << 10)).is_err(),
+        "nor is there room for a large one"
+    );
+    for object in objects {
+        // SAFETY: taken above, put once.
+        unsafe { heap.dealloc(object, layout(1000)) };
+    }
+    heap.trim();
+    assert_eq!(heap.stats().charged_bytes, 0);
+    let large = heap.alloc(layout(90 << 10)).unwrap();
+    assert_eq!(heap.stats().large_bytes, 92 << 10);
+    // SAFETY: as above.
+    unsafe { heap.free(large) };
+    assert_eq!(
+        (heap.stats().large_bytes, heap.stats().charged_bytes),
+        (0, 0)
+    );
+}
+
+#[test]
+fn a_warning_comes_once_until_the_heap_is_small_again() {
+    static WARNED: AtomicUsize = AtomicUsize::new(0);
+    let heap = Heap::new(&Classes::new(&family()));
+    heap.set_warning(1 << 20, |stats| {
+        assert!(stats.charged_bytes > 1 << 20);
+        WARNED.fetch_add(1, Ordering::Relaxed);
+    });
+    for turn in 1..=2 {
+        let large: Vec<_> = (0..4)
+            .map(|_| heap.alloc(layout(500 << 10)).unwrap())
+            .collect();
+        assert_eq!(WARNED.load(Ordering::Relaxed), turn);
+        for object in large {
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(object, layout(500 << 10)) };
+        }
+    }
+}
+
+#[test]
+fn what_one_heap_allocates_another_may_free() {
+    let classes = Classes::new(&family());
+    let (send, receive) = mpsc::channel::<usize>();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let heap = Heap::new(&classes);
+            for i in 0..100_000_usize {
+                let object = heap.alloc(layout(64)).unwrap();
+                // SAFETY: an object of 64 bytes, aligned to 8.
+                unsafe { object.cast::<usize>().write(i) };
+                send.send(object.as_ptr() as usize).unwrap();
+            }
+            drop(send);
+        });
+        let heap = Heap::new(&classes);
+        for (i, at) in receive.iter().enumerate() {
+            let object = NonNull::new(at as *mut u8).unwrap();
+            // SAFETY: the other thread gave it up, with a number in it.
+            unsafe {
+                assert_eq!(object.cast::<usize>().read(), i);
+                heap.dealloc(object, layout(64));
+            }
+        }
+    });
+    assert!(
+        classes.family().pool().stats().held_bytes < 32 << 20,
+        "objects flow back through the depot"
+    );
+    classes.family().drain();
+}
+
+#[test]
+fn a_private_heap_takes_all_its_objects_with_it() {
+    let family = family();
+    let shared = Heap::new(&Classes::new(&family));
+    let outlives = shared.alloc(layout(64)).unwrap();
+    for _ in 0..3 {
+        let heap = Heap::private(&family);
+        let mut some = Vec::new();
+        for size in [8, 64, 100, 3000, 30_000] {
+            for i in 0..2000 {
+                let object = heap.alloc(layout(size)).unwrap();
+                if i % 3 == 0 {
+                    some.push((object, layout(size)));
+                }
+            }
+        }
+        for (object, layout) in some {
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(object, layout) };
+        }
+        drop(heap);
+        assert!(
+            family.pool().stats().out_bytes <= 64 * page_size(),
+            "only the shared heap's slab"
+        );
+    }
+    assert_eq!(shared.classes().usable_size(outlives), Some(64));
+}
+
+#[test]
+fn heaps_move_between_threads() {
+    let heap = Heap::new(&Classes::new(&family()));
+    let object = heap.alloc(layout(10)).unwrap().as_ptr() as usize;
+    let heap = std::thread::spawn(move || {
+        // SAFETY: taken above, put once.
+        unsafe { heap.dealloc(NonNull::new(object as *mut u8).unwrap(), layout(10)) };
+        heap
+    })
+    .join()
+    .unwrap();
+    assert_eq!(heap.alloc(layout(10)).unwrap().as_ptr() as usize, object);
+}
+
+#[test]
+fn refusals_are_errors_and_pass() {
+    for first in 0..60 {
+        let system = Arc::new(Hooked::new(Linux, Failing::from(first, 3)));
+        let pages = PagePool::builder().system(system).reserve_bytes(64 << 20);
+        let Ok(family) = Family::builder().pages(pages).build() else {
+            continue;
+        };
+        let heap = Heap::new(&Classes::new(&family));
+        let mut objects = Vec::new();
+        for size in [16, 100, 5000, MAX_SMALL, 100_000].repeat(20) {
+            if let Ok(object) = heap.alloc(layout(size)) {
+                // SAFETY: the object has this many bytes.
+                unsafe { object.write_bytes(7, size) };
+                objects.push((object, size));
+            }
+        }
+        assert!(
+            objects.len() >= 90,
+            "three calls failed, and {} objects came",
+            objects.len()
+        );
+        for (object, size) in objects {
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(object, layout(size)) };
+        }
+    }
+}
+
+#[test]
+fn impossible_sizes_are_errors() {
+    let heap = Heap::new(&Classes::new(&family()));
+    for size in [isize::MAX as usize - 4096, 1 << 60, 1 << 46] {
+        let error = heap
+            .alloc(Layout::from_size_align(size, 16).unwrap())
+            .unwrap_err();
+        assert!(matches!(error, AllocError::Memory(_)), "{error}");
+    }
+    assert_eq!(heap.stats().charged_bytes, 0);
+    let nothing = heap.alloc(Layout::from_size_align(0, 1).unwrap()).unwrap();
+    // SAFETY: taken above, put once.
+    unsafe { heap.dealloc(nothing, Layout::from_size_align(0, 1).unwrap()) };
+}
+
+#[test]
+fn many_come_and_go_together() {
+    let heap = Heap::new(&Classes::new(&family()));
+    let mut out = [NonNull::dangling(); 500];
+    heap.alloc_many(layout(48), &mut out).unwrap();
+    let mut sorted = out.map(|o| o.as_ptr() as usize);
+    sorted.sort_unstable();
+    assert!(sorted.windows(2).all(|w| w[0] + 48 <= w[1]));
+    // SAFETY: taken above, put once.
+    unsafe { heap.dealloc_many(&out, layout(48)) };
+    heap.set_limit(heap.stats().charged_bytes + 2000);
+    let mut more = [NonNull::dangling(); 5000];
+    assert!(heap.alloc_many(layout(48), &mut more).is_err());
+    heap.set_limit(usize::MAX);
+    heap.alloc_many(layout(48), &mut out).unwrap();
+}
