@@ -109,8 +109,9 @@ impl Arena {
     #[inline]
     pub fn free(&self, addr: u64, size: u64) -> Result<(), ArenaError> {
         if let Some(cache) = self.quantum_of(size)
-            && self.free_cached(cache, addr)
+            && let Some(tag) = self.glimpse_back(cache, addr)
         {
+            cache.stock.put(tag as usize, &cache.supply(self));
             return Ok(());
         }
         self.free_slow(addr, size)

@@ -4,10 +4,10 @@
 //! and nobody ever waits for a rehash. Buckets never move, so a reader needs no lock; what it misses while a bucket is
 //! split, it asks for again under the lock.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::tag::{NONE, Tags};
+use super::tag::{NONE, Tag, Tags};
 use crate::os::grown::Grown;
 use crate::os::{OsError, System};
 
@@ -21,8 +21,8 @@ const LOOKS: u32 = 32;
 #[derive(Debug)]
 pub(super) struct Hash {
     buckets: Grown<AtomicU32>,
-    /// Buckets in use. Changes under the lock.
-    used: AtomicU32,
+    /// Buckets in use, and in the upper half the mask of as many bits as the last of them needs. Changes under the lock.
+    shape: AtomicU64,
     /// Segments in the table. Changes under the lock.
     many: AtomicU32,
     /// Addresses are multiples of two to this power.
@@ -37,7 +37,7 @@ impl Hash {
         buckets.grow()?;
         Ok(Self {
             buckets,
-            used: AtomicU32::new(FIRST),
+            shape: AtomicU64::new(shape(FIRST)),
             many: AtomicU32::new(0),
             shift,
         })
@@ -55,7 +55,7 @@ impl Hash {
 
     /// Buckets in use.
     pub(super) fn buckets(&self) -> u32 {
-        self.used.load(Ordering::Relaxed)
+        self.shape.load(Ordering::Relaxed) as u32
     }
 
     /// The best bits of a product are the upper ones (Knuth 6.4), and the table wants them at the lower end.
@@ -66,11 +66,10 @@ impl Hash {
             .swap_bytes() as u32
     }
 
-    /// The bucket of an address among `used`: by as many bits as the larger half has, or one less where that bucket is
-    /// not there yet.
+    /// The bucket of an address: by as many bits as the last one needs, or one less where that bucket is not there yet.
     #[inline]
-    fn bucket(&self, addr: u64, used: u32) -> u32 {
-        let mask = u32::MAX >> (used - 1).leading_zeros();
+    fn bucket(&self, addr: u64, shape: u64) -> u32 {
+        let (used, mask) = (shape as u32, (shape >> 32) as u32);
         let bucket = self.mix(addr) & mask;
         if bucket < used {
             bucket
@@ -79,23 +78,39 @@ impl Hash {
         }
     }
 
-    /// Looks without the lock. `NONE` may mean that the table was just changing.
+    fn bucket_now(&self, addr: u64) -> u32 {
+        self.bucket(addr, self.shape.load(Ordering::Relaxed))
+    }
+
+    /// Looks without the lock for a segment that begins at `addr`. That it finds nothing may mean that the table was just
+    /// changing, and what it finds may be a tag that has been given up. About 30 instructions.
     #[inline]
-    pub(super) fn glimpse(&self, tags: &Tags, addr: u64) -> u32 {
-        let used = self.used.load(Ordering::Acquire);
-        let mut tag = self.buckets[self.bucket(addr, used)].load(Ordering::Acquire);
-        for _ in 0..LOOKS {
-            if tag == NONE || tags.get(tag).start() == addr {
-                return tag;
-            }
-            tag = tags.get(tag).right();
+    pub(super) fn glimpse<'t>(&self, tags: &'t Tags, addr: u64) -> Option<(u32, Tag<'t>)> {
+        let bucket = self.bucket(addr, self.shape.load(Ordering::Acquire));
+        let number = self.buckets[bucket].load(Ordering::Acquire);
+        // Number 0 will do: it describes nothing.
+        let tag = tags.get(number);
+        if tag.start() == addr {
+            return Some((number, tag));
         }
-        NONE
+        Self::glimpse_on(tags, addr, tag.right())
+    }
+
+    #[inline(never)]
+    fn glimpse_on(tags: &Tags, addr: u64, mut number: u32) -> Option<(u32, Tag<'_>)> {
+        for _ in 0..LOOKS {
+            let tag = tags.get(number);
+            if number == NONE || tag.start() == addr {
+                return Some((number, tag));
+            }
+            number = tag.right();
+        }
+        None
     }
 
     /// The segment that begins at `addr`, or `NONE`. Under the lock.
     pub(super) fn find(&self, tags: &Tags, addr: u64) -> u32 {
-        self.chain(tags, self.bucket(addr, self.buckets()))
+        self.chain(tags, self.bucket_now(addr))
             .find(|&tag| tags.get(tag).start() == addr)
             .unwrap_or(NONE)
     }
@@ -112,11 +127,7 @@ impl Hash {
 
     /// Adds a segment. Under the lock.
     pub(super) fn insert(&self, tags: &Tags, tag: u32) {
-        self.push(
-            tags,
-            self.bucket(tags.get(tag).start(), self.buckets()),
-            tag,
-        );
+        self.push(tags, self.bucket_now(tags.get(tag).start()), tag);
         let many = self.len() + 1;
         self.many.store(many, Ordering::Relaxed);
         if many > self.buckets() {
@@ -126,7 +137,7 @@ impl Hash {
 
     /// Removes a segment that is there. Under the lock.
     pub(super) fn remove(&self, tags: &Tags, tag: u32) {
-        let bucket = self.bucket(tags.get(tag).start(), self.buckets());
+        let bucket = self.bucket_now(tags.get(tag).start());
         let next = tags.get(tag).right();
         if self.buckets[bucket].load(Ordering::Relaxed) == tag {
             self.buckets[bucket].store(next, Ordering::Release);
@@ -155,11 +166,17 @@ impl Hash {
         let old = used & (u32::MAX >> (used.leading_zeros() + 1));
         let mut tag = self.buckets[old].load(Ordering::Relaxed);
         self.buckets[old].store(NONE, Ordering::Release);
-        self.used.store(used + 1, Ordering::Release);
+        self.shape.store(shape(used + 1), Ordering::Release);
         while tag != NONE {
             let next = tags.get(tag).right();
-            self.push(tags, self.bucket(tags.get(tag).start(), used + 1), tag);
+            self.push(tags, self.bucket_now(tags.get(tag).start()), tag);
             tag = next;
         }
     }
+}
+
+/// Number of buckets and mask in one word.
+fn shape(used: u32) -> u64 {
+    let mask = u32::MAX >> (used - 1).leading_zeros();
+    u64::from(mask) << 32 | u64::from(used)
 }

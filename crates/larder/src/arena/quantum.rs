@@ -63,11 +63,17 @@ impl Supply for Drawer<'_> {
 }
 
 impl Arena {
-    /// The cache for a size, if there is one: a shift and a comparison.
+    /// The number of the cache for a size, if there is one: a shift and a comparison.
+    #[inline]
+    pub(super) fn quantum_number(&self, size: u64) -> Option<usize> {
+        let number = usize::try_from(size.wrapping_sub(1) >> self.shift).ok()?;
+        (number < self.quanta.len()).then_some(number)
+    }
+
+    /// The cache for a size, if there is one.
     #[inline]
     pub(super) fn quantum_of(&self, size: u64) -> Option<&Quantum> {
-        self.quanta
-            .get(usize::try_from(size.wrapping_sub(1) >> self.shift).ok()?)
+        self.quanta.get(self.quantum_number(size)?)
     }
 
     /// Takes a ready segment. Warm: a restartable section, two loads and a store.
@@ -79,15 +85,12 @@ impl Arena {
         Ok(tag.start())
     }
 
-    /// Takes a segment back without the lock, if it is one of `cache` and the table was not just changing.
+    /// Takes a segment back without the lock, if it is one of `cache` and the table was not just changing. What is returned
+    /// is a round for the cache.
     #[inline]
-    pub(super) fn free_cached(&self, cache: &Quantum, addr: u64) -> bool {
-        let number = self.shared.hash.glimpse(&self.shared.tags, addr);
-        let tag = self.shared.tags.get(number);
-        number != super::tag::NONE && tag.size() == cache.size && self.take_back(tag, addr) && {
-            cache.stock.put(number as usize, &cache.supply(self));
-            true
-        }
+    pub(super) fn glimpse_back(&self, cache: &Quantum, addr: u64) -> Option<u32> {
+        let (number, tag) = self.shared.hash.glimpse(&self.shared.tags, addr)?;
+        (tag.size() == cache.size && self.take_back(tag, addr)).then_some(number)
     }
 
     /// Makes a lent segment one of its cache's again. From then on its tag is the caller's, and does not change.

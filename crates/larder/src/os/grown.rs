@@ -15,8 +15,6 @@ use super::{MetaRegion, OsError, Span, System, page_size};
 
 /// Bytes of the first chunk; every later one doubles.
 const FIRST_BYTES: usize = 4096;
-/// Chunks at most; the 32-bit index ends before.
-const CHUNKS: usize = 30;
 
 /// Types that are shared by reference, and for which all bytes zero are a value.
 ///
@@ -36,8 +34,9 @@ pub(crate) struct Grown<T> {
     system: Arc<dyn System>,
     /// Elements that are there.
     room: AtomicUsize,
-    /// Chunk c holds `FIRST << c` elements; null until it is there.
-    chunks: [AtomicPtr<T>; CHUNKS],
+    /// Element i is number i + FIRST, and chunk c has the numbers from 2^c on, so that a number's chunk is its logarithm.
+    /// What is kept is where number 0 would lie if the chunk went back so far; null while the chunk is not there.
+    chunks: [AtomicPtr<T>; usize::BITS as usize],
     of: PhantomData<T>,
 }
 
@@ -50,7 +49,7 @@ impl<T: SharedZero> Grown<T> {
         Self {
             system,
             room: AtomicUsize::new(0),
-            chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS],
+            chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; usize::BITS as usize],
             of: PhantomData,
         }
     }
@@ -66,17 +65,22 @@ impl<T: SharedZero> Grown<T> {
     /// The system's refusal, or `ENOMEM` when a 32-bit index would not reach.
     pub(crate) fn grow(&self) -> Result<(), OsError> {
         let room = self.room();
-        let (c, _) = Self::place(room);
-        let more = Self::FIRST << c;
-        if c >= CHUNKS || room + more > u32::MAX as usize {
-            return Err(OsError::new("grow(array)", room, Errno::NOMEM));
+        // The chunk's first number, which is also how many it has.
+        let first = room + Self::FIRST;
+        let refused = OsError::new("grow(array)", room, Errno::NOMEM);
+        if room + first > u32::MAX as usize {
+            return Err(refused);
         }
-        let region = MetaRegion::new(self.system.clone(), Self::bytes(c), FIRST_BYTES)?;
-        let at = region.span().at.cast::<T>().as_ptr();
-        if self.chunks[c]
+        let region = MetaRegion::new(self.system.clone(), first * size_of::<T>(), FIRST_BYTES)?;
+        let zeroth = region.span().at.cast::<T>().as_ptr().wrapping_sub(first);
+        // No machine of today has chunks so far down.
+        if zeroth.is_null() {
+            return Err(refused);
+        }
+        if self.chunks[first.ilog2() as usize]
             .compare_exchange(
                 core::ptr::null_mut(),
-                at,
+                zeroth,
                 Ordering::AcqRel,
                 Ordering::Acquire,
             )
@@ -84,44 +88,39 @@ impl<T: SharedZero> Grown<T> {
         {
             // Released by `drop` below. The loser of a race drops its region at once.
             region.into_span();
-            self.room.store(room + more, Ordering::Release);
+            self.room.store(room + first, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Element `index`, if it is there. About 8 instructions.
+    /// Number of element `index`, and where number 0 of its chunk would lie, or null.
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let (c, offset) = Self::place(index as usize);
-        let base = NonNull::new(self.chunks.get(c)?.load(Ordering::Acquire))?;
-        // SAFETY: chunk c has `FIRST << c` elements, `offset` is below that, and the chunk lives as long as `self`.
-        // Its bytes were zero, which is a value; from then on it is only used through shared references.
-        Some(unsafe { base.add(offset).as_ref() })
-    }
-
-    /// Chunk and place within it of element `index`.
-    #[inline]
-    fn place(index: usize) -> (usize, usize) {
-        let n = index + Self::FIRST;
-        let c = (n.ilog2() - Self::FIRST.ilog2()) as usize;
-        (c, n - (Self::FIRST << c))
-    }
-
-    fn bytes(c: usize) -> usize {
-        ((Self::FIRST << c) * size_of::<T>()).next_multiple_of(page_size())
+    fn place(&self, index: u32) -> (usize, *mut T) {
+        let number = index as usize + Self::FIRST;
+        (
+            number,
+            self.chunks[number.ilog2() as usize].load(Ordering::Acquire),
+        )
     }
 }
 
 impl<T: SharedZero> Index<u32> for Grown<T> {
     type Output = T;
+
+    /// Element `index`: 7 instructions.
+    ///
     /// # Panics
-    /// As a slice does.
+    /// Where a slice does.
     #[inline]
     fn index(&self, index: u32) -> &T {
-        match self.get(index) {
-            Some(element) => element,
-            None => beyond(index),
+        let (number, zeroth) = self.place(index);
+        if zeroth.is_null() {
+            beyond(index);
         }
+        // SAFETY: the chunk has the numbers from 2^c to 2^(c+1) - 1, of which `number` is one, so this is inside of it; it
+        // is aligned, since chunks are aligned to 4096, and lives as long as `self`. Its bytes were zero, which is a
+        // value; from then on it is only used through shared references.
+        unsafe { &*zeroth.wrapping_add(number) }
     }
 }
 
@@ -133,9 +132,14 @@ fn beyond(index: u32) -> ! {
 
 impl<T> Drop for Grown<T> {
     fn drop(&mut self) {
-        for (c, base) in self.chunks.iter_mut().enumerate() {
-            if let Some(at) = NonNull::new(base.get_mut().cast::<u8>()) {
-                let len = (FIRST_BYTES << c).next_multiple_of(page_size());
+        for (c, zeroth) in self.chunks.iter_mut().enumerate() {
+            let zeroth = *zeroth.get_mut();
+            if zeroth.is_null() {
+                continue;
+            }
+            let first = 1 << c;
+            let len = (first * size_of::<T>()).next_multiple_of(page_size());
+            if let Some(at) = NonNull::new(zeroth.wrapping_add(first).cast::<u8>()) {
                 // SAFETY: exactly the region that `grow` mapped, and with its owner gone nobody refers to it. A refusal
                 // leaks addresses, and there is nobody to tell.
                 let _ = unsafe { self.system.release(Span { at, len }) };
@@ -152,7 +156,6 @@ mod tests {
     #[test]
     fn elements_stay_where_they_are() {
         let array = Grown::<AtomicU32>::new(system());
-        assert!(array.get(0).is_none());
         array.grow().unwrap();
         let first = &array[0];
         first.store(7, Ordering::Relaxed);
@@ -166,8 +169,15 @@ mod tests {
             }
         }
         assert!(core::ptr::eq(first, &array[0]));
-        assert!(array.get(array.room() as u32).is_none());
-        assert!(array.get(u32::MAX).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "element 64 is not there")]
+    fn what_is_not_there_is_not_read() {
+        let array = Grown::<[AtomicU64; 8]>::new(system());
+        array.grow().unwrap();
+        array[63][7].store(1, Ordering::Relaxed);
+        array[64][0].store(1, Ordering::Relaxed);
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! Quantum caches of one owner: magazines behind `&mut`, no lock, no restartable section, no thread-local.
+
+use core::fmt;
+
+use super::arena::Arena;
+use super::error::ArenaError;
+use super::quantum::MOST;
+use super::tag::Kind;
+use crate::magazine::Handle;
+
+/// Two magazines for each size that it was asked for, over the caches of an [`Arena`]. It can move between threads, and
+/// what it took may be freed by others, and the other way round.
+///
+/// Segments in its magazines are out of reach of [`Arena::drain`]; dropping the handle gives them to the caches.
+///
+/// ```
+/// # use larder::arena::Arena;
+/// let ids = Arena::builder("ids").quantum_max(4).build()?;
+/// ids.add(0, 1000)?;
+/// let mut mine = ids.handle();
+/// let id = mine.alloc(1)?;
+/// mine.free(id, 1)?;
+/// assert_eq!(mine.alloc(1)?, id, "the last one freed is the next one taken");
+/// ids.free(id, 1)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ArenaHandle<'a> {
+    arena: &'a Arena,
+    own: [Option<Handle<'a>>; MOST as usize],
+}
+
+impl Arena {
+    /// A handle without magazines; it gets two for each size when that is first used.
+    #[must_use]
+    pub fn handle(&self) -> ArenaHandle<'_> {
+        ArenaHandle {
+            arena: self,
+            own: [const { None }; MOST as usize],
+        }
+    }
+}
+
+impl<'a> ArenaHandle<'a> {
+    /// As [`Arena::alloc`]. Warm: a magazine's top, the segment's tag, and a store.
+    ///
+    /// # Errors
+    /// As [`Arena::alloc`].
+    #[inline]
+    pub fn alloc(&mut self, size: u64) -> Result<u64, ArenaError> {
+        let arena = self.arena;
+        if let Some((handle, cache)) = self.magazines(size)
+            && let Ok(round) = handle.get(&arena.quanta[cache].supply(arena))
+        {
+            let tag = arena.shared.tags.get(round as u32);
+            tag.set_kind(Kind::Lent);
+            return Ok(tag.start());
+        }
+        arena.alloc(size)
+    }
+
+    /// As [`Arena::free`].
+    ///
+    /// # Errors
+    /// As [`Arena::free`].
+    #[inline]
+    pub fn free(&mut self, addr: u64, size: u64) -> Result<(), ArenaError> {
+        let arena = self.arena;
+        if let Some((handle, cache)) = self.magazines(size)
+            && let Some(tag) = arena.glimpse_back(&arena.quanta[cache], addr)
+        {
+            handle.put(tag as usize, &arena.quanta[cache].supply(arena));
+            return Ok(());
+        }
+        arena.free(addr, size)
+    }
+
+    /// The magazines for a size, and the number of its cache.
+    #[inline]
+    fn magazines(&mut self, size: u64) -> Option<(&mut Handle<'a>, usize)> {
+        let cache = self.arena.quantum_number(size)?;
+        let own = self.own.get_mut(cache)?;
+        if own.is_none() {
+            // Without memory for magazines the arena's own will do.
+            *own = Handle::new(&self.arena.quanta[cache].stock).ok();
+        }
+        own.as_mut().map(|own| (own, cache))
+    }
+}
+
+impl fmt::Debug for ArenaHandle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArenaHandle")
+            .field("arena", &self.arena.name())
+            .finish_non_exhaustive()
+    }
+}
