@@ -138,9 +138,8 @@ impl Arena {
             });
         }
         if tag.kind() == Kind::Allocated {
-            let idle = segments.free(number);
-            drop(segments);
-            self.release(idle);
+            segments.free(number);
+            self.release_idle(segments, false);
             return Ok(());
         }
         // Lent by a quantum cache, but the look without the lock missed it.
@@ -268,7 +267,7 @@ impl Arena {
                 return Ok(tag);
             }
             // The source or the limit may have room for one large span instead of several small ones.
-            if self.release_idle() > 0 {
+            if self.release_idle(self.lock(), true) > 0 {
                 return take().map_err(|_| error);
             }
             Err(error)

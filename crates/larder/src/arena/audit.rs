@@ -86,6 +86,12 @@ impl Segments<'_> {
             end = Some(it.last());
             span = self.state.index.after(tags, span);
         }
+        let idle = self.state.idle.spans(tags).map(|span| tags.get(span));
+        self.ensure(
+            idle.map(|span| span.size()).sum::<u64>() == seen.counts.idle,
+            "idle spans are not those that are listed",
+            seen.counts.idle,
+        )?;
         self.audit_lists(&seen)?;
         self.audit_hash(&seen)?;
         self.audit_counts(&seen)

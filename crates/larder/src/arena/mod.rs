@@ -22,7 +22,7 @@
 //! A *span* is what was added or imported; *segments* tile it. Each has a boundary tag (`tag`), out of line, in a ring
 //! with its neighbours, so that freeing joins in constant time. Free segments lie on power-of-two lists (`list`), allocated
 //! ones in a hash by address (`hash`), spans in a tree (`index`). `request` says what is wanted and where it fits, `fit`
-//! finds a segment, `segments` cuts and joins, `span` brings spans and gives them back, `quantum` puts magazines in front.
+//! finds a segment, `segments` cuts and joins, `span` brings spans and `idle` gives them back, `quantum` puts magazines in front.
 //!
 //! What differs from 2001: magazines are per CPU without a lock and their rounds are tags, not addresses, so that a segment's
 //! owner is known without a lock and a second free is an error; the hash grows by one bucket at a time and never stalls;
@@ -38,6 +38,7 @@ mod error;
 mod fit;
 mod handle;
 mod hash;
+mod idle;
 mod import;
 mod index;
 mod list;

@@ -51,14 +51,11 @@ impl Supply for Drawer<'_> {
     }
 
     fn accept(&self, rounds: &[usize]) {
-        let mut rounds = rounds.iter();
-        while rounds.len() > 0 {
-            let mut segments = self.arena.lock();
-            // A span that goes back to its source goes without the lock.
-            let idle = rounds.find_map(|&round| segments.free(round as u32));
-            drop(segments);
-            self.arena.release(idle);
+        let mut segments = self.arena.lock();
+        for &round in rounds {
+            segments.free(round as u32);
         }
+        self.arena.release_idle(segments, false);
     }
 }
 
@@ -129,7 +126,7 @@ impl Arena {
         for cache in &self.quanta {
             cache.stock.reap(usize::MAX, &cache.supply(self));
         }
-        self.release_idle()
+        self.release_idle(self.lock(), true)
     }
 
     /// Empties the quantum caches, those of all CPUs, and gives imported spans that are free as a whole back to the
@@ -138,7 +135,7 @@ impl Arena {
     /// O(what is freed), and a barrier on all CPUs for each cache.
     pub fn drain(&self) -> u64 {
         self.empty_caches();
-        self.release_idle()
+        self.release_idle(self.lock(), true)
     }
 
     /// Empties the quantum caches. Says how many segments were freed.

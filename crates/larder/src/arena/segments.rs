@@ -1,6 +1,7 @@
 //! The segments of all spans: cut, given back, joined. Everything here is under the arena's lock.
 
 use super::hash::Hash;
+use super::idle::Idle;
 use super::index::Index;
 use super::list::Lists;
 use super::tag::{Kind, NONE, Pool, Tags};
@@ -20,6 +21,7 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) lists: Lists,
     pub(super) index: Index,
+    pub(super) idle: Idle,
     pub(super) pool: Pool,
     pub(super) rotor: Rotor,
     pub(super) counts: Counts,
@@ -32,6 +34,7 @@ impl State {
         Self {
             lists: Lists::new(),
             index: Index::new(),
+            idle: Idle::new(),
             pool: Pool::new(),
             rotor: Rotor::default(),
             counts: Counts::default(),
@@ -114,8 +117,8 @@ impl Segments<'_> {
         let tags = &shared.tags;
         let whole = tags.get(tag);
         let (start, old) = (whole.start(), whole.size());
-        if self.idle_import(tag).is_some() {
-            self.state.counts.idle -= old;
+        if let Some(span) = self.idle_import(tag) {
+            self.wake(span);
         }
         self.state.lists.remove(tags, tag);
         let before = addr - start;
@@ -148,9 +151,8 @@ impl Segments<'_> {
         taken
     }
 
-    /// Frees an allocated segment and joins it with free neighbours. Returns the tag of what it became. Constant time,
-    /// but for the hash chain.
-    pub(super) fn give_back(&mut self, tag: u32) -> u32 {
+    /// Frees an allocated segment and joins it with free neighbours. Constant time, but for the hash chain.
+    pub(super) fn free(&mut self, tag: u32) {
         let shared = self.shared;
         let tags = &shared.tags;
         shared.hash.remove(tags, tag);
@@ -168,10 +170,9 @@ impl Segments<'_> {
             self.absorb(joined);
         }
         self.state.lists.insert(tags, joined);
-        if self.idle_import(joined).is_some() {
-            self.state.counts.idle += tags.get(joined).size();
+        if let Some(span) = self.idle_import(joined) {
+            self.rest(span);
         }
-        joined
     }
 
     /// Makes `tag` larger by its next neighbour, whose tag goes. Neither is on a list.

@@ -10,9 +10,6 @@ use super::segments::Segments;
 use super::tag::{Kind, NONE};
 use crate::os::fork;
 
-/// Of what is allocated, idle imported spans may amount to one part in so many before they are given back.
-const IDLE_SHARE: u64 = 8;
-
 impl Segments<'_> {
     /// Checks a span and adds it, as one free segment, whose tag is returned. Two tags are reserved.
     fn add_span(&mut self, span: ImportedSpan, kind: Kind) -> Result<u32, ArenaError> {
@@ -56,14 +53,15 @@ impl Segments<'_> {
         state.counts.free += size;
         if kind == Kind::Imported {
             state.counts.imported += size;
-            state.counts.idle += size;
+            self.rest(ring);
         }
         self.link_after(ring, segment);
         Ok(segment)
     }
 
     /// Removes an imported span that is one free segment.
-    fn remove_span(&mut self, span: u32) -> ImportedSpan {
+    pub(super) fn remove_span(&mut self, span: u32) -> ImportedSpan {
+        self.wake(span);
         let shared = self.shared;
         let tags = &shared.tags;
         let state = &mut *self.state;
@@ -78,39 +76,8 @@ impl Segments<'_> {
         state.counts.total -= size;
         state.counts.free -= size;
         state.counts.imported -= size;
-        state.counts.idle -= size;
         state.counts.releases += 1;
         ImportedSpan { addr, size }
-    }
-
-    /// Frees a segment, and takes its span out if that is idle now and more is idle than should be.
-    ///
-    /// The last idle span is kept, so that one allocation back and forth does not import and give back each time, and so
-    /// is an eighth of what is allocated.
-    pub(super) fn free(&mut self, tag: u32) -> Option<ImportedSpan> {
-        let joined = self.give_back(tag);
-        let span = self.idle_import(joined)?;
-        let counts = &self.state.counts;
-        let size = self.shared.tags.get(span).size();
-        let kept = size.max((counts.total - counts.free) / IDLE_SHARE);
-        (counts.idle > kept).then(|| self.remove_span(span))
-    }
-
-    /// Takes the first idle imported span from `addr` on out.
-    fn remove_idle(&mut self, addr: u64) -> Option<ImportedSpan> {
-        if self.state.counts.idle == 0 {
-            return None;
-        }
-        let tags = &self.shared.tags;
-        let mut span = self.state.index.ceiling(tags, addr);
-        while span != NONE {
-            let segment = tags.get(span).next();
-            if tags.get(segment).kind() == Kind::Free && self.idle_import(segment).is_some() {
-                return Some(self.remove_span(span));
-            }
-            span = self.state.index.after(tags, span);
-        }
-        None
     }
 
     /// Units that may still be added, and what there is.
@@ -238,23 +205,23 @@ impl Arena {
         taken
     }
 
-    /// Gives what a free took out back to the source. The lock is not held.
-    pub(super) fn release(&self, span: Option<ImportedSpan>) {
-        if let (Some(span), Some(source)) = (span, &self.source) {
-            source.release(span);
-        }
-    }
-
-    /// Gives all idle imported spans back. Says how many units went.
-    pub(super) fn release_idle(&self) -> u64 {
-        let (mut units, mut from) = (0, 0);
+    /// Gives idle spans back to the source: those of which there are too many, or all. Says how many units went. The lock
+    /// that was taken is let go, since the source is called without it.
+    pub(super) fn release_idle<'a>(&'a self, mut segments: Segments<'a>, all: bool) -> u64 {
+        let mut units = 0;
         loop {
-            let span = self.lock().remove_idle(from);
-            let Some(ImportedSpan { addr, size }) = span else {
+            let span = if all {
+                segments.take_idle()
+            } else {
+                segments.excess()
+            };
+            drop(segments);
+            let (Some(span), Some(source)) = (span, &self.source) else {
                 return units;
             };
-            self.release(span);
-            (units, from) = (units + size, addr);
+            source.release(span);
+            units += span.size;
+            segments = self.lock();
         }
     }
 }

@@ -65,6 +65,7 @@ impl Kind {
 /// | 2, 3 | neighbours in the span | last and first segment |
 /// | 4, 5 | free list, or the hash chain | subtrees in the index of spans |
 /// | 6 | kind | kind |
+/// | 7 | | idle spans: the older and the newer one, 32 bits each |
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tag<'a>(&'a [AtomicU64; 8]);
 
@@ -97,6 +98,28 @@ impl Tag<'_> {
         u32,
         "After it in a list or chain, or a subtree."
     );
+
+    /// The idle span that is one older.
+    pub(super) fn older(self) -> u32 {
+        (self.0[7].load(Ordering::Relaxed) >> 32) as u32
+    }
+
+    /// The idle span that is one newer.
+    pub(super) fn newer(self) -> u32 {
+        self.0[7].load(Ordering::Relaxed) as u32
+    }
+
+    /// Under the lock, so that the other half does not change meanwhile.
+    pub(super) fn set_older(self, to: u32) {
+        let word = u64::from(to) << 32 | u64::from(self.newer());
+        self.0[7].store(word, Ordering::Relaxed);
+    }
+
+    /// Under the lock.
+    pub(super) fn set_newer(self, to: u32) {
+        let word = u64::from(self.older()) << 32 | u64::from(to);
+        self.0[7].store(word, Ordering::Relaxed);
+    }
 
     /// What it describes.
     #[inline]
