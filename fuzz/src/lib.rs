@@ -2,6 +2,7 @@
 
 use libfuzzer_sys::fuzzer_mutate;
 
+pub mod arena;
 pub mod ids;
 pub mod pool;
 pub mod records;

@@ -46,6 +46,8 @@ pub mod settings;
 mod documents {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
+    #[doc = include_str!("../../../docs/arena.md")]
+    struct Arena;
     #[doc = include_str!("../../../docs/ids.md")]
     struct Ids;
     #[doc = include_str!("../../../docs/pages.md")]
