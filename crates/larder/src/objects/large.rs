@@ -28,6 +28,24 @@ impl Family {
     /// # Errors
     /// No bytes, an alignment that is none, or no such run.
     pub fn get_large(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, GetError> {
+        self.take_large(bytes, align).map(|(at, _)| at)
+    }
+
+    /// As [`get_large`](Self::get_large), with all bytes zero; what the system has just given is not written again.
+    ///
+    /// # Errors
+    /// As for [`get_large`](Self::get_large).
+    pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, GetError> {
+        let (at, zero) = self.take_large(bytes, align)?;
+        if !zero {
+            // SAFETY: just taken, with at least this many bytes.
+            unsafe { at.write_bytes(0, bytes) };
+        }
+        Ok(at)
+    }
+
+    /// A run, and whether all of it is zero.
+    fn take_large(&self, bytes: usize, align: usize) -> Result<(NonNull<u8>, bool), GetError> {
         let (inner, page) = (&*self.inner, page_size());
         let pages = bytes.div_ceil(page);
         let slack = (align / page).saturating_sub(1);
@@ -43,9 +61,9 @@ impl Family {
             .filter(|&n| u32::try_from(n).is_ok())
             .ok_or(impossible)?;
         inner.upkeep_if_due();
-        let start = inner.pool.take_span(all).or_else(|error| {
+        let (start, zero) = inner.pool.take_large(all).or_else(|error| {
             if inner.reclaim() {
-                inner.pool.take_span(all)
+                inner.pool.take_large(all)
             } else {
                 Err(error)
             }
@@ -60,7 +78,7 @@ impl Family {
             .put_spans(rest.into_iter().filter(|&(_, n)| n > 0));
         inner.map.set(inner.map.page(at), 1, LARGE, pages as u32);
         inner.large_pages.fetch_add(pages, Ordering::Relaxed);
-        Ok(super::raw::object(at))
+        Ok((super::raw::object(at), zero))
     }
 
     /// Puts a run back that [`get_large`](Self::get_large) gave.

@@ -17,6 +17,8 @@ use crate::magazine::Supply;
 use crate::os::lock::{Lock, RawLock};
 use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size, usable_cpus};
 
+#[path = "ahead.rs"]
+mod ahead;
 #[path = "spans.rs"]
 mod spans;
 
@@ -190,17 +192,22 @@ impl Clusters {
 
     /// Takes `n` neighbouring pages: the first page's number, and whether all are zero.
     pub(super) fn take_run(&self, n: usize) -> Result<Taken, PoolError> {
-        let taken = self.patiently(|state| {
+        let taken = self.find_run(n)?;
+        if !taken.resident {
+            self.back(&taken, true)?;
+        }
+        Ok(taken)
+    }
+
+    /// Takes `n` neighbouring pages out, of which some may have to be backed.
+    fn find_run(&self, n: usize) -> Result<Taken, PoolError> {
+        self.patiently(|state| {
             let room = self.limit_pages().saturating_sub(state.space.resident());
             state.space.take_run(n, room).map_err(|why| match why {
                 NoRun::Place => self.exhausted(n),
                 NoRun::Room => self.limit(n),
             })
-        })?;
-        if !taken.resident {
-            self.back(&taken)?;
-        }
-        Ok(taken)
+        })
     }
 
     /// Says that this thread has pages in hand that it will bring back by itself, until the value is dropped.
@@ -235,30 +242,6 @@ impl Clusters {
         let mut state = self.state.lock();
         self.count_home(&mut state, n);
         state.space.put(first..first + n, false, coarse_now());
-    }
-
-    /// Backs up to `most` pages that nobody asked for yet, so that they are ready when somebody does.
-    pub(super) fn fault_ahead(&self, most: usize) -> Result<usize, PoolError> {
-        let taken = self.take_cold(&mut self.state.lock(), most)?;
-        let _moving = Moving(self);
-        self.back(&taken)?;
-        let n = taken.pages.len();
-        self.state
-            .lock()
-            .space
-            .put(taken.pages, taken.zero, coarse_now());
-        Counters::add(&self.counters.fault_ahead_pages, n);
-        Ok(n)
-    }
-
-    /// Number of pages that are ready, counted up to `enough`.
-    pub(super) fn ready_up_to(&self, enough: usize) -> usize {
-        self.state.lock().space.ready_up_to(enough)
-    }
-
-    /// Takes pages that nobody used for long, for the helper to zero.
-    pub(super) fn take_unused(&self, rounds: &mut [usize]) -> usize {
-        self.take_rounds(&mut self.state.lock(), rounds, Space::take_unused)
     }
 
     /// Fills `rounds` with pages that `take` finds, and says how many.
@@ -374,12 +357,13 @@ impl Clusters {
         taken.ok_or_else(|| self.exhausted(1))
     }
 
-    /// Makes pages accessible that were taken out, and populates them if the pool does so. On error they are home again.
-    fn back(&self, taken: &Taken) -> Result<(), PoolError> {
+    /// Makes pages accessible that were taken out, and populates them if that is wanted and the pool does so. On error
+    /// they are home again.
+    fn back(&self, taken: &Taken, populate: bool) -> Result<(), PoolError> {
         let result = self
             .commit_up_to(taken.pages.end * self.page)
             .and_then(|()| {
-                if !self.populate {
+                if !(populate && self.populate) {
                     return Ok(());
                 }
                 Counters::add(&self.counters.populates, 1);
@@ -470,7 +454,7 @@ impl Supply for Clusters {
             Found::Cold(taken) => taken,
         };
         let _moving = Moving(self);
-        self.back(&taken)?;
+        self.back(&taken, true)?;
         let Taken { pages, zero, .. } = taken;
         let n = pages.len().min(rounds.len());
         for (slot, page) in rounds.iter_mut().zip(pages.clone()) {

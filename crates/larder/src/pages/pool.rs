@@ -212,6 +212,11 @@ impl PagePool {
         self.inner.clusters.take_span(n)
     }
 
+    /// As [`take_span`](Self::take_span), and whether all of it is zero. A long run is not populated.
+    pub(crate) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
+        self.inner.clusters.take_large(n)
+    }
+
     /// Brings back what [`take_span`](Self::take_span) gave: first pages' addresses, and how many pages.
     pub(crate) fn put_spans(&self, spans: impl Iterator<Item = (usize, usize)>) {
         self.inner.clusters.put_spans(spans);

@@ -6,6 +6,9 @@ use super::{BLOCK_PAGES, Clusters, State};
 use crate::os::{Span, System, coarse_now};
 use crate::pages::PoolError;
 
+/// Pages of the longest run that is populated at once.
+const MOST_POPULATED: usize = 256;
+
 impl Clusters {
     /// The reservation, and the system that it came from.
     pub(in crate::pages) fn ground(&self) -> (Span, Arc<dyn System>) {
@@ -31,6 +34,19 @@ impl Clusters {
             }
         }
         self.take_run(n).map(|taken| self.addr(taken.pages.start))
+    }
+
+    /// Address of the first of `n` neighbouring pages, and whether all of them are zero. Long runs are not populated: who
+    /// asks for so much may touch little of it.
+    pub(in crate::pages) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
+        if n == 0 {
+            return Err(PoolError::EmptyRun);
+        }
+        let taken = self.find_run(n)?;
+        if !taken.resident {
+            self.back(&taken, n <= MOST_POPULATED)?;
+        }
+        Ok((self.addr(taken.pages.start), taken.zero))
     }
 
     /// Brings runs back under one lock.
