@@ -42,6 +42,9 @@ pub mod pages;
 #[cfg(feature = "settings")]
 pub mod settings;
 
+#[cfg(feature = "std")]
+pub use heap::global::Larder;
+
 #[cfg(all(doctest, feature = "settings"))]
 mod documents {
     #[doc = include_str!("../../../README.md")]

@@ -91,6 +91,20 @@ impl Classes {
         }
     }
 
+    /// As [`alloc`](Self::alloc), with all bytes zero.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        if class_of_layout(layout).is_none() {
+            return self.alloc_large_zeroed(layout);
+        }
+        let at = self.alloc(layout)?;
+        // SAFETY: just taken, with at least this size.
+        unsafe { at.write_bytes(0, layout.size()) };
+        Ok(at)
+    }
+
     /// Gives an object back to this CPU's stock.
     ///
     /// # Safety
@@ -98,6 +112,20 @@ impl Classes {
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         match class_of_layout(layout).and_then(|class| self.cache(class)) {
+            // SAFETY: the caller's promise.
+            Some(cache) => unsafe { cache.put(object) },
+            // SAFETY: as above.
+            None => unsafe { self.dealloc_large(object) },
+        }
+    }
+
+    /// Gives an object back whose layout is not known: its class is found by its address. What is none of these classes'
+    /// objects is told to the family, and nothing happens.
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc), without the layout.
+    pub unsafe fn free(&self, object: NonNull<u8>) {
+        match self.class_at(object).and_then(|class| self.cache(class)) {
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
             // SAFETY: as above.
@@ -202,10 +230,18 @@ impl Classes {
             .get_large(layout.size().max(1), layout.align())?)
     }
 
+    #[cold]
+    pub(super) fn alloc_large_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        Ok(self
+            .shared
+            .family
+            .get_large_zeroed(layout.size().max(1), layout.align())?)
+    }
+
     /// # Safety
     /// As for [`dealloc`](Self::dealloc).
     #[cold]
-    pub(super) unsafe fn dealloc_large(&self, object: NonNull<u8>) {
+    unsafe fn dealloc_large(&self, object: NonNull<u8>) {
         // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
         if let Err(misuse) = unsafe { self.shared.family.put_large(object) } {
             self.shared.family.tell(&misuse);

@@ -11,7 +11,7 @@ use super::class::{CLASSES, SIZES, class_of_layout};
 use super::classes::Classes;
 use super::error::AllocError;
 use crate::magazine::Pair;
-use crate::objects::{Family, GetError, RawCache};
+use crate::objects::{Family, GetError, Misuse, RawCache};
 
 /// Fewest pages of a private heap's slabs: as many as slabs can have, since they all go at once.
 const PRIVATE_SLAB_PAGES: usize = 64;
@@ -110,7 +110,7 @@ impl Heap {
                 Some(round) => Ok(object(round)),
                 None => self.alloc_slow(class),
             },
-            None => self.alloc_large(layout),
+            None => self.alloc_large(layout, Classes::alloc_large),
         }
     }
 
@@ -120,6 +120,9 @@ impl Heap {
     /// See [`AllocError`].
     #[inline]
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        if class_of_layout(layout).is_none() {
+            return self.alloc_large(layout, Classes::alloc_large_zeroed);
+        }
         let at = self.alloc(layout)?;
         // SAFETY: just taken, with at least this size.
         unsafe { at.write_bytes(0, layout.size()) };
@@ -269,7 +272,7 @@ impl Heap {
     /// # Safety
     /// The object is of this class, of these classes, and given up.
     #[inline(always)]
-    unsafe fn put(&self, object: NonNull<u8>, class: usize) {
+    pub(super) unsafe fn put(&self, object: NonNull<u8>, class: usize) {
         debug_assert!(
             self.classes.class_at(object) == Some(class),
             "{object:?} was put, which is no object of {} bytes of this heap",
@@ -325,13 +328,17 @@ impl Heap {
 
     #[cold]
     #[inline(never)]
-    fn alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+    fn alloc_large(
+        &self,
+        layout: Layout,
+        take: fn(&Classes, Layout) -> Result<NonNull<u8>, AllocError>,
+    ) -> Result<NonNull<u8>, AllocError> {
         let bytes = layout
             .size()
             .max(1)
             .next_multiple_of(crate::os::page_size());
         self.account().room(bytes)?;
-        let object = self.classes.alloc_large(layout)?;
+        let object = take(&self.classes, layout)?;
         self.account().take_large(bytes);
         self.warn();
         Ok(object)
@@ -342,10 +349,21 @@ impl Heap {
     #[cold]
     #[inline(never)]
     unsafe fn dealloc_large(&self, object: NonNull<u8>) {
-        let bytes = self.classes.family().large_bytes(object).unwrap_or(0);
-        self.account().give_large(bytes);
+        // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
+        if let Err(misuse) = unsafe { self.put_large(object) } {
+            self.classes.family().tell(&misuse);
+        }
+    }
+
+    /// # Safety
+    /// As for [`free`](Self::free).
+    pub(super) unsafe fn put_large(&self, object: NonNull<u8>) -> Result<(), Misuse> {
+        let family = self.classes.family();
+        let bytes = family.large_bytes(object)?;
         // SAFETY: the caller's promise.
-        unsafe { self.classes.dealloc_large(object) };
+        unsafe { family.put_large(object)? };
+        self.account().give_large(bytes);
+        Ok(())
     }
 
     /// Tells of too much memory, outside of all borrows: the function may use this heap's classes.

@@ -18,6 +18,7 @@
 //! | one owner that carries its heap with it (an interpreter, a request, a shard) | [`Heap::new`] |
 //! | one owner whose objects all end together | [`Heap::private`] |
 //! | any thread | [`Classes`] |
+//! | a whole program | [`Larder`](global::Larder), or the malloc that can be preloaded |
 //!
 //! Sizes up to [`MAX_SMALL`] are rounded up to a [size class](SIZES); larger ones are runs of pages. All metadata lies out
 //! of line.
@@ -26,6 +27,7 @@ mod account;
 mod class;
 mod classes;
 mod error;
+pub mod global;
 #[allow(clippy::module_inception)]
 mod heap;
 

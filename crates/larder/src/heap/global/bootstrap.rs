@@ -1,0 +1,98 @@
+//! A static buffer for allocations that come before there is a heap. Nothing of it is given back.
+
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Enough for what the making of the heap asks of the allocator that it will be (files that it reads, the fork
+/// handlers' list), many times over.
+const BYTES: usize = 256 << 10;
+/// Before each block lies its size; blocks begin at multiples of this.
+const HEADER: usize = 16;
+
+#[repr(align(4096))]
+struct Buffer(UnsafeCell<[u8; BYTES]>);
+
+// SAFETY: parts of it are given out by an atomic counter, each once.
+unsafe impl Sync for Buffer {}
+
+static BUFFER: Buffer = Buffer(UnsafeCell::new([0; BYTES]));
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+fn base() -> usize {
+    BUFFER.0.get() as usize
+}
+
+/// Zeroed bytes of the buffer, or null when it is used up.
+pub(super) fn alloc(layout: Layout) -> *mut u8 {
+    let align = layout.align().max(HEADER);
+    let next = |used: usize| {
+        let at = (base() + used + HEADER).checked_next_multiple_of(align)? - base();
+        let end = at.checked_add(layout.size())?;
+        (end <= BYTES).then_some((at, end))
+    };
+    let taken = USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        next(used).map(|(_, end)| end)
+    });
+    let Some((at, _)) = taken.ok().and_then(next) else {
+        return null_mut();
+    };
+    // SAFETY: `at` lies inside of the buffer, with the header before it; the exchange made the part this caller's.
+    unsafe {
+        let block = BUFFER.0.get().cast::<u8>().add(at);
+        block
+            .sub(size_of::<usize>())
+            .cast::<usize>()
+            .write_unaligned(layout.size());
+        block
+    }
+}
+
+/// Whether an address lies in the buffer.
+#[inline(always)]
+pub(super) fn has(at: NonNull<u8>) -> bool {
+    (at.as_ptr() as usize).wrapping_sub(base()) < BYTES
+}
+
+/// Bytes of the block at `at`; `None` when it is not of this buffer.
+pub(super) fn size_of_block(at: NonNull<u8>) -> Option<usize> {
+    let offset = (at.as_ptr() as usize).wrapping_sub(base());
+    (HEADER..BYTES).contains(&offset).then(|| {
+        // SAFETY: inside of the buffer, where the size was written before the block was given out.
+        unsafe {
+            at.as_ptr()
+                .sub(size_of::<usize>())
+                .cast::<usize>()
+                .read_unaligned()
+        }
+    })
+}
+
+/// Bytes given out.
+pub(super) fn used() -> usize {
+    USED.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_disjoint_aligned_and_end() {
+        let mut last = base();
+        for (size, align) in [(1, 1), (0, 16), (100, 64), (24, 8), (3, 4096)] {
+            let at = alloc(Layout::from_size_align(size, align).unwrap());
+            assert!(at as usize >= last + HEADER && (at as usize).is_multiple_of(align.max(16)));
+            assert_eq!(size_of_block(NonNull::new(at).unwrap()), Some(size));
+            last = at as usize + size;
+        }
+        let too_much = Layout::from_size_align(BYTES, 1).unwrap();
+        assert!(alloc(too_much).is_null());
+        assert!(
+            !alloc(Layout::new::<u64>()).is_null(),
+            "a refusal takes nothing"
+        );
+        assert_eq!(size_of_block(NonNull::<u64>::dangling().cast()), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! The heap of the whole program: what stands behind [`Larder`] and the malloc that can be preloaded.
+//!
+//! Each thread has a [`Heap`](super::Heap) of its own that a thread-local word points to; its fast path is that of a
+//! heap plus the load of the word. Threads that have none (not yet, no more, or by the [mode](Mode)) use the CPUs'
+//! stocks. Until there is a family, which takes memory to make, a small static buffer serves ([`bootstrap`]), so an
+//! allocation may come at any time: before `main`, while the family is being made, at a thread's end.
+//!
+//! All functions follow malloc's contract: null for no memory, never a panic and never an abort for want of memory.
+
+mod bootstrap;
+mod front;
+mod larder;
+mod mode;
+mod slot;
+mod state;
+mod stats;
+
+pub use front::{
+    alloc, alloc_zeroed, free, free_sized, realloc, realloc_sized, start_reaper, trim, usable_size,
+};
+pub use larder::Larder;
+pub use mode::{Mode, mode};
+pub use stats::{ClassStats, GlobalStats, stats};

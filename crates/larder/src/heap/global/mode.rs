@@ -1,0 +1,71 @@
+//! Who has magazines: threads, or CPUs.
+
+use super::state;
+use crate::os::rseq;
+
+/// How the program's heap keeps objects ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// Each thread has magazines of its own: fastest, and memory follows the threads.
+    PerThread,
+    /// Each CPU has, by restartable sequences: memory follows the CPUs.
+    PerCpu,
+    /// Each CPU has, under locks that are tried and never waited for: where there are no restartable sequences.
+    Locked,
+}
+
+impl Mode {
+    /// The name that the environment and the statistics use.
+    ///
+    /// ```
+    /// assert_eq!(larder::heap::global::Mode::PerCpu.name(), "per-cpu");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PerThread => "per-thread",
+            Self::PerCpu => "per-cpu",
+            Self::Locked => "locked",
+        }
+    }
+
+    /// The mode that `LARDER_MALLOC_MODE` names, or the default; and what stands behind the threads. What cannot be had
+    /// is replaced by what can, and [`mode`] tells.
+    pub(super) fn chosen() -> (Self, rseq::Mode) {
+        let wanted = environment(c"LARDER_MALLOC_MODE");
+        let wanted = [Self::PerThread, Self::PerCpu, Self::Locked]
+            .into_iter()
+            .find(|mode| wanted == Some(mode.name().as_bytes()))
+            .unwrap_or(Self::PerThread);
+        if wanted == Self::Locked {
+            return (wanted, rseq::Mode::Locked("LARDER_MALLOC_MODE"));
+        }
+        match (wanted, rseq::mode()) {
+            (Self::PerCpu, behind @ rseq::Mode::Locked(_)) => (Self::Locked, behind),
+            (wanted, behind) => (wanted, behind),
+        }
+    }
+}
+
+/// The value of an environment variable, without an allocation.
+fn environment(name: &core::ffi::CStr) -> Option<&'static [u8]> {
+    // SAFETY: a C string. The value is a C string of the environment, read before anybody could have changed it: while
+    // the first allocation of the process is served.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| core::ffi::CStr::from_ptr(value).to_bytes())
+    }
+}
+
+/// The mode of the program's heap; `None` before its first use, and where it could not be made.
+///
+/// ```
+/// // Null without memory.
+/// assert!(!larder::heap::global::alloc(10, 1).is_null());
+/// assert!(larder::heap::global::mode().is_some());
+/// ```
+#[must_use]
+pub fn mode() -> Option<Mode> {
+    state::global().map(|global| global.mode)
+}

@@ -1,0 +1,111 @@
+//! Two thread-local words: the thread's heap, and how far the thread is.
+//!
+//! They lie in the initial thread-local block, where one load finds them. `thread_local!` would do in a program, but in a
+//! shared library it becomes a call, which may itself allocate.
+
+use super::super::Heap;
+
+/// How far a thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Stage {
+    /// It has not allocated yet.
+    New = 0,
+    /// It has a heap, or is just getting one.
+    Started = 1,
+    /// It has given its heap back, at its end.
+    Ended = 2,
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod words {
+    use core::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tbss.larder_thread_0_1, \"awT\", @nobits",
+        ".balign 16",
+        ".hidden larder_thread_0_1",
+        ".globl larder_thread_0_1",
+        ".type larder_thread_0_1, @object",
+        ".size larder_thread_0_1, 16",
+        "larder_thread_0_1: .zero 16",
+        ".popsection",
+    );
+
+    /// Word `N` of this thread.
+    #[inline(always)]
+    pub(super) fn get<const N: usize>() -> usize {
+        let word: usize;
+        // SAFETY: the words exist for every thread that the C library started, zero at first, and only their thread
+        // uses them.
+        unsafe {
+            asm!(
+                "mov {word}, qword ptr [rip + larder_thread_0_1@GOTTPOFF]",
+                "mov {word}, qword ptr fs:[{word} + {at}]",
+                word = out(reg) word,
+                at = const N * 8,
+                options(nostack, preserves_flags, readonly, pure),
+            );
+        }
+        word
+    }
+
+    pub(super) fn set<const N: usize>(value: usize) {
+        // SAFETY: as in `get`.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + larder_thread_0_1@GOTTPOFF]",
+                "mov qword ptr fs:[{at} + {word}], {value}",
+                at = out(reg) _,
+                value = in(reg) value,
+                word = const N * 8,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+mod words {
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static WORDS: [Cell<usize>; 2] = const { [Cell::new(0), Cell::new(0)] };
+    }
+
+    #[inline(always)]
+    pub(super) fn get<const N: usize>() -> usize {
+        WORDS.with(|words| words[N].get())
+    }
+
+    pub(super) fn set<const N: usize>(value: usize) {
+        WORDS.with(|words| words[N].set(value));
+    }
+}
+
+/// This thread's heap. It lives as long as the word says so, which nobody but the thread changes.
+#[inline(always)]
+pub(super) fn heap() -> Option<&'static Heap> {
+    let at = words::get::<0>() as *const Heap;
+    // SAFETY: null, or what `set_heap` stored, alive until it stores something else; the references that this gives out
+    // do not leave the functions of this module's parent, which store nothing else while they have one.
+    unsafe { at.as_ref() }
+}
+
+/// # Safety
+/// The heap is this thread's alone until the word is changed.
+pub(super) unsafe fn set_heap(heap: Option<core::ptr::NonNull<Heap>>) {
+    words::set::<0>(heap.map_or(0, |heap| heap.as_ptr() as usize));
+}
+
+pub(super) fn stage() -> Stage {
+    match words::get::<1>() {
+        0 => Stage::New,
+        1 => Stage::Started,
+        _ => Stage::Ended,
+    }
+}
+
+pub(super) fn set_stage(stage: Stage) {
+    words::set::<1>(stage as usize);
+}

@@ -1,0 +1,147 @@
+//! The one heap of the program: how it comes to be, and how threads get theirs.
+
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::mode::Mode;
+use super::slot::{self, Stage};
+use crate::heap::{Classes, Heap};
+use crate::objects::{Family, RawCache};
+use crate::os::{fork, physical_memory};
+use crate::pages::PagePool;
+
+/// Addresses for so many times the machine's memory: programs ask for more than they touch.
+const OVERSIZE: usize = 16;
+const LEAST_RESERVE: usize = 1 << 30;
+
+#[derive(Debug)]
+pub(super) struct Global {
+    pub(super) classes: Classes,
+    pub(super) mode: Mode,
+    /// The threads' heaps.
+    heaps: RawCache,
+    /// Its destructor runs at a thread's end.
+    key: Option<libc::pthread_key_t>,
+}
+
+struct Place(UnsafeCell<MaybeUninit<Global>>);
+
+// SAFETY: written once, by who holds the claim, before `GLOBAL` points to it; then only shared.
+unsafe impl Sync for Place {}
+
+static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
+static GLOBAL: AtomicPtr<Global> = AtomicPtr::new(null_mut());
+/// Fork generation of the process whose thread is making it; 0 is nobody.
+static CLAIM: AtomicU32 = AtomicU32::new(0);
+
+/// The heap, if it is there.
+#[inline]
+pub(super) fn global() -> Option<&'static Global> {
+    // SAFETY: null, or the place, which was written before.
+    unsafe { GLOBAL.load(Ordering::Acquire).as_ref() }
+}
+
+/// The heap, made if it is not there. `None` while another thread makes it, or this one does, further down the stack; and
+/// when there is no memory for it.
+#[cold]
+pub(super) fn global_or_make() -> Option<&'static Global> {
+    if let Some(global) = global() {
+        return Some(global);
+    }
+    let now = fork::generation();
+    let seen = CLAIM.load(Ordering::Relaxed);
+    if seen == now
+        || CLAIM
+            .compare_exchange(seen, now, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+    {
+        return None;
+    }
+    // Who had the claim may have finished in between.
+    if global().is_none()
+        && let Some(made) = make()
+    {
+        // SAFETY: the claim is this thread's, and nobody reads the place before the pointer is stored.
+        let at = unsafe { (*PLACE.0.get()).write(made) };
+        GLOBAL.store(at, Ordering::Release);
+    }
+    CLAIM.store(0, Ordering::Release);
+    global()
+}
+
+fn make() -> Option<Global> {
+    let (mode, behind) = Mode::chosen();
+    // What the machine grants: an address space may be limited.
+    let mut reserve = (physical_memory().saturating_mul(OVERSIZE)).max(LEAST_RESERVE);
+    let family = loop {
+        let pages = PagePool::builder().reserve_bytes(reserve);
+        match Family::builder().pages(pages).mode(behind).build() {
+            Ok(family) => break family,
+            Err(_) if reserve > LEAST_RESERVE / 64 => reserve /= 2,
+            Err(_) => return None,
+        }
+    };
+    let heaps = RawCache::options(Layout::new::<Heap>())
+        .name("threads")
+        .create(&family)
+        .ok()?;
+    let mut key = 0;
+    // SAFETY: the key is written; the destructor is a plain function.
+    let keyed = unsafe { libc::pthread_key_create(&raw mut key, Some(end_thread)) } == 0;
+    Some(Global {
+        classes: Classes::new(&family),
+        mode,
+        heaps,
+        key: keyed.then_some(key),
+    })
+}
+
+impl Global {
+    /// Gives this thread a heap, if it may have one. What is allocated on the way uses the CPUs' stocks.
+    #[cold]
+    pub(super) fn start_thread(&self) -> Option<&'static Heap> {
+        // Without a key nobody would say when the thread ends.
+        let key = self.key.filter(|_| self.mode == Mode::PerThread)?;
+        if slot::stage() != Stage::New {
+            return None;
+        }
+        slot::set_stage(Stage::Started);
+        let at = self.heaps.get().ok()?.cast::<Heap>();
+        // SAFETY: an object of the right layout that is nobody else's.
+        unsafe { at.write(Heap::new(&self.classes)) };
+        // SAFETY: the key exists. A refusal (no memory) means that the heap must not be, since it would never be given back.
+        if unsafe { libc::pthread_setspecific(key, at.as_ptr().cast()) } != 0 {
+            // SAFETY: written above, and known to nobody.
+            unsafe { self.end(at) };
+            return None;
+        }
+        // SAFETY: this thread's alone until `end_thread`.
+        unsafe { slot::set_heap(Some(at)) };
+        slot::heap()
+    }
+
+    /// # Safety
+    /// The heap was written by `start_thread`, and nobody uses it any more.
+    unsafe fn end(&self, heap: NonNull<Heap>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            heap.drop_in_place();
+            self.heaps.put(heap.cast());
+        }
+    }
+}
+
+/// Gives a thread's heap back at its end. What other destructors allocate and free afterwards uses the CPUs' stocks.
+extern "C" fn end_thread(heap: *mut c_void) {
+    // SAFETY: the word is this thread's; the heap is not used from here on.
+    unsafe { slot::set_heap(None) };
+    slot::set_stage(Stage::Ended);
+    if let (Some(global), Some(heap)) = (global(), NonNull::new(heap.cast::<Heap>())) {
+        // SAFETY: set by `start_thread`, and out of the word.
+        unsafe { global.end(heap) };
+    }
+}

@@ -1,0 +1,76 @@
+//! What the program's heap holds.
+
+use super::{Mode, bootstrap, mode, state};
+use crate::heap::{CLASSES, SIZES};
+
+/// One size class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// Bytes of an object.
+    pub size: usize,
+    /// Bytes of its slabs.
+    pub held_bytes: usize,
+    /// Objects that are not in slabs: in use, or ready in magazines.
+    pub out: usize,
+    /// Slabs.
+    pub slabs: usize,
+}
+
+/// What the program's heap holds. Read without stopping anybody, so the numbers are of slightly different moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalStats {
+    /// How objects are kept ready; `None` where there is no heap yet.
+    pub mode: Option<Mode>,
+    /// The size classes.
+    pub classes: [ClassStats; CLASSES],
+    /// Bytes of large objects.
+    pub large_bytes: usize,
+    /// Bytes of pages that the heap holds, in use or not.
+    pub held_bytes: usize,
+    /// Bytes of pages that are in slabs or large objects.
+    pub out_bytes: usize,
+    /// Bytes in use for what is known of slabs.
+    pub metadata_bytes: usize,
+    /// Bytes that were given out before there was a heap.
+    pub bootstrap_bytes: usize,
+}
+
+/// What the program's heap holds.
+///
+/// ```
+/// use larder::heap::global;
+/// let at = global::alloc(100, 1);
+/// assert!(global::stats().held_bytes > 0);
+/// // SAFETY: taken above, put once.
+/// unsafe { global::free(at) };
+/// ```
+#[must_use]
+pub fn stats() -> GlobalStats {
+    let mut stats = GlobalStats {
+        mode: mode(),
+        classes: SIZES.map(|size| ClassStats {
+            size,
+            ..ClassStats::default()
+        }),
+        large_bytes: 0,
+        held_bytes: 0,
+        out_bytes: 0,
+        metadata_bytes: 0,
+        bootstrap_bytes: bootstrap::used(),
+    };
+    if let Some(global) = state::global() {
+        let family = global.classes.family();
+        let pool = family.pool().stats();
+        stats.large_bytes = family.large_held_bytes();
+        stats.held_bytes = pool.held_bytes;
+        stats.out_bytes = pool.out_bytes;
+        stats.metadata_bytes = family.metadata_bytes();
+        for (class, stats) in stats.classes.iter_mut().enumerate() {
+            if let Some(cache) = global.classes.cache(class) {
+                let of = cache.stats();
+                (stats.held_bytes, stats.out, stats.slabs) = (of.held_bytes, of.out, of.slabs);
+            }
+        }
+    }
+    stats
+}

@@ -1,0 +1,202 @@
+//! The program's heap as the allocator of this test program: everything here, the test harness included, runs on it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use larder::heap::global::{self, Mode};
+
+#[global_allocator]
+static ALLOCATOR: larder::Larder = larder::Larder;
+
+#[test]
+fn the_program_runs_on_it() {
+    let mut map = BTreeMap::new();
+    for i in 0..50_000_u64 {
+        map.insert(
+            i.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            vec![i as u8; (i % 300) as usize],
+        );
+    }
+    for (key, bytes) in &map {
+        let i = key.wrapping_mul(0xF1DE_83E1_9937_733D);
+        assert!(bytes.iter().all(|&b| b == i as u8) && bytes.len() == (i % 300) as usize);
+    }
+    let stats = global::stats();
+    assert_eq!(stats.mode, Some(Mode::PerThread));
+    assert!(stats.out_bytes > 50_000 * 150, "{}", stats.out_bytes);
+    let at = map.values().find(|v| !v.is_empty()).unwrap().as_ptr();
+    // SAFETY: the vector's block is in use.
+    assert!(unsafe { global::usable_size(at.cast_mut()) } > 0);
+}
+
+#[test]
+fn blocks_are_as_aligned_as_was_asked_for() {
+    for align in (0..=20).map(|n| 1_usize << n) {
+        for size in [0, 1, 8, 17, 100, 5000, 40_000, 3 << 20] {
+            let at = global::alloc_zeroed(size, align);
+            assert!(
+                !at.is_null() && (at as usize).is_multiple_of(align),
+                "{size} aligned to {align}"
+            );
+            // SAFETY: taken above, with this size and alignment, put once.
+            unsafe {
+                assert!(global::usable_size(at) >= size);
+                let bytes = std::slice::from_raw_parts_mut(at, size);
+                assert!(
+                    bytes.iter().all(|&b| b == 0),
+                    "{size} aligned to {align} is not zero"
+                );
+                bytes.fill(0xA5);
+                if align > 64 {
+                    global::free(at);
+                } else {
+                    global::free_sized(at, size, align);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_null() {
+    for (size, align) in [
+        (usize::MAX, 1),
+        (isize::MAX as usize, 8),
+        (1 << 62, 1),
+        (8, 3),
+        (8, 0),
+        (1 << 50, 4096),
+    ] {
+        assert!(global::alloc(size, align).is_null(), "{size} {align}");
+        assert!(
+            global::alloc_zeroed(size, align).is_null(),
+            "{size} {align}"
+        );
+    }
+    let at = global::alloc(100, 8);
+    // SAFETY: a failed resize leaves the block as it is.
+    unsafe {
+        at.write_bytes(7, 100);
+        assert!(global::realloc(at, usize::MAX / 2, 8).is_null());
+        assert_eq!(at.add(99).read(), 7);
+        global::free(at);
+    }
+}
+
+#[test]
+fn a_block_keeps_its_contents_when_it_grows_and_shrinks() {
+    let mut at = global::alloc(1, 1);
+    let mut size = 1;
+    // SAFETY: `at` has `size` bytes at each step.
+    unsafe {
+        at.write(1);
+        for next in [
+            5, 50, 51, 500, 5000, 70_000, 2_000_000, 1_500_000, 60_000, 400, 30, 2,
+        ] {
+            at = global::realloc(at, next, 1);
+            let bytes = std::slice::from_raw_parts_mut(at, next);
+            for (i, byte) in bytes.iter().enumerate().take(size.min(next)) {
+                assert_eq!(*byte, (i % 251 + 1) as u8, "{size} to {next}, byte {i}");
+            }
+            for (i, byte) in bytes.iter_mut().enumerate() {
+                *byte = (i % 251 + 1) as u8;
+            }
+            size = next;
+        }
+        global::free(at);
+    }
+}
+
+#[test]
+fn a_thousand_threads_come_and_go_with_objects_alive() {
+    let (send, receive) = mpsc::channel();
+    let total = AtomicUsize::new(0);
+    for _ in 0..20 {
+        std::thread::scope(|s| {
+            for t in 0..50_usize {
+                let (send, total) = (send.clone(), &total);
+                s.spawn(move || {
+                    let kept: Vec<Box<[usize; 20]>> =
+                        (0..20).map(|i| Box::new([t * 1000 + i; 20])).collect();
+                    total.fetch_add(kept.len(), Ordering::Relaxed);
+                    send.send((t, kept)).unwrap();
+                });
+            }
+        });
+    }
+    drop(send);
+    let kept: Vec<_> = receive.iter().collect();
+    for (t, boxes) in &kept {
+        for (i, b) in boxes.iter().enumerate() {
+            assert!(b.iter().all(|&n| n == t * 1000 + i));
+        }
+    }
+    assert_eq!(
+        kept.iter().map(|(_, b)| b.len()).sum::<usize>(),
+        total.load(Ordering::Relaxed)
+    );
+    let before = global::stats().held_bytes;
+    assert!(before < 256 << 20, "a thousand threads left {before} bytes");
+}
+
+#[test]
+fn destructors_at_a_threads_end_may_allocate() {
+    thread_local! {
+        static LATE: std::cell::RefCell<Option<Late>> = const { std::cell::RefCell::new(None) };
+    }
+    struct Late(mpsc::Sender<String>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            // After the heap may have been given back.
+            let text = (0..100)
+                .map(|i| i.to_string())
+                .collect::<Vec<_>>()
+                .join(",");
+            self.0.send(text).unwrap();
+        }
+    }
+    let (send, receive) = mpsc::channel();
+    for _ in 0..50 {
+        let send = send.clone();
+        std::thread::spawn(move || LATE.with_borrow_mut(|late| *late = Some(Late(send))))
+            .join()
+            .unwrap();
+        assert!(receive.recv().unwrap().ends_with("98,99"));
+    }
+}
+
+#[test]
+fn the_child_of_a_fork_goes_on() {
+    let stop = AtomicUsize::new(0);
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                let mut i = 0;
+                while stop.load(Ordering::Relaxed) == 0 {
+                    i += 1;
+                    std::hint::black_box(vec![i; 1 + i % 5000]);
+                }
+            });
+        }
+        for _ in 0..30 {
+            // SAFETY: the child allocates, which is what is tested, and ends without unwinding.
+            match unsafe { libc::fork() } {
+                0 => {
+                    let sum: usize = (0..2000).map(|i| vec![i; 1 + i % 3000].len()).sum();
+                    // SAFETY: ends the child at once.
+                    unsafe { libc::_exit(i32::from(sum == 0)) };
+                }
+                child => {
+                    let mut status = 0;
+                    // SAFETY: waits for the child.
+                    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+                    assert_eq!(status, 0, "the child failed");
+                }
+            }
+        }
+        stop.store(1, Ordering::Relaxed);
+    });
+}
