@@ -1,18 +1,23 @@
-//! 65536 offsets of a wide range, in the smallest of four forms.
+//! 65536 offsets of a wide range, in the smallest of five forms.
 
 use super::bits::{Bits, CHUNK};
 use super::list::{self, List};
+use super::short::{self, Short};
+use super::sorted::Sorted;
 use super::word::split;
 use crate::ids::IdError;
 
-/// 65536 offsets. The form follows the contents: at most 512 offsets are a list of 2 bytes each, which becomes bits when
-/// it grows beyond, and bits become a list again below half of that, so that nobody pays for going back and forth.
+/// 65536 offsets. The form follows the contents: up to 11 offsets stand in the entry itself, at most 512 are a list of 2
+/// bytes each, which becomes bits when it grows beyond; and it becomes a smaller form again below half of what that could
+/// hold, so that nobody pays for going back and forth.
 #[derive(Debug)]
 pub(crate) enum Chunk {
     /// All free.
     Free,
     /// All taken.
     Full,
+    /// Very few are taken, or very few are free.
+    Short(Short),
     /// Few are taken, or few are free.
     Few(List),
     /// Anything else.
@@ -22,7 +27,7 @@ pub(crate) enum Chunk {
 impl Chunk {
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Free | Self::Full => 0,
+            Self::Free | Self::Full | Self::Short(_) => 0,
             Self::Few(list) => list.bytes(),
             Self::Bits(bits) => bits.bytes(),
         }
@@ -32,6 +37,7 @@ impl Chunk {
         match self {
             Self::Free => true,
             Self::Full => false,
+            Self::Short(list) => list.find(at).is_some() == list.of_free(),
             Self::Few(list) => list.contains(at) == list.of_free(),
             Self::Bits(bits) => {
                 let (w, bit) = split(at);
@@ -45,6 +51,8 @@ impl Chunk {
         match self {
             Self::Free => u64::MAX,
             Self::Full => 0,
+            Self::Short(list) if list.of_free() => list.word(w),
+            Self::Short(list) => !list.word(w),
             Self::Few(list) if list.of_free() => list.word(w),
             Self::Few(list) => !list.word(w),
             Self::Bits(bits) => bits.word(w),
@@ -55,6 +63,8 @@ impl Chunk {
         match self {
             Self::Free => Some(from),
             Self::Full => None,
+            Self::Short(list) if list.of_free() => list.next(from),
+            Self::Short(list) => list.next_missing(from),
             Self::Few(list) if list.of_free() => list.next(from),
             Self::Few(list) => list.next_missing(from),
             Self::Bits(bits) => bits.next_free(from),
@@ -66,6 +76,8 @@ impl Chunk {
         let found = match self {
             Self::Free => None,
             Self::Full => Some(first),
+            Self::Short(list) if list.of_free() => list.next_missing(first),
+            Self::Short(list) => list.next(first),
             Self::Few(list) if list.of_free() => list.next_missing(first),
             Self::Few(list) => list.next(first),
             Self::Bits(bits) => bits.first_taken(first, last),
@@ -78,6 +90,8 @@ impl Chunk {
         match self {
             Self::Free => CHUNK,
             Self::Full => 0,
+            Self::Short(list) if list.of_free() => list.len(),
+            Self::Short(list) => CHUNK - list.len(),
             Self::Few(list) if list.of_free() => list.len(),
             Self::Few(list) => CHUNK - list.len(),
             Self::Bits(bits) => bits.free(),
@@ -89,10 +103,53 @@ impl Chunk {
         match self {
             Self::Free => Some(rank),
             Self::Full => None,
+            Self::Short(list) if list.of_free() => list.nth(rank),
+            Self::Short(list) => Some(list.nth_missing(rank)),
             Self::Few(list) if list.of_free() => list.nth(rank),
             Self::Few(list) => Some(list.nth_missing(rank)),
             Self::Bits(bits) => bits.select(rank),
         }
+    }
+
+    /// Gives one back if the form stays as it is and few instructions tell; false says nothing.
+    #[inline]
+    pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
+        let Self::Short(list) = self else {
+            return false;
+        };
+        match list.find(at) {
+            None if list.of_free() && !list.is_full() => list.insert(at),
+            Some(place) if !list.of_free() && list.len() > 1 => list.remove_at(place),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes one, or gives it back; false when it is taken already, or free.
+    #[inline]
+    pub(crate) fn set(&mut self, at: u64, free: bool) -> Result<bool, IdError> {
+        if let Self::Short(list) = self {
+            match list.find(at) {
+                there if there.is_some() == (list.of_free() == free) => return Ok(false),
+                Some(_) if list.len() == 1 => {
+                    *self = if free { Self::Free } else { Self::Full };
+                    return Ok(true);
+                }
+                Some(place) => {
+                    list.remove_at(place);
+                    return Ok(true);
+                }
+                None if !list.is_full() => {
+                    list.insert(at);
+                    return Ok(true);
+                }
+                None => {}
+            }
+        } else if self.is_free(at) == free {
+            return Ok(false);
+        }
+        self.change(at, at, free)?;
+        Ok(true)
     }
 
     /// Takes `first..=last`, all of which are free.
@@ -113,19 +170,43 @@ impl Chunk {
         }
         match self {
             Self::Free | Self::Full => {
-                *self = if count <= list::MOST {
-                    Self::Few(List::new(first, last, free)?)
+                *self = if count <= short::MOST {
+                    Self::Short(Short::new(first, last, free))
+                } else if count <= list::MOST {
+                    let mut list = List::new(free, count)?;
+                    list.insert(first, last)?;
+                    Self::Few(list)
                 } else {
                     let mut bits = Bits::new(!free)?;
                     change(&mut bits, first, last, free);
                     Self::Bits(bits)
                 };
             }
-            Self::Few(list) if list.of_free() != free => {
+            Self::Short(list) if list.of_free() != free => {
                 list.remove(first, last);
-                if list.is_empty() {
+                if list.len() == 0 {
                     *self = if free { Self::Free } else { Self::Full };
                 }
+            }
+            Self::Short(list) if list.len() + count <= short::MOST => {
+                (first..=last).for_each(|at| list.insert(at));
+            }
+            Self::Short(list) if list.len() + count <= list::MOST => {
+                let mut longer = List::new(free, list.len() + count)?;
+                longer.fill(&list.sorted());
+                longer.insert(first, last)?;
+                *self = Self::Few(longer);
+            }
+            Self::Short(list) => {
+                let mut bits = Bits::new(!free)?;
+                list.sorted().each(|at| change(&mut bits, at, at, free));
+                change(&mut bits, first, last, free);
+                *self = Self::Bits(bits);
+                self.shrink();
+            }
+            Self::Few(list) if list.of_free() != free => {
+                list.remove(first, last);
+                self.shorten();
             }
             Self::Few(list) if list.len() + count <= list::MOST => list.insert(first, last)?,
             Self::Few(list) => {
@@ -169,6 +250,19 @@ impl Chunk {
         Ok(())
     }
 
+    /// Gives a list up that holds almost nothing.
+    fn shorten(&mut self) {
+        let Self::Few(list) = self else { return };
+        if list.len() > short::MOST / 2 {
+            return;
+        }
+        *self = match (list.len(), list.of_free()) {
+            (0, true) => Self::Full,
+            (0, false) => Self::Free,
+            (_, of_free) => Self::Short(Short::of(list, of_free)),
+        };
+    }
+
     /// Gives bits up that hold almost nothing, or nearly all. Without memory for a list they stay.
     #[inline]
     fn shrink(&mut self) {
@@ -186,6 +280,7 @@ impl Chunk {
             let found = List::of_bits(bits, of_free);
             if let Ok(list) = found {
                 *self = Self::Few(list);
+                self.shorten();
             }
         }
     }
@@ -215,8 +310,10 @@ mod tests {
         let mut chunk = Chunk::Free;
         for at in (0..CHUNK).step_by(2) {
             chunk.take_span(at, at).unwrap();
-            let few = matches!(chunk, Chunk::Few(_));
-            assert_eq!(few, at / 2 < list::MOST);
+            let count = at / 2 + 1;
+            assert_eq!(matches!(chunk, Chunk::Short(_)), count <= short::MOST);
+            let list = matches!(chunk, Chunk::Short(_) | Chunk::Few(_));
+            assert_eq!(list, count <= list::MOST);
         }
         for at in (1..CHUNK).step_by(2) {
             assert_eq!(chunk.next_free(0), Some(at));
@@ -226,7 +323,9 @@ mod tests {
         for at in (0..CHUNK).rev() {
             chunk.give_span(at, at).unwrap();
             let few = CHUNK - at <= list::MOST || at <= list::MOST / 2;
-            assert_eq!(matches!(chunk, Chunk::Few(_)), few && at != 0, "{at}");
+            let short = CHUNK - at <= short::MOST || at <= short::MOST / 2;
+            assert_eq!(matches!(chunk, Chunk::Few(_)), few && !short, "{at}");
+            assert_eq!(matches!(chunk, Chunk::Short(_)), short && at != 0, "{at}");
             assert_eq!(chunk.first_taken(at, CHUNK - 1), None);
             assert_eq!(chunk.next_free(at / 2), Some(at));
         }
@@ -235,16 +334,22 @@ mod tests {
 
     #[test]
     fn every_form_finds_the_free_offset_of_a_rank() {
-        for (step, full) in [(1000, false), (1000, true), (7, false), (65536, false)] {
+        for (step, full) in [
+            (1000, false),
+            (1000, true),
+            (7, false),
+            (65536, false),
+            (9000, true),
+        ] {
             let mut chunk = if full { Chunk::Full } else { Chunk::Free };
             let mut free = alloc::vec![!full; CHUNK as usize];
             for at in (3..CHUNK).step_by(step) {
-                chunk.change(at, at, full).unwrap();
+                assert!(chunk.set(at, full).unwrap() && !chunk.set(at, full).unwrap());
                 free[at as usize] = full;
             }
             let free: Vec<_> = (0..CHUNK).filter(|&at| free[at as usize]).collect();
             assert_eq!(chunk.free(), free.len() as u64);
-            for rank in (0..free.len()).step_by(free.len() / 50) {
+            for rank in (0..free.len()).step_by(free.len() / 50 + 1) {
                 assert_eq!(chunk.select(rank as u64), Some(free[rank]));
             }
         }

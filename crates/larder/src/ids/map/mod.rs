@@ -12,6 +12,8 @@ mod paged;
 mod plain;
 mod planes;
 mod sets;
+mod short;
+mod sorted;
 mod tree;
 mod wide;
 mod word;
@@ -131,7 +133,16 @@ impl Map {
     /// Gives one back if that needs no memory; false says nothing.
     #[inline]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
-        self.dense.give(at)
+        self.dense.give(at) || self.give_far(at)
+    }
+
+    /// The same in a wide range.
+    #[inline(never)]
+    fn give_far(&mut self, at: u64) -> bool {
+        match &mut self.wide {
+            Some(Spread::Paged(map)) => map.give_quickly(at),
+            _ => false,
+        }
     }
 
     /// As [`grab_after`](Map::grab_after) if that needs no memory; `None` says nothing.

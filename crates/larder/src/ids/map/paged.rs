@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::hint::cold_path;
 
 use super::bits::CHUNK;
 use super::chunk::Chunk;
@@ -11,18 +12,25 @@ use crate::ids::IdError;
 
 /// Two levels of 256, for 2^32 offsets. A page is made when one of its chunks is first used: 6 KiB. Which pages and
 /// which chunks have free and taken offsets is kept in bits, so that a search looks at two levels of four words each.
+///
+/// The addresses of the pages stand apart from their bits, which change only with the form of a chunk: so all addresses
+/// together are 32 lines of the cache.
 #[derive(Debug, Default)]
 pub(crate) struct Paged {
-    pages: Vec<Page>,
+    /// `None` before a chunk of the page is used.
+    pages: Vec<Option<Box<[Chunk; PAGE]>>>,
+    sets: Vec<Sets>,
     /// Pages in which every offset is taken, and pages in which one is.
     full: Set,
     used: Set,
 }
 
-#[derive(Debug, Default)]
-struct Page {
-    /// None at all before one is used.
-    chunks: Box<[Chunk]>,
+/// Chunks of a page.
+const PAGE: usize = 256;
+
+/// Of one page: the chunks in which every offset is taken, and those in which one is.
+#[derive(Debug, Default, Clone, Copy)]
+struct Sets {
     full: Set,
     used: Set,
 }
@@ -60,48 +68,56 @@ impl Set {
 impl Paged {
     /// The page, made when it is absent.
     #[inline]
-    fn page(&mut self, p: usize) -> Result<&mut Page, IdError> {
-        if self.pages.get(p).is_none_or(|page| page.chunks.is_empty()) {
+    fn page(&mut self, p: usize) -> Result<&mut [Chunk; PAGE], IdError> {
+        if self.pages.get(p).is_none_or(Option::is_none) {
+            cold_path();
             self.make(p)?;
         }
-        Ok(&mut self.pages[p])
+        match self.pages.get_mut(p) {
+            Some(Some(page)) => Ok(page),
+            _ => Err(IdError::OutOfMemory),
+        }
     }
 
-    #[cold]
+    #[inline(never)]
     fn make(&mut self, p: usize) -> Result<(), IdError> {
         let oom = |_| IdError::OutOfMemory;
         let mut chunks = Vec::new();
-        chunks.try_reserve_exact(256).map_err(oom)?;
-        chunks.resize_with(256, || Chunk::Free);
-        if p >= self.pages.len() {
-            let more = p + 1 - self.pages.len();
+        chunks.try_reserve_exact(PAGE).map_err(oom)?;
+        chunks.resize_with(PAGE, || Chunk::Free);
+        if let Some(more) = (p + 1).checked_sub(self.pages.len()) {
             self.pages.try_reserve(more).map_err(oom)?;
-            self.pages.resize_with(p + 1, Page::default);
+            self.sets.try_reserve(more).map_err(oom)?;
+            self.pages.resize_with(p + 1, || None);
+            self.sets.resize(p + 1, Sets::default());
         }
-        self.pages[p].chunks = chunks.into_boxed_slice();
+        let page = chunks.into_boxed_slice().try_into();
+        self.pages[p] = Some(page.map_err(|_| IdError::OutOfMemory)?);
         Ok(())
     }
 
-    #[inline]
-    fn note(&mut self, p: usize) {
-        let page = &self.pages[p];
-        let (full, used) = (page.full == Set::ALL, page.used != Set::NONE);
+    /// A chunk has another form than before.
+    fn changed(&mut self, p: usize, n: usize, (full, used): (bool, bool)) {
+        let sets = &mut self.sets[p];
+        sets.full.put(n, full);
+        sets.used.put(n, used);
+        let (full, used) = (sets.full == Set::ALL, sets.used != Set::NONE);
         self.full.put(p, full);
         self.used.put(p, used);
     }
 
     /// The first chunk at or above `c` that `pages` and the sets of their pages have, or have not.
-    fn next(&self, c: u64, is: bool, pages: &Set, chunks: impl Fn(&Page) -> &Set) -> Option<u64> {
+    fn next(&self, c: u64, is: bool, pages: &Set, chunks: impl Fn(&Sets) -> &Set) -> Option<u64> {
         let (mut p, mut from) = place(c);
         while p < 256 {
             // A page that is absent has neither full nor used chunks.
             let absent = if is { None } else { Some(from) };
-            let found = match self.pages.get(p) {
-                Some(page) => chunks(page).next(from, is),
+            let found = match self.sets.get(p) {
+                Some(sets) => chunks(sets).next(from, is),
                 None => absent,
             };
             if let Some(n) = found {
-                return Some((p * 256 + n) as u64);
+                return Some((p * PAGE + n) as u64);
             }
             p = pages.next(p + 1, is)?;
             from = 0;
@@ -114,8 +130,16 @@ impl Table for Paged {
     #[inline]
     fn get(&self, c: u64) -> &Chunk {
         let (p, n) = place(c);
-        let chunk = self.pages.get(p).and_then(|page| page.chunks.get(n));
-        chunk.unwrap_or(&Chunk::Free)
+        match self.pages.get(p) {
+            Some(Some(page)) => &page[n],
+            _ => &Chunk::Free,
+        }
+    }
+
+    #[inline]
+    fn chunk_quickly(&mut self, c: u64) -> Option<&mut Chunk> {
+        let (p, n) = place(c);
+        Some(&mut self.pages.get_mut(p)?.as_mut()?[n])
     }
 
     #[inline]
@@ -125,15 +149,12 @@ impl Table for Paged {
         change: impl FnOnce(&mut Chunk) -> Result<T, IdError>,
     ) -> Result<T, IdError> {
         let (p, n) = place(c);
-        let page = self.page(p)?;
-        let chunk = &mut page.chunks[n];
+        let chunk = &mut self.page(p)?[n];
         let before = form(chunk);
         let done = change(chunk)?;
         let after = form(chunk);
         if before != after {
-            page.full.put(n, after.0);
-            page.used.put(n, after.1);
-            self.note(p);
+            self.changed(p, n, after);
         }
         Ok(done)
     }
@@ -145,34 +166,32 @@ impl Table for Paged {
         }
         for c in first..=last {
             let (p, n) = place(c);
-            let page = &mut self.pages[p];
-            page.chunks[n] = if free { Chunk::Free } else { Chunk::Full };
-            page.full.put(n, !free);
-            page.used.put(n, !free);
+            self.page(p)?[n] = if free { Chunk::Free } else { Chunk::Full };
+            self.changed(p, n, (!free, !free));
         }
-        (from..=to).for_each(|p| self.note(p));
         Ok(())
     }
 
     fn next_open(&self, c: u64) -> Option<u64> {
-        self.next(c, false, &self.full, |page| &page.full)
+        self.next(c, false, &self.full, |sets| &sets.full)
     }
 
     fn next_used(&self, c: u64) -> Option<u64> {
-        self.next(c, true, &self.used, |page| &page.used)
+        self.next(c, true, &self.used, |sets| &sets.used)
     }
 
     fn select(&self, rank: u64) -> Option<(u64, u64)> {
         let mut left = rank;
         let mut c = 0;
-        for page in &self.pages {
-            if page.used == Set::NONE && left >= 256 * CHUNK {
-                left -= 256 * CHUNK;
-                c += 256;
+        for (page, sets) in self.pages.iter().zip(&self.sets) {
+            let all = PAGE as u64 * CHUNK;
+            if sets.used == Set::NONE && left >= all {
+                left -= all;
+                c += PAGE as u64;
                 continue;
             }
-            for n in 0..256 {
-                let free = page.chunks.get(n).map_or(CHUNK, Chunk::free);
+            for n in 0..PAGE {
+                let free = page.as_ref().map_or(CHUNK, |page| page[n].free());
                 if left < free {
                     return Some((c, left));
                 }
@@ -184,11 +203,15 @@ impl Table for Paged {
     }
 
     fn bytes(&self) -> usize {
-        let page = |page: &Page| {
-            let chunks = page.chunks.iter().map(Chunk::bytes).sum::<usize>();
-            size_of_val(&*page.chunks) + chunks
-        };
-        self.pages.capacity() * size_of::<Page>() + self.pages.iter().map(page).sum::<usize>()
+        let pages: usize = self
+            .pages
+            .iter()
+            .flatten()
+            .map(|page| size_of_val(&**page) + page.iter().map(Chunk::bytes).sum::<usize>())
+            .sum();
+        self.pages.capacity() * size_of::<Option<Box<[Chunk; PAGE]>>>()
+            + self.sets.capacity() * size_of::<Sets>()
+            + pages
     }
 }
 
@@ -200,5 +223,5 @@ fn form(chunk: &Chunk) -> (bool, bool) {
 
 #[inline]
 fn place(c: u64) -> (usize, usize) {
-    ((c / 256) as usize, (c % 256) as usize)
+    ((c / PAGE as u64) as usize, c as usize % PAGE)
 }

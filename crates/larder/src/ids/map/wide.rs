@@ -10,6 +10,11 @@ use crate::ids::IdError;
 pub(crate) trait Table {
     fn get(&self, c: u64) -> &Chunk;
 
+    /// The chunk, whose form must not change, where it can be had with few instructions.
+    fn chunk_quickly(&mut self, _c: u64) -> Option<&mut Chunk> {
+        None
+    }
+
     /// Changes a chunk; when `change` fails, nothing has changed.
     fn change<T>(
         &mut self,
@@ -63,29 +68,30 @@ impl<T: Table> Wide<T> {
 
     pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
         self.room(1)?;
-        let within = at % CHUNK;
-        let was = self.table.change(at / CHUNK, |chunk| {
-            let was = chunk.is_free(within);
-            if was {
-                chunk.take_span(within, within)?;
-            }
-            Ok(was)
-        })?;
+        let was = self
+            .table
+            .change(at / CHUNK, |chunk| chunk.set(at % CHUNK, false))?;
         self.taken += u64::from(was);
         Ok(was)
     }
 
     pub(crate) fn give(&mut self, at: u64) -> Result<bool, IdError> {
-        let within = at % CHUNK;
-        let was = self.table.change(at / CHUNK, |chunk| {
-            let was = !chunk.is_free(within);
-            if was {
-                chunk.give_span(within, within)?;
-            }
-            Ok(was)
-        })?;
+        let was = self
+            .table
+            .change(at / CHUNK, |chunk| chunk.set(at % CHUNK, true))?;
         self.taken -= u64::from(was);
         Ok(was)
+    }
+
+    /// The same if few instructions tell; false says nothing.
+    #[inline]
+    pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
+        let Some(chunk) = self.table.chunk_quickly(at / CHUNK) else {
+            return false;
+        };
+        let was = chunk.give_quickly(at % CHUNK);
+        self.taken -= u64::from(was);
+        was
     }
 
     /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
