@@ -107,10 +107,77 @@ fn check<R: Rule>(rule: &R, last: u64) {
     assert_eq!(ids.allocated(), 0);
 }
 
-/// Up to 2^32, where no ordered map of the standard library is needed.
 fn check_all<R: Rule>(rule: R) {
     check(&rule, 200_000);
     check(&rule, u64::from(u32::MAX));
+    check(&rule, 1 << 48);
+}
+
+/// The allocated ones as runs, for bands that are too wide for a set.
+fn runs<R: Rule>(ids: &Ids<R>) -> Vec<(u64, u64)> {
+    ids.runs().map(|run| (run.first(), run.last())).collect()
+}
+
+/// As [`hungry`], of bands.
+fn hungry_band<R: Rule>(
+    ids: &mut Ids<R>,
+    mut call: impl FnMut(&mut Ids<R>) -> Result<(), IdError>,
+) {
+    let (before, allocated) = (runs(ids), ids.allocated());
+    for left in 0.. {
+        LEFT.set(Some(left));
+        let done = call(ids);
+        LEFT.set(None);
+        if done.is_ok() {
+            return;
+        }
+        assert_eq!(done, Err(IdError::OutOfMemory));
+        assert_eq!((runs(ids), ids.allocated()), (before.clone(), allocated));
+    }
+}
+
+/// A wide band, of which single identifiers and whole chunks are freed and taken here and there.
+fn check_band<R: Rule>(rule: R) {
+    const CHUNK: u64 = 1 << 16;
+    let base = 1u64 << 40;
+    let mut ids = Ids::new(0..=1u64 << 48, rule).unwrap();
+    hungry_band(&mut ids, |ids| ids.reserve(base..base + 400 * CHUNK));
+    for n in 0..160 {
+        let chunk = base + n * 77 % 400 * CHUNK;
+        match n % 4 {
+            0 | 1 => hungry_band(&mut ids, |ids| ids.free(chunk + 7 + n * 9)),
+            2 => hungry_band(&mut ids, |ids| ids.free_range(chunk..chunk + CHUNK)),
+            _ => hungry_band(&mut ids, |ids| ids.free_range(chunk + 50..chunk + CHUNK)),
+        }
+    }
+    let first = ids.next_allocated(0);
+    let holes = runs(&ids);
+    assert!(first == Some(base) && holes.len() > 100, "{}", holes.len());
+    for pair in holes.windows(2) {
+        hungry_band(&mut ids, |ids| ids.reserve(pair[0].1 + 1..=pair[1].0 - 1));
+    }
+    assert_eq!(runs(&ids).len(), 1);
+}
+
+#[test]
+fn of_a_band() {
+    check_band(Lowest);
+    check_band(Cyclic);
+    check_band(Lifo);
+    check_band(Epochs::<2>);
+}
+
+#[test]
+fn of_a_band_from_several_epochs() {
+    let mut ids: Ids<Epochs> = Ids::new(0..=1u64 << 48, Epochs).unwrap();
+    let places: Vec<u64> = (0..6).map(|n| (1 << 40) + n * (1 << 17) + 77).collect();
+    places.iter().for_each(|&id| ids.alloc_at(id).unwrap());
+    ids.free_many(&places).unwrap();
+    let (first, last) = (places[0] - 50, places[5] + 50);
+    hungry_band(&mut ids, |ids| ids.reserve(first..=last));
+    assert_eq!(runs(&ids), [(first, last)]);
+    hungry_band(&mut ids, |ids| ids.free_range(places[1]..=last));
+    assert_eq!(runs(&ids), [(first, places[1] - 1)]);
 }
 
 #[test]
@@ -135,7 +202,7 @@ fn the_last_freed() {
 
 #[test]
 fn those_of_an_earlier_epoch() {
-    check(&Epochs::<2>, 200_000);
+    check_all(Epochs::<2>);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod held;
 mod list;
 mod loose;
 mod marks;
+mod ordered;
 mod paged;
 mod plain;
 mod planes;

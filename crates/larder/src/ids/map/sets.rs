@@ -97,7 +97,8 @@ impl<const SETS: usize> Sets<SETS> {
         }
     }
 
-    /// Takes `first..=last`, each of which is in a set, out of it; calls `each` with a set and how many were in it.
+    /// Takes `first..=last`, each of which is in a set, out of it; calls `each` with a set and how many were in it. When that
+    /// fails they go back; `each` is then called for those for which there is no memory to go back either.
     pub(crate) fn remove(
         &mut self,
         first: u64,
@@ -108,7 +109,8 @@ impl<const SETS: usize> Sets<SETS> {
             Self::Planes(planes) => return planes.remove(first, last, each),
             Self::Maps(maps) => maps,
         };
-        for (n, map) in maps.iter_mut().enumerate() {
+        let mut runs = Vec::new();
+        for (set, map) in maps.iter().enumerate() {
             let mut from = Some(first);
             while let Some(begin) = from
                 .and_then(|from| map.next_free(from))
@@ -116,12 +118,27 @@ impl<const SETS: usize> Sets<SETS> {
             {
                 let taken = map.first_taken(begin, last);
                 let end = taken.map_or(last, |at| at - 1);
-                map.take_span_uncounted(begin, end)?;
-                each(n + 1, end - begin + 1);
+                runs.try_reserve(1).map_err(|_| IdError::OutOfMemory)?;
+                runs.push((set, begin, end));
                 from = taken;
             }
         }
-        Ok(())
+        let mut done = Ok(());
+        let mut removed = 0;
+        for &(set, begin, end) in &runs {
+            done = maps[set].take_span_uncounted(begin, end);
+            if done.is_err() {
+                break;
+            }
+            removed += 1;
+        }
+        for &(set, begin, end) in &runs[..removed] {
+            let back = done.is_err() && maps[set].give_span_uncounted(begin, end).is_ok();
+            if !back {
+                each(set + 1, end - begin + 1);
+            }
+        }
+        done
     }
 
     /// The first offset of `first..=last` that is in a set, or that is in none.

@@ -1,19 +1,16 @@
 //! Any number of chunks, in an ordered map.
 
-use alloc::collections::BTreeMap;
-
 use super::bits::CHUNK;
 use super::chunk::Chunk;
+use super::ordered::Ordered;
 use super::wide::Table;
 use crate::ids::IdError;
 
 /// The chunks that are not all free, by number; chunks in a row in which every offset is taken are one entry. So the
 /// first half of 2^64 is one entry.
-///
-/// The standard library cannot say that there is no memory for a node of the map: that alone ends the program.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    spans: BTreeMap<u64, Span>,
+    spans: Ordered<Span>,
 }
 
 /// What lies from the key to `last`: one chunk, or full ones.
@@ -23,48 +20,90 @@ struct Span {
     chunk: Chunk,
 }
 
+impl Span {
+    fn is_full(&self) -> bool {
+        matches!(self.chunk, Chunk::Full)
+    }
+}
+
 impl Tree {
     /// The span of the chunk, and where it begins.
     fn span(&self, c: u64) -> Option<(u64, &Span)> {
-        let (&first, span) = self.spans.range(..=c).next_back()?;
-        (c <= span.last).then_some((first, span))
+        self.spans.floor(c).filter(|(_, span)| c <= span.last)
     }
 
-    /// Cuts the chunks `first..=last` out of a span of full ones that contains all of them.
-    fn cut(&mut self, first: u64, last: u64) {
-        let Some((begin, span)) = self.span(first) else {
-            return;
+    /// The full span of the chunk: where it begins and ends. Spans of full chunks never touch.
+    fn full(&self, c: Option<u64>) -> Option<(u64, u64)> {
+        let (first, span) = self.span(c?)?;
+        span.is_full().then_some((first, span.last))
+    }
+
+    /// Ends a span elsewhere.
+    fn end(&mut self, first: u64, last: u64) {
+        if let Some(span) = self.spans.get_mut(first) {
+            span.last = last;
+        }
+    }
+
+    /// Puts a chunk in the place of the chunks `first..=last`, which are of one full span, and in no other case than that
+    /// of one chunk anything but free.
+    fn cut(&mut self, first: u64, last: u64, chunk: Chunk) -> Result<(), IdError> {
+        let Some((begin, end)) = self.full(Some(first)) else {
+            return Ok(());
         };
-        let end = span.last;
-        self.spans.remove(&begin);
-        if begin < first {
-            self.add(begin, first - 1, Chunk::Full);
-        }
+        // What may fail comes before the span is cut, so that there is nothing to mend.
         if last < end {
-            self.add(last + 1, end, Chunk::Full);
+            self.add(last + 1, end, Chunk::Full)?;
         }
+        let free = matches!(chunk, Chunk::Free);
+        if begin == first && free {
+            self.spans.remove(begin);
+        } else if begin == first {
+            if let Some(span) = self.spans.get_mut(begin) {
+                *span = Span { last, chunk };
+            }
+        } else {
+            if !free && let Err(error) = self.add(first, last, chunk) {
+                if last < end {
+                    self.spans.remove(last + 1);
+                }
+                return Err(error);
+            }
+            self.end(begin, first - 1);
+        }
+        Ok(())
     }
 
-    fn add(&mut self, first: u64, last: u64, chunk: Chunk) {
-        self.spans.insert(first, Span { last, chunk });
+    fn add(&mut self, first: u64, last: u64, chunk: Chunk) -> Result<(), IdError> {
+        self.spans.insert(first, Span { last, chunk })
     }
 
     /// Adds full chunks where none are, and joins them with those before and behind.
-    fn add_full(&mut self, first: u64, last: u64) {
-        let (mut from, mut to) = (first, last);
-        if let Some((begin, span)) = first.checked_sub(1).and_then(|c| self.span(c))
-            && matches!(span.chunk, Chunk::Full)
-        {
-            self.spans.remove(&begin);
-            from = begin;
+    fn add_full(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let before = self.full(first.checked_sub(1));
+        let behind = self.full(last.checked_add(1));
+        let end = behind.map_or(last, |(_, end)| end);
+        match before {
+            Some((begin, _)) => self.end(begin, end),
+            None => self.add(first, end, Chunk::Full)?,
         }
-        if let Some((begin, span)) = last.checked_add(1).and_then(|c| self.span(c))
-            && matches!(span.chunk, Chunk::Full)
-        {
-            to = span.last;
-            self.spans.remove(&begin);
+        if let Some((begin, _)) = behind {
+            self.spans.remove(begin);
         }
-        self.add(from, to, Chunk::Full);
+        Ok(())
+    }
+
+    /// Joins a chunk that has become full with those before and behind.
+    fn join(&mut self, c: u64) {
+        if let Some((begin, end)) = self.full(c.checked_add(1)) {
+            self.spans.remove(begin);
+            self.end(c, end);
+        }
+        if let Some((begin, _)) = self.full(c.checked_sub(1))
+            && let Some(span) = self.spans.remove(c)
+        {
+            self.end(begin, span.last);
+        }
     }
 }
 
@@ -78,59 +117,45 @@ impl Table for Tree {
         c: u64,
         change: impl FnOnce(&mut Chunk) -> Result<T, IdError>,
     ) -> Result<T, IdError> {
-        match self.spans.range_mut(..=c).next_back() {
-            Some((_, span)) if c <= span.last && !matches!(span.chunk, Chunk::Full) => {
+        let there = self.span(c).map(|(_, span)| span.is_full());
+        let mut chunk = match there {
+            Some(false) => {
+                let Some(span) = self.spans.get_mut(c) else {
+                    return Err(IdError::OutOfMemory);
+                };
                 let done = change(&mut span.chunk)?;
                 match span.chunk {
-                    Chunk::Free => {
-                        self.spans.remove(&c);
-                    }
-                    Chunk::Full => {
-                        self.spans.remove(&c);
-                        self.add_full(c, c);
-                    }
+                    Chunk::Free => drop(self.spans.remove(c)),
+                    Chunk::Full => self.join(c),
                     _ => {}
                 }
-                Ok(done)
+                return Ok(done);
             }
-            Some((_, span)) if c <= span.last => {
-                let mut chunk = Chunk::Full;
-                let done = change(&mut chunk)?;
-                if !matches!(chunk, Chunk::Full) {
-                    self.cut(c, c);
-                    if !matches!(chunk, Chunk::Free) {
-                        self.add(c, c, chunk);
-                    }
-                }
-                Ok(done)
-            }
-            _ => {
-                let mut chunk = Chunk::Free;
-                let done = change(&mut chunk)?;
-                match chunk {
-                    Chunk::Free => {}
-                    Chunk::Full => self.add_full(c, c),
-                    chunk => self.add(c, c, chunk),
-                }
-                Ok(done)
-            }
+            Some(true) => Chunk::Full,
+            None => Chunk::Free,
+        };
+        let done = change(&mut chunk)?;
+        match (there.is_some(), chunk) {
+            (true, Chunk::Full) | (false, Chunk::Free) => {}
+            (true, chunk) => self.cut(c, c, chunk)?,
+            (false, Chunk::Full) => self.add_full(c, c)?,
+            (false, chunk) => self.add(c, c, chunk)?,
         }
+        Ok(done)
     }
 
     fn change_all(&mut self, first: u64, last: u64, free: bool) -> Result<(), IdError> {
         if free {
             // Full chunks in a row are one span.
-            self.cut(first, last);
+            self.cut(first, last, Chunk::Free)
         } else {
-            self.add_full(first, last);
+            self.add_full(first, last)
         }
-        Ok(())
     }
 
     fn next_open(&self, c: u64) -> Option<u64> {
         match self.span(c) {
-            // Spans of full chunks never touch.
-            Some((_, span)) if matches!(span.chunk, Chunk::Full) => span.last.checked_add(1),
+            Some((_, span)) if span.is_full() => span.last.checked_add(1),
             _ => Some(c),
         }
     }
@@ -139,16 +164,15 @@ impl Table for Tree {
         if self.span(c).is_some() {
             return Some(c);
         }
-        self.spans.range(c..).next().map(|(&first, _)| first)
+        self.spans.ceil(c)
     }
 
     fn select(&self, rank: u64) -> Option<(u64, u64)> {
-        let mut left = rank;
-        let mut c = 0;
-        for (&first, span) in &self.spans {
+        let (mut left, mut c) = (rank, 0);
+        let found = self.spans.find_map(|first, span| {
             let between = first - c;
             if left / CHUNK < between {
-                break;
+                return Some((c + left / CHUNK, left % CHUNK));
             }
             left -= between * CHUNK;
             let free = span.chunk.free();
@@ -157,14 +181,17 @@ impl Table for Tree {
             }
             left -= free;
             c = span.last + 1;
-        }
-        Some((c + left / CHUNK, left % CHUNK))
+            None
+        });
+        Some(found.unwrap_or((c + left / CHUNK, left % CHUNK)))
     }
 
     fn bytes(&self) -> usize {
-        // A node of the standard library has 11 places, 8 of which are in use on average.
-        let node = (size_of::<u64>() + size_of::<Span>()) * 11 / 8;
-        let chunks = self.spans.values().map(|span| span.chunk.bytes());
-        self.spans.len() * node + chunks.sum::<usize>()
+        let mut bytes = self.spans.bytes();
+        self.spans.find_map(|_, span| {
+            bytes += span.chunk.bytes();
+            None::<()>
+        });
+        bytes
     }
 }

@@ -169,6 +169,11 @@ impl<T: Table> Wide<T> {
         self.change_span(first, last, false)
     }
 
+    /// Gives back `first..=last`, all of which are taken, for one whose owner counts.
+    pub(crate) fn give_span_uncounted(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.change_span(first, last, true)
+    }
+
     /// Gives back `first..=last`, all of which are taken.
     pub(crate) fn give_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.change_span(first, last, true)?;

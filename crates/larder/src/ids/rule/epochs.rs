@@ -184,15 +184,15 @@ impl<const SETS: usize> EpochsOrder<SETS> {
             allocated: self.taken,
         };
         let count = (last - first).checked_add(1);
-        let Some(taken) = count.and_then(|count| self.taken.checked_add(count)) else {
+        if count.is_none_or(|count| self.taken.checked_add(count).is_none()) {
             return Err(full);
-        };
+        }
         self.settle()?;
-        let sizes = &mut self.sizes;
+        let (sizes, taken) = (&mut self.sizes, &mut self.taken);
         self.sets.remove(first, last, |set, count| {
             sizes[set - 1] = sizes[set - 1].wrapping_sub(count);
+            *taken += count;
         })?;
-        self.taken = taken;
         self.begun = 0;
         Ok(())
     }
