@@ -139,6 +139,45 @@ fn a_limit_counts_spans_and_idle_ones_make_room() {
 }
 
 #[test]
+fn thousands_of_spans_come_and_go_in_any_order() {
+    let arena = Arena::builder("added").build().unwrap();
+    let mut rng = Rng(17);
+    let mut spans = BTreeSet::new();
+    while spans.len() < 3000 {
+        let addr = rng.below(1 << 20) as u64 * 8;
+        assert_eq!(arena.add(addr, 5).is_ok(), spans.insert(addr));
+    }
+    arena.audit().unwrap();
+    for addr in (0..8 << 20).step_by(3) {
+        let span = spans.range(..=addr).next_back();
+        assert_eq!(
+            arena.contains(addr),
+            span.is_some_and(|s| addr < s + 5),
+            "{addr}"
+        );
+    }
+
+    let (source, arena) = sourced(16);
+    let mut held = Vec::new();
+    for turn in 0..20_000 {
+        // Up to thousands, down to none, and again.
+        let more = if turn / 5000 % 2 == 0 { 9 } else { 1 };
+        if rng.below(10) < more {
+            held.push(arena.alloc(16).unwrap());
+        } else if !held.is_empty() {
+            arena
+                .free(held.swap_remove(rng.below(held.len())), 16)
+                .unwrap();
+        }
+        if turn % 1000 == 0 {
+            arena.audit().unwrap();
+            assert_eq!(source.in_use(), arena.stats().imported);
+        }
+    }
+    assert!(arena.stats().releases > 5000);
+}
+
+#[test]
 fn next_fit_goes_around() {
     let arena = Arena::builder("pids").policy(Policy::Next).build().unwrap();
     arena.add(100, 4).unwrap();

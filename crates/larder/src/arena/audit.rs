@@ -234,15 +234,15 @@ impl Segments<'_> {
 
 #[cfg(debug_assertions)]
 impl Drop for Segments<'_> {
-    /// Audits the arena after an operation: always when it is small, else once in as many operations as it has segments
-    /// for every 64.
+    /// Audits the arena after an operation: always when it is small, else once in as many visits as it has segments for
+    /// every 64, so that an operation pays for about 64 segments.
     fn drop(&mut self) {
-        let counts = &self.state.counts;
-        let turn = counts.allocs + counts.frees + counts.spans + counts.fails;
-        if std::thread::panicking() || !turn.is_multiple_of(1 + counts.segments / 64) {
-            return;
-        }
-        if let Err(broken) = self.audit() {
+        self.state.visits = self.state.visits.wrapping_add(1);
+        let due = (self.state.visits).is_multiple_of(1 + self.state.counts.segments / 64);
+        if due
+            && !std::thread::panicking()
+            && let Err(broken) = self.audit()
+        {
             panic!("{broken}");
         }
     }

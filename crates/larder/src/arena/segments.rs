@@ -27,6 +27,9 @@ pub(super) struct State {
     pub(super) counts: Counts,
     /// Units that are being imported, and by which process generation.
     pub(super) importing: (u64, u32),
+    /// How often the lock was taken; debug builds decide by it when to look at everything.
+    #[cfg(debug_assertions)]
+    pub(super) visits: u64,
 }
 
 impl State {
@@ -39,6 +42,8 @@ impl State {
             rotor: Rotor::default(),
             counts: Counts::default(),
             importing: (0, 0),
+            #[cfg(debug_assertions)]
+            visits: 0,
         }
     }
 }
