@@ -10,10 +10,10 @@ use crate::ids::map::{Map, Marks, PLAIN, Plain};
 /// The identifier that was freed first is next; those that were never in use come before, ascending.
 ///
 /// Between a free and the reuse lie as many allocations as identifiers were free: no rule can do better. It costs 4
-/// bytes for each identifier that waits (8 in ranges beyond 2^32, and up to twice that while the queue grows) and one
-/// bit for each one of the range, in chunks of 65536. Every operation takes constant time, except that one may have
-/// to make the queue larger, and that [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and its like leave entries behind
-/// which are swept out before they outnumber the others.
+/// bytes for each identifier that waits (8 in ranges beyond 2^32) in blocks of 4096, a few blocks more, and one bit for
+/// each one of the range, in chunks of 65536. Every operation takes constant time, but for this:
+/// [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and its like leave entries behind which are swept out before they
+/// outnumber the others.
 ///
 /// ```
 /// use larder::ids::{Ids, rule::Fifo};
@@ -225,7 +225,7 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
         Ok(None)
     }
 
-    /// 14 instructions.
+    /// 18 instructions.
     #[inline]
     fn take_quickly(&mut self) -> Option<u64> {
         let at = self.line.front_quickly()?.at();
@@ -236,7 +236,7 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
         Some(at)
     }
 
-    /// 19 instructions.
+    /// 20 instructions.
     #[inline]
     fn give_quickly(&mut self, at: u64) -> bool {
         // What is beyond the range is never below `fresh`.
