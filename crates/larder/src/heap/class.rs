@@ -1,48 +1,46 @@
 //! Size classes: which sizes a heap hands out.
 //!
-//! 8 bytes, multiples of 16 up to 128, and from there on four classes for each doubling, as jemalloc has them: at most a
-//! fifth of an object is wasted. Each class of a doubling is a multiple of an eighth of its upper end, so a class that
-//! is a power of two is aligned to itself, and one is found for any alignment by going up.
+//! Multiples of 16 up to 128, and from there on four classes for each doubling, as jemalloc has them: at most a fifth of
+//! an object is wasted. Each class of a doubling is a multiple of an eighth of its upper end, so a class that is a power
+//! of two is aligned to itself, and one is found for any alignment by going up.
 
 use core::alloc::Layout;
 
 /// Largest size of a class in bytes. What is larger is a run of pages by itself.
 pub const MAX_SMALL: usize = 32 << 10;
 
+/// What every class is a multiple of, in bytes, and so the alignment that all objects have.
+pub const GRAIN: usize = 16;
+
 /// Number of classes.
-pub const CLASSES: usize = 41;
+pub const CLASSES: usize = 40;
 
 /// Sizes of all classes in bytes, ascending.
 pub const SIZES: [usize; CLASSES] = sizes();
 
-/// Up to this size a table with a step of 8 bytes gives the class; above, one with a step of [`COARSE_STEP`].
-const FINE_MOST: usize = 1 << 10;
-const FINE: [u8; FINE_MOST / 8 + 1] = table(8);
-const COARSE_STEP: usize = 128;
-const COARSE: [u8; MAX_SMALL / COARSE_STEP + 1] = table(COARSE_STEP);
+/// Element `i` is the class of `i` grains.
+static TABLE: [u8; MAX_SMALL / GRAIN + 1] = table();
 
 const fn sizes() -> [usize; CLASSES] {
     let mut sizes = [0; CLASSES];
-    sizes[0] = 8;
-    let mut i = 1;
-    while i <= 8 {
-        sizes[i] = 16 * i;
-        i += 1;
-    }
+    let mut i = 0;
     while i < CLASSES {
-        let (doubling, quarter) = ((i - 9) / 4, (i - 9) % 4);
-        sizes[i] = (128 << doubling) / 4 * (5 + quarter);
+        sizes[i] = if i < 8 {
+            GRAIN * (i + 1)
+        } else {
+            let (doubling, quarter) = ((i - 8) / 4, (i - 8) % 4);
+            (128 << doubling) / 4 * (5 + quarter)
+        };
         i += 1;
     }
     sizes
 }
 
-/// Element `i` is the class of `i * step` bytes.
-const fn table<const N: usize>(step: usize) -> [u8; N] {
-    let mut table = [0; N];
+const fn table() -> [u8; MAX_SMALL / GRAIN + 1] {
+    let mut table = [0; MAX_SMALL / GRAIN + 1];
     let (mut i, mut class) = (0, 0);
-    while i < N {
-        while SIZES[class] < i * step {
+    while i < table.len() {
+        while SIZES[class] < i * GRAIN {
             class += 1;
         }
         table[i] = class as u8;
@@ -51,26 +49,20 @@ const fn table<const N: usize>(step: usize) -> [u8; N] {
     table
 }
 
-/// The class of `size` bytes aligned to at most 16 (8 when the size is at most 8); `None` when it is no small size.
+/// The class of `size` bytes aligned to at most [`GRAIN`]; `None` when it is no small size.
 ///
 /// A compare, an add, a shift and a load; nothing when the size is known at compile time.
 ///
 /// ```
 /// use larder::heap::{SIZES, class_of};
 /// assert_eq!(class_of(100).map(|c| SIZES[c]), Some(112));
-/// assert_eq!(class_of(0).map(|c| SIZES[c]), Some(8));
+/// assert_eq!(class_of(0).map(|c| SIZES[c]), Some(16));
 /// assert_eq!(class_of(40_000), None);
 /// ```
 #[inline(always)]
 #[must_use]
-pub const fn class_of(size: usize) -> Option<usize> {
-    if size <= FINE_MOST {
-        Some(FINE[(size + 7) >> 3] as usize)
-    } else if size <= MAX_SMALL {
-        Some(COARSE[(size + COARSE_STEP - 1) >> COARSE_STEP.ilog2()] as usize)
-    } else {
-        None
-    }
+pub fn class_of(size: usize) -> Option<usize> {
+    (size <= MAX_SMALL).then(|| usize::from(TABLE[(size + GRAIN - 1) >> GRAIN.ilog2()]))
 }
 
 /// The class of a layout; `None` when it is too large, or aligned to more than a page.
@@ -85,7 +77,7 @@ pub const fn class_of(size: usize) -> Option<usize> {
 #[inline(always)]
 #[must_use]
 pub fn class_of_layout(layout: Layout) -> Option<usize> {
-    if layout.align() <= 8 || (layout.align() <= 16 && layout.size() > 8) {
+    if layout.align() <= GRAIN {
         class_of(layout.size())
     } else {
         class_of_aligned(layout)
@@ -115,6 +107,7 @@ mod tests {
         }
         assert_eq!(class_of(MAX_SMALL + 1), None);
         assert_eq!(SIZES[CLASSES - 1], MAX_SMALL);
+        assert!(SIZES.iter().all(|size| size.is_multiple_of(GRAIN)));
     }
 
     #[test]
@@ -138,7 +131,7 @@ mod tests {
                     "{size} {align}"
                 );
                 assert!(
-                    SIZES[class] <= size.next_power_of_two().max(align).max(8),
+                    SIZES[class] <= size.next_power_of_two().max(align).max(GRAIN),
                     "{size} {align}"
                 );
             }

@@ -137,10 +137,15 @@ impl Classes {
     #[inline]
     #[must_use]
     pub fn class_at(&self, at: NonNull<u8>) -> Option<usize> {
-        let number = self.shared.family.owner_number(at.as_ptr()) as usize;
-        let class = match self.shared.classes.get(number) {
+        self.class_of_owner(self.shared.family.owner_number(at.as_ptr()))
+    }
+
+    /// The class of the cache with a number, if it is one of these classes.
+    #[inline(always)]
+    pub(super) fn class_of_owner(&self, number: u16) -> Option<usize> {
+        let class = match self.shared.classes.get(usize::from(number)) {
             Some(class) => class.load(Ordering::Relaxed),
-            None => self.class_of_number(number),
+            None => self.class_of_number(usize::from(number)),
         };
         (usize::from(class) < CLASSES).then_some(usize::from(class))
     }
@@ -155,6 +160,7 @@ impl Classes {
     }
 
     #[cold]
+    #[inline(never)]
     fn class_of_number(&self, number: usize) -> u8 {
         let found = (0..CLASSES).find(|&class| {
             self.cache(class)

@@ -11,7 +11,7 @@ use super::class::{CLASSES, SIZES, class_of_layout};
 use super::classes::Classes;
 use super::error::AllocError;
 use crate::magazine::Pair;
-use crate::objects::{Family, GetError, Misuse, RawCache};
+use crate::objects::{Family, GetError, Misuse, RawCache, View};
 
 /// Fewest pages of a private heap's slabs: as many as slabs can have, since they all go at once.
 const PRIVATE_SLAB_PAGES: usize = 64;
@@ -47,6 +47,8 @@ const PRIVATE_SLAB_PAGES: usize = 64;
 pub struct Heap {
     inner: UnsafeCell<Inner>,
     classes: Classes,
+    /// Who owns which page of the classes' family, at hand.
+    view: View,
     /// Not `Sync`, whatever its fields are.
     one_owner: PhantomData<core::cell::Cell<()>>,
 }
@@ -69,6 +71,7 @@ impl Heap {
                 account: Account::default(),
             }),
             classes: classes.clone(),
+            view: classes.family().view(),
             one_owner: PhantomData,
         }
     }
@@ -106,10 +109,7 @@ impl Heap {
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match class_of_layout(layout) {
-            Some(class) => match self.pair(class).try_get() {
-                Some(round) => Ok(object(round)),
-                None => self.alloc_slow(class),
-            },
+            Some(class) => self.get(class),
             None => self.alloc_large(layout, Classes::alloc_large),
         }
     }
@@ -137,8 +137,15 @@ impl Heap {
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         match class_of_layout(layout) {
-            // SAFETY: the caller's promise.
-            Some(class) => unsafe { self.put(object, class) },
+            Some(class) => {
+                debug_assert!(
+                    self.class_at(object) == Some(class),
+                    "{object:?} was put, which is no object of {} bytes of this heap",
+                    SIZES[class]
+                );
+                // SAFETY: the caller's promise.
+                unsafe { self.put(object, class) }
+            }
             // SAFETY: as above.
             None => unsafe { self.dealloc_large(object) },
         }
@@ -151,7 +158,7 @@ impl Heap {
     /// to the family, and nothing happens.
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>) {
-        match self.classes.class_at(object) {
+        match self.class_at(object) {
             // SAFETY: the caller's promise.
             Some(class) => unsafe { self.put(object, class) },
             // SAFETY: as above.
@@ -269,15 +276,27 @@ impl Heap {
         unsafe { &mut (*self.inner.get()).account }
     }
 
+    /// As [`Classes::class_at`].
+    #[inline(always)]
+    pub(super) fn class_at(&self, object: NonNull<u8>) -> Option<usize> {
+        // SAFETY: the classes own the family.
+        let owner = unsafe { self.view.owner(object.as_ptr() as usize) };
+        self.classes.class_of_owner(owner)
+    }
+
+    /// An object of a class.
+    #[inline(always)]
+    pub(super) fn get(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        match self.pair(class).try_get() {
+            Some(round) => Ok(object(round)),
+            None => self.alloc_slow(class),
+        }
+    }
+
     /// # Safety
     /// The object is of this class, of these classes, and given up.
     #[inline(always)]
     pub(super) unsafe fn put(&self, object: NonNull<u8>, class: usize) {
-        debug_assert!(
-            self.classes.class_at(object) == Some(class),
-            "{object:?} was put, which is no object of {} bytes of this heap",
-            SIZES[class]
-        );
         if !self.pair(class).try_put(object.as_ptr() as usize) {
             self.put_slow(object, class);
         }

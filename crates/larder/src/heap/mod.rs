@@ -32,7 +32,7 @@ pub mod global;
 mod heap;
 
 pub use account::HeapStats;
-pub use class::{CLASSES, MAX_SMALL, SIZES, class_of, class_of_layout};
+pub use class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout};
 pub use classes::Classes;
 pub use error::AllocError;
 pub use heap::Heap;

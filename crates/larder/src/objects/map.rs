@@ -28,11 +28,33 @@ fn shift() -> u32 {
 
 #[derive(Debug)]
 pub(super) struct PageMap {
+    view: View,
+    slabs: NonNull<AtomicU32>,
+    _memory: [MetaRegion; 2],
+}
+
+/// The part that says who owns a page: three words, which a heap copies to have them at hand.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View {
     base: usize,
     pages: usize,
     owners: NonNull<AtomicU16>,
-    slabs: NonNull<AtomicU32>,
-    _memory: [MetaRegion; 2],
+}
+
+impl View {
+    /// Number of the owner of the page that holds `addr`: 0 is nobody, also outside of the reservation.
+    ///
+    /// # Safety
+    /// The family that the view is of is alive.
+    #[inline(always)]
+    pub(crate) unsafe fn owner(&self, addr: usize) -> u16 {
+        let page = addr.wrapping_sub(self.base) >> shift();
+        if page >= self.pages {
+            return NONE;
+        }
+        // SAFETY: the array has an entry for each page, and lives as long as the family (the caller's promise).
+        unsafe { self.owners.add(page).as_ref() }.load(Ordering::Relaxed)
+    }
 }
 
 // SAFETY: the two arrays are atomics in memory that the map owns.
@@ -46,9 +68,11 @@ impl PageMap {
         let owners = MetaRegion::new(system.clone(), pages * size_of::<AtomicU16>(), 64)?;
         let slabs = MetaRegion::new(system.clone(), pages * size_of::<AtomicU32>(), 64)?;
         Ok(Self {
-            base: of.addr(),
-            pages,
-            owners: owners.span().at.cast(),
+            view: View {
+                base: of.addr(),
+                pages,
+                owners: owners.span().at.cast(),
+            },
             slabs: slabs.span().at.cast(),
             _memory: [owners, slabs],
         })
@@ -57,23 +81,23 @@ impl PageMap {
     /// Number of the owner of the page that holds `addr`: [`NONE`] also outside of the reservation.
     #[inline]
     pub(super) fn owner(&self, addr: usize) -> u16 {
-        let page = addr.wrapping_sub(self.base) >> shift();
-        if page >= self.pages {
-            return NONE;
-        }
-        // SAFETY: the array has an entry for each page.
-        unsafe { self.owners.add(page).as_ref() }.load(Ordering::Relaxed)
+        // SAFETY: the map is alive.
+        unsafe { self.view.owner(addr) }
+    }
+
+    pub(super) fn view(&self) -> View {
+        self.view
     }
 
     /// Address of a page.
     pub(super) fn addr(&self, page: u32) -> usize {
-        self.base + ((page as usize) << shift())
+        self.view.base + ((page as usize) << shift())
     }
 
     /// Number of the page that holds an address of the reservation.
     pub(super) fn page(&self, addr: usize) -> u32 {
         // The pool numbers at most 2^30 pages.
-        ((addr - self.base) >> shift()) as u32
+        ((addr - self.view.base) >> shift()) as u32
     }
 
     /// The second entry of the page that holds `addr`, an address of the reservation: a slab, or a length in pages.
@@ -104,13 +128,13 @@ impl PageMap {
     }
 
     fn owner_of(&self, page: u32) -> &AtomicU16 {
-        debug_assert!((page as usize) < self.pages);
+        debug_assert!((page as usize) < self.view.pages);
         // SAFETY: pages come from the pool, whose reservation the array covers.
-        unsafe { self.owners.add(page as usize).as_ref() }
+        unsafe { self.view.owners.add(page as usize).as_ref() }
     }
 
     fn slab_of(&self, page: u32) -> &AtomicU32 {
-        debug_assert!((page as usize) < self.pages);
+        debug_assert!((page as usize) < self.view.pages);
         // SAFETY: as above.
         unsafe { self.slabs.add(page as usize).as_ref() }
     }

@@ -55,6 +55,7 @@ mod upkeep;
 pub use error::{CreateError, GetError, Misuse};
 pub use family::{Family, FamilyBuilder, Owner};
 pub use handle::RawHandle;
+pub(crate) use map::View;
 pub use raw::{CacheOptions, Callbacks, RawCache};
 pub use shape::MAX_OBJECT;
 pub use stats::{CacheStats, Name};

@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 use super::cache::CacheRef;
 use super::error::{GetError, Misuse};
 use super::family::Family;
+use super::map::View;
 use super::raw::{RawCache, unfold};
 use super::supply::Failure;
 use crate::magazine::{Pair, Stock};
@@ -52,6 +53,11 @@ impl RawCache {
 }
 
 impl Family {
+    /// Who owns which page, for as long as the family lives.
+    pub(crate) fn view(&self) -> View {
+        self.inner.map.view()
+    }
+
     /// Tells of a pointer that is not taken.
     pub(crate) fn tell(&self, misuse: &Misuse) {
         self.inner.misuse(misuse);

@@ -1,9 +1,14 @@
 //! A static buffer for allocations that come before there is a heap. Nothing of it is given back.
+//!
+//! Its blocks have the sizes of their classes: whoever frees one as an object of its class, without looking, does no harm.
+//! It is then used as one, until it would go home to a slab, and is forgotten.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::heap::{SIZES, class_of_layout};
 
 /// Enough for what the making of the heap asks of the allocator that it will be (files that it reads, the fork
 /// handlers' list), many times over.
@@ -27,9 +32,10 @@ fn base() -> usize {
 /// Zeroed bytes of the buffer, or null when it is used up.
 pub(super) fn alloc(layout: Layout) -> *mut u8 {
     let align = layout.align().max(HEADER);
+    let size = class_of_layout(layout).map_or(layout.size(), |class| SIZES[class]);
     let next = |used: usize| {
         let at = (base() + used + HEADER).checked_next_multiple_of(align)? - base();
-        let end = at.checked_add(layout.size())?;
+        let end = at.checked_add(size)?;
         (end <= BYTES).then_some((at, end))
     };
     let taken = USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -44,7 +50,7 @@ pub(super) fn alloc(layout: Layout) -> *mut u8 {
         block
             .sub(size_of::<usize>())
             .cast::<usize>()
-            .write_unaligned(layout.size());
+            .write_unaligned(size);
         block
     }
 }
@@ -84,7 +90,8 @@ mod tests {
         for (size, align) in [(1, 1), (0, 16), (100, 64), (24, 8), (3, 4096)] {
             let at = alloc(Layout::from_size_align(size, align).unwrap());
             assert!(at as usize >= last + HEADER && (at as usize).is_multiple_of(align.max(16)));
-            assert_eq!(size_of_block(NonNull::new(at).unwrap()), Some(size));
+            let class = class_of_layout(Layout::from_size_align(size, align).unwrap()).unwrap();
+            assert_eq!(size_of_block(NonNull::new(at).unwrap()), Some(SIZES[class]));
             last = at as usize + size;
         }
         let too_much = Layout::from_size_align(BYTES, 1).unwrap();

@@ -5,15 +5,10 @@ use core::ptr::{NonNull, null_mut};
 use core::time::Duration;
 
 use super::state::{self, Global};
-use super::{bootstrap, slot};
-use crate::heap::{AllocError, SIZES, class_of_layout};
+use super::{bootstrap, misuse, slot};
+use crate::heap::{AllocError, GRAIN, SIZES, class_of};
 
-/// The layout of a request; `None` when there is no such one.
 #[inline(always)]
-fn layout_of(size: usize, align: usize) -> Option<Layout> {
-    Layout::from_size_align(size, align).ok()
-}
-
 fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
     result.map_or(null_mut(), NonNull::as_ptr)
 }
@@ -31,12 +26,11 @@ fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn alloc(size: usize, align: usize) -> *mut u8 {
-    let Some(layout) = layout_of(size, align) else {
-        return null_mut();
-    };
-    match slot::heap() {
-        Some(heap) => or_null(heap.alloc(layout)),
-        None => alloc_without_heap(layout, false),
+    match (slot::heap(), class_of(size)) {
+        (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
+            or_null(heap.get(class))
+        }
+        _ => alloc_odd(size, align, false),
     }
 }
 
@@ -54,12 +48,16 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
-    let Some(layout) = layout_of(size, align) else {
-        return null_mut();
-    };
-    match slot::heap() {
-        Some(heap) => or_null(heap.alloc_zeroed(layout)),
-        None => alloc_without_heap(layout, true),
+    match (slot::heap(), class_of(size)) {
+        (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
+            let at = or_null(heap.get(class));
+            if !at.is_null() {
+                // SAFETY: just taken, with at least this size.
+                unsafe { at.write_bytes(0, size) };
+            }
+            at
+        }
+        _ => alloc_odd(size, align, true),
     }
 }
 
@@ -79,7 +77,7 @@ pub unsafe fn free(at: *mut u8) {
         return;
     };
     match slot::heap() {
-        Some(heap) => match heap.classes().class_at(object) {
+        Some(heap) => match heap.class_at(object) {
             // SAFETY: the caller's promise.
             Some(class) => unsafe { heap.put(object, class) },
             // SAFETY: as above.
@@ -103,13 +101,9 @@ pub unsafe fn free(at: *mut u8) {
 /// ```
 #[inline]
 pub unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
-    let (Some(object), Some(layout)) = (NonNull::new(at), layout_of(size, align)) else {
-        return;
-    };
-    match (slot::heap(), class_of_layout(layout)) {
-        // Once a thread has a heap, what the bootstrap gave may still come.
-        (Some(heap), Some(class)) if !bootstrap::has(object) => {
-            // SAFETY: the caller's promise.
+    match (slot::heap(), class_of(size), NonNull::new(at)) {
+        (Some(heap), Some(class), Some(object)) if align <= GRAIN => {
+            // SAFETY: the caller's promise. What the bootstrap gave is as good as an object of the class.
             unsafe { heap.put(object, class) };
         }
         // SAFETY: as above.
@@ -156,12 +150,9 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
-    match (
-        NonNull::new(at),
-        layout_of(old, align).and_then(class_of_layout),
-    ) {
+    match (NonNull::new(at), class_of(old)) {
         // SAFETY: the caller's promise; the class's size is what it has.
-        (Some(object), Some(class)) if !bootstrap::has(object) => unsafe {
+        (Some(object), Some(class)) if align <= GRAIN => unsafe {
             resize(object, SIZES[class], size, align)
         },
         // SAFETY: as above.
@@ -244,9 +235,20 @@ pub fn start_reaper(interval: Duration) -> std::io::Result<()> {
         .start_reaper(interval)
 }
 
+/// What is large, or aligned to more than usual, or asked for by a thread without a heap; or cannot be.
 #[cold]
 #[inline(never)]
-fn alloc_without_heap(layout: Layout, zeroed: bool) -> *mut u8 {
+fn alloc_odd(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    let Ok(layout) = Layout::from_size_align(size, align) else {
+        return null_mut();
+    };
+    if let Some(heap) = slot::heap() {
+        return or_null(if zeroed {
+            heap.alloc_zeroed(layout)
+        } else {
+            heap.alloc(layout)
+        });
+    }
     let Some(global) = state::global_or_make() else {
         return bootstrap::alloc(layout);
     };
@@ -290,30 +292,6 @@ unsafe fn free_odd(object: NonNull<u8>) {
         None => unsafe { global.classes.family().put_large(object) },
     };
     if state::global().is_none_or(|global| put(global).is_err()) {
-        misuse(object);
+        misuse::end(object.as_ptr() as usize);
     }
-}
-
-/// Says what was freed that is nobody's, and ends the process.
-#[cold]
-fn misuse(object: NonNull<u8>) -> ! {
-    use core::fmt::Write;
-    /// A line on the stack: nothing may be allocated here.
-    struct Line([u8; 120], usize);
-    impl Write for Line {
-        fn write_str(&mut self, s: &str) -> core::fmt::Result {
-            let n = s.len().min(self.0.len() - self.1);
-            self.0[self.1..self.1 + n].copy_from_slice(&s.as_bytes()[..n]);
-            self.1 += n;
-            Ok(())
-        }
-    }
-    let mut line = Line([0; 120], 0);
-    let _ = writeln!(
-        line,
-        "larder: free({:p}): no block of this heap begins there",
-        object.as_ptr()
-    );
-    let _ = rustix::io::write(rustix::stdio::stderr(), &line.0[..line.1]);
-    std::process::abort()
 }

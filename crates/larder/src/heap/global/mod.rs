@@ -10,6 +10,7 @@
 mod bootstrap;
 mod front;
 mod larder;
+mod misuse;
 mod mode;
 mod slot;
 mod state;

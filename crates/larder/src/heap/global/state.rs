@@ -7,6 +7,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::misuse;
 use super::mode::Mode;
 use super::slot::{self, Stage};
 use crate::heap::{Classes, Heap};
@@ -79,7 +80,11 @@ fn make() -> Option<Global> {
     let mut reserve = (physical_memory().saturating_mul(OVERSIZE)).max(LEAST_RESERVE);
     let family = loop {
         let pages = PagePool::builder().reserve_bytes(reserve);
-        match Family::builder().pages(pages).mode(behind).build() {
+        let family = Family::builder()
+            .pages(pages)
+            .mode(behind)
+            .on_misuse(misuse::met);
+        match family.build() {
             Ok(family) => break family,
             Err(_) if reserve > LEAST_RESERVE / 64 => reserve /= 2,
             Err(_) => return None,
