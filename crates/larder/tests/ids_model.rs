@@ -59,6 +59,7 @@ rules! {
     the_last_freed_is_next: rule::Lifo, promises::Lifo::default();
     those_of_an_earlier_epoch_are_next: rule::Epochs::<2>, promises::Epochs::new(2);
     those_of_an_earlier_one_of_four_epochs_are_next: rule::Epochs::<4>, promises::Epochs::new(4);
+    whichever_is_at_hand_is_next: rule::Any, promises::Any;
     any_free_one_is_next: rule::Random::new([1; 32]), promises::Any;
 }
 

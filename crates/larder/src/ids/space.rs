@@ -12,6 +12,7 @@ mod queue;
 mod shape;
 mod states;
 mod stats;
+mod sweep;
 mod sync;
 mod take;
 mod wait;
@@ -31,6 +32,7 @@ use ledger::Ledger;
 use marks::Mark;
 use sync::{Guard, Lock};
 
+use super::rule::Order;
 use super::{IdError, IdRange};
 use crate::os::rseq::Mode;
 use crate::os::{System, fork};
@@ -46,6 +48,8 @@ const LOT: usize = if cfg!(shuttle) { 2 } else { 64 };
 const MOST_CELLS: u64 = 1 << 24;
 /// Spaces with fewer identifiers have nothing to lay ready.
 const FEWEST_CELLS: u64 = if cfg!(shuttle) { 4 } else { 64 };
+/// Identifiers that are taken from the map before magazines are made, which takes as long as some hundred of them.
+const EARLY: usize = if cfg!(shuttle) { 2 } else { 64 };
 
 /// How a space is made, where the defaults will not do.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +71,8 @@ pub struct SpaceConfig {
 /// other CPUs are emptied first, and the verdict is read from the identifiers' own bytes. Threads that end lose nothing,
 /// since magazines belong to CPUs.
 ///
-/// Creation takes constant time and memory follows use. A child of `fork` may go on with its copy: the locks are taken
+/// Creation takes constant time and memory follows use: the first 64 identifiers come straight from the map, and the bytes
+/// and what lies ready for CPUs are made after these. A child of `fork` may go on with its copy: the locks are taken
 /// around the fork. Only what another thread of the parent held in the very middle of an operation (128 identifiers each at
 /// most) stays allocated in the child. Nothing here may be called from a signal handler.
 ///
@@ -89,7 +94,7 @@ pub struct SpaceConfig {
 /// ```
 pub struct IdSpace<R: SharedRule> {
     range: IdRange,
-    /// Made when the first identifier is taken, under the lock.
+    /// Made under the lock when some identifiers have been taken; before that everything goes to the map.
     front: OnceLock<Front>,
     /// Whether there is to be one.
     fronted: bool,
@@ -181,10 +186,10 @@ impl<R: SharedRule> IdSpace<R> {
         };
         // The range has no more offsets than cells, and they fit a word.
         let cell = at as usize;
-        if !front.states.leave(cell) {
+        if !front.states.leave(cell, front.vacated) {
             return Err(IdError::NotAllocated { id });
         }
-        if front.gate.is_down() && front.returns().try_put(cell) {
+        if front.gate.is_down() && (front.in_place() || front.returns().try_put(cell)) {
             return Ok(());
         }
         self.free_slow(front, cell)
@@ -212,29 +217,55 @@ impl<R: SharedRule> IdSpace<R> {
         ledger.forked = true;
         for (_, at) in ledger.queue.forget() {
             if let Some(front) = self.front.get() {
-                front.states.end_leaving(at as usize);
+                front.states.end_leaving(at as usize, gate::FREE);
             }
             self.give_back(ledger, at);
         }
     }
 
-    /// The part that works without a lock, made at the first call; `None` where everything goes to the map.
-    fn front(&self) -> Result<Option<&Front>, IdError> {
-        if !self.fronted {
-            return Ok(None);
+    /// Makes the part that works without a lock once enough identifiers were taken from the map. Whether there is one
+    /// now. Under the lock: whoever frees looks for the front there, and no fork comes in the middle.
+    fn open(&self, ledger: &mut Ledger<R::Order>) -> bool {
+        if !self.fronted || ledger.early < EARLY || !ledger.queue.is_empty() {
+            return false;
         }
+        // What fails now is tried again after as many more; the map serves on.
+        ledger.early = 0;
+        let shape = match R::SHAPE {
+            Shape::InPlace if !self.marks.is_empty() => Shape::InOrder,
+            shape => shape,
+        };
+        let Ok(front) = Front::new(&self.config, shape, ledger.last as usize + 1) else {
+            return false;
+        };
+        let mut from = Some(0);
+        while let Some(at) = from.and_then(|from| ledger.order.next_taken(from)) {
+            front.states.touch(at);
+            front.states.enter(at as usize);
+            from = (at < ledger.last).then_some(at + 1);
+        }
+        // Nobody else sets it: the lock is held.
+        self.front.set(front).is_ok()
+    }
+
+    /// Looks at the cells, or at the map as long as there are none.
+    fn look<T>(
+        &self,
+        at_cells: impl FnOnce(&Front) -> T,
+        at_map: impl FnOnce(&Ledger<R::Order>) -> T,
+    ) -> T {
         if let Some(front) = self.front.get() {
-            return Ok(Some(front));
+            return at_cells(front);
         }
-        // Under the lock: whoever frees looks for the front there, and no fork comes in the middle.
-        let _ledger = self.lock();
-        if self.front.get().is_none() {
-            let len = (self.range.last() - self.range.first()) as usize + 1;
-            let made = Front::new(&self.config, R::SHAPE, len)?;
-            // Nobody else sets it: the lock is held.
-            let _ = self.front.set(made);
+        let ledger = self.lock();
+        match self.front.get() {
+            // Made meanwhile: what the map calls taken may lie in a magazine.
+            Some(front) => {
+                drop(ledger);
+                at_cells(front)
+            }
+            None => at_map(&ledger),
         }
-        Ok(self.front.get())
     }
 
     fn id(&self, at: u64) -> u64 {

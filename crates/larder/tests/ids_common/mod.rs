@@ -26,6 +26,7 @@ macro_rules! for_all {
             $test(Cyclic, mode, $($arg),*);
             $test(Fifo, mode, $($arg),*);
             $test(Lifo, mode, $($arg),*);
+            $test(larder::ids::rule::Any, mode, $($arg),*);
             $test(Epochs::<2>, mode, $($arg),*);
             $test(Random::new([7; 32]), mode, $($arg),*);
         }

@@ -10,12 +10,14 @@
 //! | [`Epochs`] | one of those that were freed first | about half of those that were free, by bursts less | 2.03 |
 //! | [`Lifo`] | the one that was freed last | nothing | 1, and 32 (64) for each that waits |
 //! | [`Random`] | any free one | nothing | 1.01 |
+//! | [`Any`] | whichever is at hand | nothing | 1.02 |
 //! | [`Rested`] | as another rule, but not before it has rested | what was asked for | the other rule's, and 129 for each that rests |
 
 use core::fmt::Debug;
 
 use super::IdError;
 
+mod any;
 mod clock;
 mod cyclic;
 mod epochs;
@@ -28,6 +30,7 @@ mod rested;
 mod ring;
 mod stale;
 
+pub use self::any::{Any, AnyOrder};
 #[cfg(feature = "std")]
 pub use self::clock::Monotonic;
 pub use self::clock::{Allocations, Clock};

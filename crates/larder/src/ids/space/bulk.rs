@@ -1,5 +1,7 @@
 //! Several identifiers at once.
 
+use super::front::Front;
+use super::gate::{FREE, LOOSE};
 use super::sync::{Ordering, fence};
 use super::{IdSpace, LOT, SharedRule};
 use crate::ids::IdError;
@@ -12,7 +14,7 @@ impl<R: SharedRule> IdSpace<R> {
     /// # Errors
     /// As [`alloc`](Self::alloc), when not a single one was taken.
     pub fn alloc_many(&self, out: &mut [u64]) -> Result<usize, IdError> {
-        let front = self.front()?;
+        let front = self.front.get();
         let mut n = 0;
         // What lies ready for this CPU first, for it was claimed first.
         if let Some(front) = front {
@@ -26,7 +28,15 @@ impl<R: SharedRule> IdSpace<R> {
         }
         if out.len() - n >= LOT || front.is_none() {
             let mut ledger = self.lock();
-            let taken = ledger.order.take_many(&mut out[n..]);
+            // It may have been made meanwhile.
+            let front = self.front.get();
+            let taken = match front {
+                Some(front) if front.in_place() && !ledger.direct => {
+                    self.sweep(front, &mut ledger, &mut out[n..])
+                }
+                _ => ledger.order.take_many(&mut out[n..]),
+            };
+            ledger.early = ledger.early.saturating_add(out.len() - n);
             if let Ok(taken) = taken {
                 for at in &mut out[n..n + taken] {
                     if let Some(front) = front {
@@ -81,11 +91,14 @@ impl<R: SharedRule> IdSpace<R> {
                 return Err(IdError::NotAllocated { id });
             }
         }
+        if front.in_place() {
+            return self.free_many_in_place(front, ids);
+        }
         if ids.len() < LOT && front.gate.is_down() {
             // One by one, as long as this CPU's magazines have room.
             for (i, &id) in ids.iter().enumerate() {
                 let at = (id - first) as usize;
-                front.states.end_leaving(at);
+                front.states.end_leaving(at, FREE);
                 fence(Ordering::SeqCst);
                 if front.gate.is_down() && front.returns().try_put(at) {
                     continue;
@@ -108,13 +121,36 @@ impl<R: SharedRule> IdSpace<R> {
                 result = ledger.order.give(at as u64).map(|_| ());
             }
             match result {
-                Ok(()) => front.states.end_leaving(at),
+                Ok(()) => front.states.end_leaving(at, FREE),
                 Err(_) => {
                     front.states.enter(at);
                 }
             }
         }
         ledger.counts.flushes += 1;
+        self.finish(ledger);
+        result
+    }
+
+    /// All of them are about to leave.
+    fn free_many_in_place(&self, front: &Front, ids: &[u64]) -> Result<(), IdError> {
+        let first = self.range.first();
+        for &id in ids {
+            front.states.end_leaving((id - first) as usize, LOOSE);
+        }
+        fence(Ordering::SeqCst);
+        if front.gate.is_down() {
+            return Ok(());
+        }
+        let mut ledger = self.lock();
+        let mut result = Ok(());
+        for &id in ids {
+            let at = id - first;
+            if let Err(error) = self.bring_home(front, &mut ledger, at, at) {
+                front.states.enter(at as usize);
+                result = Err(error);
+            }
+        }
         self.finish(ledger);
         result
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::gate::Gate;
+use super::gate::{FREE, Gate, LOOSE};
 use super::states::States;
 use super::sync::Stock;
 use super::{LOT, Shape, SpaceConfig};
@@ -10,11 +10,35 @@ use crate::ids::IdError;
 use crate::magazine::StockConfig;
 use crate::os::{Linux, System, usable_cpus};
 
+/// Cells that a lot is looked for in at most, where identifiers lie in place: about half a microsecond.
+pub(super) const FARTHEST: u64 = 1 << 14;
+
+fn system(config: &SpaceConfig) -> Arc<dyn System> {
+    match &config.system {
+        Some(system) => system.clone(),
+        None => Arc::new(Linux),
+    }
+}
+
+fn stock(config: &SpaceConfig) -> Stock {
+    let mut stock = StockConfig {
+        rounds: LOT,
+        most_rounds: LOT,
+        ..StockConfig::default()
+    };
+    if let Some(mode) = config.mode {
+        stock.mode = mode;
+    }
+    Stock::new(system(config), stock)
+}
+
 /// The part of a space that works without a lock.
 #[derive(Debug)]
 pub(super) struct Front {
     pub(super) states: States,
     pub(super) gate: Gate,
+    /// What the cell of an identifier reads when it is freed: `LOOSE` where it stays in place.
+    pub(super) vacated: u8,
     /// Identifiers to be handed out.
     pub(super) lots: Stock,
     /// Identifiers on their way to the map, where that is another stock.
@@ -27,38 +51,44 @@ pub(super) struct Front {
 
 impl Front {
     pub(super) fn new(config: &SpaceConfig, shape: Shape, len: usize) -> Result<Self, IdError> {
-        let system: Arc<dyn System> = match &config.system {
-            Some(system) => system.clone(),
-            None => Arc::new(Linux),
-        };
-        let stock = || {
-            let mut stock = StockConfig {
-                rounds: LOT,
-                most_rounds: LOT,
-                ..StockConfig::default()
-            };
-            if let Some(mode) = config.mode {
-                stock.mode = mode;
-            }
-            Stock::new(system.clone(), stock)
-        };
+        let stock = || stock(config);
         let share = if cfg!(shuttle) {
             1
         } else {
             4 * usable_cpus() as u64
         };
+        let in_place = shape == Shape::InPlace;
         Ok(Self {
             lots: stock(),
             returns: (shape == Shape::InOrder).then(stock),
-            states: States::new(system.clone(), len)?,
+            states: States::new(system(config), len)?,
             gate: Gate::new(),
+            vacated: if in_place { LOOSE } else { FREE },
             share,
-            // A reading of all cells is bought with this many operations at least.
-            few: share.max(len as u64 >> 14),
+            // A reading of all cells is bought with this many operations at least. Where every lot is looked for in the
+            // cells there is one to be found in a few lines.
+            few: share.max(len as u64 >> if in_place { 12 } else { 14 }),
         })
     }
 
-    /// Where freed identifiers go.
+    /// Sends freed identifiers to the map by a stock of their own from here on. What lies in place must be brought home.
+    pub(super) fn stock_returns(&mut self, config: &SpaceConfig) {
+        self.returns = Some(stock(config));
+        self.vacated = FREE;
+    }
+
+    /// Whether freed identifiers stay where they are.
+    #[inline]
+    pub(super) fn in_place(&self) -> bool {
+        self.vacated == LOOSE
+    }
+
+    /// Cells that one lot may be gathered from, of `len`.
+    pub(super) fn reach(&self, len: u64) -> u64 {
+        (len / self.share).clamp(1, FARTHEST)
+    }
+
+    /// Where freed identifiers go, if they do not stay in place.
     #[inline]
     pub(super) fn returns(&self) -> &Stock {
         self.returns.as_ref().unwrap_or(&self.lots)

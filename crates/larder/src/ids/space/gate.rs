@@ -10,6 +10,11 @@
 //! map has free identifiers, then at the end of the reading every other identifier is allocated, and the frees that wait
 //! for the lock happen after that moment. Nothing can come from the magazines later, because nothing is in them; and as
 //! long as the gate stays up nothing will be.
+//!
+//! Where identifiers lie in place ([`Shape::InPlace`](super::Shape::InPlace)) the freer exchanges `LIVE` for `LOOSE` and
+//! that is all while the gate is down: the cell itself is the place where the identifier lies. Only the holder of the lock
+//! changes a `LOOSE` cell, so whoever holds it may bring home what anybody has freed. A freer who sees the gate up takes the
+//! lock and finds its identifier loose or already at home; both are as well.
 
 use super::sync::{AtomicU8, AtomicU32, Ordering, fence};
 
@@ -17,8 +22,16 @@ use super::sync::{AtomicU8, AtomicU32, Ordering, fence};
 pub(super) const FREE: u8 = 0;
 /// In somebody's hands.
 pub(super) const LIVE: u8 = 1;
+/// Free, and nowhere but in its cell.
+pub(super) const LOOSE: u8 = 2;
 /// In the hands of somebody who is about to free it together with others, or none of them.
-pub(super) const LEAVING: u8 = 2;
+pub(super) const LEAVING: u8 = 3;
+
+/// Whether an identifier whose cell reads so is in somebody's hands.
+#[inline]
+pub(super) fn is_held(state: u8) -> bool {
+    state & LIVE != 0
+}
 
 /// Tells freers where to bring identifiers.
 #[derive(Debug)]
@@ -56,10 +69,11 @@ pub(super) fn enter(cell: &AtomicU8) {
     cell.store(LIVE, Ordering::Release);
 }
 
-/// Frees an identifier; false when it is not allocated, or another thread was faster.
+/// Frees an identifier, whose cell then reads `FREE` or `LOOSE`; false when it is not allocated, or another thread was
+/// faster.
 #[inline]
-pub(super) fn leave(cell: &AtomicU8) -> bool {
-    cell.compare_exchange(LIVE, FREE, Ordering::SeqCst, Ordering::Relaxed)
+pub(super) fn leave(cell: &AtomicU8, state: u8) -> bool {
+    cell.compare_exchange(LIVE, state, Ordering::SeqCst, Ordering::Relaxed)
         .is_ok()
 }
 
@@ -68,6 +82,6 @@ pub(super) fn vacant(cells: &[AtomicU8]) -> u64 {
     fence(Ordering::SeqCst);
     cells
         .iter()
-        .map(|cell| u64::from(cell.load(Ordering::SeqCst) == FREE))
+        .map(|cell| u64::from(!is_held(cell.load(Ordering::SeqCst))))
         .sum()
 }

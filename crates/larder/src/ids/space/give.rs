@@ -32,6 +32,9 @@ impl<R: SharedRule> IdSpace<R> {
     #[cold]
     #[inline(never)]
     pub(super) fn free_slow(&self, front: &Front, at: usize) -> Result<(), IdError> {
+        if front.in_place() {
+            return self.free_home(front, at as u64);
+        }
         let mut batch = [0_usize; 2 * LOT];
         let mut n = 0;
         if front.gate.is_down() {
@@ -53,6 +56,18 @@ impl<R: SharedRule> IdSpace<R> {
         }
         self.finish(ledger);
         given.map(|known| debug_assert!(known, "{at} was free in its cell and in the map"))
+    }
+
+    /// For an offset that was left loose while the gate is up. Somebody else may have brought it home.
+    fn free_home(&self, front: &Front, at: u64) -> Result<(), IdError> {
+        let mut ledger = self.lock();
+        let brought = self.bring_home(front, &mut ledger, at, at);
+        if brought.is_err() {
+            // The caller keeps it. Still under the lock, so no verdict falls in between.
+            front.states.enter(at as usize);
+        }
+        self.finish(ledger);
+        brought
     }
 
     /// Brings what lies in this CPU's return lot to the map.

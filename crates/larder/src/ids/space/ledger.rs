@@ -15,6 +15,12 @@ pub(super) struct Ledger<O> {
     pub(super) settled: bool,
     /// The last attempt met identifiers that rest, so that the number of free ones says nothing.
     pub(super) resting: bool,
+    /// Where identifiers lie in place: the offset at which the next lot begins. `None` is wherever the map goes on.
+    pub(super) round: Option<u64>,
+    /// Cells that the next lot may need.
+    pub(super) stretch: u64,
+    /// Identifiers taken before there were magazines.
+    pub(super) early: usize,
     /// Threads that need the gate up.
     pub(super) holders: u32,
     /// Offsets that nobody holds and the map does not know of: see [`Ledger::orphan`].
@@ -47,6 +53,9 @@ impl<O: Order> Ledger<O> {
             direct: false,
             settled: false,
             resting: false,
+            round: None,
+            stretch: super::LOT as u64,
+            early: 0,
             holders: 0,
             orphans: 0,
             queue: Queue::default(),
@@ -62,6 +71,24 @@ impl<O: Order> Ledger<O> {
         // 2^64 free ones are one more than fit.
         (self.last - self.order.taken().min(self.last))
             .saturating_add(u64::from(self.order.taken() <= self.last))
+    }
+
+    /// Where identifiers lie in place: the offset at which the next lot begins.
+    pub(super) fn next_place(&self) -> u64 {
+        let at = match self.round {
+            Some(at) => at,
+            None => self.order.cursor().map_or(0, |cursor| cursor + 1),
+        };
+        if at > self.last { 0 } else { at }
+    }
+
+    /// The map goes on where the lots that were found in place ended.
+    pub(super) fn end_round(&mut self) {
+        if let Some(at) = self.round.take() {
+            let latest = at.checked_sub(1).unwrap_or(self.last);
+            // Without memory it begins elsewhere.
+            let _ = self.order.set_cursor(latest);
+        }
     }
 
     /// Notes an offset that is free, but that the map had no memory to take back. Its cell says that it is free.

@@ -9,11 +9,10 @@ impl<R: SharedRule> IdSpace<R> {
         let Ok(at) = self.range.offset(id) else {
             return false;
         };
-        match self.front.get() {
-            Some(front) => front.states.is_allocated(at as usize),
-            None if self.fronted => false,
-            None => self.lock().order.is_taken(at),
-        }
+        self.look(
+            |front| front.states.is_allocated(at as usize),
+            |ledger| ledger.order.is_taken(at),
+        )
     }
 
     /// The lowest allocated identifier that is not below `from`.
@@ -21,15 +20,16 @@ impl<R: SharedRule> IdSpace<R> {
     /// It was allocated at some moment of the call; so was each one that it passed by free.
     pub fn next_allocated(&self, from: u64) -> Option<u64> {
         let at = from.saturating_sub(self.range.first());
-        let found = match self.front.get() {
-            Some(front) => front
-                .states
-                .next_allocated(usize::try_from(at).ok()?)
-                .map(|at| at as u64),
-            None if self.fronted => None,
-            None if from > self.range.last() => None,
-            None => self.lock().order.next_taken(at),
-        };
+        if from > self.range.last() {
+            return None;
+        }
+        let found = self.look(
+            |front| {
+                let found = front.states.next_allocated(usize::try_from(at).ok()?)?;
+                Some(found as u64)
+            },
+            |ledger| ledger.order.next_taken(at),
+        );
         found.map(|at| self.id(at))
     }
 
@@ -46,11 +46,10 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// Reads the byte of every identifier that was ever used.
     pub fn allocated(&self) -> u64 {
-        match self.front.get() {
-            Some(front) => front.states.allocated(),
-            None if self.fronted => 0,
-            None => self.lock().order.taken(),
-        }
+        self.look(
+            |front| front.states.allocated(),
+            |ledger| ledger.order.taken(),
+        )
     }
 
     /// Bytes of memory held: the map, the cells in use, the magazines.

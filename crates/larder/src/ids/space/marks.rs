@@ -78,6 +78,7 @@ impl<R: SharedRule> IdSpace<R> {
         self.marks
             .try_reserve(1)
             .map_err(|_| IdError::OutOfMemory)?;
+        self.count_returns();
         let mut ledger = self.lock();
         if ledger.free() < free {
             ledger.below |= 1 << self.marks.len();
@@ -85,6 +86,21 @@ impl<R: SharedRule> IdSpace<R> {
         drop(ledger);
         self.marks.push(Mark { free, call });
         Ok(())
+    }
+
+    /// From here on all that is free is in the map or in a magazine, where it is counted.
+    fn count_returns(&mut self) {
+        if self.front.get().is_none_or(|front| !front.in_place()) {
+            return;
+        }
+        if let Some(front) = self.front.get_mut() {
+            front.stock_returns(&self.config);
+        }
+        let mut ledger = self.lock();
+        if let Some(front) = self.front.get() {
+            self.bring_all_home(front, &mut ledger);
+        }
+        ledger.end_round();
     }
 
     /// Looks which marks were crossed since the last look.

@@ -19,9 +19,11 @@ impl<R: SharedRule> IdSpace<R> {
         if self.is_allocated(id) {
             return Err(IdError::Taken { id });
         }
-        self.in_map(|ledger| Ok(ledger.order.take_at(at)?.then_some((at, at))))?
-            .map(|_| ())
-            .ok_or(IdError::Taken { id })
+        self.in_map(Some((at, at)), |ledger| {
+            Ok(ledger.order.take_at(at)?.then_some((at, at)))
+        })?
+        .map(|_| ())
+        .ok_or(IdError::Taken { id })
     }
 
     /// Takes `count` identifiers in a row, the first of which is a multiple of `align`, and returns the first. The lowest
@@ -38,7 +40,7 @@ impl<R: SharedRule> IdSpace<R> {
             });
         }
         let phase = (align - self.range.first() % align) % align;
-        self.in_map(|ledger| {
+        self.in_map(None, |ledger| {
             let first = ledger.order.take_run(count, align, phase)?;
             Ok(first.map(|first| (first, first + (count - 1))))
         })?
@@ -62,7 +64,7 @@ impl<R: SharedRule> IdSpace<R> {
             self.range.offset(range.last())?,
         );
         let mut taken = first;
-        self.in_map(|ledger| {
+        self.in_map(Some((first, last)), |ledger| {
             Ok(match ledger.order.take_all(first, last)? {
                 Ok(()) => Some((first, last)),
                 Err(at) => {
@@ -76,21 +78,27 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Takes what `find` takes from the map, first and last offset. When it finds nothing it is asked again after all
-    /// free identifiers were brought to the map, so that `None` is the truth of a moment.
+    /// free identifiers were brought to the map, so that `None` is the truth of a moment. `wanted` are the offsets that it
+    /// looks for, if it looks for certain ones: these are brought home in any case.
     fn in_map(
         &self,
+        wanted: Option<(u64, u64)>,
         mut find: impl FnMut(&mut Ledger<R::Order>) -> Result<Option<(u64, u64)>, IdError>,
     ) -> Result<Option<(u64, u64)>, IdError> {
-        let Some(front) = self.front()? else {
-            let mut ledger = self.lock();
-            let found = find(&mut ledger);
-            self.finish(ledger);
-            return found;
-        };
         let mut holds = false;
         let mut looks = 0;
         loop {
             let mut ledger = self.lock();
+            let Some(front) = self.front.get() else {
+                let found = find(&mut ledger);
+                self.finish(ledger);
+                return found;
+            };
+            if front.in_place()
+                && let Some((first, last)) = wanted
+            {
+                self.bring_home(front, &mut ledger, first, last)?;
+            }
             let found = find(&mut ledger);
             if let Ok(Some((first, last))) = found {
                 for at in first..=last {
@@ -121,7 +129,13 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// Brings everything to the map, lots included.
     fn send_home(&self, front: &Front) {
-        self.lock().counts.collections += 1;
+        {
+            let mut ledger = self.lock();
+            ledger.counts.collections += 1;
+            if front.in_place() {
+                self.bring_all_home(front, &mut ledger);
+            }
+        }
         front.returns().drain(&Home(self));
         if front.in_order() {
             front.lots.drain(&Home(self));

@@ -1,7 +1,7 @@
 //! How a rule is shared between threads.
 
 use crate::ids::Rule;
-use crate::ids::rule::{Clock, Cyclic, Epochs, Fifo, Lifo, Lowest, Random, Rested};
+use crate::ids::rule::{Any, Clock, Cyclic, Epochs, Fifo, Lifo, Lowest, Random, Rested};
 
 /// How far a rule lets identifiers lie ready for one CPU, outside of the map that all share.
 ///
@@ -21,6 +21,13 @@ pub enum Shape {
     /// free lots are not used, and it is d(F). An identifier that is wanted by name or in a run sends the lots back to the
     /// map, where they count as freed last.
     InOrder,
+    /// For rules that go round. A freed identifier stays where it is: its byte says that it is free, and nothing else is
+    /// written. Lots of at most 64 are claimed by going round over these bytes, under the lock, and each from at most one
+    /// 4C-th of the range; so they are in the order of the rule. Reuse distance: d(F) less the lots, which are at most 64 C
+    /// and on average F / 4 at most: what lies in a lot was chosen before its time. Where they are so scarce that
+    /// thousands of bytes lie between them everything goes to the map, and it is d(F). A space with water marks must count what is
+    /// free, and is shared as [`InOrder`](Self::InOrder).
+    InPlace,
 }
 
 /// A [`Rule`] that [`IdSpace`](crate::ids::IdSpace) can keep for many threads.
@@ -30,7 +37,7 @@ pub enum Shape {
 /// use larder::ids::{Shape, SharedRule};
 ///
 /// assert_eq!(Lowest::SHAPE, Shape::Exact);
-/// assert_eq!(Cyclic::SHAPE, Shape::InOrder);
+/// assert_eq!(Cyclic::SHAPE, Shape::InPlace);
 /// ```
 pub trait SharedRule: Rule<Order: Send> {
     /// What the rule allows.
@@ -42,11 +49,16 @@ impl SharedRule for Lowest {
 }
 
 impl SharedRule for Cyclic {
-    const SHAPE: Shape = Shape::InOrder;
+    const SHAPE: Shape = Shape::InPlace;
 }
 
 impl SharedRule for Fifo {
     const SHAPE: Shape = Shape::InOrder;
+}
+
+/// Whichever is at hand is nearest.
+impl SharedRule for Any {
+    const SHAPE: Shape = Shape::Near;
 }
 
 impl SharedRule for Lifo {

@@ -8,7 +8,7 @@ use shuttle::thread;
 
 use super::{IdSpace, SharedRule};
 use crate::ids::IdError;
-use crate::ids::rule::{Cyclic, Fifo, Lifo, Lowest};
+use crate::ids::rule::{Any, Cyclic, Fifo, Lifo, Lowest};
 
 const LEN: u64 = 12;
 /// Schedules for each test and rule; `LARDER_SCHEDULES` says otherwise.
@@ -34,6 +34,7 @@ fn for_all(test: fn(Box<dyn Fn() -> Arc<dyn Ids>>)) {
     explore(move || test(Box::new(|| space(Cyclic))));
     explore(move || test(Box::new(|| space(Fifo))));
     explore(move || test(Box::new(|| space(Lifo))));
+    explore(move || test(Box::new(|| space(Any))));
 }
 
 /// What the tests use of a space, whatever its rule.

@@ -2,13 +2,23 @@
 
 use std::sync::Arc;
 
-use super::gate::{self, FREE, LEAVING, LIVE};
-use super::sync::{AtomicU8, Ordering};
+use super::gate::{self, FREE, LEAVING, LIVE, LOOSE};
+use super::sync::{AtomicU8, Ordering, fence};
 use crate::ids::IdError;
 use crate::os::System;
 
 /// Identifiers of a chunk.
 const CHUNK: usize = 4096;
+
+/// Cells that are looked at together: those of a cache line, and as many as a word has bits.
+pub(super) const LINE: usize = if cfg!(shuttle) { 4 } else { 64 };
+
+/// The loose ones among up to `LINE` cells, as bits.
+fn one_by_one(cells: &[AtomicU8]) -> u64 {
+    cells.iter().enumerate().fold(0, |bits, (i, cell)| {
+        bits | u64::from(cell.load(Ordering::Relaxed) == LOOSE) << i
+    })
+}
 
 /// The cells of all identifiers of a space, and which chunks of them were ever used.
 #[derive(Debug)]
@@ -53,10 +63,81 @@ impl States {
         self.cell(at).map(gate::enter).is_some()
     }
 
-    /// Frees an offset; false when it is not allocated.
+    /// Frees an offset, whose cell then reads `state`; false when it is not allocated.
     #[inline]
-    pub(super) fn leave(&self, at: usize) -> bool {
-        self.cell(at).is_some_and(gate::leave)
+    pub(super) fn leave(&self, at: usize, state: u8) -> bool {
+        self.cell(at).is_some_and(|cell| gate::leave(cell, state))
+    }
+
+    /// The loose ones of the `LINE` offsets from `base` on, as bits. Under the map's lock they stay loose.
+    #[inline]
+    pub(super) fn loose(&self, base: usize) -> u64 {
+        let loose = match self.cells.all().get(base..base + LINE) {
+            Some(line) => cells::loose(line),
+            // The last line of a range that is no multiple of it.
+            None => one_by_one(self.cells.all().get(base..).unwrap_or_default()),
+        };
+        // What its last owner did comes before what the next one does.
+        fence(Ordering::Acquire);
+        loose
+    }
+
+    /// Lists the loose offsets from `from` on in `out`: those of the lines that begin below `end`, and no more than it
+    /// holds. Says how many, and the offset that it did not look at any more. Under the map's lock they stay loose.
+    pub(super) fn list_loose(&self, from: usize, end: usize, out: &mut [u64]) -> (usize, u64) {
+        let mut base = from & !(LINE - 1);
+        let mut loose = self.loose(base) & (u64::MAX << (from - base));
+        let mut n = 0;
+        loop {
+            while loose != 0 {
+                let found = base as u64 + u64::from(loose.trailing_zeros());
+                let Some(slot) = out.get_mut(n) else {
+                    return (n, found);
+                };
+                *slot = found;
+                n += 1;
+                loose &= loose - 1;
+            }
+            base += LINE;
+            if base >= end || n == out.len() {
+                return (n, base.min(self.cells.all().len()) as u64);
+            }
+            loose = self.loose(base);
+        }
+    }
+
+    /// Takes a loose offset out of its cell: from here on it is in the map, or in a lot. Under the map's lock.
+    #[inline]
+    pub(super) fn pick_up(&self, at: usize) {
+        if let Some(cell) = self.cell(at) {
+            cell.store(FREE, Ordering::Release);
+        }
+    }
+
+    /// Lays an offset of the map into its cell. Under the map's lock.
+    #[inline]
+    pub(super) fn lay_down(&self, at: usize) {
+        if let Some(cell) = self.cell(at) {
+            cell.store(LOOSE, Ordering::Release);
+        }
+    }
+
+    /// Whether the offset lies in its cell. Under the map's lock it stays so.
+    pub(super) fn is_loose(&self, at: usize) -> bool {
+        self.cell(at)
+            .is_some_and(|cell| cell.load(Ordering::Acquire) == LOOSE)
+    }
+
+    /// Whether the offset is free and does not lie in its cell.
+    pub(super) fn is_free(&self, at: usize) -> bool {
+        self.cell(at)
+            .is_some_and(|cell| cell.load(Ordering::Acquire) == FREE)
+    }
+
+    /// The lines of the chunks that were ever used, by their first offsets.
+    pub(super) fn used_lines(&self) -> impl Iterator<Item = usize> {
+        self.used_chunks()
+            .flat_map(|(base, cells)| (base..base + cells.len()).step_by(LINE))
     }
 
     /// First half of a free of several: false when the offset is not allocated.
@@ -67,16 +148,16 @@ impl States {
         })
     }
 
-    /// Second half. A fence must follow before the gate is looked at.
-    pub(super) fn end_leaving(&self, at: usize) {
+    /// Second half: the cell reads `state` then. A fence must follow before the gate is looked at.
+    pub(super) fn end_leaving(&self, at: usize, state: u8) {
         if let Some(cell) = self.cell(at) {
-            cell.store(FREE, Ordering::SeqCst);
+            cell.store(state, Ordering::SeqCst);
         }
     }
 
     pub(super) fn is_allocated(&self, at: usize) -> bool {
         self.cell(at)
-            .is_some_and(|cell| cell.load(Ordering::Acquire) != FREE)
+            .is_some_and(|cell| gate::is_held(cell.load(Ordering::Acquire)))
     }
 
     /// The lowest allocated offset that is not below `from`.
@@ -87,7 +168,7 @@ impl States {
                 let skip = from.saturating_sub(base);
                 let found = cells[skip..]
                     .iter()
-                    .position(|cell| cell.load(Ordering::Acquire) != FREE)?;
+                    .position(|cell| gate::is_held(cell.load(Ordering::Acquire)))?;
                 Some(base + skip + found)
             })
     }
@@ -102,11 +183,11 @@ impl States {
         vacant
     }
 
-    /// Cells that are not free. Read without stopping anybody.
+    /// Cells of what is held. Read without stopping anybody.
     pub(super) fn allocated(&self) -> u64 {
         self.used_chunks()
             .flat_map(|(_, cells)| cells)
-            .map(|cell| u64::from(cell.load(Ordering::Relaxed) != FREE))
+            .map(|cell| u64::from(gate::is_held(cell.load(Ordering::Relaxed))))
             .sum()
     }
 
@@ -152,6 +233,52 @@ mod cells {
             unsafe { core::slice::from_raw_parts(self.region.span().at.as_ptr().cast(), self.len) }
         }
     }
+
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    pub(super) use super::one_by_one as loose;
+
+    /// The loose ones of `LINE` cells, as bits: 16 cells at a time, 24 instructions in all.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline]
+    pub(super) fn loose(line: &[AtomicU8]) -> u64 {
+        const WANTED: u32 = u32::from_ne_bytes([super::LOOSE; 4]);
+        if line.len() != super::LINE {
+            return super::one_by_one(line);
+        }
+        let [a, b, c, d]: [u32; 4];
+        // SAFETY: `line` has 64 bytes, and the instructions read these and nothing else, and write only registers that
+        // they name. Others may store into the bytes meanwhile, atomically and one by one; each load does what 16 relaxed
+        // loads of a byte would do, for the processor never delivers a byte that was not stored. It is written in
+        // assembler since the language knows no load of 16 atomic bytes; to the compiler it is a call of a function that
+        // reads memory. Every x86-64 processor has SSE2.
+        unsafe {
+            core::arch::asm!(
+                "movd {wanted}, {a:e}",
+                "pshufd {wanted}, {wanted}, 0",
+                "movdqu {states}, [{line}]",
+                "pcmpeqb {states}, {wanted}",
+                "pmovmskb {a:e}, {states}",
+                "movdqu {states}, [{line} + 16]",
+                "pcmpeqb {states}, {wanted}",
+                "pmovmskb {b:e}, {states}",
+                "movdqu {states}, [{line} + 32]",
+                "pcmpeqb {states}, {wanted}",
+                "pmovmskb {c:e}, {states}",
+                "movdqu {states}, [{line} + 48]",
+                "pcmpeqb {states}, {wanted}",
+                "pmovmskb {d:e}, {states}",
+                line = in(reg) line.as_ptr(),
+                wanted = out(xmm_reg) _,
+                states = out(xmm_reg) _,
+                a = inout(reg) WANTED => a,
+                b = out(reg) b,
+                c = out(reg) c,
+                d = out(reg) d,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
+    }
 }
 
 #[cfg(any(loom, shuttle))]
@@ -172,6 +299,8 @@ mod cells {
             &self.0
         }
     }
+
+    pub(super) use super::one_by_one as loose;
 }
 
 use cells::Cells;

@@ -7,7 +7,7 @@ use crate::ids::rule::Order;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceStats {
-    /// Identifiers that the map does not call free: allocated, or lying ready for a CPU.
+    /// Identifiers that the map does not call free: allocated, lying ready for a CPU, or freed and left in place.
     pub taken: u64,
     /// Identifiers handed out of CPUs' magazines.
     pub hits: u64,

@@ -51,9 +51,14 @@ impl<R: SharedRule> IdSpace<R> {
     #[cold]
     #[inline(never)]
     pub(super) fn alloc_slow(&self) -> Result<u64, IdError> {
-        let Some(front) = self.front()? else {
+        let Some(front) = self.front.get() else {
             let mut ledger = self.lock();
+            if self.front.get().is_some() || self.open(&mut ledger) {
+                drop(ledger);
+                return self.alloc_slow();
+            }
             let taken = ledger.order.take();
+            ledger.early += 1;
             self.finish(ledger);
             return match taken? {
                 Some(at) => Ok(self.id(at)),
@@ -108,11 +113,17 @@ impl<R: SharedRule> IdSpace<R> {
             self.flush_returns(front, &mut ledger);
             size = front.lot(ledger.free());
         }
-        if size == 0 {
+        if size == 0 && !front.in_place() {
             self.finish(ledger);
             return Ok(Attempt::Scarce);
         }
-        let n = match ledger.order.take_many(&mut lot[..size]) {
+        let taken;
+        if front.in_place() {
+            (ledger, taken) = self.sweep_apart(front, ledger, &mut lot);
+        } else {
+            taken = ledger.order.take_many(&mut lot[..size]);
+        }
+        let n = match taken {
             Ok(n) if n > 0 => n,
             Ok(_) => return Ok(Attempt::Scarce),
             Err(IdError::Resting { .. }) => {
@@ -139,9 +150,21 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// Brings what lies in magazines to where all can have it. The caller gets one, if there is one outside of the map.
     pub(super) fn collect(&self, front: &Front) -> Option<u64> {
-        self.lock().counts.collections += 1;
-        front.returns().drain(&Home(self));
-        if !front.in_order() {
+        {
+            let mut ledger = self.lock();
+            ledger.counts.collections += 1;
+            if front.in_place() {
+                self.bring_all_home(front, &mut ledger);
+                if front.lot(ledger.free()) == 0 {
+                    self.raise(front, &mut ledger);
+                }
+                self.finish(ledger);
+            } else {
+                drop(ledger);
+                front.returns().drain(&Home(self));
+            }
+        }
+        if !(front.in_order() || front.in_place()) {
             return None;
         }
         // Lots keep their place in the order: they do not go back to the map.
@@ -167,6 +190,7 @@ impl<R: SharedRule> IdSpace<R> {
             ledger.direct = true;
             ledger.settled = false;
             front.gate.raise();
+            ledger.end_round();
         }
     }
 
@@ -224,7 +248,7 @@ impl<R: SharedRule> IdSpace<R> {
         let before = ledger.orphans;
         for at in 0..=ledger.last {
             if ledger.orphans > 0
-                && !front.states.is_allocated(at as usize)
+                && front.states.is_free(at as usize)
                 && ledger.order.is_taken(at)
                 && ledger.order.give(at) == Ok(true)
             {
