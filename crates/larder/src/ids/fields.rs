@@ -3,7 +3,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+#[cfg(not(shuttle))]
 use core::sync::atomic::{AtomicU64, Ordering};
+#[cfg(shuttle)]
+use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use once_cell::race::OnceBox;
 
@@ -198,7 +201,8 @@ impl fmt::Debug for Fields {
     }
 }
 
-#[cfg(test)]
+// A word of shuttle's can be used inside of its scheduler only.
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use alloc::collections::BTreeMap;

@@ -42,3 +42,6 @@ pub use space::{Crossing, IdSpace, Shape, SharedRule, SpaceConfig, SpaceIter, Sp
 pub use tagged::{Handle, OnWrap, Tagged, Widths};
 #[cfg(target_has_atomic = "64")]
 pub use tenant::{Tenant, Tenants};
+
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;

@@ -1,7 +1,10 @@
 //! Reserve, then commit or abort: what is half built is not visible.
 
 use core::fmt;
+#[cfg(not(shuttle))]
 use core::sync::atomic::{AtomicBool, Ordering};
+#[cfg(shuttle)]
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 
 use super::fields::Fields;
 use super::{Allocate, IdError};

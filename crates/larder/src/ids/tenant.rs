@@ -1,7 +1,11 @@
 //! Limits per tenant: at most so many identifiers each.
 
 use alloc::string::String;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::AtomicU32;
+#[cfg(not(shuttle))]
+use core::sync::atomic::{AtomicU64, Ordering};
+#[cfg(shuttle)]
+use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use super::fields::Fields;
 use super::{Allocate, IdError};

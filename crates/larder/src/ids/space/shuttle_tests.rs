@@ -15,7 +15,7 @@ const LEN: u64 = 12;
 const SCHEDULES: usize = 1000;
 
 /// Runs a test under random schedules, and under such that find bugs of few preemptions.
-fn explore(test: impl Fn() + Send + Sync + 'static) {
+pub(in crate::ids) fn explore(test: impl Fn() + Send + Sync + 'static) {
     let schedules = std::env::var("LARDER_SCHEDULES")
         .ok()
         .and_then(|n| n.parse().ok())
