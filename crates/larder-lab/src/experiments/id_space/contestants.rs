@@ -31,6 +31,11 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
             shared::<OurSpace<rule::Cyclic>>,
         ),
         bench(
+            "id-space-any",
+            "larder's IdSpace, for many threads, in no order",
+            shared::<OurSpace<rule::Any>>,
+        ),
+        bench(
             "id-space-last",
             "larder's IdSpace, for many threads, the last freed first",
             shared::<OurSpace<rule::Lifo>>,

@@ -1,16 +1,16 @@
 //! Each goal is a ratio from one interleaved run, with the memory that both sides hold.
 
-use crate::experiments::page_buffers::words::{self, Bound};
+use crate::experiments::page_buffers::words::Bound;
 use crate::measure::RunView;
 use crate::model::{Cell, Goal};
 
 use super::plan::{
     BITS, CREATE, CYCLIC, CYCLIC_LARGE, CYCLIC_PEERS, EPOCHS, FEW, FIRST_FREED, HUGE, LARGE,
     LARGE_LIVES, LAST_FREED, LOWEST, LOWEST_LARGE, LOWEST_PEERS, ORDERED, RULES, SMALL,
-    SMALL_LIVES, SPARSE, THREAD_LIVES, THREADED,
+    SMALL_LIVES, SPARSE,
 };
-use super::promise;
-use super::rows::{COST, best, by_round, exact, find, held, median_of, scaling, spread};
+use super::rows::{COST, best, by_round, exact, find, held, median_of, spread};
+use super::{promise, thread_goals};
 
 /// Every goal, met or not.
 pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
@@ -44,13 +44,13 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
     }
     goals.extend(sparse(view));
     goals.extend(bits(view));
-    goals.extend(threads(view));
+    goals.extend(thread_goals::all(view));
     goals.extend(create(view));
     goals.extend(distance(view));
     goals
 }
 
-fn missing(group: &str, what: &str) -> String {
+pub(super) fn missing(group: &str, what: &str) -> String {
     format!("{what} did not run in group {group}")
 }
 
@@ -223,80 +223,29 @@ fn bits(view: &RunView<'_>) -> Vec<Goal> {
         .collect()
 }
 
-fn threads(view: &RunView<'_>) -> Vec<Goal> {
-    ["id-space", "id-space-last"]
-        .into_iter()
-        .flat_map(|ours| THREAD_LIVES.map(|live| two_threads(view, ours, live)))
-        .flatten()
-        .collect()
-}
-
-/// Scaling, time of a pair, and whether an identifier was lost or refused.
-fn two_threads(view: &RunView<'_>, ours: &str, live: i64) -> Vec<Goal> {
-    let what = format!("2 threads, {}, {ours}", share(live, SMALL));
-    let two = [("threads", 2), ("live", live)];
-    let Some(cell) = find(view, THREADED, ours, &two) else {
-        let note = missing(THREADED, ours);
-        return vec![Bound::AtLeast(1.9).goal(what, "one thread", None, None, note)];
-    };
-    let yardstick = median_of(&scaling(view, "empty-loop", live)).map_or_else(String::new, |y| {
-        format!("an empty loop scales by {} here", words::ratio(&y))
-    });
-    let floor = find(view, THREADED, "own-stacks", &two)
-        .and_then(|floor| view.ratio(THREADED, cell, floor, COST))
-        .map_or_else(String::new, |f| {
-            format!("{} of a bare array of its own", words::ratio(&f))
-        });
-    let wrong = ["false_full", "lost_ids"]
-        .into_iter()
-        .flat_map(|metric| by_round(view, THREADED, cell, metric).into_values())
-        .reduce(f64::max);
-    vec![
-        Bound::AtLeast(1.9).goal(
-            format!("{what}: pairs per second"),
-            "one thread",
-            median_of(&scaling(view, ours, live)),
-            None,
-            yardstick,
-        ),
-        Bound::AtMost(10.0)
-            .goal(
-                format!("{what}: ns for a pair of each"),
-                "10 ns",
-                view.estimate(THREADED, cell, COST),
-                None,
-                floor,
-            )
-            .in_unit("ns"),
-        Bound::AtMost(0.0)
-            .goal(
-                format!("{what}: identifiers lost, or 'full' said too early"),
-                "none",
-                wrong.and_then(exact),
-                None,
-                "",
-            )
-            .in_unit(""),
-    ]
-}
-
 fn create(view: &RunView<'_>) -> Vec<Goal> {
-    ["ids", "id-space"]
-        .into_iter()
-        .map(|ours| {
-            let measured = find(view, CREATE, ours, &[])
+    let mut goals = Vec::new();
+    for ours in ["ids", "id-space", "id-space-any"] {
+        for (first, what) in [
+            (0, "ns to make a space of a million"),
+            (1, "ns to make a space of a million and take the first"),
+        ] {
+            let measured = find(view, CREATE, ours, &[("first", first)])
                 .and_then(|cell| view.estimate(CREATE, cell, "ns_per_space"));
-            Bound::AtMost(1000.0)
-                .goal(
-                    format!("ns to make a space of a million and take the first: {ours}"),
-                    "a microsecond",
-                    measured,
-                    None,
-                    "",
-                )
-                .in_unit("ns")
-        })
-        .collect()
+            goals.push(
+                Bound::AtMost(1000.0)
+                    .goal(
+                        format!("{what}: {ours}"),
+                        "a microsecond",
+                        measured,
+                        None,
+                        "",
+                    )
+                    .in_unit("ns"),
+            );
+        }
+    }
+    goals
 }
 
 /// What each rule promises, in allocations. A violated promise is a missed goal.

@@ -15,6 +15,7 @@ mod promise;
 mod report;
 mod rows;
 mod tables;
+mod thread_goals;
 mod threads;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
@@ -68,6 +69,18 @@ const METRICS: &[Metric] = &[
         about: "pairs of all threads together, million per second",
     },
     Metric {
+        name: "mops_per_cpu_s",
+        unit: "Mop/s",
+        better: Better::Higher,
+        about: "pairs of all threads together, million for each second of CPU time that they used",
+    },
+    Metric {
+        name: "cpu_ns_per_pair",
+        unit: "ns",
+        better: Better::Lower,
+        about: "CPU time of a pair in threads",
+    },
+    Metric {
         name: "false_full",
         unit: "",
         better: Better::Lower,
@@ -83,7 +96,7 @@ const METRICS: &[Metric] = &[
         name: "ns_per_space",
         unit: "ns",
         better: Better::Lower,
-        about: "making a space and taking its first identifier",
+        about: "making a space, and taking its first identifier where 'first' is 1",
     },
     Metric {
         name: "distance_min",

@@ -59,9 +59,10 @@ pub(super) const LOWEST_PEERS: [&str; 7] = [
 ];
 
 /// Sources that threads share.
-pub(super) const SHARED: [&str; 9] = [
-    "id-space",
+pub(super) const SHARED: [&str; 10] = [
+    "id-space-any",
     "id-space-last",
+    "id-space",
     "sbitmap",
     "sharded-slab",
     "array-queue",
@@ -322,24 +323,26 @@ impl Builder<'_> {
     }
 
     fn create(&mut self) {
-        let cell = |contestant: &str, times: i64| {
+        let cell = |contestant: &str, times: i64, first: i64| {
             let params = Params::new()
                 .with_text("shape", "create")
                 .with_text("rule", CYCLIC)
                 .with("count", MILLION)
-                .with("times", times);
+                .with("times", times)
+                .with("first", first);
             Cell::new(contestant, params)
         };
-        let mut cells = vec![
-            cell("ids", 64),
-            cell("id-space", 64),
-            cell("pidmap", 64),
-            cell("tree", 4),
-            cell("hibitset-levels", 1),
-            cell("slab", 1),
-        ];
+        let mut cells: Vec<Cell> = ["ids", "id-space", "id-space-any", "pidmap"]
+            .into_iter()
+            .flat_map(|name| [cell(name, 64, 0), cell(name, 64, 1)])
+            .collect();
+        cells.extend([
+            cell("tree", 4, 1),
+            cell("hibitset-levels", 1, 1),
+            cell("slab", 1, 1),
+        ]);
         if !self.quick {
-            cells.push(cell("eager-set", 1));
+            cells.push(cell("eager-set", 1, 1));
         }
         self.group(CREATE, "ns_per_space", cells, "pidmap", 0.1);
     }

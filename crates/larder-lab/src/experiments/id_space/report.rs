@@ -11,7 +11,7 @@ use super::plan::{
     CYCLIC, CYCLIC_LARGE, FEW, FIRST_FREED, HUGE, LARGE, LARGE_LIVES, LAST_FREED, LOWEST,
     LOWEST_LARGE, SMALL, SMALL_LIVES, SPARSE, THREAD_LIVES,
 };
-use super::rows::{COST, find, median_of, scaling, spread};
+use super::rows::{COST, Clock, find, median_of, scaling, spread};
 use super::tables;
 
 /// Every section, in reading order.
@@ -209,14 +209,19 @@ fn threads(view: &RunView<'_>, live: i64) -> Option<Finding> {
     let parts: Vec<String> = super::plan::SHARED
         .into_iter()
         .filter_map(|name| {
-            let scale = median_of(&scaling(view, name, live))?;
-            Some(format!("{name} {}", ratio(&scale)))
+            let cpu = median_of(&scaling(view, name, live, Clock::Cpu))?;
+            let wall = median_of(&scaling(view, name, live, Clock::Wall))?;
+            Some(format!("{name} {} ({})", ratio(&cpu), ratio(&wall)))
         })
         .collect();
     (!parts.is_empty()).then(|| {
         finding(
             "How do sources scale from one thread to two?",
-            format!("{}: {}.", share(live, SMALL), parts.join(", ")),
+            format!(
+                "{}, by CPU time (and by the clock on the wall, where others use the CPUs, too): {}.",
+                share(live, SMALL),
+                parts.join(", ")
+            ),
             None,
         )
     })

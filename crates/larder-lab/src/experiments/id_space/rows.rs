@@ -12,6 +12,21 @@ pub(super) const COST: &str = "ns_per_pair";
 /// Pairs per second of all threads together.
 pub(super) const RATE: &str = "mops_per_s";
 
+/// Pairs per second of CPU time, whichever thread used it.
+pub(super) const CPU_RATE: &str = "mops_per_cpu_s";
+
+/// What the threads alone do.
+pub(super) const YARDSTICK: &str = "empty-loop";
+
+/// By which clock two threads are compared with one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The one on the wall: what others take of the CPUs counts as lack of scaling.
+    Wall,
+    /// CPU time that the threads have used: waiting does not count.
+    Cpu,
+}
+
 /// The cell of a contestant in a group with these whole-number factors.
 pub(super) fn find<'a>(
     view: &RunView<'a>,
@@ -56,9 +71,18 @@ pub(super) fn by_round(
     view.values(group, cell, metric).into_iter().collect()
 }
 
-/// Rate at two threads over the rate at one, by round.
-pub(super) fn scaling(view: &RunView<'_>, contestant: &str, live: i64) -> BTreeMap<u32, f64> {
+/// What two threads do over what one does, by round: in as many seconds, or for twice the CPU seconds.
+pub(super) fn scaling(
+    view: &RunView<'_>,
+    contestant: &str,
+    live: i64,
+    clock: Clock,
+) -> BTreeMap<u32, f64> {
     let group = super::plan::THREADED;
+    let (metric, cpus) = match clock {
+        Clock::Wall => (RATE, 1.0),
+        Clock::Cpu => (CPU_RATE, 2.0),
+    };
     let of = |threads| {
         find(
             view,
@@ -66,7 +90,7 @@ pub(super) fn scaling(view: &RunView<'_>, contestant: &str, live: i64) -> BTreeM
             contestant,
             &[("threads", threads), ("live", live)],
         )
-        .map(|cell| by_round(view, group, cell, RATE))
+        .map(|cell| by_round(view, group, cell, metric))
         .unwrap_or_default()
     };
     let one = of(1);
@@ -74,7 +98,24 @@ pub(super) fn scaling(view: &RunView<'_>, contestant: &str, live: i64) -> BTreeM
         .into_iter()
         .filter_map(|(round, rate)| {
             let base = *one.get(&round)?;
-            (base > 0.0).then_some((round, rate / base))
+            (base > 0.0).then_some((round, cpus * rate / base))
+        })
+        .collect()
+}
+
+/// The scaling of a contestant as a share of the empty loop's, by round.
+pub(super) fn of_yardstick(
+    view: &RunView<'_>,
+    contestant: &str,
+    live: i64,
+    clock: Clock,
+) -> BTreeMap<u32, f64> {
+    let yardstick = scaling(view, YARDSTICK, live, clock);
+    scaling(view, contestant, live, clock)
+        .into_iter()
+        .filter_map(|(round, scale)| {
+            let most = *yardstick.get(&round)?;
+            (most > 0.0).then_some((round, scale / most))
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use crate::model::{Cell, Table, Value};
 use super::goals::share;
 use super::plan::{BITS, CREATE, HUGE, RULES, SHARED, SMALL, SPARSE, THREAD_LIVES, THREADED};
 use super::promise;
-use super::rows::{COST, RATE, find, median_of, scaling};
+use super::rows::{COST, Clock, RATE, find, median_of, of_yardstick, scaling};
 
 pub(super) fn estimate(
     view: &RunView<'_>,
@@ -187,6 +187,8 @@ pub(super) fn bits(view: &RunView<'_>) -> Table {
 }
 
 pub(super) fn threads(view: &RunView<'_>) -> Table {
+    let scale =
+        |by_round| median_of(&by_round).map_or(Value::Empty, |e| Value::Estimate(e, String::new()));
     let mut rows = Vec::new();
     for live in THREAD_LIVES {
         for name in SHARED {
@@ -199,9 +201,11 @@ pub(super) fn threads(view: &RunView<'_>) -> Table {
                 Value::Text(name.to_owned()),
                 estimate(view, THREADED, one, RATE, "Mop/s"),
                 estimate(view, THREADED, two, RATE, "Mop/s"),
-                median_of(&scaling(view, name, live))
-                    .map_or(Value::Empty, |e| Value::Estimate(e, String::new())),
+                scale(scaling(view, name, live, Clock::Wall)),
+                scale(scaling(view, name, live, Clock::Cpu)),
+                scale(of_yardstick(view, name, live, Clock::Cpu)),
                 estimate(view, THREADED, two, COST, "ns"),
+                estimate(view, THREADED, two, "cpu_ns_per_pair", "ns"),
                 estimate(view, THREADED, two, "false_full", ""),
                 estimate(view, THREADED, two, "lost_ids", ""),
             ]);
@@ -215,37 +219,43 @@ pub(super) fn threads(view: &RunView<'_>) -> Table {
             "one thread",
             "two threads",
             "two over one",
+            "the same by CPU time",
+            "of the empty loop's",
             "a pair of each of two",
+            "its CPU time",
             "'full' too early",
             "lost",
         ]),
         rows,
         notes: vec![
             "The loop is in all of them; the empty loop shows how far the machine itself scales, and a bare array for each thread what nothing shared can reach.".to_owned(),
+            "By CPU time: twice the pairs of two threads for each CPU second that they used, over those of one. What other programs take of the CPUs does not count there, and neither does sleeping on a lock.".to_owned(),
         ],
         long: false,
     }
 }
 
 pub(super) fn create(view: &RunView<'_>) -> Table {
-    let mut cells: Vec<(&Cell, f64)> = view
-        .cells(CREATE)
+    let ns = |name: &str, first: i64| find(view, CREATE, name, &[("first", first)]);
+    let mut names = names(view, CREATE);
+    names.sort_unstable();
+    names.dedup();
+    let mut sorted: Vec<(f64, &str)> = names
         .into_iter()
-        .filter(|cell| !cell.twin)
-        .filter_map(|cell| Some((cell, view.middle(CREATE, cell, "ns_per_space")?)))
+        .filter_map(|name| Some((view.middle(CREATE, ns(name, 1)?, "ns_per_space")?, name)))
         .collect();
-    cells.sort_by(|a, b| a.1.total_cmp(&b.1));
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let value = |name: &str, first: i64| {
+        ns(name, first).map_or(Value::Empty, |cell| {
+            estimate(view, CREATE, cell, "ns_per_space", "ns")
+        })
+    };
     Table {
-        title: "Making a space of 2^20 identifiers and taking the first".to_owned(),
-        columns: headings(&["source", "time"]),
-        rows: cells
+        title: "Making a space of 2^20 identifiers".to_owned(),
+        columns: headings(&["source", "alone", "and its first identifier"]),
+        rows: sorted
             .into_iter()
-            .map(|(cell, _)| {
-                vec![
-                    Value::Text(cell.contestant.clone()),
-                    estimate(view, CREATE, cell, "ns_per_space", "ns"),
-                ]
-            })
+            .map(|(_, name)| vec![Value::Text(name.to_owned()), value(name, 0), value(name, 1)])
             .collect(),
         notes: Vec::new(),
         long: false,

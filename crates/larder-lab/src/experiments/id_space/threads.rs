@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use larder::os::thread_cpu_time;
 
 use crate::contestants::ids::Rng;
 use crate::contestants::ids::shared::{LocalIds, SharedIds};
@@ -66,11 +67,15 @@ pub(super) fn run<S: SharedIds>(params: &Params) -> anyhow::Result<Measures> {
             .collect::<anyhow::Result<Vec<Done>>>()
     })?;
     let rate: f64 = done.iter().map(|d| d.pairs_per_s).sum();
+    let pairs: f64 = done.iter().map(|d| d.pairs).sum();
+    let cpu: f64 = done.iter().map(|d| d.cpu_s).sum();
     let full: u64 = done.iter().map(|d| d.full).sum();
     let lost = done.iter().map(|d| d.lost).max().unwrap_or(0);
     Ok(Measures::new()
         .with("mops_per_s", rate / 1e6)
         .with("ns_per_pair", plan.threads as f64 * 1e9 / rate.max(1.0))
+        .with("mops_per_cpu_s", pairs / cpu.max(1e-9) / 1e6)
+        .with("cpu_ns_per_pair", cpu * 1e9 / pairs.max(1.0))
         .with("false_full", full as f64)
         .with("lost_ids", lost as f64))
 }
@@ -131,6 +136,9 @@ impl Stage {
 
 struct Done {
     pairs_per_s: f64,
+    pairs: f64,
+    /// CPU time of the thread for them: what others took of the CPU is not in it.
+    cpu_s: f64,
     /// How often the source said 'full' while identifiers were free.
     full: u64,
     /// Identifiers that nobody has and nobody gets.
@@ -157,16 +165,17 @@ fn work<S: SharedIds>(
     stage.among.wait();
     outcome = outcome.and_then(|()| thread.settle());
     let picks = thread.picks();
-    let (mut pairs, mut full, mut seconds) = (0, 0, 1.0);
+    let (mut pairs, mut full, mut seconds, mut cpu_s) = (0, 0, 1.0, 1.0);
     for phase in &stage.phases {
         phase.gate.wait();
-        let begin = Instant::now();
+        let (begin, cpu) = (Instant::now(), thread_cpu_time());
         outcome = outcome.and_then(|()| {
             (pairs, full) = loops::churn(thread.local, &mut thread.own, &picks, &phase.stop)
                 .context("it refused what was taken, or stayed full while some were free")?;
             Ok(())
         });
         seconds = begin.elapsed().as_secs_f64();
+        cpu_s = thread_cpu_time().saturating_sub(cpu).as_secs_f64();
     }
     let mut lost = 0;
     if S::BOUNDED {
@@ -186,6 +195,8 @@ fn work<S: SharedIds>(
     outcome?;
     Ok(Done {
         pairs_per_s: pairs as f64 / seconds.max(1e-9),
+        pairs: pairs as f64,
+        cpu_s,
         full,
         lost,
     })
@@ -311,7 +322,13 @@ mod tests {
                 ),
             ] {
                 let measures = measures.unwrap_or_else(|e| panic!("{name}, {threads}: {e:#}"));
-                assert!(measures.get("mops_per_s").expect("timed") > 0.0);
+                for metric in ["mops_per_s", "mops_per_cpu_s", "cpu_ns_per_pair"] {
+                    assert!(measures.get(metric).expect("timed") > 0.0, "{metric}");
+                }
+                // A CPU second of each thread is a second of the clock at most; the clocks are read a little apart.
+                let per_cpu = measures.get("mops_per_cpu_s").expect("timed");
+                let per_s = measures.get("mops_per_s").expect("timed") / threads as f64;
+                assert!(per_cpu > 0.5 * per_s, "{name}: {per_cpu} {per_s}");
                 assert_eq!(measures.get("lost_ids"), Some(0.0));
             }
         }
