@@ -271,10 +271,8 @@ fn large_objects_have_owners_and_lengths() {
             let inside = unsafe { run.add(8) };
             let addr = inside.as_ptr() as usize;
             // SAFETY: nothing large begins there, which is what is tested.
-            assert_eq!(
-                unsafe { family.put_large(inside) },
-                Err(Misuse::Misaligned { addr })
-            );
+            let put = unsafe { family.put_large(inside) };
+            assert_eq!(put, Err(Misuse::Misaligned { addr }));
             // SAFETY: once is right, and the second time nothing begins there.
             let twice = unsafe { (family.put_large(run), family.put_large(run)) };
             let addr = run.as_ptr() as usize;
@@ -306,9 +304,8 @@ fn the_pools_limit_holds_for_all_caches_together() {
             .build()
             .unwrap();
         let caches = [64, 500, 5000].map(|size| options(size).create(&family).unwrap());
-        for turn in 0..3 {
-            // Each in turn may have all of it, since the others give up what they do not use.
-            let cache = &caches[turn];
+        // Each in turn may have all of it, since the others give up what they do not use.
+        for cache in &caches {
             let mut objects = Vec::new();
             let error = loop {
                 match cache.get() {
