@@ -53,6 +53,8 @@ mod documents {
     struct Arena;
     #[doc = include_str!("../../../docs/ids.md")]
     struct Ids;
+    #[doc = include_str!("../../../docs/objects.md")]
+    struct Objects;
     #[doc = include_str!("../../../docs/pages.md")]
     struct Pages;
     #[doc = include_str!("../../../docs/settings.md")]

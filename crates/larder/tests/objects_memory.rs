@@ -327,6 +327,41 @@ fn the_pools_limit_holds_for_all_caches_together() {
     }
 }
 
+/// All threads are helped by what one of them finds.
+#[test]
+fn threads_that_run_short_together_all_get_what_is_unused() {
+    for mode in modes() {
+        let family = family_builder(mode)
+            .pages(pages(mode).limit_bytes(4 << 20))
+            .build()
+            .unwrap();
+        for turn in 0..20 {
+            let idle = options(100).create(&family).unwrap();
+            let mut all = Vec::new();
+            while let Ok(object) = idle.get() {
+                all.push(object);
+            }
+            assert!(all.len() > 30_000, "turn {turn}: {}", all.len());
+            for object in all {
+                put(&idle, object);
+            }
+            let cache = options(64).create(&family).unwrap();
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|s| {
+                for _ in 0..8 {
+                    s.spawn(|| {
+                        start.wait();
+                        let held: Vec<_> = (0..2000).map(|_| cache.get().unwrap()).collect();
+                        for object in held {
+                            put(&cache, object);
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
 #[test]
 fn a_family_outlives_whoever_needs_it() {
     for mode in modes() {

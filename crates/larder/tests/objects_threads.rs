@@ -253,7 +253,7 @@ fn caches_come_and_go_under_the_reaper() {
                 s.spawn(move || {
                     for turn in 0..300 {
                         let count = Count::default();
-                        let cache = counted(family, 8 << (turn + me) % 8, &count);
+                        let cache = counted(family, 8 << ((turn + me) % 8), &count);
                         let held: Vec<_> = (0..50).map(|_| cache.get().unwrap()).collect();
                         let mut handle = cache.handle();
                         for object in held {

@@ -12,11 +12,14 @@ use super::map::{self, PageMap};
 use super::meta::{BlockNumber, Meta};
 use super::reaper::Reaper;
 use super::table::Table;
-use crate::magazine::{Magazines, StockConfig};
+use crate::magazine::{Magazines, StockConfig, thread_number};
 use crate::os::lock::Lock;
 use crate::os::rseq::{Mode, mode};
 use crate::os::{OsError, System, coarse_now, fork};
 use crate::pages::{self, BuildError, PagePool};
+
+/// Looks at another thread that reclaims memory before it is not waited for any more: some ten milliseconds.
+const PATIENCE: u32 = 400;
 
 /// Caches over one pool of pages. Cloning it makes a second owner of the same family.
 ///
@@ -62,8 +65,9 @@ pub(super) struct Inner {
     on_misuse: Option<fn(&Misuse)>,
     interval_ns: u64,
     next_upkeep: AtomicU64,
-    /// Fork generation of whoever asks all caches for memory; 0 is nobody.
+    /// Fork generation of whoever asks all caches for memory; 0 is nobody. And its thread's number.
     reclaiming: AtomicU32,
+    reclaimer: AtomicUsize,
     pub(super) reaper: Lock<Option<Reaper>>,
 }
 
@@ -145,6 +149,7 @@ impl FamilyBuilder {
             interval_ns,
             next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
             reclaiming: AtomicU32::new(0),
+            reclaimer: AtomicUsize::new(0),
             reaper: Lock::new(None),
         });
         let locks: *const Inner = Arc::as_ptr(&inner);
@@ -296,27 +301,45 @@ impl Inner {
         }
     }
 
-    /// Memory is short: asks the users of all caches for objects, and all caches for slabs. False when somebody else is
-    /// at it, which includes the caller, from within a callback.
+    /// Memory is short: asks the users of all caches for objects, and all caches for slabs. Who comes while another
+    /// thread is at it waits a while for what that finds. False when it makes no sense to look again: within a callback.
     pub(super) fn reclaim(&self) -> bool {
         let now = fork::generation();
-        let seen = self.reclaiming.load(Ordering::Relaxed);
-        if seen == now
-            || self
-                .reclaiming
-                .compare_exchange(seen, now, Ordering::Acquire, Ordering::Relaxed)
-                .is_err()
-        {
-            return false;
-        }
-        /// Ends it also when a callback panics.
-        struct End<'a>(&'a AtomicU32);
-        impl Drop for End<'_> {
-            fn drop(&mut self) {
-                self.0.store(0, Ordering::Release);
+        let me = thread_number();
+        let mut turns = 0;
+        loop {
+            let seen = self.reclaiming.load(Ordering::Relaxed);
+            if seen != now
+                && self
+                    .reclaiming
+                    .compare_exchange(seen, now, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                break;
+            }
+            if self.reclaimer.load(Ordering::Relaxed) == me {
+                return false;
+            }
+            turns += 1;
+            if turns > PATIENCE {
+                return true;
+            }
+            if turns > PATIENCE / 2 {
+                std::thread::sleep(Duration::from_micros(50));
+            } else {
+                std::thread::yield_now();
             }
         }
-        let _end = End(&self.reclaiming);
+        self.reclaimer.store(me, Ordering::Relaxed);
+        /// Ends it also when a callback panics.
+        struct End<'a>(&'a Inner);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.reclaimer.store(0, Ordering::Relaxed);
+                self.0.reclaiming.store(0, Ordering::Release);
+            }
+        }
+        let _end = End(self);
         self.each_cache(|cache| {
             cache.ask_users();
             0

@@ -251,3 +251,7 @@ impl Slabs {
 pub(super) fn slab_bytes(ground: Ground<'_>) -> usize {
     slab::bytes(ground.shape, ground.constructs)
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "slabs_tests.rs"]
+mod tests;

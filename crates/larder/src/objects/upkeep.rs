@@ -54,6 +54,10 @@ impl Cache {
         if self.is_type_stable() {
             return (0, None);
         }
+        if most == 0 {
+            return (0, None);
+        }
+        let _moving = self.inner().pool.moving();
         let mut panic = None;
         let mut left = most;
         let mut released = 0;

@@ -222,6 +222,12 @@ impl PagePool {
         self.inner.clusters.put_spans(spans);
     }
 
+    /// Says that pages will come back by themselves until the value is dropped: who would be refused a page waits a while
+    /// for them.
+    pub(crate) fn moving(&self) -> impl Sized + '_ {
+        self.inner.clusters.moving()
+    }
+
     /// The upkeep that is due, as a get that finds nothing would do it.
     pub(crate) fn upkeep_if_due(&self) {
         self.inner.upkeep_if_due();
