@@ -142,6 +142,43 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
     );
 }
 
+/// Threads that do little but take the locks of slabs, of the table of caches and of the metadata.
+#[test]
+fn a_fork_may_come_while_locks_are_held() {
+    alone("a_fork_may_come_while_locks_are_held", |mode| {
+        let family = family(mode);
+        let cache = options(64).create(&family).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            let _stopper = Stop(&stop);
+            for me in 0..4 {
+                let (family, cache, stop) = (&family, &cache, &stop);
+                s.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        if me < 2 {
+                            let object = cache.get().unwrap();
+                            // SAFETY: just taken.
+                            unsafe { cache.put_checked(object) }.unwrap();
+                            let _ = cache.stats();
+                        } else {
+                            drop(options(64).create(family).unwrap());
+                            let _ = family.metadata_bytes();
+                        }
+                    }
+                });
+            }
+            for _ in 0..300 {
+                let status = fork(|| {
+                    put(&cache, cache.get().unwrap());
+                    cache.drain();
+                    drop(options(100).create(&family).unwrap());
+                });
+                assert_eq!(status, 0, "a child hung in mode {mode}");
+            }
+        });
+    });
+}
+
 #[test]
 fn values_of_before_the_fork_are_private_after_it() {
     alone("values_of_before_the_fork_are_private_after_it", |mode| {

@@ -213,6 +213,49 @@ proptest! {
 }
 
 #[test]
+fn slabs_begin_at_different_places_where_something_is_left_over() {
+    let family = family(modes()[0]);
+    for (size, align, places) in [
+        (1500, 4, 22),
+        (1500, 512, 3),
+        (1500, 4096, 1),
+        (64, 8, 1),
+        (3000, 8, 10),
+    ] {
+        for colour in [true, false] {
+            let cache = RawCache::options(layout(size, align))
+                .colour(colour)
+                .create(&family)
+                .unwrap();
+            let n = 40 * cache.stats().objects_per_slab;
+            let objects: Vec<_> = (0..n).map(|_| cache.get().unwrap()).collect();
+            for (i, &object) in objects.iter().enumerate() {
+                assert_eq!(object.as_ptr() as usize % align, 0);
+                fill(object, size, i as u8);
+            }
+            let stride = cache.stride();
+            let first: std::collections::BTreeSet<_> = objects
+                .iter()
+                .map(|o| o.as_ptr() as usize)
+                .filter(|&at| !objects.iter().any(|o| o.as_ptr() as usize == at - stride))
+                .map(|at| at % 4096)
+                .collect();
+            assert_eq!(
+                first.len(),
+                if colour { places } else { 1 },
+                "{size} {align}"
+            );
+            for (i, object) in objects.into_iter().enumerate() {
+                assert!(is_filled(object, size, i as u8), "overwritten");
+                put(&cache, object);
+            }
+            cache.drain();
+            assert_eq!((cache.stats().out, cache.stats().refused), (0, 0));
+        }
+    }
+}
+
+#[test]
 fn a_limit_is_kept_and_said() {
     for mode in modes() {
         let family = family(mode);

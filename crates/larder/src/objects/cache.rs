@@ -57,6 +57,7 @@ pub(super) struct Config {
     pub(super) limit_bytes: usize,
     pub(super) type_stable: bool,
     pub(super) slab_pages: usize,
+    pub(super) colour: bool,
     pub(super) rounds: Option<(usize, usize)>,
     pub(super) hooks: Hooks,
 }
@@ -69,6 +70,7 @@ impl Config {
             limit_bytes: usize::MAX,
             type_stable: false,
             slab_pages: 1,
+            colour: true,
             rounds: None,
             hooks: Hooks::NONE,
         }
@@ -90,6 +92,8 @@ pub(super) struct Cache {
     pub(super) constructed: AtomicU64,
     pub(super) destroyed: AtomicU64,
     refused: AtomicU64,
+    /// Slabs made so far, for their colours.
+    slabs_made: AtomicUsize,
     /// CPUs may have magazines: set whenever one may have got them.
     on_shelf: AtomicBool,
     block: BlockNumber,
@@ -154,6 +158,7 @@ impl CacheRef {
                 constructed: AtomicU64::new(0),
                 destroyed: AtomicU64::new(0),
                 refused: AtomicU64::new(0),
+                slabs_made: AtomicUsize::new(0),
                 on_shelf: AtomicBool::new(false),
                 block,
             });
@@ -312,8 +317,14 @@ impl Cache {
             }
         };
         let page = inner.map.page(addr);
+        let colour = if self.config.colour {
+            self.shape
+                .colour(self.slabs_made.fetch_add(1, Ordering::Relaxed))
+        } else {
+            0
+        };
         // SAFETY: the block was taken for a slab of this cache, and nobody knows it.
-        unsafe { ground.set_up(number, page) };
+        unsafe { ground.set_up(number, page, colour) };
         inner
             .map
             .set(page, self.shape.pages, self.number.get(), number);
@@ -329,9 +340,9 @@ impl Cache {
         }
         let slab = map.entry(addr);
         // SAFETY: an entry beside this cache's number is a slab of this cache, and the lock is held.
-        let start = map.addr(unsafe { self.ground().page_of(slab) });
-        let index = self.shape.index(addr - start);
-        index
+        let start = unsafe { self.ground().start_of(slab) };
+        addr.checked_sub(start)
+            .and_then(|offset| self.shape.index(offset))
             .map(|index| (slab, index))
             .ok_or(Misuse::Misaligned { addr })
     }

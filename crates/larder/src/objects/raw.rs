@@ -86,6 +86,14 @@ impl CacheOptions {
         self
     }
 
+    /// Whether what is left over in a slab goes before its first object in turn, so that objects of different slabs do not
+    /// meet in the same sets of the CPU's caches. On by default; without it the first object begins at a page.
+    #[must_use]
+    pub fn colour(mut self, yes: bool) -> Self {
+        self.config.colour = yes;
+        self
+    }
+
     /// Rounds of a magazine at first and at most (up to 255). By default about 16 KiB and 64 KiB of objects.
     #[must_use]
     pub fn magazine(mut self, rounds: usize, most: usize) -> Self {

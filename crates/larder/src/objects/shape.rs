@@ -18,6 +18,8 @@ const FEW: usize = 8;
 const ENOUGH: usize = 64;
 /// Bytes that make a slab large enough, whatever the number of objects.
 const ENOUGH_BYTES: usize = 16 << 10;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Bits behind the point of the reciprocal.
 const SHIFT: u32 = 40;
 
@@ -30,6 +32,9 @@ pub(super) struct Shape {
     pub(super) pages: usize,
     /// Objects of a slab.
     pub(super) objects: usize,
+    /// Places where a slab's first object may begin, and the bytes between them: a cache line, or an object's alignment.
+    colours: usize,
+    colour_bytes: usize,
     /// 2^40 / stride, rounded up: division by multiplication.
     reciprocal: u64,
     /// 8 * 2^16 / objects, rounded down: how full a slab is, in eighths.
@@ -67,10 +72,14 @@ impl Shape {
                 .unwrap_or(one)
         });
         let objects = pages * page / stride;
+        let left = (pages * page - objects * stride).min(page - 1);
+        let colour_bytes = layout.align().max(LINE);
         Ok(Self {
             stride,
             pages,
             objects,
+            colours: left / colour_bytes + 1,
+            colour_bytes,
             reciprocal: (1_u64 << SHIFT).div_ceil(stride as u64),
             eighths: (8 << 16) / objects as u32,
         })
@@ -79,6 +88,12 @@ impl Shape {
     /// Bytes of a slab.
     pub(super) fn bytes(&self) -> usize {
         self.pages * page_size()
+    }
+
+    /// Where the first object of the `n`-th slab begins, in bytes: what is left over goes before it in turn, so that the
+    /// objects of different slabs do not all meet in the same sets of the CPU's caches (Bonwick 1994, 4.1). Below a page.
+    pub(super) fn colour(&self, n: usize) -> usize {
+        n % self.colours * self.colour_bytes
     }
 
     /// Words of a bit for each object.
@@ -169,6 +184,25 @@ mod tests {
                 assert!(s.eighth(used) <= s.eighth(used + 1));
             }
         }
+    }
+
+    #[test]
+    fn colours_are_aligned_and_leave_room_for_all_objects() {
+        for align in [1, 8, 64, 512, 4096] {
+            for size in (1..9000).step_by(37).chain([40_000, 50_001, 700_001]) {
+                let s = shape(size, align);
+                let mut seen = std::collections::BTreeSet::new();
+                for n in 0..200 {
+                    let colour = s.colour(n);
+                    assert!(colour.is_multiple_of(align) && colour < 4096);
+                    assert!(colour + s.objects * s.stride <= s.bytes(), "{size} {align}");
+                    seen.insert(colour);
+                }
+                assert_eq!(seen.len(), s.colours);
+            }
+        }
+        assert_eq!(shape(64, 8).colours, 1, "nothing is left over");
+        assert_eq!(shape(1500, 8).colours, 22);
     }
 
     #[test]

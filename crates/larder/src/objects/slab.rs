@@ -22,6 +22,8 @@ struct Header {
     free: u16,
     /// Lowest word that may have a free object.
     first: u16,
+    /// Bytes before the first object, below a page.
+    colour: u16,
     /// The list.
     list: u8,
 }
@@ -63,6 +65,11 @@ impl<'l> Slab<'l> {
 
     pub(super) fn page(&self) -> u32 {
         self.header.page
+    }
+
+    /// Bytes before the first object.
+    pub(super) fn colour(&self) -> usize {
+        self.header.colour as usize
     }
 
     /// Free objects.
@@ -170,7 +177,13 @@ impl<'l> Slab<'l> {
 ///
 /// # Safety
 /// The block at `at` has [`bytes`] and is the caller's.
-pub(super) unsafe fn set_up(at: NonNull<u8>, shape: &Shape, constructs: bool, page: u32) {
+pub(super) unsafe fn set_up(
+    at: NonNull<u8>,
+    shape: &Shape,
+    constructs: bool,
+    page: u32,
+    colour: usize,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         at.cast::<Header>().write(Header {
@@ -179,6 +192,7 @@ pub(super) unsafe fn set_up(at: NonNull<u8>, shape: &Shape, constructs: bool, pa
             previous: 0,
             free: shape.objects as u16,
             first: 0,
+            colour: colour as u16,
             list: 0,
         });
         let bits = at.add(size_of::<Header>()).cast::<u64>();
@@ -203,7 +217,7 @@ mod tests {
         let at = NonNull::new(block.as_mut_ptr()).unwrap().cast();
         // SAFETY: the block is long enough and this test's own.
         unsafe {
-            set_up(at, &shape, constructs, 7);
+            set_up(at, &shape, constructs, 7, 64);
             f(Slab::at(at, &shape, constructs), &shape);
         }
     }
@@ -212,7 +226,7 @@ mod tests {
     fn every_object_is_taken_once_and_comes_back_once() {
         for size in [8, 24, 64, 100, 512, 4096] {
             with(size, false, |mut slab, shape| {
-                assert_eq!(slab.page(), 7);
+                assert_eq!((slab.page(), slab.colour()), (7, 64));
                 let mut seen = vec![0; shape.objects];
                 while slab.free() > 0 {
                     let (n, fresh) = slab.take(5, 0, |i, constructed| {

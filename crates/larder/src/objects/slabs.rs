@@ -46,13 +46,31 @@ impl<'a> Ground<'a> {
         unsafe { self.slab(number) }.page()
     }
 
-    /// Writes a new slab into its block.
+    /// Where a slab's first object begins.
+    ///
+    /// # Safety
+    /// As for [`slab`](Self::slab).
+    pub(super) unsafe fn start_of(&self, number: BlockNumber) -> usize {
+        // SAFETY: the caller's promise.
+        let slab = unsafe { self.slab(number) };
+        self.map.addr(slab.page()) + slab.colour()
+    }
+
+    /// Writes a new slab into its block, the first object `colour` bytes in.
     ///
     /// # Safety
     /// The block was taken with [`slab_bytes`] and is the caller's.
-    pub(super) unsafe fn set_up(&self, number: BlockNumber, page: u32) {
+    pub(super) unsafe fn set_up(&self, number: BlockNumber, page: u32, colour: usize) {
         // SAFETY: the caller's promise.
-        unsafe { slab::set_up(self.meta.at(number), self.shape, self.constructs, page) };
+        unsafe {
+            slab::set_up(
+                self.meta.at(number),
+                self.shape,
+                self.constructs,
+                page,
+                colour,
+            )
+        };
     }
 }
 
@@ -111,7 +129,7 @@ impl Slabs {
                 while number != 0 && taken < most {
                     // SAFETY: a slab of this list, so of this cache; the lock is held, since `self` is borrowed mutably.
                     let mut slab = unsafe { ground.slab(number) };
-                    let base = ground.map.addr(slab.page());
+                    let base = ground.map.addr(slab.page()) + slab.colour();
                     let (a, b) = slab.take(most - taken, fresh - made, |i, constructed| {
                         f(base + i * ground.shape.stride, constructed);
                     });

@@ -113,8 +113,8 @@ impl Cache {
         for (&number, addr) in slabs.iter().zip(&mut addrs) {
             // SAFETY: taken out of the lists, so this thread's alone.
             let mut slab = unsafe { ground.slab(number) };
-            let start = inner.map.addr(slab.page());
-            *addr = start;
+            *addr = inner.map.addr(slab.page());
+            let start = *addr + slab.colour();
             destroyed += slab.take_constructed(|index| {
                 let at = NonNull::new((start + index * self.shape.stride) as *mut u8);
                 if let (Some(destroy), Some(at)) = (self.hooks.destroy, at) {
