@@ -51,6 +51,8 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/arena.md")]
     struct Arena;
+    #[doc = include_str!("../../../docs/heap.md")]
+    struct Heap;
     #[doc = include_str!("../../../docs/ids.md")]
     struct Ids;
     #[doc = include_str!("../../../docs/objects.md")]

@@ -24,6 +24,8 @@
 //! of line.
 
 mod account;
+#[cfg(feature = "allocator-api2")]
+mod allocator;
 mod class;
 mod classes;
 mod error;
