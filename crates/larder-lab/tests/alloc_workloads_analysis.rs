@@ -5,6 +5,7 @@ mod page_record;
 use larder_lab::experiments::alloc_workloads::AllocWorkloads;
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{Analysis, Cell, Goal, GoalState, Measures, RunRecord};
+use larder_lab::report::{self, Document, Style};
 use page_record::record;
 
 /// mimalloc is the fastest and jemalloc, 5 % slower, the leanest; rpmalloc is leaner still but far too slow.
@@ -114,6 +115,22 @@ fn a_peak_is_held_against_the_leanest_of_the_fast() {
     }
 }
 
+/// Draws a run in every format: none may show a number that is none.
+fn draw(run: &RunRecord) {
+    let document = Document {
+        runs: vec![(run.clone(), AllocWorkloads.analyse(run))],
+        submissions: Vec::new(),
+    };
+    assert!(!report::markdown(&document).contains("NaN"));
+    let page = report::html(&document).expect("every analysis can be drawn");
+    let outside = page
+        .split("</script>")
+        .map(|part| part.split("<script").next());
+    assert!(outside.flatten().all(|text| !text.contains("NaN")));
+    report::terminal(&document, &Style::plain(), &mut Vec::new())
+        .expect("a vector takes everything");
+}
+
 #[test]
 fn partial_and_absurd_runs_are_read_without_panic() {
     let full = with_ours(Depth::Full, |_| 1.0, 8e6);
@@ -141,6 +158,7 @@ fn partial_and_absurd_runs_are_read_without_panic() {
             );
             let measured = analysis.goals.iter().filter_map(|g| g.measured);
             assert!(measured.map(|e| e.value).all(|v| !v.is_nan()), "{odd:e}");
+            draw(&run);
         }
     }
     let mut run = full.clone();

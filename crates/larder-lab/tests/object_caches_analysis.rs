@@ -4,7 +4,8 @@ mod page_record;
 
 use larder_lab::experiments::object_caches::ObjectCaches;
 use larder_lab::measure::{Depth, Experiment};
-use larder_lab::model::{Analysis, Block, Cell, Goal, GoalState, Measures, Value};
+use larder_lab::model::{Analysis, Block, Cell, Goal, GoalState, Measures, RunRecord, Value};
+use larder_lab::report::{self, Document, Style};
 use page_record::record;
 
 fn text<'a>(cell: &'a Cell, name: &str) -> &'a str {
@@ -173,6 +174,22 @@ fn goals_are_against_the_best_linked_peer() {
     assert!(slow.goals.iter().all(|g| g.state == GoalState::Missed));
 }
 
+/// Draws a run in every format: none may show a number that is none.
+fn draw(run: &RunRecord) {
+    let document = Document {
+        runs: vec![(run.clone(), ObjectCaches.analyse(run))],
+        submissions: Vec::new(),
+    };
+    assert!(!report::markdown(&document).contains("NaN"));
+    let page = report::html(&document).expect("every analysis can be drawn");
+    let outside = page
+        .split("</script>")
+        .map(|part| part.split("<script").next());
+    assert!(outside.flatten().all(|text| !text.contains("NaN")));
+    report::terminal(&document, &Style::plain(), &mut Vec::new())
+        .expect("a vector takes everything");
+}
+
 #[test]
 fn partial_and_absurd_runs_are_read_without_panic() {
     let full = record(&ObjectCaches, Depth::Full, 6, truth);
@@ -193,6 +210,7 @@ fn partial_and_absurd_runs_are_read_without_panic() {
         }
         let analysis = ObjectCaches.analyse(&run);
         assert!(analysis.findings.iter().all(|f| !f.answer.contains("NaN")));
+        draw(&run);
     }
     let empty = record(&ObjectCaches, Depth::Quick, 0, truth);
     let analysis = ObjectCaches.analyse(&empty);

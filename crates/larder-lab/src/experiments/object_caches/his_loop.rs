@@ -8,8 +8,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::contestants::heaps::{Heap, Heaps};
 use crate::contestants::mapping::pin::{allowed_cpus, stay_on};
-use crate::contestants::timing::{keep, process_cpu_ns};
-use crate::measure::Usage;
+use crate::contestants::timing::{keep, thread_cpu_ns};
 use crate::model::{Measures, Params};
 
 /// Turns of his program: elapsed times are given for as many.
@@ -94,6 +93,46 @@ fn checked<H: Heap>(heap: &mut H, thread: usize, bytes: usize) -> anyhow::Result
     Ok(())
 }
 
+/// What one thread's turns took.
+#[derive(Debug, Clone, Copy)]
+struct Lap {
+    start: Instant,
+    end: Instant,
+    cpu_ns: u64,
+    sleeps: f64,
+    preemptions: f64,
+}
+
+impl Lap {
+    /// Times `work` on the calling thread.
+    fn of<T>(work: impl FnOnce() -> T) -> (Self, T) {
+        let (sleeps, preemptions) = switches();
+        let cpu = thread_cpu_ns();
+        let start = Instant::now();
+        let done = work();
+        let end = Instant::now();
+        let cpu_ns = thread_cpu_ns() - cpu;
+        let (sleeps_after, preemptions_after) = switches();
+        let lap = Self {
+            start,
+            end,
+            cpu_ns,
+            sleeps: sleeps_after - sleeps,
+            preemptions: preemptions_after - preemptions,
+        };
+        (lap, done)
+    }
+}
+
+/// Times that the calling thread gave its CPU up, and times that it lost it.
+fn switches() -> (f64, f64) {
+    // SAFETY: rusage is plain integers, for which all zeroes is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live rusage; where the call fails the zeroes stay.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    (usage.ru_nvcsw as f64, usage.ru_nivcsw as f64)
+}
+
 /// One run: `threads` threads, each `turns` times, with blocks of `bytes` bytes, on the CPUs that `cpus` names.
 ///
 /// Each thread takes and frees its first block as soon as it runs, as in his program, where the slab's order depends on
@@ -123,15 +162,14 @@ pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measur
         ready.wait();
         go.wait();
         let timed = local.map(|mut heap| {
-            let start = Instant::now();
-            let ok = cycles(&mut heap, turns, bytes);
-            (heap, ok, start, Instant::now())
+            let (lap, ok) = Lap::of(|| cycles(&mut heap, turns, bytes));
+            (heap, ok, lap)
         });
         done.wait();
-        let (mut heap, ok, start, end) = timed?;
+        let (mut heap, ok, lap) = timed?;
         ensure!(ok, "thread {thread} ran out of memory");
         checked(&mut heap, thread, bytes)?;
-        Ok((start, end))
+        Ok(lap)
     };
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
@@ -142,34 +180,30 @@ pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measur
             })
             .collect();
         ready.wait();
-        let usage = Usage::of_this_process();
-        let cpu = process_cpu_ns();
         go.wait();
         done.wait();
-        let cpu = process_cpu_ns() - cpu;
-        let after = Usage::of_this_process();
-        let mut span: Option<(Instant, Instant)> = None;
+        let mut laps = Vec::new();
         for handle in handles {
-            let (start, end) = handle
+            let lap = handle
                 .join()
                 .map_err(|_| anyhow::anyhow!("a thread panicked"))??;
-            span = Some(span.map_or((start, end), |(s, e)| (s.min(start), e.max(end))));
+            laps.push(lap);
         }
-        let (start, end) = span.context("no thread ran")?;
+        let start = laps.iter().map(|lap| lap.start).min();
+        let end = laps.iter().map(|lap| lap.end).max();
+        let (start, end) = start.zip(end).context("no thread ran")?;
         let share = heaps.path_taken()?;
         let elapsed = (end - start).as_secs_f64().max(1e-9);
         let all = turns as f64 * threads as f64;
+        let sum = |of: fn(&Lap) -> f64| laps.iter().map(of).sum::<f64>();
         let measures = Measures::new()
             .with("seconds", elapsed * HIS_TURNS / turns as f64)
             .with("mcycles_per_s", all / elapsed / 1e6)
-            .with("cpu_ns_per_cycle", cpu as f64 / all)
-            .with(
-                "sleeps_per_million",
-                (after.voluntary_switches - usage.voluntary_switches) / all * 1e6,
-            )
+            .with("cpu_ns_per_cycle", sum(|lap| lap.cpu_ns as f64) / all)
+            .with("sleeps_per_million", sum(|lap| lap.sleeps) / all * 1e6)
             .with(
                 "preemptions_per_million",
-                (after.involuntary_switches - usage.involuntary_switches) / all * 1e6,
+                sum(|lap| lap.preemptions) / all * 1e6,
             );
         Ok(match share {
             Some(share) => measures.with("path_share", share),
