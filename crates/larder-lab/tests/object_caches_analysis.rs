@@ -39,7 +39,8 @@ fn truth(_: &str, cell: &Cell) -> Measures {
         _ => 0.0,
     };
     let cost = match name {
-        "object-handle" => 3.0,
+        "object-handle" | "heap" => 3.0,
+        "global" => 5.0,
         "object-cache" => 4.0,
         "rpmalloc" => 6.0,
         "mimalloc" => 7.0,
@@ -162,9 +163,17 @@ fn goals_are_against_the_best_linked_peer() {
         goal(&analysis, "constructor of 100 ns: object-cache").state,
         GoalState::Met
     );
+    for bytes in [16, 64, 1024, 8192] {
+        let global = goal(
+            &analysis,
+            &format!("a block of {bytes} bytes, there and back: global"),
+        );
+        assert_eq!(global.state, GoalState::Met);
+    }
     let slow = record(&ObjectCaches, Depth::Quick, 8, |group, cell| {
         let mut measures = truth(group, cell);
-        if cell.contestant.starts_with("object-") {
+        if cell.contestant.starts_with("object-") || ["heap", "global"].contains(&&*cell.contestant)
+        {
             measures.0.insert("ns_per_pair".to_owned(), 5.9);
             measures.0.insert("ns_per_object".to_owned(), 105.0);
         }

@@ -7,6 +7,7 @@
 mod broken;
 #[cfg(feature = "peers")]
 mod jemalloc;
+mod larder_heap;
 #[cfg(feature = "peers")]
 mod mimalloc;
 #[cfg(feature = "peers")]
@@ -24,6 +25,7 @@ use std::ptr::NonNull;
 pub use broken::{Broken, BrokenLocal};
 #[cfg(feature = "peers")]
 pub use jemalloc::Jemalloc;
+pub use larder_heap::{ClassesRef, LarderClasses, LarderGlobal, LarderHeaps, LarderPrivate};
 #[cfg(feature = "peers")]
 pub use mimalloc::Mimalloc;
 #[cfg(feature = "peers")]

@@ -1,6 +1,8 @@
 //! The contestants: an allocator each, in every workload.
 
-use crate::contestants::heaps::{self, Preloaded, SystemMalloc};
+use crate::contestants::heaps::{
+    self, LarderClasses, LarderGlobal, LarderHeaps, LarderPrivate, Preloaded, SystemMalloc, per_cpu,
+};
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
@@ -8,11 +10,29 @@ use super::work::run;
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    let mut all: Vec<Box<dyn Contestant>> = vec![Box::new(Bench {
-        name: "malloc",
-        about: "malloc and free of the C library",
-        run: |params| run(&SystemMalloc, params),
-    })];
+    let mut all: Vec<Box<dyn Contestant>> = vec![
+        Box::new(Bench {
+            name: "heap",
+            about: "larder's explicit heap, one for each thread, over shared classes",
+            run: |params| run(&LarderHeaps::new()?, params),
+        }),
+        Box::new(PerCpu),
+        Box::new(Bench {
+            name: "global",
+            about: "larder as Rust's global allocator: sized and aligned",
+            run: |params| run(&LarderGlobal, params),
+        }),
+        Box::new(Bench {
+            name: "heap-whole",
+            about: "a private heap of larder's for each interpreter, dropped whole",
+            run: |params| run(&LarderPrivate::new()?, params),
+        }),
+        Box::new(Bench {
+            name: "malloc",
+            about: "malloc and free of the C library",
+            run: |params| run(&SystemMalloc, params),
+        }),
+    ];
     #[cfg(feature = "peers")]
     {
         use crate::contestants::heaps::{Jemalloc, Mimalloc, MimallocHeaps, Rpmalloc};
@@ -64,6 +84,27 @@ impl Contestant for Bench {
 
     fn run(&self, params: &Params) -> anyhow::Result<Measures> {
         (self.run)(params)
+    }
+}
+
+/// The CPUs' stocks of every size class.
+struct PerCpu;
+
+impl Contestant for PerCpu {
+    fn name(&self) -> &'static str {
+        "classes"
+    }
+
+    fn about(&self) -> &'static str {
+        "larder's size classes through the CPUs' magazines"
+    }
+
+    fn available(&self) -> Result<(), String> {
+        per_cpu()
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        run(&LarderClasses::new()?, params)
     }
 }
 

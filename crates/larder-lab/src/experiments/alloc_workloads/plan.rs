@@ -9,7 +9,7 @@ use crate::model::{Cell, Params, Skipped};
 use super::work::{ALL, About};
 
 /// The library's allocators, where this build has them.
-pub(super) const OURS: [&str; 2] = ["heap", "global"];
+pub(super) const OURS: [&str; 3] = ["heap", "classes", "global"];
 
 /// Today's allocators.
 pub(super) const PEERS: [&str; 5] = ["malloc", "mimalloc", "jemalloc", "rpmalloc", "snmalloc"];

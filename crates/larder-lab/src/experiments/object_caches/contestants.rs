@@ -1,7 +1,8 @@
 //! The contestants: his allocators and today's, in every shape.
 
 use crate::contestants::heaps::{
-    self, Heaps, ObjectCache, ObjectHandles, Preloaded, SystemMalloc, per_cpu,
+    self, Heaps, LarderClasses, LarderGlobal, LarderHeaps, ObjectCache, ObjectHandles, Preloaded,
+    SystemMalloc, per_cpu,
 };
 use crate::contestants::parrot::{
     ExplicitHandles, GlobalLocked, Hashed, HashedMutex, LockedStack, Spacing, UnlockedStack,
@@ -72,6 +73,24 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
                 "constructor" => constructed::run(&mut kept::Handle::new()?, params),
                 _ => run(|| ObjectHandles::new(params.count("bytes")?), params),
             },
+            needs: nothing,
+        }),
+        Box::new(Bench {
+            name: "heap",
+            about: "larder's explicit heap, one for each thread, over shared classes",
+            run: |params| run(LarderHeaps::new, params),
+            needs: nothing,
+        }),
+        Box::new(Bench {
+            name: "classes",
+            about: "larder's size classes through the CPUs' magazines",
+            run: |params| run(LarderClasses::new, params),
+            needs: per_cpu,
+        }),
+        Box::new(Bench {
+            name: "global",
+            about: "larder as Rust's global allocator: sized and aligned",
+            run: |params| run(|| Ok(LarderGlobal), params),
             needs: nothing,
         }),
         Box::new(Bench {

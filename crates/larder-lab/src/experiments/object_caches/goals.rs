@@ -4,25 +4,34 @@ use crate::experiments::page_buffers::words::{Bound, short};
 use crate::measure::RunView;
 use crate::model::Goal;
 
-use super::plan::{CONSTRUCTED, OURS, PEERS, pair_group};
+use super::plan::{CONSTRUCTED, KEEPING, PEERS, SIZES, pair_group};
 use super::rows::{OBJECT, PAIR, best, find};
 
 /// Every goal, met or not.
 pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
     let pair = pair_group(64);
     let what = "a block of 64 bytes, there and back";
-    let mut goals = vec![
-        against_best(
+    let mut goals: Vec<Goal> = [
+        ("heap", 0.55),
+        ("object-handle", 0.55),
+        ("object-cache", 0.7),
+    ]
+    .into_iter()
+    .map(|(ours, most)| against_best(view, &pair, PAIR, ours, Bound::AtMost(most), what))
+    .collect();
+    for bytes in SIZES {
+        let what = format!("a block of {bytes} bytes, there and back");
+        let group = pair_group(bytes);
+        goals.push(against_best(
             view,
-            &pair,
+            &group,
             PAIR,
-            "object-handle",
-            Bound::AtMost(0.55),
-            what,
-        ),
-        against_best(view, &pair, PAIR, "object-cache", Bound::AtMost(0.7), what),
-    ];
-    for ours in OURS {
+            "global",
+            Bound::AtMost(0.95),
+            &what,
+        ));
+    }
+    for ours in KEEPING {
         let what = "an object with a constructor of 100 ns";
         let mut goal = against_best(view, CONSTRUCTED, OBJECT, ours, Bound::AtMost(0.1), what);
         if let Some(ns) = find(view, CONSTRUCTED, ours)

@@ -35,7 +35,10 @@ pub(super) const STACKS: [&str; 2] = ["unlocked-stack", "locked-stack"];
 pub(super) const PEERS: [&str; 5] = ["malloc", "mimalloc", "jemalloc", "rpmalloc", "snmalloc"];
 
 /// The library's.
-pub(super) const OURS: [&str; 2] = ["object-cache", "object-handle"];
+pub(super) const OURS: [&str; 5] = ["object-handle", "object-cache", "heap", "classes", "global"];
+
+/// Those that keep objects constructed.
+pub(super) const KEEPING: [&str; 2] = ["object-handle", "object-cache"];
 
 /// Those whose library the user names.
 pub(super) const PRELOADED: &str = "preloaded";
@@ -211,8 +214,8 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
             seconds(0.08, 0.8),
         ));
     }
-    let cells: Vec<Cell> = ours
-        .iter()
+    let keeping = ours.iter().filter(|name| KEEPING.contains(name));
+    let cells: Vec<Cell> = keeping
         .chain(&peers)
         .map(|name| constructed_cell(name, quick))
         .collect();

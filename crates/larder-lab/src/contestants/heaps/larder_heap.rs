@@ -1,0 +1,154 @@
+//! The library's heaps: explicit, per CPU, private, and the one of the whole program.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ptr::NonNull;
+
+use larder::heap::{self, Classes, global};
+use larder::objects::Family;
+
+use super::{ALIGN, Heap, Heaps, per_cpu};
+
+/// The layout of a block.
+///
+/// # Safety
+/// The size is at most `isize::MAX - 15`, as that of every block is.
+#[inline(always)]
+unsafe fn layout(bytes: usize) -> Layout {
+    debug_assert!(Layout::from_size_align(bytes, ALIGN).is_ok());
+    // SAFETY: the alignment is a power of two; the size is the caller's promise.
+    unsafe { Layout::from_size_align_unchecked(bytes, ALIGN) }
+}
+
+/// The layout of a block that is asked for.
+#[inline(always)]
+fn asked(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, ALIGN).ok()
+}
+
+/// `Heap::alloc` and `dealloc`: an explicit heap for each thread, over shared classes.
+#[derive(Debug)]
+pub struct LarderHeaps(Classes);
+
+/// `Classes::alloc` and `dealloc`: the CPU's magazines, any thread.
+#[derive(Debug)]
+pub struct LarderClasses(Classes);
+
+/// `Heap::private`: a heap with slabs of its own, dropped whole.
+#[derive(Debug)]
+pub struct LarderPrivate(Family);
+
+/// `Larder` as Rust's global allocator calls it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LarderGlobal;
+
+impl LarderHeaps {
+    /// Classes over a family of their own with default settings.
+    ///
+    /// # Errors
+    /// What the family needs and does not get.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self(Classes::new(&Family::new()?)))
+    }
+}
+
+impl LarderClasses {
+    /// As [`LarderHeaps::new`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self(Classes::new(&Family::new()?)))
+    }
+}
+
+impl LarderPrivate {
+    /// A family with default settings.
+    ///
+    /// # Errors
+    /// What it needs and does not get.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self(Family::new()?))
+    }
+}
+
+impl Heap for heap::Heap {
+    #[inline(always)]
+    fn alloc(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        heap::Heap::alloc(self, asked(bytes)?).ok()
+    }
+
+    #[inline(always)]
+    unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+        // SAFETY: from a heap of the same classes with this layout, given up by the caller.
+        unsafe { self.dealloc(block, layout(bytes)) };
+    }
+}
+
+impl Heaps for LarderHeaps {
+    type Local<'a> = heap::Heap;
+
+    fn local(&self) -> anyhow::Result<heap::Heap> {
+        Ok(heap::Heap::new(&self.0))
+    }
+}
+
+impl Heaps for LarderPrivate {
+    type Local<'a> = heap::Heap;
+
+    const DIES_WHOLE: bool = true;
+
+    fn local(&self) -> anyhow::Result<heap::Heap> {
+        Ok(heap::Heap::private(&self.0))
+    }
+}
+
+/// A thread's way to the classes.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassesRef<'a>(&'a Classes);
+
+impl Heap for ClassesRef<'_> {
+    #[inline(always)]
+    fn alloc(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        self.0.alloc(asked(bytes)?).ok()
+    }
+
+    #[inline(always)]
+    unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+        // SAFETY: from these classes with this layout, given up by the caller.
+        unsafe { self.0.dealloc(block, layout(bytes)) };
+    }
+}
+
+impl Heaps for LarderClasses {
+    type Local<'a> = ClassesRef<'a>;
+
+    fn local(&self) -> anyhow::Result<ClassesRef<'_>> {
+        Ok(ClassesRef(&self.0))
+    }
+
+    fn path_taken(&self) -> anyhow::Result<Option<f64>> {
+        per_cpu().map_err(anyhow::Error::msg).map(|()| None)
+    }
+}
+
+impl Heap for LarderGlobal {
+    #[inline(always)]
+    fn alloc(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: no caller asks for 0 bytes.
+        NonNull::new(unsafe { GlobalAlloc::alloc(&global::Larder, asked(bytes)?) })
+    }
+
+    #[inline(always)]
+    unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+        // SAFETY: from this allocator with this layout, given up by the caller.
+        unsafe { GlobalAlloc::dealloc(&global::Larder, block.as_ptr(), layout(bytes)) };
+    }
+}
+
+impl Heaps for LarderGlobal {
+    type Local<'a> = Self;
+
+    fn local(&self) -> anyhow::Result<Self> {
+        Ok(*self)
+    }
+}
