@@ -75,13 +75,17 @@ fn fluctuation(view: &RunView<'_>) -> Option<Finding> {
         (m.mean > 0.0).then(|| 100.0 * m.sd / m.mean)
     };
     let (two, three) = (spread(2)?, spread(3)?);
+    let why = if three > 2.0 * two {
+        "The first two magazines are always pieces of one line; which pieces the third thread gets depends on whether it \
+         or the first block comes first."
+    } else {
+        "Here it is not so: the third thread adds nothing to it."
+    };
     Some(finding(
         "Why does the time fluctuate with more than two threads?",
         MAIL,
         format!(
-            "explicit-handle: the standard deviation is {} % of the mean with 2 threads and {} % with 3. The first two \
-             magazines are pieces of one line, always; which pieces the third thread gets depends on whether it or the \
-             first block comes first.",
+            "explicit-handle: the standard deviation is {} % of the mean with 2 threads and {} % with 3. {why}",
             short(two),
             short(three)
         ),
