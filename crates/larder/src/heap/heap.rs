@@ -129,7 +129,7 @@ impl Heap {
         Ok(at)
     }
 
-    /// Gives an object back. 8 instructions when the loaded magazine has room.
+    /// Gives an object back. 6 instructions when the loaded magazine has room.
     ///
     /// # Safety
     /// It came with this layout from this heap, another one of the same classes, or the classes, and is not used

@@ -59,6 +59,17 @@ impl Magazine {
         self.0.as_ptr() as usize
     }
 
+    /// Address of the top slot.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
+    /// What [`top`](Self::top) is when the magazine holds `rounds`, at most [`MAX_ROUNDS`].
+    pub(crate) fn top_with(&self, rounds: usize) -> usize {
+        (self.top() & !FILL_MASK) + rounds.min(MAX_ROUNDS) * WORD
+    }
+
     /// Number of rounds.
     pub(crate) fn len(&self) -> usize {
         (self.0.as_ptr() as usize & FILL_MASK) / WORD

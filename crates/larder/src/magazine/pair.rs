@@ -9,8 +9,9 @@ use crate::os::OsError;
 pub(crate) struct Pair {
     loaded: Magazine,
     previous: Magazine,
-    /// Rounds that a magazine may hold; read from the depot whenever it is visited. 0 while there are no magazines.
-    rounds: usize,
+    /// The top of the loaded magazine when it holds as many rounds as it may, which the depot says whenever it is visited.
+    /// 0 while there are no magazines.
+    full: usize,
 }
 
 impl Pair {
@@ -20,22 +21,32 @@ impl Pair {
         Self {
             loaded: Magazine::none(),
             previous: Magazine::none(),
-            rounds: 0,
+            full: 0,
         }
+    }
+
+    fn is_equipped(&self) -> bool {
+        self.full != 0
+    }
+
+    /// Loads the previous magazine.
+    fn swap(&mut self, rounds: usize) {
+        core::mem::swap(&mut self.loaded, &mut self.previous);
+        self.full = self.loaded.top_with(rounds);
     }
 
     /// Takes two empty magazines.
     #[cold]
     pub(crate) fn equip(&mut self, stock: &Stock) -> Result<(), OsError> {
-        debug_assert_eq!(self.rounds, 0, "a pair is equipped once");
+        debug_assert!(!self.is_equipped(), "a pair is equipped once");
         let depot = stock.depot();
         let loaded = depot.take_empty()?;
         match depot.take_empty() {
             Ok(previous) => {
                 *self = Self {
+                    full: loaded.top_with(depot.rounds()),
                     loaded,
                     previous,
-                    rounds: depot.rounds(),
                 };
                 Ok(())
             }
@@ -49,7 +60,7 @@ impl Pair {
     /// Gives both magazines to the depot: constant time, no round is looked at. Afterwards there are none.
     pub(crate) fn give_up(&mut self, stock: &Stock) {
         let this = core::mem::replace(self, Self::none());
-        if this.rounds > 0 {
+        if this.is_equipped() {
             stock.depot().put(this.loaded);
             stock.depot().put(this.previous);
         }
@@ -61,13 +72,13 @@ impl Pair {
         self.loaded.pop()
     }
 
-    /// Gives a round to the loaded magazine, and nothing more; false when it has no room. 8 instructions.
+    /// Gives a round to the loaded magazine, and nothing more; false when it has no room. 6 instructions.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_put(&mut self, round: usize) -> bool {
-        let room = self.loaded.len() < self.rounds;
+        let room = self.loaded.top() < self.full;
         if room {
-            // SAFETY: `rounds` comes from the depot, which bounds it by MAX_ROUNDS.
+            // SAFETY: the depot bounds the rounds of a magazine by MAX_ROUNDS, and so the top by its last slot.
             unsafe { self.loaded.push_unchecked(round) };
         }
         room
@@ -86,7 +97,7 @@ impl Pair {
             supply.fetch(&mut round).map(|_| round[0])
         };
         // Without memory for magazines there is still the supply itself.
-        if self.rounds == 0 && self.equip(stock).is_err() {
+        if !self.is_equipped() && self.equip(stock).is_err() {
             return stock.get_stocked().map_or_else(one, Ok);
         }
         let depot = stock.depot();
@@ -94,11 +105,10 @@ impl Pair {
             if let Some(full) = depot.take_full() {
                 depot.put(core::mem::replace(&mut self.previous, full));
             } else {
-                self.rounds = depot.rounds();
-                if let Err(error) = self
+                let filled = self
                     .previous
-                    .fill(self.rounds, |rounds| supply.fetch(rounds))
-                {
+                    .fill(depot.rounds(), |rounds| supply.fetch(rounds));
+                if let Err(error) = filled {
                     // Nothing is out of stock as long as a CPU's magazine has some.
                     stock.gather_or_wait();
                     let full = depot.take_full().ok_or(error)?;
@@ -106,7 +116,7 @@ impl Pair {
                 }
             }
         }
-        core::mem::swap(&mut self.loaded, &mut self.previous);
+        self.swap(depot.rounds());
         match self.loaded.pop() {
             Some(round) => Ok(round),
             None => {
@@ -119,21 +129,20 @@ impl Pair {
     /// Gives a round when the loaded magazine has no room: to the previous one, or the depot.
     #[cold]
     pub(crate) fn put<S: Supply>(&mut self, round: usize, stock: &Stock, supply: &S) {
-        if self.rounds == 0 {
+        if !self.is_equipped() {
             // Without memory for magazines it goes where such rounds go: into another one's magazine, or home.
             if self.equip(stock).is_err() {
                 return stock.put_into_depot(round, supply);
             }
         } else {
             let depot = stock.depot();
-            self.rounds = depot.rounds();
             if self.previous.len() > 0 {
                 let Ok(empty) = depot.take_empty() else {
                     return supply.accept(&[round]);
                 };
                 depot.put(core::mem::replace(&mut self.previous, empty));
             }
-            core::mem::swap(&mut self.loaded, &mut self.previous);
+            self.swap(depot.rounds());
         }
         // SAFETY: the magazine that was previous is empty, and so are new ones.
         unsafe { self.loaded.push_unchecked(round) };

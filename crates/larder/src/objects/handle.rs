@@ -10,7 +10,7 @@ use crate::magazine::Pair;
 /// Two magazines of objects behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads.
 /// Objects may be put through the cache or another handle instead, and the other way round. It keeps its cache alive.
 ///
-/// A new handle has no magazines; it takes them when it first needs them. A get takes 6 instructions and a put 8, beside
+/// A new handle has no magazines; it takes them when it first needs them. A get takes 6 instructions and a put 6, beside
 /// the call (`docs/objects.md` says how that was counted).
 ///
 /// ```
