@@ -54,12 +54,11 @@ pub(super) fn cycles<H: Heap>(heap: &mut H, turns: u64, bytes: usize) -> bool {
             return false;
         };
         keep(heap);
-        // SAFETY: the block is ours until it is freed, and no smaller than an int. His slab aligns nothing.
+        // SAFETY: the block is ours until it is freed, and no smaller than an int. His slab aligns nothing. `keep` makes
+        // it one store; a volatile one of bytes would take a detour over the stack.
         unsafe {
-            block
-                .as_ptr()
-                .cast::<[u8; 4]>()
-                .write_volatile(1u32.to_ne_bytes());
+            block.as_ptr().cast::<u32>().write_unaligned(1);
+            keep(block.as_ptr());
             heap.free(block, bytes);
         }
         keep(heap);
