@@ -1,0 +1,74 @@
+//! The functions that take an alignment.
+
+use core::ffi::{c_int, c_void};
+
+use larder::heap::global as heap;
+
+use crate::c::{ALIGN, MOST, allocate};
+use crate::errno;
+
+/// Answers EINVAL or ENOMEM and leaves errno and `*out` alone when it fails.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
+    if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
+        return libc::EINVAL;
+    }
+    let block = allocate_aligned(size, alignment);
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the program gives room for a pointer.
+    unsafe { out.write(block) };
+    0
+}
+
+/// The size need not be a multiple of the alignment (C17, and glibc always).
+#[unsafe(no_mangle)]
+extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
+    memalign(alignment, size)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return errno::invalid();
+    }
+    let block = allocate_aligned(size, alignment);
+    if block.is_null() {
+        return errno::no_memory();
+    }
+    block
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn valloc(size: usize) -> *mut c_void {
+    memalign(larder::os::page_size(), size)
+}
+
+/// Whole pages, at least one.
+#[unsafe(no_mangle)]
+extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    let page = larder::os::page_size();
+    match size.max(1).checked_next_multiple_of(page) {
+        Some(bytes) => memalign(page, bytes),
+        None => errno::no_memory(),
+    }
+}
+
+/// C23: alignment and size are what was asked for.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free_aligned_sized(pointer: *mut c_void, alignment: usize, size: usize) {
+    if !pointer.is_null() {
+        // SAFETY: the program's promise.
+        unsafe { heap::free_sized(pointer.cast(), size, alignment.max(ALIGN)) };
+    }
+}
+
+/// A block with an alignment that is a power of two, or NULL without a word in errno.
+pub(crate) fn allocate_aligned(size: usize, alignment: usize) -> *mut c_void {
+    let alignment = alignment.max(ALIGN);
+    if alignment > MOST {
+        return core::ptr::null_mut();
+    }
+    allocate(size, alignment)
+}

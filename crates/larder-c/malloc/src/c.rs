@@ -1,0 +1,109 @@
+//! The functions of C that take no alignment.
+
+use core::ffi::{c_int, c_void};
+
+use larder::heap::global as heap;
+
+use crate::errno;
+
+/// What malloc's blocks are aligned to: `alignof(max_align_t)`.
+pub(crate) const ALIGN: usize = 16;
+
+/// Largest block: the difference of two of its pointers must be a number.
+pub(crate) const MOST: usize = isize::MAX as usize;
+
+#[unsafe(no_mangle)]
+extern "C" fn malloc(size: usize) -> *mut c_void {
+    let block = allocate(size, ALIGN);
+    if block.is_null() {
+        return errno::no_memory();
+    }
+    block
+}
+
+/// A block, or NULL without a word in errno.
+#[inline]
+pub(crate) fn allocate(size: usize, align: usize) -> *mut c_void {
+    if size > MOST - align {
+        return core::ptr::null_mut();
+    }
+    heap::alloc(size, align).cast()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free(pointer: *mut c_void) {
+    if !pointer.is_null() {
+        // SAFETY: the program's promise: a block of this malloc, not freed yet.
+        unsafe { heap::free(pointer.cast()) };
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        Some(bytes) if bytes <= MOST - ALIGN => {
+            let block = heap::alloc_zeroed(bytes, ALIGN);
+            if block.is_null() {
+                errno::no_memory()
+            } else {
+                block.cast()
+            }
+        }
+        _ => errno::no_memory(),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
+    if pointer.is_null() {
+        return malloc(size);
+    }
+    if size == 0 {
+        // As glibc does; who calls realloc(p, 0) there has freed p.
+        // SAFETY: the program's promise.
+        unsafe { free(pointer) };
+        return core::ptr::null_mut();
+    }
+    if size > MOST - ALIGN {
+        return errno::no_memory();
+    }
+    // SAFETY: the program's promise.
+    let moved = unsafe { heap::realloc(pointer.cast(), size, ALIGN) };
+    if moved.is_null() {
+        return errno::no_memory();
+    }
+    moved.cast()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn reallocarray(pointer: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: the program's promise.
+        Some(bytes) => unsafe { realloc(pointer, bytes) },
+        None => errno::no_memory(),
+    }
+}
+
+/// C23: the size is what was asked for.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free_sized(pointer: *mut c_void, size: usize) {
+    if !pointer.is_null() {
+        // SAFETY: the program's promise.
+        unsafe { heap::free_sized(pointer.cast(), size, ALIGN) };
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
+    if pointer.is_null() {
+        return 0;
+    }
+    // SAFETY: the program's promise.
+    unsafe { heap::usable_size(pointer.cast()) }
+}
+
+/// Gives back what is not in use; 1 when there was something. What is kept in reserve is the heap's matter, not `pad`'s.
+#[unsafe(no_mangle)]
+extern "C" fn malloc_trim(_pad: usize) -> c_int {
+    c_int::from(heap::trim() > 0)
+}

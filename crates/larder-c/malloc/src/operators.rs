@@ -1,0 +1,211 @@
+//! `operator new` and `operator delete` of C++, by their mangled names (x86-64 and aarch64: size_t is `m`).
+//!
+//! When there is no memory the standard wants the new-handler called until it gives up, and then `std::bad_alloc`. Both
+//! are the C++ library's: it is looked up then, and not before, so that programs in C need none. The exception passes
+//! through the functions here, which therefore are `extern "C-unwind"` and have nothing to clean up.
+
+use core::ffi::{CStr, c_char, c_void};
+
+use larder::heap::global as heap;
+
+use crate::aligned::allocate_aligned;
+use crate::c::{ALIGN, allocate};
+
+type Handler = Option<unsafe extern "C-unwind" fn()>;
+
+/// A function of the C++ library, or NULL.
+fn look_up(scope: *mut c_void, name: *const c_char) -> *mut c_void {
+    // SAFETY: a name that ends, in a scope that the loader defines.
+    unsafe { libc::dlsym(scope, name) }
+}
+
+fn new_handler() -> Handler {
+    let get = look_up(libc::RTLD_DEFAULT, c"_ZSt15get_new_handlerv".as_ptr());
+    if get.is_null() {
+        return None;
+    }
+    // SAFETY: std::get_new_handler() takes nothing and answers with a function that takes nothing, or NULL.
+    let get = unsafe {
+        core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> Handler>(get)
+    };
+    // SAFETY: as the standard declares it.
+    unsafe { get() }
+}
+
+/// Asks the handler until it gives up or there is memory; throws.
+#[cold]
+unsafe extern "C-unwind" fn make_room(size: usize, align: usize) -> *mut c_void {
+    loop {
+        match new_handler() {
+            // SAFETY: the program's own handler; what it throws passes through.
+            Some(handler) => unsafe { handler() },
+            // SAFETY: as the C++ library declares it.
+            None => unsafe { throw_bad_alloc() },
+        }
+        let block = allocate_aligned(size, align);
+        if !block.is_null() {
+            return block;
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn throw_bad_alloc() -> ! {
+    let throw = look_up(libc::RTLD_DEFAULT, c"_ZSt17__throw_bad_allocv".as_ptr());
+    if throw.is_null() {
+        // A program that calls `new` and has no C++ library in which it could throw.
+        // SAFETY: ends the process.
+        unsafe { libc::abort() }
+    }
+    // SAFETY: std::__throw_bad_alloc() takes nothing and does not return.
+    let throw =
+        unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> !>(throw) };
+    // SAFETY: as the C++ library declares it.
+    unsafe { throw() }
+}
+
+#[inline]
+unsafe extern "C-unwind" fn new(size: usize, align: usize) -> *mut c_void {
+    let block = if align <= ALIGN {
+        allocate(size, ALIGN)
+    } else {
+        allocate_aligned(size, align)
+    };
+    if block.is_null() {
+        // SAFETY: what it throws passes through this function, which has nothing to clean up.
+        return unsafe { make_room(size, align) };
+    }
+    block
+}
+
+/// `new` that throws nothing. A handler may throw, and only C++ can catch that: so with a handler the C++ library's own
+/// operator does it, which calls the one above.
+#[inline]
+unsafe extern "C-unwind" fn new_nothrow(
+    size: usize,
+    align: usize,
+    own: *const c_char,
+    tag: *const c_void,
+) -> *mut c_void {
+    let block = allocate_aligned(size, align.max(ALIGN));
+    if block.is_null() {
+        // SAFETY: the arguments of the operator that is asked for by name.
+        return unsafe { nothrow_slow(size, align, own, tag) };
+    }
+    block
+}
+
+#[cold]
+unsafe extern "C-unwind" fn nothrow_slow(
+    size: usize,
+    align: usize,
+    own: *const c_char,
+    tag: *const c_void,
+) -> *mut c_void {
+    if new_handler().is_none() {
+        return core::ptr::null_mut();
+    }
+    let next = look_up(libc::RTLD_NEXT, own);
+    if next.is_null() {
+        return core::ptr::null_mut();
+    }
+    if align == 0 {
+        // SAFETY: `operator new(size_t, const std::nothrow_t &)`.
+        let next = unsafe {
+            core::mem::transmute::<
+                *mut c_void,
+                unsafe extern "C-unwind" fn(usize, *const c_void) -> *mut c_void,
+            >(next)
+        };
+        // SAFETY: as declared.
+        unsafe { next(size, tag) }
+    } else {
+        // SAFETY: `operator new(size_t, std::align_val_t, const std::nothrow_t &)`.
+        let next = unsafe {
+            core::mem::transmute::<
+                *mut c_void,
+                unsafe extern "C-unwind" fn(usize, usize, *const c_void) -> *mut c_void,
+            >(next)
+        };
+        // SAFETY: as declared.
+        unsafe { next(size, align, tag) }
+    }
+}
+
+macro_rules! operators {
+    (new: $($plain:literal)+; new_aligned: $($aligned:literal)+; new_nothrow: $($nothrow:literal)+;
+     new_aligned_nothrow: $($both:literal)+) => {
+        $(const _: () = {
+            #[unsafe(export_name = $plain)]
+            unsafe extern "C-unwind" fn operator(size: usize) -> *mut c_void {
+                // SAFETY: see the function.
+                unsafe { new(size, ALIGN) }
+            }
+        };)+
+        $(const _: () = {
+            #[unsafe(export_name = $aligned)]
+            unsafe extern "C-unwind" fn operator(size: usize, align: usize) -> *mut c_void {
+                // SAFETY: see the function.
+                unsafe { new(size, align) }
+            }
+        };)+
+        $(const _: () = {
+            #[unsafe(export_name = $nothrow)]
+            unsafe extern "C-unwind" fn operator(size: usize, tag: *const c_void) -> *mut c_void {
+                const OWN: &CStr = name(concat!($nothrow, "\0"));
+                // SAFETY: see the function.
+                unsafe { new_nothrow(size, 0, OWN.as_ptr(), tag) }
+            }
+        };)+
+        $(const _: () = {
+            #[unsafe(export_name = $both)]
+            unsafe extern "C-unwind" fn operator(size: usize, align: usize, tag: *const c_void) -> *mut c_void {
+                const OWN: &CStr = name(concat!($both, "\0"));
+                // SAFETY: see the function.
+                unsafe { new_nothrow(size, align, OWN.as_ptr(), tag) }
+            }
+        };)+
+    };
+}
+
+const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name has no zero byte in it"),
+    }
+}
+
+operators! {
+    new: "_Znwm" "_Znam";
+    new_aligned: "_ZnwmSt11align_val_t" "_ZnamSt11align_val_t";
+    new_nothrow: "_ZnwmRKSt9nothrow_t" "_ZnamRKSt9nothrow_t";
+    new_aligned_nothrow: "_ZnwmSt11align_val_tRKSt9nothrow_t" "_ZnamSt11align_val_tRKSt9nothrow_t"
+}
+
+macro_rules! delete {
+    ($($name:literal => ($pointer:ident $(, $more:ident: $type:ty)*) $body:expr;)+) => {
+        $(const _: () = {
+            #[unsafe(export_name = $name)]
+            unsafe extern "C" fn operator($pointer: *mut c_void $(, $more: $type)*) {
+                if !$pointer.is_null() {
+                    // SAFETY: the program's promise: a block of the matching `new`, not deleted yet.
+                    unsafe { $body }
+                }
+            }
+        };)+
+    };
+}
+
+delete! {
+    "_ZdlPv" => (p) heap::free(p.cast());
+    "_ZdaPv" => (p) heap::free(p.cast());
+    "_ZdlPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free(p.cast());
+    "_ZdaPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free(p.cast());
+    "_ZdlPvm" => (p, size: usize) heap::free_sized(p.cast(), size, ALIGN);
+    "_ZdaPvm" => (p, size: usize) heap::free_sized(p.cast(), size, ALIGN);
+    "_ZdlPvSt11align_val_t" => (p, _align: usize) heap::free(p.cast());
+    "_ZdaPvSt11align_val_t" => (p, _align: usize) heap::free(p.cast());
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t" => (p, _align: usize, _tag: *const c_void) heap::free(p.cast());
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t" => (p, _align: usize, _tag: *const c_void) heap::free(p.cast());
+    "_ZdlPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized(p.cast(), size, align.max(ALIGN));
+    "_ZdaPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized(p.cast(), size, align.max(ALIGN));
+}
