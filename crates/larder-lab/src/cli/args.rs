@@ -11,6 +11,7 @@ use super::exchange::{Export, Import};
 use super::machine::Machine;
 use super::report::Report;
 use super::rerun::Rerun;
+use super::run::Run;
 use super::settings::SettingsArgs;
 use super::shell::{Completions, Man};
 use crate::measure::FactorFilter;
@@ -67,6 +68,7 @@ pub(super) enum Command {
     Report(Report),
     Compare(Compare),
     Rerun(Rerun),
+    Run(Run),
     Machine(Machine),
     Export(Export),
     Import(Import),

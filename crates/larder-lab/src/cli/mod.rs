@@ -13,6 +13,7 @@ mod plan;
 mod report;
 mod rerun;
 mod results;
+pub mod run;
 mod settings;
 mod shell;
 
@@ -38,13 +39,13 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
         }
     };
-    match run(cli) {
+    match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(cli: Cli) -> Outcome {
+fn dispatch(cli: Cli) -> Outcome {
     let mut out = io::stdout().lock();
     let global = &cli.global;
     match cli.command {
@@ -52,6 +53,7 @@ fn run(cli: Cli) -> Outcome {
         Command::List(args) => list::run(global, &args, &mut out)?,
         Command::Report(args) => report::run(global, &args, &mut out)?,
         Command::Compare(args) => compare::run(global, &args, &mut out)?,
+        Command::Run(args) => run::run(global, &args, &mut out)?,
         Command::Rerun(args) => rerun::run(global, &args, &mut out)?,
         Command::Machine(args) => machine::run(global, &args, &mut out)?,
         Command::Export(args) => exchange::export(global, &args, &mut out)?,

@@ -1,0 +1,193 @@
+//! `run`: another program on larder's malloc, and what it allocated.
+
+mod library;
+mod said;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::args::Global;
+use super::failure::{Failure, Outcome};
+use super::{output, print_json};
+use said::Said;
+
+pub use library::{NAME, beside, find};
+
+/// Run a program on larder's malloc, and say what it allocated.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The program runs as it would without larder, and its exit code is larder's; 128 and the number for a signal. What it
+allocated is told on standard error when it has ended, or in --out. Programs that are linked statically or run with
+another user's rights load no library, and those that end by a signal or by _exit say nothing.
+
+Examples:
+  larder run -- python3 script.py
+  larder run --stats --mode per-cpu -- make -j8
+  larder run --json --out stats.json -- ./server
+
+Exit codes of larder's own: 2 wrong usage, 4 the library or the program is missing, 5 a file cannot be written.")]
+pub(super) struct Run {
+    /// Who has magazines: each thread, each CPU, or each CPU under a lock [default: the library's].
+    #[arg(long, value_enum, value_name = "MODE")]
+    mode: Option<Mode>,
+    /// Also print the size classes.
+    #[arg(long)]
+    stats: bool,
+    /// The library to preload [default: liblarder_malloc.so beside this program].
+    #[arg(long, env = "LARDER_MALLOC", value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// Write what it allocated here, and not to standard error.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The program and its arguments.
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    program: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    PerThread,
+    PerCpu,
+    Locked,
+}
+
+impl Mode {
+    /// As the library's environment variable wants it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::PerThread => "per-thread",
+            Self::PerCpu => "per-cpu",
+            Self::Locked => "locked",
+        }
+    }
+}
+
+pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
+    let library = find(args.library.as_deref()).map_err(Failure::refused)?;
+    let [program, words @ ..] = args.program.as_slice() else {
+        return Err(Failure::usage("name the program to run"));
+    };
+    let lines = Lines::new()?;
+    // A Ctrl-C is the program's; larder stays to say what it allocated.
+    let _ = ctrlc::set_handler(|| {});
+    let mut command = Command::new(program);
+    command
+        .args(words)
+        .env("LD_PRELOAD", preload(&library))
+        .env("LARDER_MALLOC_STATS", &lines.0);
+    if let Some(mode) = args.mode {
+        command.env("LARDER_MALLOC_MODE", mode.name());
+    }
+    out.flush()?;
+    let mut child = command.spawn().map_err(|e| {
+        Failure::refused(format!(
+            "{} cannot be run: {e}",
+            Path::new(program).display()
+        ))
+    })?;
+    let pid = child.id();
+    let status = child
+        .wait()
+        .map_err(|e| Failure::io(format!("the program's end cannot be waited for: {e}")))?;
+    let said = Said::read(&lines.read()?, pid);
+    // Before the end of this process, which runs no destructors.
+    drop(lines);
+    tell(global, args, &said, status)?;
+    match code(status) {
+        0 => Ok(()),
+        // The program's own code, whatever it means: the commands' failures have no such thing.
+        code => std::process::exit(code),
+    }
+}
+
+/// The library before whatever is preloaded already.
+fn preload(library: &Path) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// What a shell would say.
+fn code(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(1)
+}
+
+fn tell(global: &Global, args: &Run, said: &Said, status: ExitStatus) -> Outcome {
+    let mut text = Vec::new();
+    if global.json {
+        let json = json!({
+            "schema": 1,
+            "program": args.program.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>(),
+            "exit_code": status.code(),
+            "signal": status.signal(),
+            "allocated": said.own,
+            "others": said.others,
+        });
+        print_json(&mut text, &json)?;
+    } else {
+        said.print(args.stats, &mut text)?;
+    }
+    match &args.out {
+        Some(path) => output::write_file(path, &String::from_utf8_lossy(&text)),
+        None => {
+            // Nobody may be reading, and the program has done its work.
+            let _ = io::stderr().write_all(&text);
+            Ok(())
+        }
+    }
+}
+
+/// The file into which each process writes its line; gone at the end.
+struct Lines(PathBuf);
+
+impl Lines {
+    fn new() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir();
+        let fail = |e| {
+            Failure::io(format!(
+                "{} cannot be written: {e}; TMPDIR names another folder",
+                folder.display()
+            ))
+        };
+        for turn in 0..100_u32 {
+            let path = folder.join(format!("larder-run-{}-{turn}", std::process::id()));
+            // Made by nobody else, and not through somebody's link.
+            match std::fs::File::create_new(&path) {
+                Ok(_) => return Ok(Self(path)),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(fail(e)),
+            }
+        }
+        Err(fail(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    fn read(&self) -> Result<String, Failure> {
+        // A program may have written anything there.
+        std::fs::read(&self.0)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .map_err(|e| Failure::io(format!("{} cannot be read: {e}", self.0.display())))
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

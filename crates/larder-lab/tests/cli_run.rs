@@ -1,0 +1,117 @@
+//! `larder run`: another program on larder's malloc.
+
+#![allow(clippy::unwrap_used)] // Also in the helpers of the tests.
+
+mod cli_common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cli_common::{Home, finish};
+
+/// The library, built as the message of `larder run` says.
+fn library() -> PathBuf {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "build",
+            "-p",
+            "larder-malloc",
+            "--message-format=json-render-diagnostics",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let at = text.find("liblarder_malloc.so\"").unwrap() + "liblarder_malloc.so".len();
+    let from = text[..at].rfind('"').unwrap() + 1;
+    PathBuf::from(&text[from..at])
+}
+
+fn run(home: &Home, library: &Path, words: &[&str]) -> (i32, String, String) {
+    let mut command = home.larder(&["run", "--library"]);
+    finish(command.arg(library).args(words))
+}
+
+#[test]
+fn the_program_is_as_it_was_and_says_what_it_allocated() {
+    let (home, library) = (Home::new(), library());
+    let (code, out, err) = run(
+        &home,
+        &library,
+        &["--stats", "--mode", "locked", "--", "ls", "-d", "/"],
+    );
+    assert_eq!((code, out.as_str()), (0, "/\n"), "{err}");
+    assert!(
+        err.starts_with("larder: locked; resident at most "),
+        "{err}"
+    );
+    assert!(err.contains("out of slabs"), "{err}");
+    // Its arguments are its own, also those that look like ours.
+    let (code, out, _) = run(&home, &library, &["--", "echo", "--stats", "--help"]);
+    assert_eq!((code, out.as_str()), (0, "--stats --help\n"));
+
+    let file = home.path().join("stats.json");
+    let words = [
+        "--json",
+        "--out",
+        file.to_str().unwrap(),
+        "--",
+        "ls",
+        "/no/such/place",
+    ];
+    let (code, out, _) = run(&home, &library, &words);
+    assert_eq!((code, out.as_str()), (2, ""), "the program's own code");
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(json["exit_code"], 2);
+    assert_eq!(json["allocated"]["mode"], "per-thread");
+    assert!(
+        json["allocated"]["held_bytes"]
+            .as_u64()
+            .is_some_and(|n| n > 0),
+        "{json}"
+    );
+}
+
+#[test]
+fn how_a_program_ends_is_passed_on() {
+    let (home, library) = (Home::new(), library());
+    let (code, _, err) = run(&home, &library, &["--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(code, 137);
+    assert!(err.contains("did not say what it allocated"), "{err}");
+    let (code, _, err) = run(&home, &library, &["--", "/no/such/program"]);
+    assert_eq!(code, 4);
+    assert!(err.contains("/no/such/program cannot be run: "), "{err}");
+    // What the processes write goes through a file that nobody shall find afterwards, however they end.
+    let folder = home.path().join("tmp");
+    std::fs::create_dir(&folder).unwrap();
+    let mut command = home.larder(&["run", "--library"]);
+    command.arg(&library).args(["--", "ls", "/no/such/place"]);
+    let (code, _, err) = finish(command.env("TMPDIR", &folder));
+    assert_eq!(code, 2);
+    assert!(err.contains("larder: per-thread"), "{err}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn a_missing_library_is_one_line_that_says_what_to_do() {
+    let home = Home::new();
+    let (code, out, err) = run(&home, Path::new("/no/such/library.so"), &["--", "true"]);
+    assert_eq!((code, out.as_str()), (4, ""));
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert!(
+        err.contains("/no/such/library.so cannot be preloaded"),
+        "{err}"
+    );
+    assert!(
+        err.contains("cargo build --release -p larder-malloc"),
+        "{err}"
+    );
+    let (code, _, err) = home.run(&["run"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("PROGRAM"), "{err}");
+}
