@@ -25,10 +25,16 @@ pub fn possible_cpus() -> usize {
     })
 }
 
-/// CPUs that this process may run on, as it was at the first call.
+/// CPUs that this process may run on, as it was at the first call. Without quotas of time: a thread beyond these cannot
+/// run at the same moment, whatever the others may use.
 pub(crate) fn usable_cpus() -> usize {
     static USABLE: Decided<usize> = Decided::new();
-    USABLE.get_or_decide(|| std::thread::available_parallelism().map_or(1, core::num::NonZero::get))
+    USABLE.get_or_decide(|| {
+        if cfg!(miri) {
+            return 1;
+        }
+        rustix::thread::sched_getaffinity(None).map_or(1, |cpus| cpus.count().max(1) as usize)
+    })
 }
 
 /// Highest number in a list such as `0-3,8-11`.

@@ -13,7 +13,7 @@ use super::inner::{InnerConfig, PoolRef};
 use super::pool::PagePool;
 use super::space::Space;
 use crate::magazine::StockConfig;
-use crate::os::rseq::Mode;
+use crate::os::rseq::{Mode, mode};
 use crate::os::zero::Zeroing;
 use crate::os::{
     Decommit, HugeAdvice, HugePageSize, Linux, OsError, Span, System, cpu_caches, page_size,
@@ -23,6 +23,8 @@ use crate::os::{
 /// Largest cluster: 2^20 pages, 4 GiB.
 pub const MAX_CLUSTER_PAGES: usize = 1 << 20;
 
+/// Pages of a magazine at first by default.
+const MAGAZINE_PAGES: usize = 63;
 /// Pages that a magazine may grow to by default: two of them are 1 MiB for each CPU, about what its L2 cache holds.
 const MOST_MAGAZINE_PAGES: usize = 127;
 
@@ -174,7 +176,10 @@ pub struct Builder {
     decay: Duration,
     give_back: Decommit,
     zeroing: Option<Zeroing>,
-    stock: StockConfig,
+    /// To find the best that works is dear, so it is left to those who build without a wish.
+    mode: Option<Mode>,
+    /// Pages of a magazine at first and at most.
+    magazine: (usize, usize),
     helper: Option<HelperConfig>,
     environment: bool,
 }
@@ -191,10 +196,8 @@ impl Default for Builder {
             decay: Duration::from_secs(1),
             give_back: Decommit::DontNeed,
             zeroing: None,
-            stock: StockConfig {
-                most_rounds: MOST_MAGAZINE_PAGES,
-                ..StockConfig::default()
-            },
+            mode: None,
+            magazine: (MAGAZINE_PAGES, MOST_MAGAZINE_PAGES),
             helper: None,
             environment: true,
         }
@@ -272,15 +275,14 @@ impl Builder {
     /// Per-CPU or locked stocks; by default the best that works here.
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
-        self.stock.mode = mode;
+        self.mode = Some(mode);
         self
     }
 
     /// Pages of a magazine at first and at most (up to 255). A CPU holds at most two magazines.
     #[must_use]
     pub fn magazine(mut self, pages: usize, most: usize) -> Self {
-        self.stock.rounds = pages;
-        self.stock.most_rounds = most;
+        self.magazine = (pages, most);
         self
     }
 
@@ -349,7 +351,11 @@ impl Builder {
                 // Pieces of a huge page cannot go back, and the whole is what the pool was given for.
                 give_back: (!matches!(self.backing, Backing::Hugetlb(_))).then_some(self.give_back),
             },
-            stock: self.stock,
+            stock: StockConfig {
+                rounds: self.magazine.0,
+                most_rounds: self.magazine.1,
+                mode: self.mode.unwrap_or_else(mode),
+            },
             routine: self.zeroing.map(Zeroing::routine),
             decay_ns: u64::try_from(self.decay.as_nanos()).unwrap_or(u64::MAX),
         })?;

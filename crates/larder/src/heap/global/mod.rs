@@ -2,8 +2,8 @@
 //!
 //! Each thread has a [`Heap`](super::Heap) of its own that a thread-local word points to; its fast path is that of a
 //! heap plus the load of the word. Threads that have none (not yet, no more, or by the [mode](Mode)) use the CPUs'
-//! stocks. Until there is a family, which takes memory to make, a small static buffer serves ([`bootstrap`]), so an
-//! allocation may come at any time: before `main`, while the family is being made, at a thread's end.
+//! stocks. What the making of the family itself allocates comes from a small static buffer (`bootstrap`), so an allocation
+//! may come at any time: before `main`, while the family is being made, at a thread's end.
 //!
 //! All functions follow malloc's contract: null for no memory, never a panic and never an abort for want of memory.
 

@@ -38,12 +38,14 @@ impl Mode {
             .into_iter()
             .find(|mode| wanted == Some(mode.name().as_bytes()))
             .unwrap_or(Self::PerThread);
-        if wanted == Self::Locked {
-            return (wanted, rseq::Mode::Locked("LARDER_MALLOC_MODE"));
-        }
-        match (wanted, rseq::mode()) {
-            (Self::PerCpu, behind @ rseq::Mode::Locked(_)) => (Self::Locked, behind),
-            (wanted, behind) => (wanted, behind),
+        match wanted {
+            Self::Locked => (wanted, rseq::Mode::Locked("LARDER_MALLOC_MODE")),
+            // Little comes to the CPUs' stocks then, and trying the sequences takes longer than all else of the start.
+            Self::PerThread => (wanted, rseq::Mode::Locked("threads have magazines")),
+            Self::PerCpu => match rseq::mode() {
+                behind @ rseq::Mode::Locked(_) => (Self::Locked, behind),
+                behind => (wanted, behind),
+            },
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum Stage {
     Started = 1,
     /// It has given its heap back, at its end.
     Ended = 2,
+    /// It is making the program's heap.
+    Making = 3,
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
@@ -102,7 +104,8 @@ pub(super) fn stage() -> Stage {
     match words::get::<1>() {
         0 => Stage::New,
         1 => Stage::Started,
-        _ => Stage::Ended,
+        2 => Stage::Ended,
+        _ => Stage::Making,
     }
 }
 

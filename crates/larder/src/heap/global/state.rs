@@ -6,6 +6,7 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::time::Duration;
 
 use super::misuse;
 use super::mode::Mode;
@@ -13,11 +14,19 @@ use super::slot::{self, Stage};
 use crate::heap::{Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::{fork, physical_memory};
-use crate::pages::PagePool;
+use crate::pages::{ClusterSize, PagePool};
 
 /// Addresses for so many times the machine's memory: programs ask for more than they touch.
 const OVERSIZE: usize = 16;
 const LEAST_RESERVE: usize = 1 << 30;
+/// Pages that are populated at once. Stated, because to choose it one would have to read two dozen files; small, since a
+/// program may end before it needs more.
+const CLUSTER_PAGES: usize = 34;
+
+/// How long a thread waits for the one that makes the heap: a few seconds in all, though it takes a millisecond.
+const YIELDS: u32 = 1000;
+const PATIENCE: u32 = YIELDS + 10_000;
+const PAUSE: Duration = Duration::from_micros(200);
 
 #[derive(Debug)]
 pub(super) struct Global {
@@ -46,22 +55,40 @@ pub(super) fn global() -> Option<&'static Global> {
     unsafe { GLOBAL.load(Ordering::Acquire).as_ref() }
 }
 
-/// The heap, made if it is not there. `None` while another thread makes it, or this one does, further down the stack; and
-/// when there is no memory for it.
+/// The heap, made if it is not there; a thread that comes while another one makes it waits. `None` on the way of making
+/// it, further up the stack; and when there is no memory for it.
 #[cold]
 pub(super) fn global_or_make() -> Option<&'static Global> {
-    if let Some(global) = global() {
-        return Some(global);
+    if slot::stage() == Stage::Making {
+        return global();
     }
-    let now = fork::generation();
-    let seen = CLAIM.load(Ordering::Relaxed);
-    if seen == now
-        || CLAIM
-            .compare_exchange(seen, now, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-    {
-        return None;
+    for turn in 0..PATIENCE {
+        if let Some(global) = global() {
+            return Some(global);
+        }
+        let now = fork::generation();
+        let seen = CLAIM.load(Ordering::Relaxed);
+        // A claim of another generation is that of a thread which this child of a fork does not have.
+        if seen != now
+            && CLAIM
+                .compare_exchange(seen, now, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        {
+            return make_claimed();
+        }
+        if turn < YIELDS {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(PAUSE);
+        }
     }
+    None
+}
+
+/// Makes the heap, with the claim in hand.
+fn make_claimed() -> Option<&'static Global> {
+    let stage = slot::stage();
+    slot::set_stage(Stage::Making);
     // Who had the claim may have finished in between.
     if global().is_none()
         && let Some(made) = make()
@@ -71,6 +98,7 @@ pub(super) fn global_or_make() -> Option<&'static Global> {
         GLOBAL.store(at, Ordering::Release);
     }
     CLAIM.store(0, Ordering::Release);
+    slot::set_stage(stage);
     global()
 }
 
@@ -79,7 +107,11 @@ fn make() -> Option<Global> {
     // What the machine grants: an address space may be limited.
     let mut reserve = (physical_memory().saturating_mul(OVERSIZE)).max(LEAST_RESERVE);
     let family = loop {
-        let pages = PagePool::builder().reserve_bytes(reserve);
+        let pages = PagePool::builder()
+            .ignore_environment()
+            .mode(behind)
+            .cluster(ClusterSize::pages(CLUSTER_PAGES).ok()?)
+            .reserve_bytes(reserve);
         let family = Family::builder()
             .pages(pages)
             .mode(behind)
