@@ -103,7 +103,7 @@ fn without_odd_sizes_it_says_so() {
     assert!(worse.contains("none in range"), "{worse}");
     // All sizes are one group and the cheapest of a group is the smallest.
     let optimum = answer(&analysis, "optimal pool size");
-    assert!(optimum.contains("1 to 16384 pages"), "{optimum}");
+    assert!(optimum.contains("1 to 8192 pages"), "{optimum}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn the_goal_is_met_at_fifty_times_and_missed_at_ten() {
     for goal in &met.goals {
         assert_eq!(goal.state, GoalState::Met, "{}", goal.what);
         assert!(
-            goal.note.contains("16384"),
+            goal.note.contains("8192"),
             "quick says what it measured: {}",
             goal.note
         );

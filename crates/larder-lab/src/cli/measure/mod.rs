@@ -16,8 +16,8 @@ use crate::measure::{Depth, Experiment, Interrupt, Options};
 use crate::model::{GoalState, NoiseRecord};
 use crate::report::Document;
 
-/// Leaves twelve seconds of the promised three minutes for starting, analysing and drawing; they take two.
-const QUICK_CAP: Duration = Duration::from_secs(168);
+/// Leaves eight seconds of the promised three minutes for starting, analysing and drawing; they take two.
+const QUICK_CAP: Duration = Duration::from_secs(172);
 /// How long the machine is watched before the first cell.
 const LOOK: Duration = Duration::from_secs(1);
 

@@ -8,13 +8,13 @@ use crate::published;
 
 use super::workload::allocations_of;
 
-/// The total of the quick form. His smallest is four times as much; the cost of a page does not depend on it as long
+/// The total of the quick form. His smallest is eight times as much; the cost of a page does not depend on it as long
 /// as it is larger than the cluster.
-pub(super) const QUICK_TOTAL: u64 = 16_384;
+pub(super) const QUICK_TOTAL: u64 = 8192;
 
 /// Pool sizes of the quick form: every region of his table, and all from 14 to 20, where 17 and 18 stood out.
 const QUICK_SIZES: [i64; 21] = [
-    1, 2, 4, 8, 14, 15, 16, 17, 18, 19, 20, 24, 30, 32, 64, 128, 256, 512, 1024, 4096, 16_384,
+    1, 2, 4, 8, 14, 15, 16, 17, 18, 19, 20, 24, 30, 32, 64, 128, 256, 512, 1024, 4096, 8192,
 ];
 
 /// Sizes of the clusters that go back whole, on both sides of the TLB flush ceiling and of the caches.
