@@ -116,6 +116,15 @@ impl Pidmap {
         was_free
     }
 
+    /// Takes all ids that are free.
+    pub fn take_all(&mut self) {
+        for page in &mut self.pages {
+            let page = page.get_or_insert_with(Page::new);
+            page.words.fill(u64::MAX);
+            page.free = 0;
+        }
+    }
+
     /// Gives an id back; `false` when it was not taken.
     #[inline]
     pub fn free(&mut self, id: u64) -> bool {

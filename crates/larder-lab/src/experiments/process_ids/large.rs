@@ -1,5 +1,7 @@
 //! Spaces of 22 and 32 bits, for what does not walk a list.
 
+use std::collections::HashSet;
+
 use anyhow::{bail, ensure};
 use larder::ids::Ids;
 use larder::ids::rule::Cyclic;
@@ -26,8 +28,11 @@ pub(super) const REFUSED: &str = "algo-0, algo-1, algo-2 and their kin at 2^22 a
 /// A space of many ids.
 trait Space {
     fn alloc(&mut self) -> Option<u64>;
-    fn free(&mut self, id: u64);
+    /// False when the id was not taken.
+    fn free(&mut self, id: u64) -> bool;
     fn take(&mut self, id: u64);
+    /// Takes all ids of a space in which none is taken.
+    fn take_all(&mut self);
     fn bytes(&self) -> usize;
 }
 
@@ -35,29 +40,38 @@ impl Space for Pidmap {
     fn alloc(&mut self) -> Option<u64> {
         Pidmap::alloc(self)
     }
-    fn free(&mut self, id: u64) {
-        Pidmap::free(self, id);
+    fn free(&mut self, id: u64) -> bool {
+        Pidmap::free(self, id)
     }
     fn take(&mut self, id: u64) {
         Pidmap::take(self, id);
+    }
+    fn take_all(&mut self) {
+        Pidmap::take_all(self);
     }
     fn bytes(&self) -> usize {
         Pidmap::bytes(self)
     }
 }
 
-impl Space for Idr {
+/// The tree, and one more than its largest id.
+struct Tree(Idr, u64);
+
+impl Space for Tree {
     fn alloc(&mut self) -> Option<u64> {
-        Idr::alloc(self)
+        self.0.alloc()
     }
-    fn free(&mut self, id: u64) {
-        Idr::free(self, id);
+    fn free(&mut self, id: u64) -> bool {
+        self.0.free(id)
     }
     fn take(&mut self, id: u64) {
-        Idr::take(self, id);
+        self.0.take(id);
+    }
+    fn take_all(&mut self) {
+        (1..self.1).for_each(|id| self.take(id));
     }
     fn bytes(&self) -> usize {
-        Idr::bytes(self)
+        self.0.bytes()
     }
 }
 
@@ -67,11 +81,15 @@ impl Space for Ours {
     fn alloc(&mut self) -> Option<u64> {
         self.0.alloc().ok()
     }
-    fn free(&mut self, id: u64) {
-        let _ = self.0.free(id);
+    fn free(&mut self, id: u64) -> bool {
+        self.0.free(id).is_ok()
     }
     fn take(&mut self, id: u64) {
         let _ = self.0.alloc_at(id);
+    }
+    fn take_all(&mut self) {
+        let all = self.0.range().len();
+        let _ = u64::try_from(all).map(|all| self.0.alloc_range(all, 1));
     }
     fn bytes(&self) -> usize {
         self.0.bytes()
@@ -115,7 +133,7 @@ impl Contestant for Large {
                     bits <= 26,
                     "the tree would need tens of GB for 2^{bits} ids"
                 );
-                churned(Idr::with_end(end), end, share)
+                churned(Tree(Idr::with_end(end), end), end, share)
             }
             "large-larder" => churned(Ours(Ids::new(1..end, Cyclic)?), end, share),
             other => bail!("no space is called {other}"),
@@ -123,51 +141,93 @@ impl Contestant for Large {
     }
 }
 
-/// Takes ids in ascending order, each by a throw of the dice, and churns.
+/// Calls `f` for ids from 1 to `end - 1` in ascending order, each with a chance of `share` ten-thousandths.
+fn by_dice(random: &mut Random31, end: u64, share: usize, mut f: impl FnMut(u64)) {
+    if share >= 2500 {
+        return (1..end).for_each(|id| {
+            if (random.draw() >> 8) % 10_000 < share as u32 {
+                f(id);
+            }
+        });
+    }
+    // How many fail before the next hit has the geometric distribution.
+    let miss = (1.0 - share as f64 / 1e4).ln();
+    let mut id = 0;
+    loop {
+        let luck = (f64::from(random.draw()) + 1.0) / 2_147_483_648.0;
+        id += 1 + (luck.ln() / miss) as u64;
+        if id >= end {
+            return;
+        }
+        f(id);
+    }
+}
+
+/// Brings a space to its share and churns: ids that are drawn at random are freed, and as many allocated.
 fn churned(mut space: impl Space, end: u64, share: usize) -> anyhow::Result<Measures> {
     let mut random = Random31::new(11);
-    let mut live = Vec::with_capacity((end as usize / 10_000 + 1) * (share + 1));
-    for id in 1..end {
-        if (random.draw() >> 8) % 10_000 < share as u32 {
-            space.take(id);
-            live.push(id);
-        }
+    if share <= 5000 {
+        by_dice(&mut random, end, share, |id| space.take(id));
+    } else {
+        space.take_all();
+        by_dice(&mut random, end, 10_000 - share, |id| {
+            space.free(id);
+        });
     }
-    ensure!(
-        live.len() > BATCH,
-        "too few ids in use to free {BATCH} of them"
-    );
+    let used = end / 10_000 * share as u64;
+    // A small space has not as many in use.
+    let batches = BATCHES.min(used as usize / (2 * BATCH)).max(1);
+    let mut victims = victims(&mut space, &mut random, end, batches * BATCH)?;
     let reading = clock_cost();
     let (mut alloc_ns, mut free_ns) = (0, 0);
-    let mut freed = Vec::with_capacity(BATCH);
-    for _ in 0..BATCHES {
-        freed.clear();
-        for _ in 0..BATCH {
-            let wide = u64::from(random.draw()) << 31 | u64::from(random.draw());
-            freed.push(live.swap_remove((wide % live.len() as u64) as usize));
-        }
+    for batch in victims.chunks_exact_mut(BATCH) {
         let clock = thread_cpu_ns();
-        for id in &freed {
-            space.free(*id);
-        }
+        let freed = batch.iter().filter(|id| space.free(**id)).count();
         free_ns += (thread_cpu_ns() - clock).saturating_sub(reading);
+        ensure!(freed == BATCH, "an id in use was not there to be freed");
         let clock = thread_cpu_ns();
-        for slot in &mut freed {
+        for slot in batch.iter_mut() {
             let Some(id) = space.alloc() else {
                 bail!("no id found although some are free");
             };
             *slot = opaque(id);
         }
         alloc_ns += (thread_cpu_ns() - clock).saturating_sub(reading);
-        live.extend_from_slice(&freed);
+        batch.sort_unstable();
+        ensure!(
+            batch.windows(2).all(|w| w[0] != w[1]),
+            "an id was handed out twice"
+        );
     }
-    let pairs = (BATCH * BATCHES) as u64;
-    let used = live.len();
-    live.sort_unstable();
-    live.dedup();
-    ensure!(live.len() == used, "an id was handed out twice");
+    let pairs = (BATCH * batches) as u64;
     Ok(Measures::new()
         .with("ns_per_alloc", ns_per_op(alloc_ns.max(1), pairs))
         .with("ns_per_free", ns_per_op(free_ns.max(1), pairs))
         .with("bits_per_id", space.bytes() as f64 * 8.0 / end as f64))
+}
+
+/// Ids in use to be freed in all batches, none of them twice. All are found before the clock starts, so that most have left
+/// the caches when their turn comes.
+fn victims(
+    space: &mut impl Space,
+    random: &mut Random31,
+    end: u64,
+    wanted: usize,
+) -> anyhow::Result<Vec<u64>> {
+    let mut seen = HashSet::new();
+    let mut victims = Vec::with_capacity(wanted);
+    for _ in 0..1000 * wanted {
+        if victims.len() == wanted {
+            return Ok(victims);
+        }
+        let wide = u64::from(random.draw()) << 31 | u64::from(random.draw());
+        let id = 1 + wide % (end - 1);
+        // Freed and taken again: that says whether it is in use.
+        if !seen.contains(&id) && space.free(id) {
+            space.take(id);
+            seen.insert(id);
+            victims.push(id);
+        }
+    }
+    bail!("too few ids are in use to free {wanted} of them")
 }

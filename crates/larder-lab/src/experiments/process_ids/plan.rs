@@ -310,9 +310,9 @@ fn large_group(quick: bool) -> Group {
         cells.extend(levels.map(|used| cell(name, 22, *used)));
     }
     if !quick {
-        // At 50 % of 2^32 the list of live ids that the loop draws from would not fit.
+        // The tree would take tens of GB.
         for name in ["large-pidmap", "large-larder"] {
-            cells.push(cell(name, 32, 100));
+            cells.extend(LEVELS.map(|used| cell(name, 32, used)));
         }
     }
     let reference = cell("large-pidmap", 22, 5000);
