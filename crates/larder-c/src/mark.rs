@@ -1,6 +1,8 @@
 //! What a handle of C's points to, and how one of a kind is told from garbage.
 
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::alloc::{Layout, alloc};
 
 use crate::error::{Failed, larder_status};
 
@@ -104,7 +106,20 @@ pub(crate) unsafe fn give<T: Opaque>(
     }
     // SAFETY: the caller's promise. NULL first: nobody shall find garbage after a failure.
     unsafe { out.write(core::ptr::null_mut()) };
-    let handle = Box::new(Handle {
+    // The memory first: `Box::new` would end the process when there is none.
+    let layout = Layout::new::<Handle<T::Inside>>();
+    // SAFETY: a handle has a size.
+    let at = unsafe { alloc(layout) }.cast::<MaybeUninit<Handle<T::Inside>>>();
+    if at.is_null() {
+        return Err(Failed::said(
+            larder_status::LARDER_MEMORY,
+            "a handle",
+            "cannot be had: there is no memory",
+        ));
+    }
+    // SAFETY: fresh memory of the right layout, which nothing needs to be written to. Dropped, it is freed.
+    let mut handle = unsafe { Box::from_raw(at) };
+    handle.write(Handle {
         mark: AtomicU64::new(T::MARK),
         inside: make()?,
     });

@@ -6,7 +6,7 @@ use larder::pages::PageRun;
 
 use crate::error::{larder_error, larder_status};
 use crate::guard::{guard, value};
-use crate::mark::{Opaque, alone, end, give, shared};
+use crate::mark::{Opaque, end, give, shared};
 use crate::pool::larder_pool;
 
 /// Neighbouring pages of a pool, for buffers that live long. It may outlive the pool.
@@ -49,8 +49,8 @@ pub unsafe extern "C" fn larder_pool_get_run(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_run_data(run: *mut larder_run) -> *mut c_void {
     value(core::ptr::null_mut(), || {
-        // SAFETY: the caller of the C function promises what `alone` needs.
-        Ok(unsafe { alone(run)? }.as_mut_ptr().cast())
+        // SAFETY: the caller of the C function promises what `shared` needs.
+        Ok(unsafe { shared(run)? }.as_non_null().as_ptr().cast())
     })
 }
 

@@ -110,6 +110,49 @@ fn a_block_keeps_its_contents_when_it_grows_and_shrinks() {
     }
 }
 
+/// A block that shrank in place would be taken for one of a smaller class by whoever frees it by its size.
+#[test]
+fn a_block_that_shrank_is_what_its_size_says() {
+    for (old, new) in [
+        (112, 60),
+        (1000, 600),
+        (1024, 600),
+        (40_000, 30_000),
+        (40_000, 24_000),
+        (3 << 20, 2 << 20),
+    ] {
+        for _ in 0..200 {
+            // SAFETY: each block is used once, with the size it was last given.
+            unsafe {
+                let at = global::realloc_sized(global::alloc(old, 8), old, new, 8);
+                let plain = global::alloc(new, 8);
+                if new < 32 << 10 {
+                    assert_eq!(
+                        global::usable_size(at),
+                        global::usable_size(plain),
+                        "{old} to {new}"
+                    );
+                }
+                global::free_sized(plain, new, 8);
+                global::free_sized(at, new, 8);
+                let at = global::realloc(global::alloc(old, 8), new, 8);
+                global::free_sized(at, new, 8);
+            }
+        }
+        // Everything goes home to its slab, which knows its own.
+        global::trim();
+        let aligned = global::alloc(64, 64);
+        assert!((aligned as usize).is_multiple_of(64));
+        // SAFETY: taken above.
+        unsafe { global::free_sized(aligned, 64, 64) };
+    }
+    let text = "x".repeat(60);
+    let mut roomy = String::with_capacity(112);
+    roomy.push_str(&text);
+    assert_eq!(&*roomy.into_boxed_str(), text);
+    global::trim();
+}
+
 #[test]
 fn a_thousand_threads_come_and_go_with_objects_alive() {
     let (send, receive) = mpsc::channel();

@@ -70,6 +70,50 @@ fn a_limit_is_an_error_that_names_it_and_passes() {
 }
 
 #[test]
+fn free_objects_of_the_heap_itself_are_had_at_the_limit() {
+    let heap = Heap::new(&Classes::new(&family()));
+    heap.set_limit(32 << 10);
+    let mut objects = Vec::new();
+    while let Ok(object) = heap.alloc(layout(1024)) {
+        objects.push(object);
+    }
+    let most = objects.len();
+    for _ in 0..3 {
+        for object in objects.drain(..) {
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(object, layout(1024)) };
+        }
+        while let Ok(object) = heap.alloc(layout(1024)) {
+            objects.push(object);
+        }
+        assert_eq!(objects.len(), most, "as many as the first time");
+    }
+}
+
+#[test]
+fn a_warning_may_set_another_and_its_end_too() {
+    struct Ends(std::rc::Rc<Heap>);
+    // SAFETY: this test has one thread.
+    unsafe impl Send for Ends {}
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.set_warning(3, |_| {});
+        }
+    }
+    let heap = std::rc::Rc::new(Heap::new(&Classes::new(&family())));
+    let ends = Ends(heap.clone());
+    heap.set_warning(1, move |_| ends.0.set_warning(2, |_| {}));
+    let object = heap.alloc(layout(64)).unwrap();
+    // SAFETY: taken above, put once.
+    unsafe { heap.dealloc(object, layout(64)) };
+    let ends = Ends(heap.clone());
+    heap.set_warning(1, move |_| {
+        let _ = &ends;
+    });
+    heap.set_warning(2, |_| {});
+}
+
+#[test]
 fn a_warning_comes_once_until_the_heap_is_small_again() {
     static WARNED: AtomicUsize = AtomicUsize::new(0);
     let heap = Heap::new(&Classes::new(&family()));

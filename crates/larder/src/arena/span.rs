@@ -1,6 +1,7 @@
 //! Spans: added by hand, imported from the source, and given back when they are free as a whole.
 
 use core::sync::atomic::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::arena::Arena;
 use super::error::{ArenaError, Refusal};
@@ -83,8 +84,13 @@ impl Segments<'_> {
     /// Units that may still be added, and what there is.
     fn check_limit(&self, limit: u64, size: u64) -> Result<(), ArenaError> {
         let total = self.state.counts.total;
+        // What the parent's other threads were importing never arrives in the child of a fork.
+        let importing = match self.state.importing {
+            (size, generation) if generation == fork::generation() => size,
+            _ => 0,
+        };
         let sum = total
-            .checked_add(self.state.importing.0)
+            .checked_add(importing)
             .and_then(|sum| sum.checked_add(size));
         if sum.is_some_and(|sum| sum <= limit) {
             return Ok(());
@@ -93,7 +99,7 @@ impl Segments<'_> {
             arena: self.shared.name,
             size,
             limit,
-            total: total.saturating_add(self.state.importing.0),
+            total: total.saturating_add(importing),
         })
     }
 }
@@ -168,16 +174,23 @@ impl Arena {
     ) -> Result<u32, ArenaError> {
         {
             let mut segments = self.lock();
-            // What the parent's other threads were importing never arrives in the child of a fork.
             if segments.state.importing.1 != fork::generation() {
                 segments.state.importing = (0, fork::generation());
             }
             segments.check_limit(self.limit(), size)?;
             segments.state.importing.0 += size;
         }
-        let given = source.import(size, align);
+        // A source that panics must not leave its size on the account.
+        let given = catch_unwind(AssertUnwindSafe(|| source.import(size, align)));
         let mut segments = self.lock();
         segments.state.importing.0 = segments.state.importing.0.saturating_sub(size);
+        let given = match given {
+            Ok(given) => given,
+            Err(panic) => {
+                drop(segments);
+                resume_unwind(panic);
+            }
+        };
         let refused = |refusal| ArenaError::Source {
             arena: self.name(),
             size,

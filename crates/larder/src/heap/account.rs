@@ -89,10 +89,13 @@ impl Account {
         self.large = self.large.saturating_sub_unsigned(bytes);
     }
 
-    pub(super) fn set_warning(&mut self, bytes: usize, f: Warning) {
+    /// Returns the former function, for the caller to drop when nothing of the account is borrowed any more: what is in it
+    /// may come back here.
+    #[must_use]
+    pub(super) fn set_warning(&mut self, bytes: usize, f: Warning) -> Option<Warning> {
         self.warn_at = bytes;
         self.warned = false;
-        self.warning = Some(f);
+        self.warning.replace(f)
     }
 
     /// Whether a warning is due, which counts as given.
@@ -107,9 +110,15 @@ impl Account {
         self.warning.take()
     }
 
-    /// Keeps the function again, unless it has set another.
-    pub(super) fn keep_warning(&mut self, f: Warning) {
-        self.warning.get_or_insert(f);
+    /// Keeps the function again, unless it has set another; then it comes back, to be dropped as in
+    /// [`set_warning`](Self::set_warning).
+    #[must_use]
+    pub(super) fn keep_warning(&mut self, f: Warning) -> Option<Warning> {
+        if self.warning.is_some() {
+            return Some(f);
+        }
+        self.warning = Some(f);
+        None
     }
 
     pub(super) fn stats(&self, stocked: usize) -> HeapStats {

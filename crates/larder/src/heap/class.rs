@@ -1,7 +1,7 @@
 //! Size classes: which sizes a heap hands out.
 //!
-//! Multiples of 16 up to 128, and from there on four classes for each doubling, as jemalloc has them: at most a fifth of
-//! an object is wasted. Each class of a doubling is a multiple of an eighth of its upper end, so a class that is a power
+//! Multiples of 16 up to 128, and from there on four classes for each doubling, as jemalloc has them: there at most a
+//! fifth of an object is wasted. Each class of a doubling is a multiple of an eighth of its upper end, so a class that is a power
 //! of two is aligned to itself, and one is found for any alignment by going up.
 
 use core::alloc::Layout;

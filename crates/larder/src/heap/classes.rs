@@ -12,6 +12,8 @@ use crate::objects::{CreateError, Family, RawCache};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.
 const NUMBERS: usize = 256;
+/// What [`Family::owner_number`] says of large objects.
+const LARGE: u16 = u16::MAX;
 /// No class of ours.
 const NO_CLASS: u8 = u8::MAX;
 
@@ -145,6 +147,7 @@ impl Classes {
     pub(super) fn class_of_owner(&self, number: u16) -> Option<usize> {
         let class = match self.shared.classes.get(usize::from(number)) {
             Some(class) => class.load(Ordering::Relaxed),
+            None if number == LARGE => NO_CLASS,
             None => self.class_of_number(usize::from(number)),
         };
         (usize::from(class) < CLASSES).then_some(usize::from(class))

@@ -237,7 +237,8 @@ impl Heap {
 
     /// Calls `f` when the heap takes memory beyond `bytes`; once until it has fallen below again.
     pub fn set_warning(&self, bytes: usize, f: impl Fn(HeapStats) + Send + 'static) {
-        self.account().set_warning(bytes, Box::new(f));
+        let former = self.account().set_warning(bytes, Box::new(f));
+        drop(former);
     }
 
     /// What the heap has taken and done.
@@ -306,13 +307,19 @@ impl Heap {
     fn with_pair<T>(&self, class: usize, cache: &RawCache, f: impl FnOnce(&mut Pair) -> T) -> T {
         let mut pair = core::mem::replace(self.pair(class), Pair::none());
         let result = f(&mut pair);
-        core::mem::replace(self.pair(class), pair).give_up(cache.stock());
+        let mut late = core::mem::replace(self.pair(class), pair);
+        self.account().give(late.len() * SIZES[class]);
+        late.give_up(cache.stock());
         result
     }
 
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        // What the heap holds already is charged.
+        if let Some(round) = self.pair(class).turn() {
+            return Ok(object(round));
+        }
         let cache = self.classes.cache_or_make(class)?;
         let size = SIZES[class];
         let room = self.account().room(size)?;
@@ -391,7 +398,8 @@ impl Heap {
             let stats = self.stats();
             if let Some(f) = self.account().take_warning() {
                 f(stats);
-                self.account().keep_warning(f);
+                let refused = self.account().keep_warning(f);
+                drop(refused);
             }
         }
     }

@@ -140,7 +140,8 @@ impl Held<'_> {
 
     /// Takes both magazines out.
     pub(super) fn clear(&mut self) -> [usize; 2] {
-        self.body().capacity = 0;
-        core::mem::take(&mut self.body().tops)
+        let tops = self.body().tops;
+        self.body().clear();
+        tops
     }
 }

@@ -2,6 +2,7 @@
 
 use super::magazines::Magazine;
 use super::stock::{Stock, Supply};
+use super::{FILL_MASK, WORD};
 use crate::os::OsError;
 
 /// The loaded and the previous magazine. All calls with a stock name the same one.
@@ -82,6 +83,16 @@ impl Pair {
             unsafe { self.loaded.push_unchecked(round) };
         }
         room
+    }
+
+    /// Takes a round of the previous magazine, which is loaded for it, when the loaded one has none.
+    pub(crate) fn turn(&mut self) -> Option<usize> {
+        if self.previous.len() == 0 {
+            return None;
+        }
+        // The low bits of a full top say how many rounds there may be.
+        self.swap((self.full & FILL_MASK) / WORD);
+        self.loaded.pop()
     }
 
     /// Rounds in both.

@@ -411,8 +411,7 @@ impl Shelf {
                     unsafe {
                         let tops = (*slot).body.tops;
                         if tops != [0, 0] {
-                            (*slot).body.tops = [0, 0];
-                            (*slot).body.capacity = 0;
+                            (*slot).body.clear();
                         }
                         tops
                     }

@@ -1,7 +1,7 @@
 //! What one CPU owns, and the slots that stand in for all of them while a shelf is parked.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::os::MAX_CPUS;
 
@@ -23,6 +23,19 @@ pub(super) struct Body {
     pub(super) tops: [usize; 2],
     /// Bytes of rounds that each may hold; 0 until there are two.
     pub(super) capacity: usize,
+}
+
+impl Body {
+    /// Forgets both magazines. The child of a fork may find the slot as it is between any two of these stores and use it:
+    /// a place without a magazine must have no room.
+    pub(super) fn clear(&mut self) {
+        self.capacity = 0;
+        for top in &mut self.tops {
+            fence(Ordering::Release);
+            // SAFETY: an aligned word that is borrowed mutably.
+            unsafe { AtomicUsize::from_ptr(top) }.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The part of a slot that others look at.

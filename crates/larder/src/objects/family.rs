@@ -4,6 +4,7 @@ use core::num::NonZeroU16;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::cache::Cache;
@@ -282,7 +283,8 @@ impl Inner {
         bytes
     }
 
-    /// For paths that are slow anyway.
+    /// For paths that are slow anyway. They serve some object, so a destructor of another one that panics must not end
+    /// them: its message was printed.
     pub(super) fn upkeep_if_due(&self) {
         let due = self.next_upkeep.load(Ordering::Relaxed);
         let now = coarse_now();
@@ -297,7 +299,7 @@ impl Inner {
                 )
                 .is_ok()
         {
-            self.reap();
+            let _ = catch_unwind(AssertUnwindSafe(|| self.reap()));
         }
     }
 

@@ -83,10 +83,13 @@ pub(crate) fn unregister(lock: *const dyn Around) {
     REGISTRY.lock.unlock();
 }
 
+/// Calls `f` for every lock, the last registered first: what was there earlier may be used under what came later (a pool
+/// under its caches, the program's heap under everything), so it must be free until those who hold the later locks are
+/// done. `pthread_atfork` has the same order.
 fn for_each(f: impl Fn(&dyn Around)) {
     // SAFETY: called between `prepare` and its counterpart, so the registry's lock is held, and registered locks
     // are alive by the contract of `register`.
-    for &lock in unsafe { &*REGISTRY.entries.get() } {
+    for &lock in unsafe { &*REGISTRY.entries.get() }.iter().rev() {
         // SAFETY: as above.
         f(unsafe { &*lock });
     }

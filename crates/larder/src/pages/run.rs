@@ -33,6 +33,20 @@ impl PageRun {
         Self { at, pages, pool }
     }
 
+    /// The first byte, for callers that keep to themselves who reads and writes (C). It stays valid until the run is dropped.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let run = pool.get_run_zeroed(2)?;
+    /// // SAFETY: the run has two pages, and nobody else writes.
+    /// assert_eq!(unsafe { run.as_non_null().read() }, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn as_non_null(&self) -> NonNull<u8> {
+        self.at
+    }
+
     /// Number of pages.
     #[must_use]
     pub fn pages(&self) -> usize {

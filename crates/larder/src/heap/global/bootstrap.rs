@@ -1,6 +1,6 @@
 //! A static buffer for allocations that come before there is a heap. Nothing of it is given back.
 //!
-//! Its blocks have the sizes of their classes: whoever frees one as an object of its class, without looking, does no harm.
+//! Its blocks have the sizes and alignments of their classes: whoever frees one as an object of its class, without looking, does no harm.
 //! It is then used as one, until it would go home to a slab, and is forgotten.
 
 use core::alloc::Layout;
@@ -9,6 +9,7 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::heap::{SIZES, class_of_layout};
+use crate::os::page_size;
 
 /// Enough for what the making of the heap asks of the allocator that it will be (files that it reads, the fork
 /// handlers' list), many times over.
@@ -31,8 +32,10 @@ fn base() -> usize {
 
 /// Zeroed bytes of the buffer, or null when it is used up.
 pub(super) fn alloc(layout: Layout) -> *mut u8 {
-    let align = layout.align().max(HEADER);
     let size = class_of_layout(layout).map_or(layout.size(), |class| SIZES[class]);
+    // As aligned as the class is: as much as its size allows.
+    let natural = (1 << size.max(1).trailing_zeros()).min(page_size());
+    let align = layout.align().max(HEADER).max(natural);
     let next = |used: usize| {
         let at = (base() + used + HEADER).checked_next_multiple_of(align)? - base();
         let end = at.checked_add(size)?;
@@ -92,6 +95,8 @@ mod tests {
             assert!(at as usize >= last + HEADER && (at as usize).is_multiple_of(align.max(16)));
             let class = class_of_layout(Layout::from_size_align(size, align).unwrap()).unwrap();
             assert_eq!(size_of_block(NonNull::new(at).unwrap()), Some(SIZES[class]));
+            let natural = 1 << SIZES[class].trailing_zeros();
+            assert!((at as usize).is_multiple_of(natural), "{size} {align}");
             last = at as usize + size;
         }
         let too_much = Layout::from_size_align(BYTES, 1).unwrap();

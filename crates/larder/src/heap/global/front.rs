@@ -163,11 +163,14 @@ pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) 
 /// # Safety
 /// As for [`realloc`]; the block has `has` bytes.
 unsafe fn resize(object: NonNull<u8>, has: usize, size: usize, align: usize) -> *mut u8 {
-    // More than half is in use, or little is wasted anyway.
-    if size <= has
-        && (size > has / 2 || has <= 64)
-        && (object.as_ptr() as usize).is_multiple_of(align)
-    {
+    // A block must be what a request of its size would give: who frees it by size looks no further.
+    let stays = match (class_of(size), class_of(has)) {
+        (Some(new), Some(old)) => new == old,
+        // Large ones are found by their address. More than half is in use.
+        (None, None) => size <= has && size > has / 2,
+        _ => false,
+    };
+    if stays && (object.as_ptr() as usize).is_multiple_of(align) {
         return object.as_ptr();
     }
     let to = alloc(size, align);

@@ -62,6 +62,8 @@ pub(super) fn global_or_make() -> Option<&'static Global> {
     if slot::stage() == Stage::Making {
         return global();
     }
+    // A child that cannot tell that it is one would wait for a thread that it does not have.
+    fork::install();
     for turn in 0..PATIENCE {
         if let Some(global) = global() {
             return Some(global);
@@ -147,13 +149,18 @@ impl Global {
             return None;
         }
         slot::set_stage(Stage::Started);
-        let at = self.heaps.get().ok()?.cast::<Heap>();
+        let Ok(at) = self.heaps.get() else {
+            slot::set_stage(Stage::New);
+            return None;
+        };
+        let at = at.cast::<Heap>();
         // SAFETY: an object of the right layout that is nobody else's.
         unsafe { at.write(Heap::new(&self.classes)) };
         // SAFETY: the key exists. A refusal (no memory) means that the heap must not be, since it would never be given back.
         if unsafe { libc::pthread_setspecific(key, at.as_ptr().cast()) } != 0 {
             // SAFETY: written above, and known to nobody.
             unsafe { self.end(at) };
+            slot::set_stage(Stage::New);
             return None;
         }
         // SAFETY: this thread's alone until `end_thread`.

@@ -69,7 +69,8 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] and [`IdError::NotAllocated`] name the first that is not allocated, which may be one that
-    /// `ids` names twice; then all others are still allocated. [`IdError::OutOfMemory`]: some of the last ones are.
+    /// `ids` names twice; then all others are still allocated. [`IdError::OutOfMemory`]: some of
+    /// them still are; [`is_allocated`](Self::is_allocated) says which.
     pub fn free_many(&self, ids: &[u64]) -> Result<(), IdError> {
         for &id in ids {
             self.range.offset(id)?;

@@ -94,12 +94,13 @@ impl<R: SharedRule> IdSpace<R> {
                 self.finish(ledger);
                 return found;
             };
-            if front.in_place()
-                && let Some((first, last)) = wanted
-            {
-                self.bring_home(front, &mut ledger, first, last)?;
-            }
-            let found = find(&mut ledger);
+            let home = match wanted {
+                Some((first, last)) if front.in_place() => {
+                    self.bring_home(front, &mut ledger, first, last)
+                }
+                _ => Ok(()),
+            };
+            let found = home.and_then(|()| find(&mut ledger));
             if let Ok(Some((first, last))) = found {
                 for at in first..=last {
                     front.states.touch(at);

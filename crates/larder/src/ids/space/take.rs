@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::front::Front;
 use super::ledger::Ledger;
+use super::marks::Crossed;
 use super::sync::{Guard, thread};
 use super::{IdSpace, LOT, SharedRule};
 use crate::ids::IdError;
@@ -138,13 +139,17 @@ impl<R: SharedRule> IdSpace<R> {
         }
         front.states.enter(lot[0] as usize);
         ledger.counts.claims += 1;
-        self.finish(ledger);
+        let crossed = self.end(ledger);
         // The last one given is the first one taken.
         let mut rest = [0_usize; LOT];
         for (slot, &at) in rest.iter_mut().zip(lot[1..n].iter().rev()) {
             *slot = at as usize;
         }
         front.lots.put_many(&rest[..n - 1], &Home(self));
+        // Only now, with nothing in hand: who is told may use the space, up to its end.
+        if let Some(crossed) = crossed {
+            self.tell(crossed);
+        }
         Ok(Attempt::Got(lot[0]))
     }
 
@@ -221,7 +226,11 @@ impl<R: SharedRule> IdSpace<R> {
         if !self.settle(front, &mut ledger, looks) {
             return Ok(Attempt::Scarce);
         }
-        if ledger.orphans > 0 && self.adopt(front, &mut ledger) {
+        // Only if nothing else is out: in the child of a fork another thread may have some in hand.
+        if ledger.orphans > 0
+            && front.states.vacant() == ledger.free() + ledger.orphans
+            && self.adopt(front, &mut ledger)
+        {
             return Ok(Attempt::Again);
         }
         self.finish(ledger);
@@ -260,7 +269,14 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// Ends a turn at the map: serves who waits, lowers the gate when there is plenty, and tells of crossed marks after
     /// the lock is released.
-    pub(super) fn finish(&self, mut ledger: Guard<'_, Ledger<R::Order>>) {
+    pub(super) fn finish(&self, ledger: Guard<'_, Ledger<R::Order>>) {
+        if let Some(crossed) = self.end(ledger) {
+            self.tell(crossed);
+        }
+    }
+
+    /// As [`finish`](Self::finish), but for telling: that is the caller's, who has something in hand.
+    fn end(&self, mut ledger: Guard<'_, Ledger<R::Order>>) -> Option<Crossed> {
         self.serve(&mut ledger);
         if ledger.direct
             && !ledger.resting
@@ -273,11 +289,7 @@ impl<R: SharedRule> IdSpace<R> {
             ledger.settled = false;
             front.gate.lower();
         }
-        let crossed = self.crossed(&mut ledger);
-        drop(ledger);
-        if let Some(crossed) = crossed {
-            self.tell(crossed);
-        }
+        self.crossed(&mut ledger)
     }
 
     #[cold]

@@ -70,12 +70,27 @@ impl<T, E> Construct for &Calls<T, E> {
 /// assert_eq!(*object, 0);
 /// ```
 ///
+/// Nor can a value be put back that lives shorter than the cache's type says:
+///
+/// ```compile_fail
+/// # use larder::objects::{Family, Object, ObjectCache};
+/// # let family = Family::new().unwrap();
+/// let cache = ObjectCache::new(&family, || "for ever").unwrap();
+/// let text = String::from("gone soon");
+/// let mut object: Object<'_, &str> = cache.get().unwrap();
+/// *object = &text;
+/// ```
+///
 /// Values must be `Send`, since another thread may get them next, and hold no borrows, since a slab may be reaped at any
 /// later time.
 pub struct ObjectCache<T, E = Infallible> {
     pub(super) cache: CacheRef,
-    pub(super) of: PhantomData<(T, fn() -> E)>,
+    /// Invariant: what is put back through one view of the cache is got through another.
+    pub(super) of: Kept<T, E>,
 }
+
+/// Values that go in and come out, and a constructor's error.
+pub(super) type Kept<T, E> = PhantomData<(*mut T, fn() -> E)>;
 
 // SAFETY: the cache behind is shared between threads anyway, its closures are `Send` and `Sync`, and a value that is put
 // by one thread and got by another moves between them, which `T: Send` allows. No `&T` is ever shared through the cache.

@@ -12,7 +12,8 @@ use super::super::cache::CacheRef;
 pub struct Object<'c, T> {
     at: NonNull<T>,
     cache: CacheRef,
-    of: PhantomData<(&'c (), T)>,
+    /// Invariant: the value goes back to a cache of exactly this `T`, whatever the guard was taken for in between.
+    of: PhantomData<(&'c (), *mut T)>,
 }
 
 // SAFETY: the guard owns the value as a box would; the cache behind may be used from any thread.
