@@ -3,7 +3,7 @@
 //! What C sees is `include/larder.h`, made from this crate. The rules of this side:
 //!
 //! - Names are C's, so that the header needs no table of renames.
-//! - Every function goes through [`guard`], which turns a panic into [`larder_status::LARDER_PANIC`].
+//! - Every function goes through `guard`, which turns a panic into [`larder_status::LARDER_PANIC`].
 //! - Handles carry a mark, so that NULL, a handle of another kind and one that was freed are told apart.
 //! - Structs that may grow begin with their size, so that an old program works with a new library.
 //!

@@ -34,7 +34,7 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// As [`alloc`], with all bytes zero.
+/// As [`alloc()`], with all bytes zero.
 ///
 /// ```
 /// use larder::heap::global;
