@@ -4,11 +4,11 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`c`] | malloc, free, calloc, realloc, reallocarray and what asks about blocks |
-//! | [`aligned`] | the functions that take an alignment |
-//! | [`operators`] | `new` and `delete` of C++ |
-//! | [`start`] | what happens when the library is loaded |
-//! | [`report`] | what is written at the program's end, where it is asked for |
+//! | `c` | malloc, free, calloc, realloc, reallocarray and what asks about blocks |
+//! | `aligned` | the functions that take an alignment |
+//! | `operators` | `new` and `delete` of C++ |
+//! | `start` | what happens when the library is loaded |
+//! | `report` | what is written at the program's end, where it is asked for |
 //!
 //! The heap itself is [`larder::heap::global`], which may be called at any time: before `main`, while it is being made, at a
 //! thread's end. Nothing here takes a lock or allocates. What is exported is what the programs call,
