@@ -158,14 +158,13 @@ fn slow_paths_give_back_too() {
         let before = held(&family);
         let busy = options(64).create(&family).unwrap();
         let begin = Instant::now();
-        while held(&family) * 5 > before {
+        while held(&family) * 5 > before || idle.stats().slabs > 0 {
             assert!(
                 begin.elapsed() < Duration::from_secs(60),
                 "nothing goes back"
             );
             burst(&busy, 100, 0);
         }
-        assert_eq!(idle.stats().slabs, 0);
     }
 }
 
