@@ -8,6 +8,9 @@ use crate::c::{ALIGN, MOST, allocate};
 use crate::errno;
 
 /// Answers EINVAL or ENOMEM and leaves errno and `*out` alone when it fails.
+///
+/// # Safety
+/// `out` points to room for a pointer.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
     if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
@@ -56,6 +59,9 @@ extern "C" fn pvalloc(size: usize) -> *mut c_void {
 }
 
 /// C23: alignment and size are what was asked for.
+///
+/// # Safety
+/// `pointer` is NULL, or a block of `aligned_alloc` with this alignment and size that is not freed yet; it is not used afterwards.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free_aligned_sized(pointer: *mut c_void, alignment: usize, size: usize) {
     if !pointer.is_null() {

@@ -30,6 +30,8 @@ pub(crate) fn allocate(size: usize, align: usize) -> *mut c_void {
     heap::alloc(size, align).cast()
 }
 
+/// # Safety
+/// `pointer` is NULL, or a block of this malloc that is not freed yet; it is not used afterwards.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free(pointer: *mut c_void) {
     if !pointer.is_null() {
@@ -53,6 +55,9 @@ extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     }
 }
 
+/// # Safety
+/// `pointer` is NULL, or a block of this malloc that is not freed yet; it is not used afterwards unless the answer is NULL and
+/// `size` is not 0.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
     if pointer.is_null() {
@@ -75,6 +80,8 @@ unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
     moved.cast()
 }
 
+/// # Safety
+/// As for [`realloc`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn reallocarray(pointer: *mut c_void, count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
@@ -85,6 +92,9 @@ unsafe extern "C" fn reallocarray(pointer: *mut c_void, count: usize, size: usiz
 }
 
 /// C23: the size is what was asked for.
+///
+/// # Safety
+/// As for [`free`]; `size` is that of the last request for the block, which was one without an alignment.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free_sized(pointer: *mut c_void, size: usize) {
     if !pointer.is_null() {
@@ -93,6 +103,8 @@ unsafe extern "C" fn free_sized(pointer: *mut c_void, size: usize) {
     }
 }
 
+/// # Safety
+/// `pointer` is NULL, or a block of this malloc that is not freed yet.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
     if pointer.is_null() {

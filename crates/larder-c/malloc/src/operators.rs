@@ -33,6 +33,9 @@ fn new_handler() -> Handler {
 }
 
 /// Asks the handler until it gives up or there is memory; throws.
+///
+/// # Safety
+/// The callers up to C++ let an exception through and have nothing to clean up.
 #[cold]
 unsafe extern "C-unwind" fn make_room(size: usize, align: usize) -> *mut c_void {
     loop {
@@ -49,6 +52,8 @@ unsafe extern "C-unwind" fn make_room(size: usize, align: usize) -> *mut c_void 
     }
 }
 
+/// # Safety
+/// As for [`make_room`].
 unsafe extern "C-unwind" fn throw_bad_alloc() -> ! {
     let throw = look_up(libc::RTLD_DEFAULT, c"_ZSt17__throw_bad_allocv".as_ptr());
     if throw.is_null() {
@@ -63,6 +68,10 @@ unsafe extern "C-unwind" fn throw_bad_alloc() -> ! {
     unsafe { throw() }
 }
 
+/// `new` that throws.
+///
+/// # Safety
+/// As for [`make_room`].
 #[inline]
 unsafe extern "C-unwind" fn new(size: usize, align: usize) -> *mut c_void {
     let block = if align <= ALIGN {
@@ -79,6 +88,9 @@ unsafe extern "C-unwind" fn new(size: usize, align: usize) -> *mut c_void {
 
 /// `new` that throws nothing. A handler may throw, and only C++ can catch that: so with a handler the C++ library's own
 /// operator does it, which calls the one above.
+///
+/// # Safety
+/// `own` is the mangled name of the operator that was called and `tag` its last argument; `align` is 0 where it has none.
 #[inline]
 unsafe extern "C-unwind" fn new_nothrow(
     size: usize,
@@ -94,6 +106,8 @@ unsafe extern "C-unwind" fn new_nothrow(
     block
 }
 
+/// # Safety
+/// As for [`new_nothrow`].
 #[cold]
 unsafe extern "C-unwind" fn nothrow_slow(
     size: usize,
@@ -131,20 +145,21 @@ unsafe extern "C-unwind" fn nothrow_slow(
     }
 }
 
+/// The exported functions of `new`. Each is unsafe to call as the C++ operator of its name is.
 macro_rules! operators {
     (new: $($plain:literal)+; new_aligned: $($aligned:literal)+; new_nothrow: $($nothrow:literal)+;
      new_aligned_nothrow: $($both:literal)+) => {
         $(const _: () = {
             #[unsafe(export_name = $plain)]
             unsafe extern "C-unwind" fn operator(size: usize) -> *mut c_void {
-                // SAFETY: see the function.
+                // SAFETY: the caller is C++, which catches what is thrown; there is nothing to clean up here.
                 unsafe { new(size, ALIGN) }
             }
         };)+
         $(const _: () = {
             #[unsafe(export_name = $aligned)]
             unsafe extern "C-unwind" fn operator(size: usize, align: usize) -> *mut c_void {
-                // SAFETY: see the function.
+                // SAFETY: the caller is C++, which catches what is thrown; there is nothing to clean up here.
                 unsafe { new(size, align) }
             }
         };)+
@@ -152,7 +167,7 @@ macro_rules! operators {
             #[unsafe(export_name = $nothrow)]
             unsafe extern "C-unwind" fn operator(size: usize, tag: *const c_void) -> *mut c_void {
                 const OWN: &CStr = name(concat!($nothrow, "\0"));
-                // SAFETY: see the function.
+                // SAFETY: the name is this operator's, and the tag is what it was called with.
                 unsafe { new_nothrow(size, 0, OWN.as_ptr(), tag) }
             }
         };)+
@@ -160,7 +175,7 @@ macro_rules! operators {
             #[unsafe(export_name = $both)]
             unsafe extern "C-unwind" fn operator(size: usize, align: usize, tag: *const c_void) -> *mut c_void {
                 const OWN: &CStr = name(concat!($both, "\0"));
-                // SAFETY: see the function.
+                // SAFETY: the name is this operator's, and the tag is what it was called with.
                 unsafe { new_nothrow(size, align, OWN.as_ptr(), tag) }
             }
         };)+
@@ -181,6 +196,7 @@ operators! {
     new_aligned_nothrow: "_ZnwmSt11align_val_tRKSt9nothrow_t" "_ZnamSt11align_val_tRKSt9nothrow_t"
 }
 
+/// The exported functions of `delete`. Each needs a block of the matching `new`, with its size and alignment, or NULL.
 macro_rules! delete {
     ($($name:literal => ($pointer:ident $(, $more:ident: $type:ty)*) $body:expr;)+) => {
         $(const _: () = {

@@ -4,6 +4,7 @@
 //! nanoseconds is not measured through a virtual call. [`Heaps`] is what a run starts with: it makes one heap for each
 //! thread.
 
+mod absent;
 mod broken;
 #[cfg(feature = "peers")]
 mod jemalloc;
@@ -22,6 +23,7 @@ mod system_malloc;
 
 use std::ptr::NonNull;
 
+pub use absent::libraries;
 pub use broken::{Broken, BrokenLocal};
 #[cfg(feature = "peers")]
 pub use jemalloc::Jemalloc;
@@ -31,12 +33,15 @@ pub use mimalloc::Mimalloc;
 #[cfg(feature = "peers")]
 pub use mimalloc_heap::MimallocHeaps;
 pub use object_cache::{ObjectCache, ObjectHandles, per_cpu};
-pub use preloaded::{Preloaded, environment, named_libraries};
+pub use preloaded::{Preloaded, environment};
 #[cfg(feature = "peers")]
 pub use rpmalloc::{Rpmalloc, RpmallocThread};
 #[cfg(feature = "peers-cpp")]
 pub use snmalloc::Snmalloc;
 pub use system_malloc::SystemMalloc;
+
+/// Name of the contestant that is whatever malloc the user names.
+pub const PRELOADED: &str = "preloaded";
 
 /// Alignment that every block has, where it is at least as large: that of C's `malloc` on 64-bit machines.
 pub const ALIGN: usize = 16;

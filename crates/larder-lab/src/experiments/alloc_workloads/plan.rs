@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::contestants::heaps::named_libraries;
+use crate::contestants::heaps::{PRELOADED, libraries};
 use crate::measure::{Depth, Group, Plan, PlanRequest};
 use crate::model::{Cell, Params, Skipped};
 
@@ -16,9 +16,6 @@ pub(super) const PEERS: [&str; 5] = ["malloc", "mimalloc", "jemalloc", "rpmalloc
 
 /// Heaps that die whole: only for interpreters.
 pub(super) const WHOLE: [&str; 2] = ["heap-whole", "mimalloc-heap"];
-
-/// Those whose library the user names.
-pub(super) const PRELOADED: &str = "preloaded";
 
 /// The workload in which heaps of their own take part.
 pub(super) const INTERPRETERS: &str = "interpreters";
@@ -47,17 +44,11 @@ fn cell(contestant: &str, workload: &About, threads: i64, quick: bool) -> Cell {
 /// The plan. `names` are the contestants that this build has.
 pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     let quick = request.depth == Depth::Quick;
-    let mut plan = Plan::default();
-    let mut libraries = Vec::new();
-    for named in named_libraries() {
-        match named {
-            Ok(library) => libraries.push(library),
-            Err(why) => plan.skipped.push(Skipped {
-                what: PRELOADED.to_owned(),
-                why,
-            }),
-        }
-    }
+    let (libraries, skipped) = libraries(names);
+    let mut plan = Plan {
+        groups: Vec::new(),
+        skipped,
+    };
     for workload in ALL {
         let mut cells = Vec::new();
         for &threads in threads(workload, quick) {
@@ -88,44 +79,13 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
             target,
         });
     }
-    plan.skipped
-        .extend(left_out(quick, names, libraries.is_empty()));
-    plan
-}
-
-fn left_out(quick: bool, names: &[&str], no_library: bool) -> Vec<Skipped> {
-    let mut skipped = Vec::new();
-    let mut leave = |what: &str, why: &str| {
-        skipped.push(Skipped {
-            what: what.to_owned(),
-            why: why.to_owned(),
-        });
-    };
     if quick {
-        leave(
-            "1, 2 and 8 threads",
-            "the quick form runs each workload for some milliseconds with 4 threads; run with --full for all",
-        );
+        plan.skipped.push(Skipped {
+            what: "1, 2 and 8 threads".to_owned(),
+            why: "the quick form runs each workload for some milliseconds with 4 threads; run with --full for all".to_owned(),
+        });
     }
-    if !names.contains(&"mimalloc") {
-        leave(
-            "mimalloc, jemalloc and rpmalloc",
-            "this program was built without them; build with the default features to compare with them",
-        );
-    }
-    if !names.contains(&"snmalloc") {
-        leave(
-            "snmalloc",
-            "it needs a C++ compiler and is left out by default; build with --features peers-cpp to compare with it",
-        );
-    }
-    if no_library {
-        leave(
-            PRELOADED,
-            "no malloc was named; name libraries in LARDER_PRELOAD, separated by colons, to compare with them",
-        );
-    }
-    skipped
+    plan
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Tables and sentences.
 
+use crate::contestants::heaps::PRELOADED;
 use crate::experiments::page_buffers::words::short;
 use crate::measure::RunView;
 use crate::model::{Block, Finding, Section, Table, Value};
 
-use super::plan::{INTERPRETERS, OURS, PEERS, PRELOADED, WHOLE};
+use super::plan::{INTERPRETERS, OURS, PEERS, WHOLE};
 use super::rows::{COST, HELD, PEAK, Place, best, find, middle, places};
 use super::work::ALL;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::contestants::heaps::named_libraries;
+use crate::contestants::heaps::{PRELOADED, libraries};
 use crate::measure::{Depth, Group, Plan, PlanRequest};
 use crate::model::{Cell, Params, Skipped};
 
@@ -39,9 +39,6 @@ pub(super) const OURS: [&str; 5] = ["object-handle", "object-cache", "heap", "cl
 
 /// Those that keep objects constructed.
 pub(super) const KEEPING: [&str; 2] = ["object-handle", "object-cache"];
-
-/// Those whose library the user names.
-pub(super) const PRELOADED: &str = "preloaded";
 
 /// Where the threads run and how the slab spaces its pieces, for the question about the second thread.
 pub(super) const LAYOUTS: [(&str, &str); 3] = [("two", "his"), ("two", "apart"), ("one", "his")];
@@ -124,17 +121,11 @@ fn preloaded(like: &Cell, libraries: &[String]) -> Vec<Cell> {
 /// The plan. `names` are the contestants that this build has.
 pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     let quick = request.depth == Depth::Quick;
-    let mut plan = Plan::default();
-    let mut libraries = Vec::new();
-    for named in named_libraries() {
-        match named {
-            Ok(library) => libraries.push(library),
-            Err(why) => plan.skipped.push(Skipped {
-                what: PRELOADED.to_owned(),
-                why,
-            }),
-        }
-    }
+    let (libraries, skipped) = libraries(names);
+    let mut plan = Plan {
+        groups: Vec::new(),
+        skipped,
+    };
     let has = |name: &&str| names.contains(name);
     let peers: Vec<&str> = PEERS.into_iter().filter(has).collect();
     let ours: Vec<&str> = OURS.into_iter().filter(has).collect();
@@ -229,44 +220,13 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
         seconds(0.1, 1.5),
     ));
 
-    plan.skipped
-        .extend(left_out(quick, names, libraries.is_empty()));
-    plan
-}
-
-fn left_out(quick: bool, names: &[&str], no_library: bool) -> Vec<Skipped> {
-    let mut skipped = Vec::new();
-    let mut leave = |what: &str, why: &str| {
-        skipped.push(Skipped {
-            what: what.to_owned(),
-            why: why.to_owned(),
-        });
-    };
     if quick {
-        leave(
-            "his ten million turns, and 5 and 7 to 10 threads",
-            "the quick form makes fewer turns with 1, 2, 3, 4 and 6 threads; run with --full for all, about half an hour",
-        );
+        plan.skipped.push(Skipped {
+            what: "his ten million turns, and 5 and 7 to 10 threads".to_owned(),
+            why: "the quick form makes fewer turns with 1, 2, 3, 4 and 6 threads; run with --full for all, about half an hour".to_owned(),
+        });
     }
-    if !names.contains(&"mimalloc") {
-        leave(
-            "mimalloc, jemalloc and rpmalloc",
-            "this program was built without them; build with the default features to compare with them",
-        );
-    }
-    if !names.contains(&"snmalloc") {
-        leave(
-            "snmalloc",
-            "it needs a C++ compiler and is left out by default; build with --features peers-cpp to compare with it",
-        );
-    }
-    if no_library {
-        leave(
-            PRELOADED,
-            "no malloc was named; name libraries in LARDER_PRELOAD, separated by colons, to compare with them",
-        );
-    }
-    skipped
+    plan
 }
 
 fn group(

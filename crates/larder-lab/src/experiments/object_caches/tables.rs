@@ -1,12 +1,12 @@
 //! His tables in his layout, with his numbers beside as shapes.
 
+use crate::contestants::heaps::PRELOADED;
 use crate::measure::RunView;
 use crate::model::{Better, Block, Cell, Section, Table, TableRow, Value};
 use crate::published;
 
 use super::plan::{
-    CONSTRUCTED, HIS, LAYOUTS, OURS, PEERS, PRELOADED, SECOND, SIZES, STACKS, THREADS, asked,
-    pair_group,
+    CONSTRUCTED, HIS, LAYOUTS, OURS, PEERS, SECOND, SIZES, STACKS, THREADS, asked, pair_group,
 };
 use super::rows::{
     OBJECT, PAIR, RATE, SECONDS, best, by_threads, counts_of_threads, over_one, second,
