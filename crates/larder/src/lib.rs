@@ -8,6 +8,7 @@
 //! | [`objects`] | caches of objects of one size, constructed once, over slabs |
 //! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
 //! | [`arena`] | vmem: ranges of any integer resource, by boundary tags, in spans from a source |
+//! | [`cache`] | blocks of files in memory: replacement rules, and what drives them |
 //! | [`ids`] | identifiers of a range, by reuse rule; the only part that is there without the feature `std` |
 //! | [`os`] | the only module that makes system calls |
 //! | [`settings`] | the file that the lab writes and the library reads |
@@ -28,6 +29,8 @@ extern crate std;
 
 #[cfg(feature = "std")]
 pub mod arena;
+#[cfg(feature = "std")]
+pub mod cache;
 #[cfg(feature = "std")]
 pub mod heap;
 pub mod ids;

@@ -1,0 +1,83 @@
+//! FIFO: the block that came first leaves first.
+
+use super::links::{Links, List, NONE};
+use super::table::capacity;
+use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Touch};
+
+/// First in, first out. 8 bytes a frame; a hit costs nothing.
+///
+/// ```
+/// use larder::cache::{policy::Fifo, replay::Replay};
+/// let mut cache = Replay::<Fifo>::new(2)?;
+/// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
+/// assert_eq!(hits, [false, false, true, false, false, false]);
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Fifo {
+    links: Links,
+    list: List,
+    capacity: usize,
+}
+
+impl Policy for Fifo {
+    const NAME: &'static str = "fifo";
+    const SOURCE: &'static str = "folklore";
+
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            list: List::new(),
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    #[inline]
+    fn insert(&mut self, frame: Frame, _: Arrival) {
+        self.list.push_newest(&mut self.links, frame);
+    }
+
+    #[inline]
+    fn touch(&mut self, _: Frame, _: Touch) {}
+
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        let mut gone = 0;
+        let mut at = self.list.oldest();
+        while gone < wanted && at != NONE {
+            let next = self.links.newer(at);
+            if frames.state(at) != FrameState::Pinned {
+                self.list.unlink(&mut self.links, at);
+                frames.evicted(at, None);
+                gone += 1;
+            }
+            at = next;
+        }
+        gone
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        self.list.unlink(&mut self.links, frame);
+    }
+
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        self.links.grow(capacity(frames)?)?;
+        self.capacity = frames;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.list.check(&self.links, "fifo")
+    }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes()
+    }
+}

@@ -1,0 +1,50 @@
+//! What a rule asks its owner while it looks for a victim.
+
+use super::{Frame, Shadow};
+
+/// What the owner says of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FrameState {
+    /// It may leave at once.
+    #[default]
+    Clean,
+    /// It may leave when it has been written. Rules that do not care for this evict it; the owner, who may prefer clean
+    /// victims, then answers [`Pinned`](Self::Pinned) as long as it does.
+    Dirty,
+    /// It must stay now. Rules pass over it.
+    Pinned,
+}
+
+/// The owner of the frames, as a rule sees it during [`Policy::evict`](super::Policy::evict).
+///
+/// A `Vec<Frame>` is an owner with nothing pinned that collects the victims.
+///
+/// ```
+/// use larder::cache::policy::{FrameState, Frames};
+/// let mut gone = Vec::new();
+/// assert_eq!(gone.state(1), FrameState::Clean);
+/// gone.evicted(1, None);
+/// assert_eq!(gone, [1]);
+/// ```
+pub trait Frames {
+    /// May this frame leave?
+    fn state(&self, frame: Frame) -> FrameState;
+
+    /// The frame has left the rule: its block is out. `shadow` is to be shown when the block comes back.
+    fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>);
+
+    /// The rule wants this dirty frame written now; it stays. Owners that write back by themselves do nothing.
+    fn write_back(&mut self, frame: Frame) {
+        let _ = frame;
+    }
+}
+
+impl Frames for Vec<Frame> {
+    fn state(&self, _frame: Frame) -> FrameState {
+        FrameState::Clean
+    }
+
+    fn evicted(&mut self, frame: Frame, _shadow: Option<Shadow>) {
+        self.push(frame);
+    }
+}

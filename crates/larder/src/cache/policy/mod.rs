@@ -1,0 +1,45 @@
+//! Replacement rules: which resident block leaves when another one comes.
+//!
+//! A rule sees frames, numbered densely from 0, and never the blocks' contents. It keeps its state in arrays by frame, and
+//! allocates when it is made or resized, never on an access. What it wants to remember of a block that left, it hands out as
+//! a [`Shadow`], which the owner keeps (or loses) and shows again when the block comes back: so a rule needs no table of
+//! blocks, neither for residents nor for ghosts.
+//!
+//! An access is one of two sequences:
+//!
+//! | access | calls |
+//! |---|---|
+//! | hit | [`touch`](Policy::touch) |
+//! | miss | [`miss`](Policy::miss) with the block's shadow; [`evict`](Policy::evict) while there is no free frame; [`insert`](Policy::insert) |
+//!
+//! ```
+//! use larder::cache::policy::{Arrival, Block, Fifo, Policy, Touch};
+//!
+//! let mut rule = Fifo::new(2)?;
+//! for (frame, block) in [(0, 10), (1, 11)] {
+//!     let admission = rule.miss(Block(block), None);
+//!     rule.insert(frame, Arrival::demand(Block(block), 0, admission));
+//! }
+//! rule.touch(0, Touch { request: 1 });
+//! let mut gone = Vec::new();
+//! rule.evict(&mut gone, 1);
+//! assert_eq!(gone, [0]); // a FIFO does not care for the touch
+//! # Ok::<(), larder::cache::policy::PolicyError>(())
+//! ```
+
+mod error;
+mod event;
+mod fifo;
+mod frames;
+mod links;
+mod lru;
+mod rule;
+mod table;
+
+pub use error::PolicyError;
+pub use event::{Admission, Arrival, Block, Frame, Reason, Shadow, Touch};
+pub use fifo::Fifo;
+pub use frames::{FrameState, Frames};
+pub use lru::Lru;
+pub use rule::Policy;
+pub use table::MOST_FRAMES;

@@ -1,0 +1,76 @@
+//! The trait of a rule.
+
+use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Shadow, Touch};
+
+/// A replacement rule. See the [module](super) for the order of the calls.
+///
+/// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
+/// rule, `touch` and `remove` frames that are. A rule that is told otherwise may panic; it has no `unsafe`.
+pub trait Policy: Sized + Send {
+    /// The name by which it is asked for, in lower case.
+    const NAME: &'static str;
+
+    /// Where the rule is described.
+    const SOURCE: &'static str;
+
+    /// A rule for `capacity` frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](super::MOST_FRAMES), or no memory.
+    fn new(capacity: usize) -> Result<Self, PolicyError>;
+
+    /// Frames it chooses among.
+    fn capacity(&self) -> usize;
+
+    /// Frames that are in.
+    fn len(&self) -> usize;
+
+    /// Nothing is in.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A block was asked for that is not in memory; `shadow` is what its last eviction left. Comes before room is made, so that
+    /// a rule that learns from misses has learnt before it chooses.
+    fn miss(&mut self, block: Block, shadow: Option<Shadow>) -> Admission {
+        let _ = (block, shadow);
+        Admission::default()
+    }
+
+    /// A block comes into a frame.
+    fn insert(&mut self, frame: Frame, arrival: Arrival);
+
+    /// A request uses the block of a frame.
+    fn touch(&mut self, frame: Frame, touch: Touch);
+
+    /// Chooses up to `wanted` frames, tells each to `frames`, and forgets it but for its shadow. Fewer come when the others are
+    /// pinned. Returns how many came.
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize;
+
+    /// The block of a frame is gone for other reasons (truncated, deleted): no shadow is left.
+    fn remove(&mut self, frame: Frame);
+
+    /// Changes the capacity while running. When it shrinks, the owner evicts until as many frames are in as the capacity says,
+    /// and names no frame beyond the largest capacity that there was.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); the rule is as it was then.
+    fn resize(&mut self, capacity: usize) -> Result<(), PolicyError>;
+
+    /// About a second has passed. For rules that age by time, those of the kernels.
+    fn tick(&mut self) {}
+
+    /// Walks everything and says what does not hold. For tests and debug builds.
+    ///
+    /// # Errors
+    /// A sentence that names the frame and the list.
+    fn check(&self) -> Result<(), String>;
+
+    /// Bytes of memory the rule has.
+    fn bytes(&self) -> usize;
+
+    /// What it has decided and why, as names and values: for statistics.
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
