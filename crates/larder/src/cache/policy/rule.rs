@@ -57,8 +57,17 @@ pub trait Policy: Sized + Send {
     /// As for [`new`](Self::new); the rule is as it was then.
     fn resize(&mut self, capacity: usize) -> Result<(), PolicyError>;
 
-    /// About a second has passed. For rules that age by time, those of the kernels.
-    fn tick(&mut self) {}
+    /// About a second has passed. For rules that age by time, those of the kernels, and that then look for dirty frames to be
+    /// written; a rule may also let frames go here.
+    fn tick<F: Frames>(&mut self, frames: &mut F) {
+        let _ = frames;
+    }
+
+    /// Somebody who reads or writes a file from front to end has passed this block and is not expected to come back to it. A
+    /// hint from the owner's readahead; most rules do not listen.
+    fn drop_behind(&mut self, frame: Frame) {
+        let _ = frame;
+    }
 
     /// Walks everything and says what does not hold. For tests and debug builds.
     ///
