@@ -19,6 +19,7 @@ pub mod measure;
 pub mod model;
 pub mod published;
 pub mod report;
+pub mod sim;
 pub mod stats;
 pub mod store;
 
