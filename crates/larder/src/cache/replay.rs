@@ -1,7 +1,7 @@
 //! A rule driven by a sequence of requests: what the simulator runs.
 
 use super::policy::{
-    Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Shadow, Touch,
+    Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch,
 };
 
 /// The top bit says that a block is resident: the rest is its frame, else its shadow, else nothing.
@@ -28,6 +28,7 @@ pub struct Replay<P> {
     slots: Slots,
     hits: u64,
     misses: u64,
+    lost: u64,
 }
 
 #[derive(Debug)]
@@ -54,55 +55,80 @@ impl Frames for Slots {
 }
 
 impl<P: Policy> Replay<P> {
-    /// A cache of `capacity` blocks under the rule `P`.
+    /// A cache of `capacity` blocks under the rule `P`, whose table of blocks grows as they come.
     ///
     /// # Errors
     /// Those of [`Policy::new`].
     pub fn new(capacity: usize) -> Result<Self, PolicyError> {
-        P::new(capacity).map(Self::with)
+        Self::with(P::new(capacity)?, 0)
     }
 
-    /// A cache under a rule that was made before and has nothing in it.
-    pub fn with(rule: P) -> Self {
+    /// A cache under a rule that was made before and has nothing in it. Room is made for the blocks below `blocks`, so that
+    /// their accesses allocate nothing.
+    ///
+    /// # Errors
+    /// [`PolicyError::Memory`].
+    pub fn with(rule: P, blocks: usize) -> Result<Self, PolicyError> {
         let frames = rule.capacity();
-        Self {
-            slots: Slots {
-                blocks: Vec::new(),
-                holds: vec![0; frames],
-                free: (0..frames as Frame).rev().collect(),
-            },
+        let mut slots = Slots {
+            blocks: Vec::new(),
+            holds: Vec::new(),
+            free: Vec::new(),
+        };
+        slots.reach(blocks)?;
+        let refused = |_| PolicyError::Memory {
+            bytes: frames.saturating_mul(size_of::<Frame>()),
+        };
+        slots.holds.try_reserve_exact(frames).map_err(refused)?;
+        slots.holds.resize(frames, 0);
+        slots.free.try_reserve_exact(frames).map_err(refused)?;
+        slots.free.extend((0..frames as Frame).rev());
+        Ok(Self {
             rule,
+            slots,
             hits: 0,
             misses: 0,
-        }
+            lost: 0,
+        })
     }
 
     /// One use of a block by a request; true if it was in memory.
     #[inline]
     pub fn access(&mut self, block: u32, request: u32) -> bool {
-        if block as usize >= self.slots.blocks.len() {
-            self.slots.blocks.resize(block as usize + 1, NOTHING);
+        match self.slots.blocks.get(block as usize) {
+            Some(&at) if at & RESIDENT != 0 => {
+                self.hits += 1;
+                self.rule.touch(at as Frame, Touch { request });
+                true
+            }
+            at => {
+                let at = at.copied();
+                self.misses += 1;
+                self.fetch(block, request, at);
+                false
+            }
         }
-        let at = self.slots.blocks[block as usize];
-        if at & RESIDENT != 0 {
-            self.hits += 1;
-            self.rule.touch(at as Frame, Touch { request });
-            return true;
-        }
-        self.misses += 1;
-        self.fetch(block, request, at);
-        false
     }
 
-    fn fetch(&mut self, block: u32, request: u32, at: u64) {
+    #[inline]
+    fn fetch(&mut self, block: u32, request: u32, at: Option<u64>) {
+        let at = match at {
+            Some(at) => at,
+            None if self.slots.reach_far(block).is_ok() => NOTHING,
+            None => {
+                self.lost += 1;
+                return;
+            }
+        };
         let shadow = (at != NOTHING).then(|| Shadow::new(at));
         let identity = Block(u64::from(block));
-        let admission = self.rule.miss(identity, shadow);
+        let admission = self.rule.miss(identity, shadow, Reason::Demand);
         let frame = loop {
             if let Some(frame) = self.slots.free.pop() {
                 break frame;
             }
             if self.rule.evict(&mut self.slots, 1) == 0 {
+                self.lost += 1;
                 return; // nothing would leave: the block is not kept
             }
         };
@@ -122,8 +148,64 @@ impl<P: Policy> Replay<P> {
         self.misses
     }
 
+    /// Misses whose block was not kept, since there was no memory for a larger table of blocks, or the rule let nothing go. Not
+    /// 0: the counts are not those of the rule.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// The rule.
     pub fn rule(&self) -> &P {
         &self.rule
+    }
+}
+
+impl Slots {
+    /// Makes room for the blocks below `blocks`.
+    fn reach(&mut self, blocks: usize) -> Result<(), PolicyError> {
+        let more = blocks.saturating_sub(self.blocks.len());
+        self.blocks
+            .try_reserve_exact(more)
+            .map_err(|_| PolicyError::Memory {
+                bytes: blocks.saturating_mul(size_of::<u64>()),
+            })?;
+        self.blocks.resize(blocks.max(self.blocks.len()), NOTHING);
+        Ok(())
+    }
+
+    #[cold]
+    fn reach_far(&mut self, block: u32) -> Result<(), PolicyError> {
+        let wanted = block as usize + 1;
+        self.reach(wanted.max(self.blocks.len().saturating_mul(2)))
+            .or_else(|_| self.reach(wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::policy::{Fifo, Lru};
+    use super::*;
+
+    #[test]
+    fn blocks_far_apart_and_room_made_before_count_alike() {
+        let trace = [5, 1_000_000, 5, 7, 9, 5, 1_000_000, 7];
+        let mut grown = Replay::<Lru>::new(3).unwrap();
+        let mut made = Replay::with(Lru::new(3).unwrap(), 1_000_001).unwrap();
+        let grown_hits = trace.map(|block| grown.access(block, 0));
+        assert_eq!(grown_hits, trace.map(|block| made.access(block, 0)));
+        assert_eq!(
+            grown_hits,
+            [false, false, true, false, false, true, false, false]
+        );
+        assert_eq!((made.hits(), made.misses(), made.lost()), (2, 6, 0));
+    }
+
+    #[test]
+    fn a_table_that_no_memory_holds_is_refused() {
+        let rule = Fifo::new(1).unwrap();
+        assert!(matches!(
+            Replay::with(rule, usize::MAX / 8),
+            Err(PolicyError::Memory { .. })
+        ));
     }
 }

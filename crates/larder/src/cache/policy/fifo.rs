@@ -23,6 +23,7 @@ pub struct Fifo {
 impl Policy for Fifo {
     const NAME: &'static str = "fifo";
     const SOURCE: &'static str = "folklore";
+    const ABOUT: &'static str = "the block that came first leaves first";
 
     fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {

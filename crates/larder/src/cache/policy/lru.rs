@@ -23,6 +23,7 @@ pub struct Lru {
 impl Policy for Lru {
     const NAME: &'static str = "lru";
     const SOURCE: &'static str = "folklore; Denning, CACM 11(5), 1968";
+    const ABOUT: &'static str = "the block that was used longest ago leaves";
 
     fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {

@@ -13,11 +13,11 @@
 //! | miss | [`miss`](Policy::miss) with the block's shadow; [`evict`](Policy::evict) while there is no free frame; [`insert`](Policy::insert) |
 //!
 //! ```
-//! use larder::cache::policy::{Arrival, Block, Fifo, Policy, Touch};
+//! use larder::cache::policy::{Arrival, Block, Fifo, Policy, Reason, Touch};
 //!
 //! let mut rule = Fifo::new(2)?;
 //! for (frame, block) in [(0, 10), (1, 11)] {
-//!     let admission = rule.miss(Block(block), None);
+//!     let admission = rule.miss(Block(block), None, Reason::Demand);
 //!     rule.insert(frame, Arrival::demand(Block(block), 0, admission));
 //! }
 //! rule.touch(0, Touch { request: 1 });
@@ -26,7 +26,12 @@
 //! assert_eq!(gone, [0]); // a FIFO does not care for the touch
 //! # Ok::<(), larder::cache::policy::PolicyError>(())
 //! ```
+//!
+//! Rules are found by name in one of two ways: [`with_rule`] calls generic code with the rule's type, so that the compiler makes
+//! a loop for each rule (a simulator); [`rule`] gives a `Box<dyn Rule>` (a cache, whose rule its user chooses while it runs).
 
+mod all;
+mod boxed;
 mod error;
 mod event;
 mod fifo;
@@ -36,6 +41,8 @@ mod lru;
 mod rule;
 mod table;
 
+pub use all::{Info, Visitor, rules, with_rule};
+pub use boxed::{Rule, rule};
 pub use error::PolicyError;
 pub use event::{Admission, Arrival, Block, Frame, Reason, Shadow, Touch};
 pub use fifo::Fifo;

@@ -1,17 +1,20 @@
 //! The trait of a rule.
 
-use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Shadow, Touch};
+use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shadow, Touch};
 
 /// A replacement rule. See the [module](super) for the order of the calls.
 ///
 /// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
 /// rule, `touch` and `remove` frames that are. A rule that is told otherwise may panic; it has no `unsafe`.
-pub trait Policy: Sized + Send {
+pub trait Policy: Sized + Send + 'static {
     /// The name by which it is asked for, in lower case.
     const NAME: &'static str;
 
     /// Where the rule is described.
     const SOURCE: &'static str;
+
+    /// What it does, in one line.
+    const ABOUT: &'static str;
 
     /// A rule for `capacity` frames, with the constants of its source.
     ///
@@ -30,10 +33,14 @@ pub trait Policy: Sized + Send {
         self.len() == 0
     }
 
-    /// A block was asked for that is not in memory; `shadow` is what its last eviction left. Comes before room is made, so that
-    /// a rule that learns from misses has learnt before it chooses.
-    fn miss(&mut self, block: Block, shadow: Option<Shadow>) -> Admission {
-        let _ = (block, shadow);
+    /// A block is to come that is not in memory; `shadow` is what its last eviction left, and `reason` is what the insertion
+    /// will say. Comes before room is made, so that a rule that learns from misses has learnt before it chooses. The insertion
+    /// may fail to follow: then the rule has forgotten what the shadow said.
+    ///
+    /// Readahead is no use: a rule learns nothing from it until the first touch, which then counts as the insertion's use, and
+    /// as the return of an evicted block if the shadow said so.
+    fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
+        let _ = (block, shadow, reason);
         Admission::default()
     }
 
@@ -44,7 +51,7 @@ pub trait Policy: Sized + Send {
     fn touch(&mut self, frame: Frame, touch: Touch);
 
     /// Chooses up to `wanted` frames, tells each to `frames`, and forgets it but for its shadow. Fewer come when the others are
-    /// pinned. Returns how many came.
+    /// pinned. Returns how many came. Several at once are those that one at a time would be.
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize;
 
     /// The block of a frame is gone for other reasons (truncated, deleted): no shadow is left.
