@@ -74,6 +74,14 @@ macro_rules! table {
 table! {
     super::Fifo,
     super::Lru,
+    super::Clock,
+    super::Gclock,
+    super::TwoQ,
+    super::Arc,
+    super::S3Fifo,
+    super::S3FifoOneBit,
+    super::Clock2QPlus,
+    super::Sieve,
 }
 
 /// All rules.

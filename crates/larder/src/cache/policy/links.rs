@@ -1,7 +1,7 @@
 //! Doubly linked lists through one array: each node is in at most one list.
 
-use super::PolicyError;
 use super::table::{grow, table};
+use super::{FrameState, Frames, PolicyError};
 
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;
@@ -133,6 +133,16 @@ impl List {
             self.unlink(links, node);
             self.push_newest(links, node);
         }
+    }
+
+    /// The oldest node that may leave.
+    #[inline]
+    pub(super) fn oldest_loose<F: Frames>(&self, links: &Links, frames: &F) -> u32 {
+        let mut at = self.oldest;
+        while at != NONE && frames.state(at) == FrameState::Pinned {
+            at = links.newer(at);
+        }
+        at
     }
 
     /// The nodes from the oldest on.

@@ -31,22 +31,33 @@
 //! a loop for each rule (a simulator); [`rule`] gives a `Box<dyn Rule>` (a cache, whose rule its user chooses while it runs).
 
 mod all;
+mod arc;
 mod boxed;
+mod clock;
 mod error;
 mod event;
 mod fifo;
 mod frames;
+mod ghosts;
 mod links;
 mod lru;
 mod rule;
+mod s3fifo;
+mod sieve;
 mod table;
+mod two_q;
 
 pub use all::{Info, Visitor, rules, with_rule};
+pub use arc::Arc;
 pub use boxed::{Rule, rule};
+pub use clock::{Clock, Gclock, Sweep};
 pub use error::PolicyError;
 pub use event::{Admission, Arrival, Block, Frame, Reason, Shadow, Touch};
 pub use fifo::Fifo;
 pub use frames::{FrameState, Frames};
 pub use lru::Lru;
 pub use rule::Policy;
+pub use s3fifo::{Clock2QPlus, S3Fifo, S3FifoOneBit, ThreeQueues};
+pub use sieve::Sieve;
 pub use table::MOST_FRAMES;
+pub use two_q::TwoQ;

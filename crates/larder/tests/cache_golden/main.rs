@@ -1,0 +1,108 @@
+//! Hit ratios of every rule on traces, against values that others published or computed.
+
+mod cells;
+mod traces;
+
+use larder::cache::policy::{Policy, PolicyError, Visitor, rules, with_rule};
+use larder::cache::replay::Replay;
+use std::time::Instant;
+
+use cells::CELLS;
+use traces::{Trace, directory};
+
+/// Hits in percent on a trace, at a capacity.
+struct Run<'t>(&'t Trace, usize);
+
+impl Visitor for Run<'_> {
+    type Out = Result<f64, PolicyError>;
+    fn visit<P: Policy>(self) -> Self::Out {
+        Ok(Timed(self, 0.0).visit::<P>()?.0)
+    }
+}
+
+/// The same, and the seconds that it took, or those given if they are fewer.
+struct Timed<'t>(Run<'t>, f64);
+
+impl Visitor for Timed<'_> {
+    type Out = Result<(f64, f64), PolicyError>;
+    fn visit<P: Policy>(self) -> Self::Out {
+        let Self(Run(trace, capacity), seconds) = self;
+        let mut cache = Replay::with(P::new(capacity)?, trace.blocks)?;
+        let begin = Instant::now();
+        for (&block, at) in trace.accesses.iter().zip(0..) {
+            cache.access(block, at);
+        }
+        let seconds = begin.elapsed().as_secs_f64().min(seconds);
+        cache.rule().check().unwrap();
+        assert_eq!(cache.lost(), 0);
+        Ok((
+            cache.hits() as f64 * 100.0 / trace.accesses.len() as f64,
+            seconds,
+        ))
+    }
+}
+
+#[test]
+fn every_cell_that_others_computed_is_equal_to_a_twentieth_of_a_point() {
+    let Some(directory) = directory() else { return };
+    let mut wrong = Vec::new();
+    for of_trace in CELLS.chunk_by(|a, b| a.file == b.file) {
+        let trace = Trace::read(&directory, of_trace[0].file);
+        for cells in of_trace {
+            for &(rule, theirs) in cells.hits {
+                let ours = with_rule(rule, Run(&trace, cells.capacity))
+                    .unwrap()
+                    .unwrap();
+                if (ours - theirs).abs() > 0.05 {
+                    let (file, capacity) = (cells.file, cells.capacity);
+                    wrong.push(format!(
+                        "{file} {capacity} {rule}: {ours:.3}, theirs {theirs}"
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Prints hit ratios and speeds: `LARDER_TRACES=… cargo test --release --test cache_golden speed -- --ignored --nocapture`.
+/// `LARDER_RULES` names some of the rules.
+#[test]
+#[ignore = "prints, and claims nothing"]
+fn speed() {
+    let Some(directory) = directory() else { return };
+    let only = std::env::var("LARDER_RULES").unwrap_or_default();
+    for (file, sizes) in [
+        ("arc-OLTP.lis.zst", &[1000, 5000, 15000][..]),
+        ("arc-P3.lis.zst", &[32768, 131_072]),
+        ("cloudphysics-w106.u32be.xz", &[1000, 10000, 33764]),
+        ("cloudPhysicsIO.oracleGeneral.bin", &[4000, 10000]),
+        ("lirs-sprite.txt.gz", &[400]),
+        ("lirs-multi2.txt.gz", &[2000]),
+        ("lirs-loop.txt.gz", &[900]),
+    ] {
+        let trace = Trace::read(&directory, file);
+        println!(
+            "{file}: {} accesses, {} blocks",
+            trace.accesses.len(),
+            trace.blocks
+        );
+        for rule in rules() {
+            if !only.is_empty() && !only.split(',').any(|name| name == rule.name) {
+                continue;
+            }
+            print!("  {:14}", rule.name);
+            for &size in sizes {
+                let mut seconds = f64::MAX;
+                let mut hits = 0.0;
+                for _ in 0..3 {
+                    let run = Run(&trace, size);
+                    (hits, seconds) = with_rule(rule.name, Timed(run, seconds)).unwrap().unwrap();
+                }
+                let rate = trace.accesses.len() as f64 / seconds / 1e6;
+                print!("  {size:6}: {hits:6.2} % {rate:6.1} M/s");
+            }
+            println!();
+        }
+    }
+}
