@@ -6,8 +6,12 @@
  * Every function that can fail returns a larder_status. Those with a last argument of type larder_error also say what was
  * asked, what went wrong and what to do, in a buffer of the caller's: nothing is kept for a thread. It may be NULL.
  *
- * Handles are opaque. What a function makes, the function of the same name that ends in _free ends. NULL, a handle of another
- * kind and one that was freed are errors where they can be told; no function lets a Rust panic out.
+ * Handles are opaque. What a function makes, the function of the same name that ends in _free ends; what a function gives out of
+ * them goes back by _put or _dealloc. NULL, a handle of another kind and one that was freed are errors where they can be told; no
+ * function lets a Rust panic out.
+ *
+ * Functions of the program that are handed in are called without a lock. They must return: longjmp and C++ exceptions must not
+ * leave them. They must not end the handle that calls them.
  *
  * See docs/c-api.md.
  */
@@ -55,6 +59,67 @@
 #define LARDER_POOL_IGNORE_ENVIRONMENT 8
 
 /**
+ * The arena's own fit.
+ */
+#define LARDER_FIT_DEFAULT 0
+
+/**
+ * A segment of a list whose segments are all large enough: constant time.
+ */
+#define LARDER_FIT_INSTANT 1
+
+/**
+ * The smallest segment in which it fits.
+ */
+#define LARDER_FIT_BEST 2
+
+/**
+ * The next place after the last allocation: what is given back is not soon handed out again.
+ */
+#define LARDER_FIT_NEXT 3
+
+/**
+ * A span that was added by hand; its segments follow.
+ */
+#define LARDER_SEGMENT_ADDED_SPAN 1
+
+/**
+ * A span from the source; its segments follow.
+ */
+#define LARDER_SEGMENT_IMPORTED_SPAN 2
+
+/**
+ * Free.
+ */
+#define LARDER_SEGMENT_FREE 3
+
+/**
+ * In a consumer's hands.
+ */
+#define LARDER_SEGMENT_ALLOCATED 4
+
+/**
+ * In a magazine of a quantum cache.
+ */
+#define LARDER_SEGMENT_CACHED 5
+
+/**
+ * Slabs stay with the cache until it ends: memory of an object may be read after its put, and is then an object of the same kind,
+ * free or used again.
+ */
+#define LARDER_CACHE_TYPE_STABLE 1
+
+/**
+ * The first object of every slab begins at a page, whatever that does to the CPU's caches.
+ */
+#define LARDER_CACHE_NO_COLOUR 2
+
+/**
+ * Bytes of the name in larder_cache_stats, its end included.
+ */
+#define LARDER_NAME_BYTES 32
+
+/**
  * How a call ended. Zero is success.
  */
 enum larder_status
@@ -79,15 +144,15 @@ enum larder_status
    */
   LARDER_HANDLE = 3,
   /**
-   * A page that is not of this pool, or not the beginning of one.
+   * A page, an object or a segment that did not come from here, or not the beginning of one, or one that was given back.
    */
   LARDER_FOREIGN = 4,
   /**
-   * The pool's own limit is in use.
+   * A limit that the program has set is in use.
    */
   LARDER_LIMIT = 5,
   /**
-   * The addresses that the pool reserved are in use.
+   * Nothing that is free is large enough: the addresses that a pool reserved, the spans of an arena, the numbers of caches.
    */
   LARDER_EXHAUSTED = 6,
   /**
@@ -110,6 +175,22 @@ enum larder_status
    * A defect in larder: please report it with the message on stderr.
    */
   LARDER_PANIC = 11,
+  /**
+   * Something of it is still in use, or a callback of it is under way.
+   */
+  LARDER_BUSY = 12,
+  /**
+   * Another size was allocated there than was given back.
+   */
+  LARDER_SIZE = 13,
+  /**
+   * The source of an arena's spans gave none.
+   */
+  LARDER_SOURCE = 14,
+  /**
+   * The constructor of a cache said that it could not.
+   */
+  LARDER_CONSTRUCTOR = 15,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -118,6 +199,48 @@ typedef enum larder_status larder_status;
 typedef uint32_t larder_status;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
+
+/**
+ * Ranges of numbers: addresses, page indexes, identifiers, blocks of a disk. Every function may be called by many threads at
+ * once, but for larder_arena_free and larder_arena_destroy.
+ */
+typedef struct larder_arena larder_arena;
+
+/**
+ * Magazines of one owner for the sizes that have a quantum cache: no lock, no restartable section. It may move between threads,
+ * but only one may use it at a time. What it took others may give back, and the other way round. It keeps its arena.
+ */
+typedef struct larder_arena_handle larder_arena_handle;
+
+/**
+ * A cache of objects of one size, which stay constructed while they are free. Every function may be called by many threads at once,
+ * but for larder_cache_free and larder_cache_destroy.
+ */
+typedef struct larder_cache larder_cache;
+
+/**
+ * Two magazines of objects that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one may
+ * use it at a time, and no callback may use the handle that called it. It keeps its cache.
+ */
+typedef struct larder_cache_handle larder_cache_handle;
+
+/**
+ * A cache of objects for every size class, made when it is first needed. It hands out memory to all threads at once, from the
+ * magazines of their CPUs, and heaps are made of it. Every function may be called by many threads, but for larder_classes_free.
+ */
+typedef struct larder_classes larder_classes;
+
+/**
+ * Caches and heaps over one pool of pages, and the account of who owns which page of it. A program usually has one. Every function
+ * may be called by many threads at once, but for larder_family_free.
+ */
+typedef struct larder_family larder_family;
+
+/**
+ * Memory of any size for one owner, who carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
+ * thread-local. It may move between threads, but only one may use it at a time.
+ */
+typedef struct larder_heap larder_heap;
 
 /**
  * Two magazines of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
@@ -307,6 +430,472 @@ typedef struct larder_pool_stats {
   uint64_t magazines;
 } larder_pool_stats;
 
+/**
+ * A span that a source gives: `units` numbers from `addr` on.
+ */
+typedef struct larder_span {
+  /**
+   * First number.
+   */
+  uint64_t addr;
+  /**
+   * Numbers.
+   */
+  uint64_t units;
+} larder_span;
+
+/**
+ * Gives a span of at least `units` whose first number is a multiple of `align`, a power of two; false when it cannot. It is called
+ * without a lock, from any thread, by several at once. It must return: no longjmp, no C++ exception.
+ */
+typedef bool (*larder_import_fn)(uint64_t units,
+                                 uint64_t align,
+                                 struct larder_span *span,
+                                 void *user);
+
+/**
+ * Takes a span back exactly as it was given. The same rules.
+ */
+typedef void (*larder_release_fn)(const struct larder_span *span, void *user);
+
+/**
+ * Settings of an arena. `larder_arena_options_init` fills in the defaults.
+ */
+typedef struct larder_arena_options {
+  /**
+   * Bytes of this struct, as the program knows it: `sizeof(larder_arena_options)`.
+   */
+  size_t size;
+  /**
+   * A name for errors, which is copied; NULL is "arena".
+   */
+  const char *name;
+  /**
+   * What all sizes and addresses are multiples of: a power of two; 0 is 1.
+   */
+  uint64_t quantum;
+  /**
+   * Largest size with a quantum cache, at most 16 quanta; 0 is none.
+   */
+  uint64_t quantum_max;
+  /**
+   * The first span: its first number. More can be added by larder_arena_add.
+   */
+  uint64_t span_addr;
+  /**
+   * The first span: its units; 0 is no span.
+   */
+  uint64_t span_units;
+  /**
+   * Most units that all spans together may have; UINT64_MAX is no limit.
+   */
+  uint64_t limit_units;
+  /**
+   * Spans are imported in multiples of this; 0 chooses.
+   */
+  uint64_t import_units;
+  /**
+   * Segments of a magazine at first, 1 to 255; 0 chooses.
+   */
+  size_t magazine_segments;
+  /**
+   * Segments of a magazine at most, up to 255; 0 chooses.
+   */
+  size_t magazine_most_segments;
+  /**
+   * LARDER_FIT_INSTANT, LARDER_FIT_BEST or LARDER_FIT_NEXT; LARDER_FIT_DEFAULT is instant.
+   */
+  uint32_t fit;
+  /**
+   * LARDER_MODE_AUTO or LARDER_MODE_LOCKED.
+   */
+  uint32_t mode;
+  /**
+   * Another arena that spans are imported from; NULL is none.
+   */
+  const struct larder_arena *source;
+  /**
+   * A function of the program that gives spans; NULL is none. Not together with `source`.
+   */
+  larder_import_fn import;
+  /**
+   * Takes spans back that `import` gave; NULL when nobody wants them back.
+   */
+  larder_release_fn release;
+  /**
+   * Handed to both functions. It must live until the arena, all its handles and all arenas over it are gone.
+   */
+  void *user;
+} larder_arena_options;
+
+/**
+ * What larder_arena_xalloc is to find. `larder_arena_request_init` fills in the defaults; then `units` is to be set.
+ */
+typedef struct larder_arena_request {
+  /**
+   * Bytes of this struct, as the program knows it: `sizeof(larder_arena_request)`.
+   */
+  size_t size;
+  /**
+   * Numbers in a row.
+   */
+  uint64_t units;
+  /**
+   * The first is a multiple of this, a power of two; 0 is 1.
+   */
+  uint64_t align;
+  /**
+   * The first is so far after a multiple of `align`.
+   */
+  uint64_t phase;
+  /**
+   * No multiple of this, a power of two, lies inside but at the beginning; 0 is no such boundary.
+   */
+  uint64_t nocross;
+  /**
+   * The first number is at least this.
+   */
+  uint64_t min;
+  /**
+   * The last number is at most this.
+   */
+  uint64_t max;
+  /**
+   * A LARDER_FIT_* for this request.
+   */
+  uint32_t fit;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+} larder_arena_request;
+
+/**
+ * Numbers of an arena, of one moment. Units are the arena's own: bytes, pages, identifiers.
+ */
+typedef struct larder_arena_stats {
+  /**
+   * Bytes of this struct; set it before the call to what the program knows.
+   */
+  size_t size;
+  /**
+   * Units in all spans.
+   */
+  uint64_t total_units;
+  /**
+   * Units in free segments.
+   */
+  uint64_t free_units;
+  /**
+   * Units that were cut from free segments: with consumers, and in the magazines of quantum caches.
+   */
+  uint64_t allocated_units;
+  /**
+   * Units in spans that came from the source.
+   */
+  uint64_t imported_units;
+  /**
+   * Units in spans from the source that are free as a whole.
+   */
+  uint64_t idle_units;
+  /**
+   * Most units that all spans may have; UINT64_MAX without a limit.
+   */
+  uint64_t limit_units;
+  /**
+   * Spans.
+   */
+  uint64_t spans;
+  /**
+   * Segments, free and allocated.
+   */
+  uint64_t segments;
+  /**
+   * Segments cut from free ones. What a quantum cache recycles is not counted.
+   */
+  uint64_t allocs;
+  /**
+   * Segments given back, in the same sense.
+   */
+  uint64_t frees;
+  /**
+   * Calls that failed.
+   */
+  uint64_t fails;
+  /**
+   * Spans imported.
+   */
+  uint64_t imports;
+  /**
+   * Spans given back to the source.
+   */
+  uint64_t releases;
+  /**
+   * Bytes of memory that the arena's own account may use; magazines apart.
+   */
+  uint64_t bookkeeping_bytes;
+} larder_arena_stats;
+
+/**
+ * One segment, or a span as a whole.
+ */
+typedef struct larder_segment {
+  /**
+   * First number.
+   */
+  uint64_t addr;
+  /**
+   * Numbers.
+   */
+  uint64_t units;
+  /**
+   * A LARDER_SEGMENT_*.
+   */
+  uint32_t kind;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+} larder_segment;
+
+/**
+ * Sees one segment; false ends the walk. It may use the arena. It must return: no longjmp, no C++ exception.
+ */
+typedef bool (*larder_visit_fn)(const struct larder_segment *segment, void *user);
+
+/**
+ * Settings of a family. `larder_family_options_init` fills in the defaults.
+ */
+typedef struct larder_family_options {
+  /**
+   * Bytes of this struct, as the program knows it: `sizeof(larder_family_options)`.
+   */
+  size_t size;
+  /**
+   * Settings of the pool that slabs come from, its limit and reservation among them; NULL for the defaults.
+   */
+  const struct larder_pool_options *pages;
+  /**
+   * The working-set interval in milliseconds: what a whole one did not need goes one step back.
+   */
+  uint64_t interval_ms;
+  /**
+   * LARDER_MODE_AUTO or LARDER_MODE_LOCKED, for the magazines of caches; the pool has its own.
+   */
+  uint32_t mode;
+  /**
+   * 0.
+   */
+  uint32_t flags;
+} larder_family_options;
+
+/**
+ * Numbers of a family. What its caches hold stands in theirs, the rest in those of its pool (larder_family_pool).
+ */
+typedef struct larder_family_stats {
+  /**
+   * Bytes of this struct; set it before the call to what the program knows.
+   */
+  size_t size;
+  /**
+   * Bytes backed by memory: slabs, large objects, and free pages.
+   */
+  uint64_t held_bytes;
+  /**
+   * Most of these; UINT64_MAX without a limit.
+   */
+  uint64_t limit_bytes;
+  /**
+   * Bytes in large objects.
+   */
+  uint64_t large_bytes;
+  /**
+   * Bytes that the account of caches and slabs takes, beside that.
+   */
+  uint64_t metadata_bytes;
+} larder_family_stats;
+
+/**
+ * Constructs an object in place; false when it cannot, and then the object is not constructed. It is called without a lock, from any
+ * thread, by several at once, and may use other caches. It must return: no longjmp, no C++ exception.
+ */
+typedef bool (*larder_construct_fn)(void *object, void *user);
+
+/**
+ * Ends a constructed object before its slab goes back, and must accept it however its users left it. The same rules.
+ */
+typedef void (*larder_destruct_fn)(void *object, void *user);
+
+/**
+ * Memory is short: puts objects back that the program can do without. It must not end the cache. The same rules.
+ */
+typedef void (*larder_reclaim_fn)(void *user);
+
+/**
+ * Settings of a cache. `larder_cache_options_init` fills in the defaults.
+ */
+typedef struct larder_cache_options {
+  /**
+   * Bytes of this struct, as the program knows it: `sizeof(larder_cache_options)`.
+   */
+  size_t size;
+  /**
+   * A name for statistics, of which 31 bytes are copied; NULL is none.
+   */
+  const char *name;
+  /**
+   * Most bytes of slabs; 0 is no limit.
+   */
+  size_t limit_bytes;
+  /**
+   * Fewest pages of a slab, up to 64; 0 is 1. Large slabs make a cache that ends with many objects go faster.
+   */
+  size_t slab_pages;
+  /**
+   * Objects of a magazine at first, 1 to 255; 0 chooses.
+   */
+  size_t magazine_objects;
+  /**
+   * Objects of a magazine at most, up to 255; 0 chooses.
+   */
+  size_t magazine_most_objects;
+  /**
+   * LARDER_CACHE_* flags, or 0.
+   */
+  uint32_t flags;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * NULL: objects have whatever a former user left.
+   */
+  larder_construct_fn construct;
+  /**
+   * NULL: objects need no end.
+   */
+  larder_destruct_fn destruct;
+  /**
+   * NULL: nobody is asked.
+   */
+  larder_reclaim_fn reclaim;
+  /**
+   * Handed to the three functions. It must live until the cache and all its handles are gone.
+   */
+  void *user;
+} larder_cache_options;
+
+/**
+ * Numbers of a cache, read without stopping anybody: they belong to slightly different moments.
+ */
+typedef struct larder_cache_stats {
+  /**
+   * Bytes of this struct; set it before the call to what the program knows.
+   */
+  size_t size;
+  /**
+   * Its name; ends with a zero byte.
+   */
+  char name[LARDER_NAME_BYTES];
+  /**
+   * Bytes of an object as it was asked for.
+   */
+  uint64_t object_bytes;
+  /**
+   * Bytes from one object to the next.
+   */
+  uint64_t stride_bytes;
+  /**
+   * Objects of a slab.
+   */
+  uint64_t objects_per_slab;
+  /**
+   * Slabs.
+   */
+  uint64_t slabs;
+  /**
+   * Bytes of these slabs.
+   */
+  uint64_t held_bytes;
+  /**
+   * Most bytes of slabs; UINT64_MAX without a limit.
+   */
+  uint64_t limit_bytes;
+  /**
+   * Free objects in slabs.
+   */
+  uint64_t in_slabs;
+  /**
+   * Objects in users' hands, in handles and in stock.
+   */
+  uint64_t out;
+  /**
+   * Gets served from a CPU's magazines. Handles count apart.
+   */
+  uint64_t hits;
+  /**
+   * Gets that found their CPU's magazines empty.
+   */
+  uint64_t misses;
+  /**
+   * Objects that the constructor made.
+   */
+  uint64_t constructed;
+  /**
+   * Objects that the destructor ended.
+   */
+  uint64_t destroyed;
+  /**
+   * Pointers that were put, did not belong here and were not taken.
+   */
+  uint64_t refused;
+  /**
+   * Objects that a magazine may hold now.
+   */
+  uint64_t magazine_objects;
+  /**
+   * Magazines that exist in the family.
+   */
+  uint64_t magazines;
+} larder_cache_stats;
+
+/**
+ * Numbers of a heap.
+ */
+typedef struct larder_heap_stats {
+  /**
+   * Bytes of this struct; set it before the call to what the program knows.
+   */
+  size_t size;
+  /**
+   * Bytes taken and not given back: objects in use, and free ones in the heap's magazines. What another heap gives back stays on
+   * this one's account.
+   */
+  uint64_t charged_bytes;
+  /**
+   * Bytes of these in large objects.
+   */
+  uint64_t large_bytes;
+  /**
+   * Bytes of free objects in the heap's magazines.
+   */
+  uint64_t stocked_bytes;
+  /**
+   * Most that may be taken; UINT64_MAX without a limit.
+   */
+  uint64_t limit_bytes;
+  /**
+   * Allocations that found the loaded magazine empty, and large ones.
+   */
+  uint64_t refills;
+} larder_heap_stats;
+
+/**
+ * Is told that a heap takes more than was said, on the thread that allocates. It may use the heap, but not end it. It must return: no
+ * longjmp, no C++ exception.
+ */
+typedef void (*larder_warning_fn)(const struct larder_heap_stats *stats, void *user);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -326,6 +915,9 @@ const char *larder_version(void);
  * may be NULL, gets the bytes that the whole text takes, its end included.
  *
  * `buffer` has `bytes` bytes; it may be NULL when `bytes` is 0.
+ *
+ * # Safety
+ * `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
  */
 larder_status larder_mode(char *buffer,
                           size_t bytes,
@@ -334,11 +926,17 @@ larder_status larder_mode(char *buffer,
 
 /**
  * Fills in the defaults. `options` points to a `larder_pool_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
  */
 larder_status larder_pool_options_init(struct larder_pool_options *options);
 
 /**
  * Makes a pool. `options` may be NULL for the defaults. `out` gets the pool, or NULL after a failure.
+ *
+ * # Safety
+ * `options` is NULL or has as many bytes as its first field says; `out` and `error` are NULL or can be written.
  */
 larder_status larder_pool_new(const struct larder_pool_options *options,
                               struct larder_pool **out,
@@ -347,11 +945,17 @@ larder_status larder_pool_new(const struct larder_pool_options *options,
 /**
  * Ends a pool; NULL does nothing. Pages and runs that are out stay usable, but pages can no longer be put: put them before.
  * Page handles keep their pool open. No other thread may use it meanwhile.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool, which no other thread uses now and nobody afterwards.
  */
 larder_status larder_pool_free(struct larder_pool *pool);
 
 /**
  * A page with a former owner's contents: the cheapest, for who overwrites it. `page` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
  */
 larder_status larder_pool_get(const struct larder_pool *pool,
                               void **page,
@@ -359,6 +963,9 @@ larder_status larder_pool_get(const struct larder_pool *pool,
 
 /**
  * A page of zeroes, zeroed now if it is not known to be zero: warm for who writes most of it.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
  */
 larder_status larder_pool_get_zeroed(const struct larder_pool *pool,
                                      void **page,
@@ -366,6 +973,9 @@ larder_status larder_pool_get_zeroed(const struct larder_pool *pool,
 
 /**
  * A page of zeroes, from the pre-zeroed stock if there is one: for who writes little of it or only reads.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
  */
 larder_status larder_pool_get_zeroed_sparse(const struct larder_pool *pool,
                                             void **page,
@@ -374,12 +984,19 @@ larder_status larder_pool_get_zeroed_sparse(const struct larder_pool *pool,
 /**
  * Puts a page back. It must be in the caller's hands and is not used afterwards. What is not the beginning of a page of this
  * pool is LARDER_FOREIGN; a page that is put twice cannot be told.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; what `page` points to, if it came from here, is in the caller's hands and not used
+ * afterwards.
  */
 larder_status larder_pool_put(const struct larder_pool *pool,
                               void *page);
 
 /**
  * Fills `pages[0]` to `pages[n - 1]` with pages as larder_pool_get gives them: all of them, or none and an error.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `pages` has room for `n` pointers; `error` is NULL or can be written.
  */
 larder_status larder_pool_get_many(const struct larder_pool *pool,
                                    void **pages,
@@ -388,6 +1005,10 @@ larder_status larder_pool_get_many(const struct larder_pool *pool,
 
 /**
  * Puts `pages[0]` to `pages[n - 1]` back: all of them; or, when one of them is NULL or not of this pool, none and an error.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `pages` has `n` pointers, of what is in the caller's hands and not used afterwards; `error`
+ * is NULL or can be written.
  */
 larder_status larder_pool_put_many(const struct larder_pool *pool,
                                    void *const *pages,
@@ -397,18 +1018,27 @@ larder_status larder_pool_put_many(const struct larder_pool *pool,
 /**
  * Gives back what an interval did not need: call it now and then where no helper runs and gets are rare. `bytes`, which may be
  * NULL, gets the bytes given back.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `bytes` is NULL or can be written.
  */
 larder_status larder_pool_maintain(const struct larder_pool *pool,
                                    size_t *bytes);
 
 /**
  * Gives back everything that is not in use, now. `bytes`, which may be NULL, gets the bytes given back.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `bytes` is NULL or can be written.
  */
 larder_status larder_pool_trim(const struct larder_pool *pool,
                                size_t *bytes);
 
 /**
  * Changes the limit on held bytes, 0 is none. What is held already stays until it goes back; nothing new is taken meanwhile.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `error` is NULL or can be written.
  */
 larder_status larder_pool_set_limit(const struct larder_pool *pool,
                                     size_t bytes,
@@ -416,6 +1046,9 @@ larder_status larder_pool_set_limit(const struct larder_pool *pool,
 
 /**
  * Changes the pages of future clusters: 1 to 2^20, or 0 to choose by the caches.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `error` is NULL or can be written.
  */
 larder_status larder_pool_set_cluster(const struct larder_pool *pool,
                                       size_t pages,
@@ -423,16 +1056,25 @@ larder_status larder_pool_set_cluster(const struct larder_pool *pool,
 
 /**
  * Pages of a cluster from now on; 0 for what is no pool.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool.
  */
 size_t larder_pool_cluster_pages(const struct larder_pool *pool);
 
 /**
  * Bytes of a page; 0 for what is no pool.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool.
  */
 size_t larder_pool_page_size(const struct larder_pool *pool);
 
 /**
  * Makes a handle over a pool. `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `out` and `error` are NULL or can be written.
  */
 larder_status larder_page_handle_new(const struct larder_pool *pool,
                                      struct larder_page_handle **out,
@@ -440,11 +1082,17 @@ larder_status larder_page_handle_new(const struct larder_pool *pool,
 
 /**
  * Ends a handle; NULL does nothing. Its stock goes back to the pool.
+ *
+ * # Safety
+ * `handle` is NULL or a live page handle, which no other thread uses now and nobody afterwards.
  */
 larder_status larder_page_handle_free(struct larder_page_handle *handle);
 
 /**
  * A page with a former owner's contents. `page` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `handle` is NULL or a live page handle that no other thread uses meanwhile; `page` and `error` are NULL or can be written.
  */
 larder_status larder_page_handle_get(struct larder_page_handle *handle,
                                      void **page,
@@ -452,6 +1100,9 @@ larder_status larder_page_handle_get(struct larder_page_handle *handle,
 
 /**
  * A page of zeroes. `page` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `handle` is NULL or a live page handle that no other thread uses meanwhile; `page` and `error` are NULL or can be written.
  */
 larder_status larder_page_handle_get_zeroed(struct larder_page_handle *handle,
                                             void **page,
@@ -459,16 +1110,27 @@ larder_status larder_page_handle_get_zeroed(struct larder_page_handle *handle,
 
 /**
  * Puts a page of the handle's pool into the handle. As larder_pool_put otherwise.
+ *
+ * # Safety
+ * `handle` is NULL or a live page handle that no other thread uses meanwhile; what `page` points to, if it came from here, is
+ * in the caller's hands and not used afterwards.
  */
-larder_status larder_page_handle_put(struct larder_page_handle *handle, void *page);
+larder_status larder_page_handle_put(struct larder_page_handle *handle,
+                                     void *page);
 
 /**
  * Pages in the handle's stock; 0 for what is no handle.
+ *
+ * # Safety
+ * `handle` is NULL or a live page handle that no other thread uses meanwhile.
  */
 size_t larder_page_handle_len(const struct larder_page_handle *handle);
 
 /**
  * Takes `pages` contiguous pages, zeroed or with a former owner's contents. `out` gets the run, or NULL after a failure.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `out` and `error` are NULL or can be written.
  */
 larder_status larder_pool_get_run(const struct larder_pool *pool,
                                   size_t pages,
@@ -478,26 +1140,42 @@ larder_status larder_pool_get_run(const struct larder_pool *pool,
 
 /**
  * The run's first byte; NULL for what is no run.
+ *
+ * # Safety
+ * `run` is NULL or a live run.
  */
 void *larder_run_data(struct larder_run *run);
 
 /**
  * The run's length in bytes; 0 for what is no run.
+ *
+ * # Safety
+ * `run` is NULL or a live run.
  */
 size_t larder_run_bytes(const struct larder_run *run);
 
 /**
  * Puts the run's pages back; NULL does nothing.
+ *
+ * # Safety
+ * `run` is NULL or a live run, which no other thread uses now and nobody afterwards.
  */
 larder_status larder_run_free(struct larder_run *run);
 
 /**
  * Fills in the defaults. `options` points to a `larder_helper_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
  */
 larder_status larder_helper_options_init(struct larder_helper_options *options);
 
 /**
  * Starts the helper thread, or replaces it. `options` may be NULL: upkeep only, every 100 ms, within 1 % of a CPU.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `options` is NULL or has as many bytes as its first field says; `error` is NULL or can be
+ * written.
  */
 larder_status larder_pool_start_helper(const struct larder_pool *pool,
                                        const struct larder_helper_options *options,
@@ -505,11 +1183,18 @@ larder_status larder_pool_start_helper(const struct larder_pool *pool,
 
 /**
  * Stops the helper thread if there is one, and waits for it.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool.
  */
 larder_status larder_pool_stop_helper(const struct larder_pool *pool);
 
 /**
  * Reads the numbers. `stats->size` says how much room the program has; it is set to what was written.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `stats` is NULL or points to as many writable bytes as its first field says; `error` is NULL or can
+ * be written.
  */
 larder_status larder_pool_stats_read(const struct larder_pool *pool,
                                      struct larder_pool_stats *stats,
@@ -518,8 +1203,999 @@ larder_status larder_pool_stats_read(const struct larder_pool *pool,
 /**
  * Writes the numbers as one JSON object. `needed`, which may be NULL, gets the bytes that the whole takes, its end included;
  * a buffer that is too small is LARDER_BUFFER and holds the beginning. `buffer` may be NULL when `bytes` is 0.
+ *
+ * # Safety
+ * `pool` is NULL or a live pool; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
  */
 larder_status larder_pool_stats_json(const struct larder_pool *pool,
+                                     char *buffer,
+                                     size_t bytes,
+                                     size_t *needed,
+                                     struct larder_error *error);
+
+/**
+ * Fills in the defaults. `options` points to a `larder_arena_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
+ */
+larder_status larder_arena_options_init(struct larder_arena_options *options);
+
+/**
+ * Fills in the defaults: no constraints, the arena's fit, no units. `request` points to a `larder_arena_request`; NULL is an error.
+ *
+ * # Safety
+ * `request` is NULL or can be written.
+ */
+larder_status larder_arena_request_init(struct larder_arena_request *request);
+
+/**
+ * Makes an arena. `options` may be NULL for the defaults. `out` gets the arena, or NULL after a failure.
+ *
+ * # Safety
+ * `options` is NULL or has as many bytes as its first field says, and what it points to lives and does what its documentation
+ * asks for; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_new(const struct larder_arena_options *options,
+                               struct larder_arena **out,
+                               struct larder_error *error);
+
+/**
+ * Ends an arena, whatever is allocated of it; NULL does nothing. Spans that it imported and that are free as a whole go back to
+ * their source. An arena whose source it is keeps it, and so do its handles.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_arena_free(struct larder_arena *arena);
+
+/**
+ * Ends an arena of which nothing is allocated; NULL does nothing. LARDER_BUSY says how much is allocated, and leaves it as it is.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+ */
+larder_status larder_arena_destroy(struct larder_arena *arena,
+                                   struct larder_error *error);
+
+/**
+ * Adds a span by hand: `units` numbers from `addr` on. It stays for as long as the arena does.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `error` is NULL or can be written.
+ */
+larder_status larder_arena_add(const struct larder_arena *arena,
+                               uint64_t addr,
+                               uint64_t units,
+                               struct larder_error *error);
+
+/**
+ * Takes `units` numbers in a row, rounded up to a multiple of the quantum, anywhere. `addr` gets the first, or UINT64_MAX after a
+ * failure.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `addr` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_alloc(const struct larder_arena *arena,
+                                 uint64_t units,
+                                 uint64_t *addr,
+                                 struct larder_error *error);
+
+/**
+ * Takes what a request describes: alignment, phase, boundaries, bounds, another fit. `addr` gets the first number, or UINT64_MAX
+ * after a failure. A request with bounds never asks the source.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `request` is NULL or has as many bytes as its first field says; `addr` and `error` are NULL
+ * or can be written.
+ */
+larder_status larder_arena_xalloc(const struct larder_arena *arena,
+                                  const struct larder_arena_request *request,
+                                  uint64_t *addr,
+                                  struct larder_error *error);
+
+/**
+ * Gives back what was taken: the address, and the units as they were asked for or rounded up to the quantum. What was never
+ * taken, or given back already, is LARDER_FOREIGN; another size is LARDER_SIZE; then nothing has changed.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `error` is NULL or can be written.
+ */
+larder_status larder_arena_dealloc(const struct larder_arena *arena,
+                                   uint64_t addr,
+                                   uint64_t units,
+                                   struct larder_error *error);
+
+/**
+ * Changes the limit on all spans together, UINT64_MAX is none. A lower one takes nothing away; it keeps further spans out.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena.
+ */
+larder_status larder_arena_set_limit(const struct larder_arena *arena,
+                                     uint64_t units);
+
+/**
+ * Gives back to the source what lies idle: call it regularly. `units`, which may be NULL, gets what went.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `units` is NULL or can be written.
+ */
+larder_status larder_arena_reap(const struct larder_arena *arena,
+                                uint64_t *units);
+
+/**
+ * Empties the quantum caches and gives everything back to the source that is not allocated. `units`, which may be NULL, gets what
+ * went.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `units` is NULL or can be written.
+ */
+larder_status larder_arena_drain(const struct larder_arena *arena,
+                                 uint64_t *units);
+
+/**
+ * Whether a number lies in one of the arena's spans, allocated or not; false for what is no arena.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena.
+ */
+bool larder_arena_contains(const struct larder_arena *arena, uint64_t addr);
+
+/**
+ * Units that consumers have; 0 for what is no arena. Looks at every segment.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena.
+ */
+uint64_t larder_arena_in_use(const struct larder_arena *arena);
+
+/**
+ * What all sizes and addresses are multiples of; 0 for what is no arena.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena.
+ */
+uint64_t larder_arena_quantum(const struct larder_arena *arena);
+
+/**
+ * Checks that everything that the arena knows agrees, for those who suspect their memory. O(segments). LARDER_PANIC names what
+ * does not.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `error` is NULL or can be written.
+ */
+larder_status larder_arena_audit(const struct larder_arena *arena,
+                                 struct larder_error *error);
+
+/**
+ * Fills in the defaults. `options` points to a `larder_arena_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
+ */
+larder_status larder_arena_options_init(struct larder_arena_options *options);
+
+/**
+ * Makes a handle over an arena. `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_handle_new(const struct larder_arena *arena,
+                                      struct larder_arena_handle **out,
+                                      struct larder_error *error);
+
+/**
+ * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
+
+/**
+ * As larder_arena_alloc.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `addr` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_handle_alloc(struct larder_arena_handle *handle,
+                                        uint64_t units,
+                                        uint64_t *addr,
+                                        struct larder_error *error);
+
+/**
+ * As larder_arena_dealloc.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `error` is NULL or can be written.
+ */
+larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
+                                          uint64_t addr,
+                                          uint64_t units,
+                                          struct larder_error *error);
+
+/**
+ * Fills in the defaults: no constraints, the arena's fit, no units. `request` points to a `larder_arena_request`; NULL is an error.
+ *
+ * # Safety
+ * `request` is NULL or can be written.
+ */
+larder_status larder_arena_request_init(struct larder_arena_request *request);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_arena_stats_read(const struct larder_arena *arena,
+                                      struct larder_arena_stats *stats,
+                                      struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_stats_json(const struct larder_arena *arena,
+                                      char *buffer,
+                                      size_t bytes,
+                                      size_t *needed,
+                                      struct larder_error *error);
+
+/**
+ * Shows every span and after it its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: what
+ * changes is seen or not.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
+ */
+larder_status larder_arena_walk(const struct larder_arena *arena,
+                                larder_visit_fn visit,
+                                void *user,
+                                struct larder_error *error);
+
+/**
+ * Makes a handle over an arena. `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_handle_new(const struct larder_arena *arena,
+                                      struct larder_arena_handle **out,
+                                      struct larder_error *error);
+
+/**
+ * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
+
+/**
+ * As larder_arena_alloc.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `addr` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_handle_alloc(struct larder_arena_handle *handle,
+                                        uint64_t units,
+                                        uint64_t *addr,
+                                        struct larder_error *error);
+
+/**
+ * As larder_arena_dealloc.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `error` is NULL or can be written.
+ */
+larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
+                                          uint64_t addr,
+                                          uint64_t units,
+                                          struct larder_error *error);
+
+/**
+ * Shows every span and after it its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: what
+ * changes is seen or not.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
+ */
+larder_status larder_arena_walk(const struct larder_arena *arena,
+                                larder_visit_fn visit,
+                                void *user,
+                                struct larder_error *error);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_arena_stats_read(const struct larder_arena *arena,
+                                      struct larder_arena_stats *stats,
+                                      struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_stats_json(const struct larder_arena *arena,
+                                      char *buffer,
+                                      size_t bytes,
+                                      size_t *needed,
+                                      struct larder_error *error);
+
+/**
+ * Fills in the defaults. `options` points to a `larder_family_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
+ */
+larder_status larder_family_options_init(struct larder_family_options *options);
+
+/**
+ * Makes a family. `options` may be NULL for the defaults. `out` gets the family, or NULL after a failure.
+ *
+ * # Safety
+ * `options` is NULL or has as many bytes as its first field says, and so has its `pages`; `out` and `error` are NULL or can be
+ * written.
+ */
+larder_status larder_family_new(const struct larder_family_options *options,
+                                struct larder_family **out,
+                                struct larder_error *error);
+
+/**
+ * Ends a family; NULL does nothing. Its caches, classes and heaps keep what they need of it; with the last of them its memory
+ * goes, large objects included.
+ *
+ * # Safety
+ * `family` is NULL or a live family, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_family_free(struct larder_family *family);
+
+/**
+ * The pool that slabs come from, for its limit and its numbers. `out` gets a handle of it, to be ended by larder_pool_free, or NULL
+ * after a failure.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_family_pool(const struct larder_family *family,
+                                 struct larder_pool **out,
+                                 struct larder_error *error);
+
+/**
+ * Who owns the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for whatever is
+ * none of this family's, wherever it is. Nothing is read at the address.
+ *
+ * # Safety
+ * `family` is NULL or a live family.
+ */
+uint16_t larder_family_owner(const struct larder_family *family,
+                             const void *address);
+
+/**
+ * Ends a working-set interval of all caches: what it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
+ * slabs that went to the pool.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `bytes` is NULL or can be written.
+ */
+larder_status larder_family_reap(const struct larder_family *family,
+                                 size_t *bytes);
+
+/**
+ * Gives everything back that is neither in use nor in a handle or heap, now. `bytes`, which may be NULL, gets the bytes of slabs
+ * that went to the pool.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `bytes` is NULL or can be written.
+ */
+larder_status larder_family_drain(const struct larder_family *family,
+                                  size_t *bytes);
+
+/**
+ * Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back although
+ * nobody calls.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `error` is NULL or can be written.
+ */
+larder_status larder_family_start_reaper(const struct larder_family *family,
+                                         uint64_t interval_ms,
+                                         struct larder_error *error);
+
+/**
+ * Stops that thread if there is one, and waits for it. Not from a callback.
+ *
+ * # Safety
+ * `family` is NULL or a live family.
+ */
+larder_status larder_family_stop_reaper(const struct larder_family *family);
+
+/**
+ * Takes at least `bytes` bytes in whole pages, aligned to `align`, a power of two; 0 is a page. Zeroed, or with what a former owner
+ * left. `object` gets it, or NULL after a failure. It takes a lock: not for a fast path.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_family_get_large(const struct larder_family *family,
+                                      size_t bytes,
+                                      size_t align,
+                                      bool zeroed,
+                                      void **object,
+                                      struct larder_error *error);
+
+/**
+ * Puts a large object back. What is not the beginning of one is LARDER_FOREIGN.
+ *
+ * # Safety
+ * `family` is NULL or a live family; what `object` points to, if it came from here, is in the caller's hands and not used
+ * afterwards.
+ */
+larder_status larder_family_put_large(const struct larder_family *family,
+                                      void *object);
+
+/**
+ * Bytes of the large object that begins at an address; 0 where none does.
+ *
+ * # Safety
+ * `family` is NULL or a live family.
+ */
+size_t larder_family_large_bytes(const struct larder_family *family, const void *object);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_family_stats_read(const struct larder_family *family,
+                                       struct larder_family_stats *stats,
+                                       struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be
+ * written.
+ */
+larder_status larder_family_stats_json(const struct larder_family *family,
+                                       char *buffer,
+                                       size_t bytes,
+                                       size_t *needed,
+                                       struct larder_error *error);
+
+/**
+ * Fills in the defaults. `options` points to a `larder_cache_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
+ */
+larder_status larder_cache_options_init(struct larder_cache_options *options);
+
+/**
+ * Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is what a C type of that
+ * size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `options` is NULL or has as many bytes as its first field says, and what it points to
+ * lives and does what its documentation asks for; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_cache_new(const struct larder_family *family,
+                               size_t bytes,
+                               size_t align,
+                               const struct larder_cache_options *options,
+                               struct larder_cache **out,
+                               struct larder_error *error);
+
+/**
+ * Ends a cache; NULL does nothing. Its handles keep it; with the last of them all its objects are gone, also those in use, and the
+ * destructor has been called for each that was constructed. Not from a callback of the cache.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_cache_free(struct larder_cache *cache);
+
+/**
+ * Ends a cache of which no object is in use or in a handle; NULL does nothing. LARDER_BUSY says how many are, and leaves it, though
+ * with its stock given back.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+ */
+larder_status larder_cache_destroy(struct larder_cache *cache,
+                                   struct larder_error *error);
+
+/**
+ * Takes an object: constructed where there is a constructor, else with what a former user left. `object` gets it, or NULL after a
+ * failure.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_cache_get(const struct larder_cache *cache,
+                               void **object,
+                               struct larder_error *error);
+
+/**
+ * Puts an object back, constructed if there is a destructor. What lies in no slab of this cache is LARDER_FOREIGN. That it lies inside
+ * of an object, or was put twice, is seen when it comes to its slab: then it is not taken, and counted as refused.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; what `object` points to, if it came from here, is in the caller's hands and not used
+ * afterwards.
+ */
+larder_status larder_cache_put(const struct larder_cache *cache,
+                               void *object);
+
+/**
+ * As larder_cache_put, after looking under a lock whether an object begins there.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `error` is NULL or can be written; what `object` points to, if it came from here, is in the
+ * caller's hands and not used afterwards.
+ */
+larder_status larder_cache_put_checked(const struct larder_cache *cache,
+                                       void *object,
+                                       struct larder_error *error);
+
+/**
+ * The number that larder_family_owner says of this cache's objects, 1 to 65534; 0 for what is no cache. Numbers are used again.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache.
+ */
+uint16_t larder_cache_number(const struct larder_cache *cache);
+
+/**
+ * Bytes from one object to the next; 0 for what is no cache.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache.
+ */
+size_t larder_cache_stride(const struct larder_cache *cache);
+
+/**
+ * Ends a working-set interval of this cache; as larder_family_reap.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `bytes` is NULL or can be written.
+ */
+larder_status larder_cache_reap(const struct larder_cache *cache, size_t *bytes);
+
+/**
+ * Gives everything of this cache back that is neither in use nor in a handle; as larder_family_drain.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `bytes` is NULL or can be written.
+ */
+larder_status larder_cache_drain(const struct larder_cache *cache,
+                                 size_t *bytes);
+
+/**
+ * Fills `objects[0]` to `objects[n - 1]`: all of them, or NULL and an error.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `objects` has room for `n` pointers; `error` is NULL or can be written.
+ */
+larder_status larder_cache_get_many(const struct larder_cache *cache,
+                                    void **objects,
+                                    size_t n,
+                                    struct larder_error *error);
+
+/**
+ * Puts `objects[0]` to `objects[n - 1]` back: all of them; or, when one of them is NULL or not of this cache, none and an error.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `objects` has `n` pointers, of what is in the caller's hands and not used afterwards;
+ * `error` is NULL or can be written.
+ */
+larder_status larder_cache_put_many(const struct larder_cache *cache,
+                                    void *const *objects,
+                                    size_t n,
+                                    struct larder_error *error);
+
+/**
+ * Makes a handle over a cache. `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_cache_handle_new(const struct larder_cache *cache,
+                                      struct larder_cache_handle **out,
+                                      struct larder_error *error);
+
+/**
+ * Ends a handle; NULL does nothing. Its stock goes back to the cache, in constant time.
+ *
+ * # Safety
+ * `handle` is NULL or a live cache handle, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_cache_handle_free(struct larder_cache_handle *handle);
+
+/**
+ * As larder_cache_get.
+ *
+ * # Safety
+ * `handle` is NULL or a live cache handle that no other thread uses meanwhile; `object` and `error` are NULL or can be
+ * written.
+ */
+larder_status larder_cache_handle_get(struct larder_cache_handle *handle,
+                                      void **object,
+                                      struct larder_error *error);
+
+/**
+ * As larder_cache_put.
+ *
+ * # Safety
+ * `handle` is NULL or a live cache handle that no other thread uses meanwhile; what `object` points to, if it came from here,
+ * is in the caller's hands and not used afterwards.
+ */
+larder_status larder_cache_handle_put(struct larder_cache_handle *handle,
+                                      void *object);
+
+/**
+ * Gives the stock to the cache, where others find it: before a long rest.
+ *
+ * # Safety
+ * `handle` is NULL or a live cache handle that no other thread uses meanwhile.
+ */
+larder_status larder_cache_handle_flush(struct larder_cache_handle *handle);
+
+/**
+ * Objects in the handle's stock; 0 for what is no handle.
+ *
+ * # Safety
+ * `handle` is NULL or a live cache handle that no other thread uses meanwhile.
+ */
+size_t larder_cache_handle_len(const struct larder_cache_handle *handle);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_cache_stats_read(const struct larder_cache *cache,
+                                      struct larder_cache_stats *stats,
+                                      struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `cache` is NULL or a live cache; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
+ */
+larder_status larder_cache_stats_json(const struct larder_cache *cache,
+                                      char *buffer,
+                                      size_t bytes,
+                                      size_t *needed,
+                                      struct larder_error *error);
+
+/**
+ * Makes classes over a family. `out` gets them, or NULL after a failure.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_classes_new(const struct larder_family *family,
+                                 struct larder_classes **out,
+                                 struct larder_error *error);
+
+/**
+ * Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones,
+ * which are the family's.
+ *
+ * # Safety
+ * `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_classes_free(struct larder_classes *classes);
+
+/**
+ * Takes `bytes` bytes, aligned to 16, with what a former owner left; 0 bytes are an object as well. `object` gets it, or NULL
+ * after a failure.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_classes_alloc(const struct larder_classes *classes,
+                                   size_t bytes,
+                                   void **object,
+                                   struct larder_error *error);
+
+/**
+ * As larder_classes_alloc, with all bytes zero.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_classes_alloc_zeroed(const struct larder_classes *classes,
+                                          size_t bytes,
+                                          void **object,
+                                          struct larder_error *error);
+
+/**
+ * As larder_classes_alloc, aligned to `align`, a power of two; 0 is 16.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_classes_alloc_aligned(const struct larder_classes *classes,
+                                           size_t bytes,
+                                           size_t align,
+                                           void **object,
+                                           struct larder_error *error);
+
+/**
+ * Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
+ * one. After a failure the object is where and what it was.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; `object` is NULL or can be read and written, and what is in it is in the caller's hands;
+ * `error` is NULL or can be written.
+ */
+larder_status larder_classes_realloc(const struct larder_classes *classes,
+                                     void **object,
+                                     size_t bytes,
+                                     struct larder_error *error);
+
+/**
+ * Gives an object back; NULL does nothing. It came from these classes or from a heap that is made of them. What is none of these is LARDER_FOREIGN; an address inside of an object, or an
+ * object that is given back twice, cannot be told.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
+ * afterwards.
+ */
+larder_status larder_classes_dealloc(const struct larder_classes *classes,
+                                     void *object);
+
+/**
+ * As larder_classes_dealloc, for an object that was allocated with so many bytes and no alignment; LARDER_SIZE when it was not, and then
+ * nothing has changed.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
+ * afterwards.
+ */
+larder_status larder_classes_dealloc_sized(const struct larder_classes *classes,
+                                           void *object,
+                                           size_t bytes);
+
+/**
+ * As larder_classes_dealloc_sized, for an object that was allocated with an alignment.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
+ * afterwards.
+ */
+larder_status larder_classes_dealloc_aligned(const struct larder_classes *classes,
+                                             void *object,
+                                             size_t bytes,
+                                             size_t align);
+
+/**
+ * Bytes of an object that may be used, at least those that were asked for; 0 for what is no object.
+ *
+ * # Safety
+ * `classes` is NULL or live classes.
+ */
+size_t larder_classes_usable_bytes(const struct larder_classes *classes, const void *object);
+
+/**
+ * Makes a heap over classes that others share. Objects may be given back through any heap of the same classes, or through these.
+ * `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `classes` is NULL or live classes; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_heap_new(const struct larder_classes *classes,
+                              struct larder_heap **out,
+                              struct larder_error *error);
+
+/**
+ * Makes a heap with slabs of its own: ending it ends its objects, without visiting one; large objects are the family's and stay.
+ * `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `family` is NULL or a live family; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_heap_new_private(const struct larder_family *family,
+                                      struct larder_heap **out,
+                                      struct larder_error *error);
+
+/**
+ * Ends a heap; NULL does nothing. Its objects stay valid as long as its classes do; those of a private heap are gone. Not from its
+ * warning: that is LARDER_BUSY.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap, which no other thread uses now and nobody afterwards.
+ */
+larder_status larder_heap_free(struct larder_heap *heap);
+
+/**
+ * Takes `bytes` bytes, aligned to 16, with what a former owner left; 0 bytes are an object as well. `object` gets it, or NULL
+ * after a failure.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_heap_alloc(struct larder_heap *heap,
+                                size_t bytes,
+                                void **object,
+                                struct larder_error *error);
+
+/**
+ * As larder_heap_alloc, with all bytes zero.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_heap_alloc_zeroed(struct larder_heap *heap,
+                                       size_t bytes,
+                                       void **object,
+                                       struct larder_error *error);
+
+/**
+ * As larder_heap_alloc, aligned to `align`, a power of two; 0 is 16.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `object` and `error` are NULL or can be written.
+ */
+larder_status larder_heap_alloc_aligned(struct larder_heap *heap,
+                                        size_t bytes,
+                                        size_t align,
+                                        void **object,
+                                        struct larder_error *error);
+
+/**
+ * Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
+ * one. After a failure the object is where and what it was.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `object` is NULL or can be read and written, and what is
+ * in it is in the caller's hands; `error` is NULL or can be written.
+ */
+larder_status larder_heap_realloc(struct larder_heap *heap,
+                                  void **object,
+                                  size_t bytes,
+                                  struct larder_error *error);
+
+/**
+ * Gives an object back; NULL does nothing. It came from this heap, from another one of the same classes, or from these. What is none of these is LARDER_FOREIGN; an address inside of an object, or an
+ * object that is given back twice, cannot be told.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; what `object` points to, if it came from here, is in the
+ * caller's hands and not used afterwards.
+ */
+larder_status larder_heap_dealloc(struct larder_heap *heap,
+                                  void *object);
+
+/**
+ * As larder_heap_dealloc, for an object that was allocated with so many bytes and no alignment; LARDER_SIZE when it was not, and then
+ * nothing has changed.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; what `object` points to, if it came from here, is in the
+ * caller's hands and not used afterwards.
+ */
+larder_status larder_heap_dealloc_sized(struct larder_heap *heap,
+                                        void *object,
+                                        size_t bytes);
+
+/**
+ * As larder_heap_dealloc_sized, for an object that was allocated with an alignment.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; what `object` points to, if it came from here, is in the
+ * caller's hands and not used afterwards.
+ */
+larder_status larder_heap_dealloc_aligned(struct larder_heap *heap,
+                                          void *object,
+                                          size_t bytes,
+                                          size_t align);
+
+/**
+ * Bytes of an object that may be used, at least those that were asked for; 0 for what is no object.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile.
+ */
+size_t larder_heap_usable_bytes(struct larder_heap *heap, const void *object);
+
+/**
+ * Fills `objects[0]` to `objects[n - 1]` with objects of `bytes` bytes: all of them, or NULL and an error.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `objects` has room for `n` pointers; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_heap_alloc_many(struct larder_heap *heap,
+                                     size_t bytes,
+                                     void **objects,
+                                     size_t n,
+                                     struct larder_error *error);
+
+/**
+ * Gives `objects[0]` to `objects[n - 1]` back, of whatever size; NULL among them does nothing. All of them; or, when one is no object
+ * of this heap's classes, none and an error.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `objects` has `n` pointers, of what is in the caller's
+ * hands and not used afterwards; `error` is NULL or can be written.
+ */
+larder_status larder_heap_dealloc_many(struct larder_heap *heap,
+                                       void *const *objects,
+                                       size_t n,
+                                       struct larder_error *error);
+
+/**
+ * Bounds what the heap takes, 0 is no limit: objects in use and free ones in its magazines, by the sizes of their classes. It is
+ * looked at when a magazine is empty, so that up to a magazine's worth may be in use already.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile.
+ */
+larder_status larder_heap_set_limit(struct larder_heap *heap,
+                                    size_t bytes);
+
+/**
+ * Calls `warning` when the heap takes more than `bytes`, and not again until it has fallen below. NULL ends that. `user` must live
+ * until then, or until the heap ends.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `warning` does what its documentation asks for, with a
+ * `user` that lives as long; `error` is NULL or can be written.
+ */
+larder_status larder_heap_set_warning(struct larder_heap *heap,
+                                      size_t bytes,
+                                      larder_warning_fn warning,
+                                      void *user,
+                                      struct larder_error *error);
+
+/**
+ * Gives the free objects in the heap's magazines to its classes, where others find them.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile.
+ */
+larder_status larder_heap_trim(struct larder_heap *heap);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `stats` is NULL or has as many writable bytes as its
+ * first field says; `error` is NULL or can be written.
+ */
+larder_status larder_heap_stats_read(const struct larder_heap *heap,
+                                     struct larder_heap_stats *stats,
+                                     struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `heap` is NULL or a live heap that no other thread uses meanwhile; `buffer` points to `bytes` writable bytes; `needed` and
+ * `error` are NULL or can be written.
+ */
+larder_status larder_heap_stats_json(const struct larder_heap *heap,
                                      char *buffer,
                                      size_t bytes,
                                      size_t *needed,

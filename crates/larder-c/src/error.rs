@@ -3,8 +3,13 @@
 use core::ffi::c_char;
 use core::fmt::{self, Write};
 
+use larder::arena::{ArenaError, Broken};
+use larder::heap::AllocError;
+use larder::objects::{CreateError, GetError, Misuse};
 use larder::os::OsError;
 use larder::pages::{BuildError, PoolError};
+
+mod from;
 
 /// Bytes of the message of a `larder_error`, its end included. Longer messages are cut.
 pub const LARDER_ERROR_BYTES: usize = 256;
@@ -21,11 +26,11 @@ pub enum larder_status {
     LARDER_ARGUMENT = 2,
     /// Not a handle of this kind, or one that was freed.
     LARDER_HANDLE = 3,
-    /// A page that is not of this pool, or not the beginning of one.
+    /// A page, an object or a segment that did not come from here, or not the beginning of one, or one that was given back.
     LARDER_FOREIGN = 4,
-    /// The pool's own limit is in use.
+    /// A limit that the program has set is in use.
     LARDER_LIMIT = 5,
-    /// The addresses that the pool reserved are in use.
+    /// Nothing that is free is large enough: the addresses that a pool reserved, the spans of an arena, the numbers of caches.
     LARDER_EXHAUSTED = 6,
     /// The system has no memory.
     LARDER_MEMORY = 7,
@@ -37,12 +42,20 @@ pub enum larder_status {
     LARDER_BUFFER = 10,
     /// A defect in larder: please report it with the message on stderr.
     LARDER_PANIC = 11,
+    /// Something of it is still in use, or a callback of it is under way.
+    LARDER_BUSY = 12,
+    /// Another size was allocated there than was given back.
+    LARDER_SIZE = 13,
+    /// The source of an arena's spans gave none.
+    LARDER_SOURCE = 14,
+    /// The constructor of a cache said that it could not.
+    LARDER_CONSTRUCTOR = 15,
 }
 
 use larder_status::*;
 
 impl larder_status {
-    const ALL: [(Self, &'static core::ffi::CStr); 12] = [
+    const ALL: [(Self, &'static core::ffi::CStr); 16] = [
         (LARDER_OK, c"done"),
         (LARDER_NULL, c"a pointer that must not be NULL is NULL"),
         (LARDER_ARGUMENT, c"an argument makes no sense"),
@@ -50,14 +63,17 @@ impl larder_status {
             LARDER_HANDLE,
             c"not a handle of this kind, or one that was freed",
         ),
-        (LARDER_FOREIGN, c"not the beginning of a page of this pool"),
+        (
+            LARDER_FOREIGN,
+            c"not the beginning of a page, an object or a segment that came from here",
+        ),
         (
             LARDER_LIMIT,
-            c"the pool's limit is in use; raise it or put pages back",
+            c"the limit is in use; raise it or give something back",
         ),
         (
             LARDER_EXHAUSTED,
-            c"the pool's reservation is in use; reserve more when making the pool",
+            c"nothing that is free is large enough; provide more or give something back",
         ),
         (LARDER_MEMORY, c"the system has no memory"),
         (LARDER_SYSTEM, c"a system call failed"),
@@ -67,6 +83,10 @@ impl larder_status {
         ),
         (LARDER_BUFFER, c"the buffer is too small"),
         (LARDER_PANIC, c"a defect in larder; please report it"),
+        (LARDER_BUSY, c"something of it is still in use"),
+        (LARDER_SIZE, c"another size was allocated there"),
+        (LARDER_SOURCE, c"the source of the arena's spans gave none"),
+        (LARDER_CONSTRUCTOR, c"the constructor failed"),
     ];
 }
 
@@ -107,6 +127,12 @@ enum Why {
     Number(&'static str, u64, &'static str),
     Pool(PoolError),
     Build(BuildError),
+    Arena(ArenaError),
+    Broken(Broken),
+    Create(CreateError),
+    Get(GetError),
+    Alloc(AllocError),
+    Misuse(Misuse),
     System(OsError),
 }
 
@@ -117,6 +143,12 @@ impl fmt::Display for Why {
             Self::Number(before, number, after) => write!(f, "{before} {number}{after}"),
             Self::Pool(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
+            Self::Arena(error) => error.fmt(f),
+            Self::Broken(error) => error.fmt(f),
+            Self::Create(error) => error.fmt(f),
+            Self::Get(error) => error.fmt(f),
+            Self::Alloc(error) => error.fmt(f),
+            Self::Misuse(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -173,11 +205,9 @@ impl Failed {
         Self::said(LARDER_NULL, what, "is NULL")
     }
 
-    fn errno(&self) -> i32 {
-        match &self.why {
-            Why::System(error) => error.raw_os_error(),
-            _ => 0,
-        }
+    /// An argument that is no power of two, and the like: `before`, the number, `after`.
+    pub(crate) fn argument(before: &'static str, number: u64, after: &'static str) -> Self {
+        Self::number(LARDER_ARGUMENT, before, number, after)
     }
 
     /// Writes it where the caller wants it.
@@ -196,59 +226,11 @@ impl Failed {
         let _ = write!(text, "{}", self.why);
         let error = larder_error {
             status: self.status,
-            os_errno: self.errno(),
+            os_errno: self.system().map_or(0, OsError::raw_os_error),
             message: text.bytes.map(|b| b as c_char),
         };
         // SAFETY: the caller's promise. An unaligned struct would be the caller's fault, and costs nothing to survive.
         unsafe { out.write_unaligned(error) };
-    }
-}
-
-impl From<OsError> for Failed {
-    fn from(error: OsError) -> Self {
-        const ENOMEM: i32 = 12;
-        let status = if error.raw_os_error() == ENOMEM {
-            LARDER_MEMORY
-        } else {
-            LARDER_SYSTEM
-        };
-        Self {
-            status,
-            why: Why::System(error),
-        }
-    }
-}
-
-impl From<PoolError> for Failed {
-    fn from(error: PoolError) -> Self {
-        let status = match error {
-            PoolError::System(os) => return Self::from(os),
-            PoolError::Limit { .. } => LARDER_LIMIT,
-            PoolError::Exhausted { .. } => LARDER_EXHAUSTED,
-            PoolError::List { .. } => LARDER_MEMORY,
-            PoolError::EmptyRun => LARDER_ARGUMENT,
-            // The enum may grow.
-            _ => LARDER_SYSTEM,
-        };
-        Self {
-            status,
-            why: Why::Pool(error),
-        }
-    }
-}
-
-impl From<BuildError> for Failed {
-    fn from(error: BuildError) -> Self {
-        let status = match &error {
-            BuildError::System(os) => return Self::from(*os),
-            BuildError::Settings(_) => LARDER_SETTING,
-            BuildError::Helper(_) => LARDER_SYSTEM,
-            _ => LARDER_ARGUMENT,
-        };
-        Self {
-            status,
-            why: Why::Build(error),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use larder::pages::HelperConfig;
 use crate::error::{Failed, larder_error, larder_status};
 use crate::guard::guard;
 use crate::mark::shared;
-use crate::options::read_sized;
+use crate::options::{init, read_sized};
 use crate::pool::larder_pool;
 
 /// What the helper does. `larder_helper_options_init` fills in the defaults: upkeep only.
@@ -40,19 +40,22 @@ impl Default for larder_helper_options {
 }
 
 /// Fills in the defaults. `options` points to a `larder_helper_options`; NULL is an error.
+///
+/// # Safety
+/// `options` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_helper_options_init(
     options: *mut larder_helper_options,
 ) -> larder_status {
-    if options.is_null() {
-        return larder_status::LARDER_NULL;
-    }
     // SAFETY: the caller gives memory for the struct.
-    unsafe { options.write(larder_helper_options::default()) };
-    larder_status::LARDER_OK
+    unsafe { init(options) }
 }
 
 /// Starts the helper thread, or replaces it. `options` may be NULL: upkeep only, every 100 ms, within 1 % of a CPU.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `options` is NULL or has as many bytes as its first field says; `error` is NULL or can be
+/// written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_start_helper(
     pool: *const larder_pool,
@@ -91,6 +94,9 @@ pub unsafe extern "C" fn larder_pool_start_helper(
 }
 
 /// Stops the helper thread if there is one, and waits for it.
+///
+/// # Safety
+/// `pool` is NULL or a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_stop_helper(pool: *const larder_pool) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.

@@ -14,6 +14,11 @@ pub(crate) trait Opaque {
     const MARK: u64;
     /// What the messages call it.
     const NAME: &'static str;
+
+    /// Refuses to end one that somebody is inside of.
+    fn may_end(_: &Self::Inside) -> Result<(), Failed> {
+        Ok(())
+    }
 }
 
 /// What is really there: the mark comes first in every kind, so that one kind can be asked for as another.
@@ -84,6 +89,8 @@ pub(crate) unsafe fn end<T: Opaque>(handle: *mut T) -> Result<(), Failed> {
         return Ok(());
     }
     let mark = check(handle.cast_const())?;
+    // SAFETY: it carries the mark that only handles of this type carry; the caller keeps it alive.
+    T::may_end(unsafe { &(*handle.cast::<Handle<T::Inside>>()).inside })?;
     // Of two who free it at once one wins.
     if mark.swap(FREED, Ordering::AcqRel) == FREED {
         return Err(wrong::<T>());

@@ -1,5 +1,6 @@
 //! Settings of a pool that is to be.
 
+use core::ffi::{CStr, c_char};
 use std::time::Duration;
 
 use larder::os::Decommit;
@@ -65,16 +66,15 @@ impl Default for larder_pool_options {
 }
 
 /// Fills in the defaults. `options` points to a `larder_pool_options`; NULL is an error.
+///
+/// # Safety
+/// `options` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_options_init(
     options: *mut larder_pool_options,
 ) -> larder_status {
-    if options.is_null() {
-        return larder_status::LARDER_NULL;
-    }
     // SAFETY: the caller gives memory for the struct.
-    unsafe { options.write(larder_pool_options::default()) };
-    larder_status::LARDER_OK
+    unsafe { init(options) }
 }
 
 /// A struct of C's that begins with its size. A program that knows fewer fields keeps the defaults of the others; one that
@@ -109,16 +109,7 @@ pub(crate) unsafe fn read_sized<T: Copy + Default>(given: *const T) -> Result<T,
 
 impl larder_pool_options {
     pub(crate) fn builder(&self) -> Result<Builder, Failed> {
-        let wrong = |what, value: u32, text| {
-            Failed::number(larder_status::LARDER_ARGUMENT, what, value.into(), text)
-        };
-        if self.flags & !ALL_FLAGS != 0 {
-            return Err(wrong(
-                "options.flags is",
-                self.flags,
-                ", with bits that this version does not know",
-            ));
-        }
+        check_flags(self.flags, ALL_FLAGS)?;
         let mut builder = PagePool::builder();
         if self.cluster_pages != 0 {
             builder = builder.cluster(ClusterSize::pages(self.cluster_pages)?);
@@ -133,11 +124,11 @@ impl larder_pool_options {
             u64::MAX => Duration::MAX,
             ms => Duration::from_millis(ms),
         });
-        builder = self.magazine(builder)?;
-        match self.mode {
-            LARDER_MODE_AUTO => {}
-            LARDER_MODE_LOCKED => builder = builder.mode(Mode::Locked("as the program asked")),
-            other => return Err(wrong("options.mode is", other, ", which is no mode")),
+        if let Some((first, most)) = magazine(self.magazine_pages, self.magazine_most_pages)? {
+            builder = builder.magazine(first, most);
+        }
+        if let Some(mode) = mode(self.mode)? {
+            builder = builder.mode(mode);
         }
         if self.flags & LARDER_POOL_NO_POPULATE != 0 {
             builder = builder.populate(false);
@@ -153,27 +144,83 @@ impl larder_pool_options {
         }
         Ok(builder)
     }
+}
 
-    fn magazine(&self, builder: Builder) -> Result<Builder, Failed> {
-        const MOST: usize = larder::magazine::MAX_ROUNDS;
-        let (first, most) = (self.magazine_pages, self.magazine_most_pages);
-        if (first, most) == (0, 0) {
-            return Ok(builder);
-        }
-        let most = if most == 0 {
-            MOST.min(127.max(first))
-        } else {
-            most
-        };
-        let first = if first == 0 { most.min(63) } else { first };
-        if first > most || most > MOST {
-            return Err(Failed::number(
-                larder_status::LARDER_ARGUMENT,
-                "options.magazine_most_pages is",
-                most as u64,
-                ": it is at most 255, and no fewer than options.magazine_pages",
-            ));
-        }
-        Ok(builder.magazine(first, most))
+/// How magazines are kept, where the program chose.
+pub(crate) fn mode(mode: u32) -> Result<Option<Mode>, Failed> {
+    match mode {
+        LARDER_MODE_AUTO => Ok(None),
+        LARDER_MODE_LOCKED => Ok(Some(Mode::Locked("as the program asked"))),
+        other => Err(Failed::argument(
+            "options.mode is",
+            other.into(),
+            ", which is no mode",
+        )),
     }
+}
+
+/// Rounds of a magazine at first and at most, where the program chose; 0 leaves the choice of one of them.
+pub(crate) fn magazine(first: usize, most: usize) -> Result<Option<(usize, usize)>, Failed> {
+    const MOST: usize = larder::magazine::MAX_ROUNDS;
+    if (first, most) == (0, 0) {
+        return Ok(None);
+    }
+    let highest = if most == 0 {
+        MOST.min(127.max(first))
+    } else {
+        most
+    };
+    let lowest = if first == 0 { highest.min(63) } else { first };
+    if lowest > highest || highest > MOST {
+        return Err(Failed::argument(
+            "options: magazines of",
+            if lowest > MOST { lowest } else { highest } as u64,
+            " were asked for; they have at most 255, and at first no more than at most",
+        ));
+    }
+    Ok(Some((lowest, highest)))
+}
+
+/// Refuses flags that this version does not know.
+pub(crate) fn check_flags(flags: u32, known: u32) -> Result<(), Failed> {
+    if flags & !known != 0 {
+        return Err(Failed::argument(
+            "options.flags is",
+            flags.into(),
+            ", with bits that this version does not know",
+        ));
+    }
+    Ok(())
+}
+
+/// A name that C gives.
+///
+/// # Safety
+/// The pointer is NULL, or to bytes that end with a zero byte and stay for `'a`.
+pub(crate) unsafe fn name<'a>(given: *const c_char) -> Result<Option<&'a str>, Failed> {
+    if given.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(given) }.to_str().map_err(|_| {
+        Failed::said(
+            larder_status::LARDER_ARGUMENT,
+            "options.name",
+            "is no UTF-8",
+        )
+    })?;
+    Ok(Some(text))
+}
+
+/// Fills in defaults.
+///
+/// # Safety
+/// The pointer is NULL, or to memory for a `T`.
+pub(crate) unsafe fn init<T: Default>(options: *mut T) -> larder_status {
+    if options.is_null() {
+        return larder_status::LARDER_NULL;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { options.write(T::default()) };
+    larder_status::LARDER_OK
 }

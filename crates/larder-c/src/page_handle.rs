@@ -30,6 +30,9 @@ impl Opaque for larder_page_handle {
 }
 
 /// Makes a handle over a pool. `out` gets it, or NULL after a failure.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `out` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_new(
     pool: *const larder_pool,
@@ -51,6 +54,9 @@ pub unsafe extern "C" fn larder_page_handle_new(
 }
 
 /// Ends a handle; NULL does nothing. Its stock goes back to the pool.
+///
+/// # Safety
+/// `handle` is NULL or a live page handle, which no other thread uses now and nobody afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_free(handle: *mut larder_page_handle) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -58,6 +64,9 @@ pub unsafe extern "C" fn larder_page_handle_free(handle: *mut larder_page_handle
 }
 
 /// A page with a former owner's contents. `page` gets it, or NULL after a failure.
+///
+/// # Safety
+/// `handle` is NULL or a live page handle that no other thread uses meanwhile; `page` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_get(
     handle: *mut larder_page_handle,
@@ -79,6 +88,9 @@ pub unsafe extern "C" fn larder_page_handle_get(
 }
 
 /// A page of zeroes. `page` gets it, or NULL after a failure.
+///
+/// # Safety
+/// `handle` is NULL or a live page handle that no other thread uses meanwhile; `page` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_get_zeroed(
     handle: *mut larder_page_handle,
@@ -100,6 +112,10 @@ pub unsafe extern "C" fn larder_page_handle_get_zeroed(
 }
 
 /// Puts a page of the handle's pool into the handle. As larder_pool_put otherwise.
+///
+/// # Safety
+/// `handle` is NULL or a live page handle that no other thread uses meanwhile; what `page` points to, if it came from here, is
+/// in the caller's hands and not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_put(
     handle: *mut larder_page_handle,
@@ -118,6 +134,9 @@ pub unsafe extern "C" fn larder_page_handle_put(
 }
 
 /// Pages in the handle's stock; 0 for what is no handle.
+///
+/// # Safety
+/// `handle` is NULL or a live page handle that no other thread uses meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_len(handle: *const larder_page_handle) -> usize {
     value(0, || {

@@ -23,6 +23,9 @@ impl Opaque for larder_pool {
 }
 
 /// Makes a pool. `options` may be NULL for the defaults. `out` gets the pool, or NULL after a failure.
+///
+/// # Safety
+/// `options` is NULL or has as many bytes as its first field says; `out` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_new(
     options: *const larder_pool_options,
@@ -42,6 +45,9 @@ pub unsafe extern "C" fn larder_pool_new(
 
 /// Ends a pool; NULL does nothing. Pages and runs that are out stay usable, but pages can no longer be put: put them before.
 /// Page handles keep their pool open. No other thread may use it meanwhile.
+///
+/// # Safety
+/// `pool` is NULL or a live pool, which no other thread uses now and nobody afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_free(pool: *mut larder_pool) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -75,6 +81,9 @@ unsafe fn get(
 }
 
 /// A page with a former owner's contents: the cheapest, for who overwrites it. `page` gets it, or NULL after a failure.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_get(
     pool: *const larder_pool,
@@ -86,6 +95,9 @@ pub unsafe extern "C" fn larder_pool_get(
 }
 
 /// A page of zeroes, zeroed now if it is not known to be zero: warm for who writes most of it.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_get_zeroed(
     pool: *const larder_pool,
@@ -97,6 +109,9 @@ pub unsafe extern "C" fn larder_pool_get_zeroed(
 }
 
 /// A page of zeroes, from the pre-zeroed stock if there is one: for who writes little of it or only reads.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_get_zeroed_sparse(
     pool: *const larder_pool,
@@ -114,6 +129,10 @@ pub unsafe extern "C" fn larder_pool_get_zeroed_sparse(
 
 /// Puts a page back. It must be in the caller's hands and is not used afterwards. What is not the beginning of a page of this
 /// pool is LARDER_FOREIGN; a page that is put twice cannot be told.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; what `page` points to, if it came from here, is in the caller's hands and not used
+/// afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_put(
     pool: *const larder_pool,
@@ -148,6 +167,9 @@ pub(crate) fn own_page(pool: &PagePool, page: *mut c_void) -> Result<NonNull<u8>
 }
 
 /// Fills `pages[0]` to `pages[n - 1]` with pages as larder_pool_get gives them: all of them, or none and an error.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `pages` has room for `n` pointers; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_get_many(
     pool: *const larder_pool,
@@ -185,6 +207,10 @@ pub unsafe extern "C" fn larder_pool_get_many(
 }
 
 /// Puts `pages[0]` to `pages[n - 1]` back: all of them; or, when one of them is NULL or not of this pool, none and an error.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `pages` has `n` pointers, of what is in the caller's hands and not used afterwards; `error`
+/// is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_put_many(
     pool: *const larder_pool,
@@ -216,6 +242,9 @@ pub unsafe extern "C" fn larder_pool_put_many(
 
 /// Gives back what an interval did not need: call it now and then where no helper runs and gets are rare. `bytes`, which may be
 /// NULL, gets the bytes given back.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `bytes` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_maintain(
     pool: *const larder_pool,
@@ -226,6 +255,9 @@ pub unsafe extern "C" fn larder_pool_maintain(
 }
 
 /// Gives back everything that is not in use, now. `bytes`, which may be NULL, gets the bytes given back.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `bytes` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_trim(
     pool: *const larder_pool,
@@ -255,6 +287,9 @@ unsafe fn give_back(
 }
 
 /// Changes the limit on held bytes, 0 is none. What is held already stays until it goes back; nothing new is taken meanwhile.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_set_limit(
     pool: *const larder_pool,
@@ -276,6 +311,9 @@ pub unsafe extern "C" fn larder_pool_set_limit(
 }
 
 /// Changes the pages of future clusters: 1 to 2^20, or 0 to choose by the caches.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_set_cluster(
     pool: *const larder_pool,
@@ -296,6 +334,9 @@ pub unsafe extern "C" fn larder_pool_set_cluster(
 }
 
 /// Pages of a cluster from now on; 0 for what is no pool.
+///
+/// # Safety
+/// `pool` is NULL or a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_cluster_pages(pool: *const larder_pool) -> usize {
     value(0, || {
@@ -305,6 +346,9 @@ pub unsafe extern "C" fn larder_pool_cluster_pages(pool: *const larder_pool) -> 
 }
 
 /// Bytes of a page; 0 for what is no pool.
+///
+/// # Safety
+/// `pool` is NULL or a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_page_size(pool: *const larder_pool) -> usize {
     value(0, || {

@@ -22,6 +22,9 @@ impl Opaque for larder_run {
 }
 
 /// Takes `pages` contiguous pages, zeroed or with a former owner's contents. `out` gets the run, or NULL after a failure.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `out` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_get_run(
     pool: *const larder_pool,
@@ -46,6 +49,9 @@ pub unsafe extern "C" fn larder_pool_get_run(
 }
 
 /// The run's first byte; NULL for what is no run.
+///
+/// # Safety
+/// `run` is NULL or a live run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_run_data(run: *mut larder_run) -> *mut c_void {
     value(core::ptr::null_mut(), || {
@@ -55,6 +61,9 @@ pub unsafe extern "C" fn larder_run_data(run: *mut larder_run) -> *mut c_void {
 }
 
 /// The run's length in bytes; 0 for what is no run.
+///
+/// # Safety
+/// `run` is NULL or a live run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_run_bytes(run: *const larder_run) -> usize {
     value(0, || {
@@ -64,6 +73,9 @@ pub unsafe extern "C" fn larder_run_bytes(run: *const larder_run) -> usize {
 }
 
 /// Puts the run's pages back; NULL does nothing.
+///
+/// # Safety
+/// `run` is NULL or a live run, which no other thread uses now and nobody afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_run_free(run: *mut larder_run) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.

@@ -1,35 +1,12 @@
 //! What a pool has done and holds.
 
 use core::ffi::c_char;
-use core::fmt::{self, Write};
 
-use larder::pages::{PagePool, PoolStats};
+use larder::pages::PagePool;
 
-use crate::buffer;
-use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::guard;
-use crate::mark::shared;
+use crate::error::{larder_error, larder_status};
+use crate::numbers::{self, numbers};
 use crate::pool::larder_pool;
-
-/// Beyond any machine: the library's way to say that there is no limit.
-const NO_LIMIT: u64 = 1 << 60;
-
-/// The fields are named once for the filling and the JSON; the struct is spelled out for the header.
-macro_rules! stats {
-    ($($name:ident),+ $(,)?) => {
-        fn fields(stats: &larder_pool_stats) -> impl Iterator<Item = (&'static str, u64)> {
-            [$((stringify!($name), stats.$name)),+].into_iter()
-        }
-
-        fn filled(from: &PoolStats) -> larder_pool_stats {
-            larder_pool_stats {
-                size: size_of::<larder_pool_stats>(),
-                // Counts and bytes of a 64-bit machine; wider types do not exist here.
-                $($name: from.$name as u64),+
-            }
-        }
-    };
-}
 
 /// Numbers of a pool, read without stopping anybody: they belong to slightly different moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,57 +54,75 @@ pub struct larder_pool_stats {
     pub magazines: u64,
 }
 
-stats! {
-    hits, misses, puts, held_bytes, out_bytes, limit_bytes, commit_calls, populate_calls, decommit_calls,
-    faults_avoided, released_bytes, zeroed_by_caller_bytes, zeroing_avoided_bytes, zeroed_by_helper_bytes,
-    fault_ahead_bytes, helper_cpu_ns, prezeroed_bytes, magazine_pages, magazines,
-}
+numbers!(larder_pool_stats {
+    hits,
+    misses,
+    puts,
+    held_bytes,
+    out_bytes,
+    limit_bytes,
+    commit_calls,
+    populate_calls,
+    decommit_calls,
+    faults_avoided,
+    released_bytes,
+    zeroed_by_caller_bytes,
+    zeroing_avoided_bytes,
+    zeroed_by_helper_bytes,
+    fault_ahead_bytes,
+    helper_cpu_ns,
+    prezeroed_bytes,
+    magazine_pages,
+    magazines
+});
 
-fn read(pool: &PagePool) -> larder_pool_stats {
-    let mut stats = filled(&pool.stats());
-    if stats.limit_bytes >= NO_LIMIT {
-        stats.limit_bytes = u64::MAX;
+fn take(pool: &PagePool) -> larder_pool_stats {
+    let stats = pool.stats();
+    // Counts and bytes of a 64-bit machine; wider types do not exist here.
+    larder_pool_stats {
+        size: size_of::<larder_pool_stats>(),
+        limit_bytes: numbers::limit(stats.limit_bytes as u64),
+        hits: stats.hits,
+        misses: stats.misses,
+        puts: stats.puts,
+        held_bytes: stats.held_bytes as u64,
+        out_bytes: stats.out_bytes as u64,
+        commit_calls: stats.commit_calls,
+        populate_calls: stats.populate_calls,
+        decommit_calls: stats.decommit_calls,
+        faults_avoided: stats.faults_avoided,
+        released_bytes: stats.released_bytes,
+        zeroed_by_caller_bytes: stats.zeroed_by_caller_bytes,
+        zeroing_avoided_bytes: stats.zeroing_avoided_bytes,
+        zeroed_by_helper_bytes: stats.zeroed_by_helper_bytes,
+        fault_ahead_bytes: stats.fault_ahead_bytes,
+        helper_cpu_ns: stats.helper_cpu_ns,
+        prezeroed_bytes: stats.prezeroed_bytes as u64,
+        magazine_pages: stats.magazine_pages as u64,
+        magazines: stats.magazines as u64,
     }
-    stats
 }
 
 /// Reads the numbers. `stats->size` says how much room the program has; it is set to what was written.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `stats` is NULL or points to as many writable bytes as its first field says; `error` is NULL or can
+/// be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_stats_read(
     pool: *const larder_pool,
     stats: *mut larder_pool_stats,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need: `size` bytes behind `stats`.
-    unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
-            if stats.is_null() {
-                return Err(Failed::null("stats"));
-            }
-            let room = stats.cast::<usize>().read_unaligned();
-            if room < size_of::<usize>() {
-                return Err(Failed::number(
-                    larder_status::LARDER_ARGUMENT,
-                    "stats.size is",
-                    room as u64,
-                    "; set it to sizeof(larder_pool_stats)",
-                ));
-            }
-            let mut own = read(pool);
-            own.size = room.min(size_of::<larder_pool_stats>());
-            core::ptr::copy_nonoverlapping(
-                (&raw const own).cast::<u8>(),
-                stats.cast::<u8>(),
-                own.size,
-            );
-            Ok(())
-        })
-    }
+    // SAFETY: the caller of the C function promises the same.
+    unsafe { numbers::read(pool, stats, error, take) }
 }
 
 /// Writes the numbers as one JSON object. `needed`, which may be NULL, gets the bytes that the whole takes, its end included;
 /// a buffer that is too small is LARDER_BUFFER and holds the beginning. `buffer` may be NULL when `bytes` is 0.
+///
+/// # Safety
+/// `pool` is NULL or a live pool; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_stats_json(
     pool: *const larder_pool,
@@ -136,24 +131,6 @@ pub unsafe extern "C" fn larder_pool_stats_json(
     needed: *mut usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let stats = read(shared(pool)?);
-            buffer::text(buffer, bytes, needed, |out| json(&stats, out))
-        })
-    }
-}
-
-fn json(stats: &larder_pool_stats, out: &mut dyn Write) -> fmt::Result {
-    out.write_str("{\"schema\":1")?;
-    for (name, value) in fields(stats) {
-        // No limit is no number.
-        if name == "limit_bytes" && value == u64::MAX {
-            write!(out, ",\"{name}\":null")?;
-        } else {
-            write!(out, ",\"{name}\":{value}")?;
-        }
-    }
-    out.write_str("}")
+    // SAFETY: the caller of the C function promises the same.
+    unsafe { numbers::json(pool, (buffer, bytes, needed), error, take) }
 }

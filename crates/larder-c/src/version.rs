@@ -16,6 +16,9 @@ pub extern "C" fn larder_version() -> *const c_char {
 /// may be NULL, gets the bytes that the whole text takes, its end included.
 ///
 /// `buffer` has `bytes` bytes; it may be NULL when `bytes` is 0.
+///
+/// # Safety
+/// `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_mode(
     buffer: *mut c_char,

@@ -29,8 +29,8 @@ const LANGUAGES: [Language; 2] = [
         source: "examples/c/pages.c",
         says: &[
             "a run of 5 pages",
-            "too much: the pool's limit is in use; raise it or put pages back",
-            "put of garbage: not the beginning of a page of this pool",
+            "too much: the limit is in use; raise it or give something back",
+            "put of garbage: not the beginning of a page, an object or a segment that came from here",
             "limit 16777216 bytes",
             "\"limit_bytes\":16777216,",
             "done",

@@ -241,7 +241,7 @@ fn numbers_that_make_no_sense_are_named() {
                 magazine_most_pages: 8,
                 ..options()
             },
-            "options.magazine_most_pages is 8:",
+            "options: magazines of 8 were asked for",
         ),
     ];
     for (options, says) in cases {

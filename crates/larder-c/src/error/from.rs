@@ -1,0 +1,184 @@
+//! Which status an error of the library's becomes, and which system call is behind it.
+
+use larder::arena::{ArenaError, Broken};
+use larder::heap::AllocError;
+use larder::objects::{CreateError, GetError, Misuse};
+use larder::os::OsError;
+use larder::pages::{BuildError, PoolError};
+
+use super::{Failed, Why, larder_status};
+use larder_status::*;
+
+impl Failed {
+    /// What the system said, where it was the system.
+    pub(super) fn system(&self) -> Option<&OsError> {
+        match &self.why {
+            Why::System(os) => Some(os),
+            Why::Arena(ArenaError::Memory { cause, .. }) => Some(cause),
+            Why::Arena(ArenaError::Source { refusal, .. }) => refusal.cause.as_ref(),
+            Why::Create(error) | Why::Alloc(AllocError::Class(error)) => of_create(error),
+            Why::Get(error) | Why::Alloc(AllocError::Memory(error)) => of_get(error),
+            _ => None,
+        }
+    }
+}
+
+fn of_create(error: &CreateError) -> Option<&OsError> {
+    match error {
+        CreateError::System(os) => Some(os),
+        _ => None,
+    }
+}
+
+fn of_get(error: &GetError) -> Option<&OsError> {
+    match error {
+        GetError::System(os) | GetError::Pages(PoolError::System(os)) => Some(os),
+        _ => None,
+    }
+}
+
+fn status_of_system(error: &OsError) -> larder_status {
+    const ENOMEM: i32 = 12;
+    if error.raw_os_error() == ENOMEM {
+        LARDER_MEMORY
+    } else {
+        LARDER_SYSTEM
+    }
+}
+
+fn status_of_pool(error: &PoolError) -> larder_status {
+    match error {
+        PoolError::System(os) => status_of_system(os),
+        PoolError::Limit { .. } => LARDER_LIMIT,
+        PoolError::Exhausted { .. } => LARDER_EXHAUSTED,
+        PoolError::List { .. } => LARDER_MEMORY,
+        PoolError::EmptyRun => LARDER_ARGUMENT,
+        // The enum may grow.
+        _ => LARDER_SYSTEM,
+    }
+}
+
+fn status_of_create(error: &CreateError) -> larder_status {
+    match error {
+        CreateError::Layout { .. } => LARDER_ARGUMENT,
+        CreateError::TooMany { .. } => LARDER_EXHAUSTED,
+        CreateError::System(os) => status_of_system(os),
+        _ => LARDER_SYSTEM,
+    }
+}
+
+fn status_of_get(error: &GetError) -> larder_status {
+    match error {
+        GetError::Limit { .. } => LARDER_LIMIT,
+        GetError::Pages(pool) => status_of_pool(pool),
+        GetError::System(os) => status_of_system(os),
+        GetError::Constructor => LARDER_CONSTRUCTOR,
+        _ => LARDER_SYSTEM,
+    }
+}
+
+impl From<OsError> for Failed {
+    fn from(error: OsError) -> Self {
+        Self {
+            status: status_of_system(&error),
+            why: Why::System(error),
+        }
+    }
+}
+
+impl From<PoolError> for Failed {
+    fn from(error: PoolError) -> Self {
+        if let PoolError::System(os) = error {
+            return os.into();
+        }
+        Self {
+            status: status_of_pool(&error),
+            why: Why::Pool(error),
+        }
+    }
+}
+
+impl From<BuildError> for Failed {
+    fn from(error: BuildError) -> Self {
+        let status = match &error {
+            BuildError::System(os) => return Self::from(*os),
+            BuildError::Settings(_) => LARDER_SETTING,
+            BuildError::Helper(_) => LARDER_SYSTEM,
+            _ => LARDER_ARGUMENT,
+        };
+        Self {
+            status,
+            why: Why::Build(error),
+        }
+    }
+}
+
+impl From<ArenaError> for Failed {
+    fn from(error: ArenaError) -> Self {
+        let status = match &error {
+            ArenaError::NoSpace { .. } => LARDER_EXHAUSTED,
+            ArenaError::Limit { .. } => LARDER_LIMIT,
+            ArenaError::Source { .. } => LARDER_SOURCE,
+            ArenaError::NotAllocated { .. } => LARDER_FOREIGN,
+            ArenaError::WrongSize { .. } => LARDER_SIZE,
+            ArenaError::Memory { cause, .. } => status_of_system(cause),
+            // What makes no sense whatever the arena holds.
+            _ => LARDER_ARGUMENT,
+        };
+        Self {
+            status,
+            why: Why::Arena(error),
+        }
+    }
+}
+
+impl From<Broken> for Failed {
+    fn from(error: Broken) -> Self {
+        Self {
+            status: LARDER_PANIC,
+            why: Why::Broken(error),
+        }
+    }
+}
+
+impl From<CreateError> for Failed {
+    fn from(error: CreateError) -> Self {
+        Self {
+            status: status_of_create(&error),
+            why: Why::Create(error),
+        }
+    }
+}
+
+impl From<GetError> for Failed {
+    fn from(error: GetError) -> Self {
+        Self {
+            status: status_of_get(&error),
+            why: Why::Get(error),
+        }
+    }
+}
+
+impl From<AllocError> for Failed {
+    fn from(error: AllocError) -> Self {
+        let status = match &error {
+            AllocError::Limit { .. } => LARDER_LIMIT,
+            AllocError::Class(create) => status_of_create(create),
+            AllocError::Memory(get) => status_of_get(get),
+            _ => LARDER_SYSTEM,
+        };
+        Self {
+            status,
+            why: Why::Alloc(error),
+        }
+    }
+}
+
+impl From<Misuse> for Failed {
+    fn from(error: Misuse) -> Self {
+        Self {
+            status: LARDER_FOREIGN,
+            why: Why::Misuse(error),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Size classes: a front for all threads, and what heaps share.
+
+use core::ffi::c_void;
+
+use larder::heap::Classes;
+
+use super::front::{self, layout};
+use crate::error::{larder_error, larder_status};
+use crate::guard::{guard, value};
+use crate::mark::{Opaque, end, give, shared};
+use crate::objects::family::larder_family;
+use crate::objects::large::answer;
+
+/// A cache of objects for every size class, made when it is first needed. It hands out memory to all threads at once, from the
+/// magazines of their CPUs, and heaps are made of it. Every function may be called by many threads, but for larder_classes_free.
+#[derive(Debug)]
+pub struct larder_classes {
+    _opaque: [u8; 0],
+}
+
+impl Opaque for larder_classes {
+    type Inside = Classes;
+    const MARK: u64 = 0x6c64_7263_6c61_7331;
+    const NAME: &'static str = "classes";
+}
+
+/// Makes classes over a family. `out` gets them, or NULL after a failure.
+///
+/// # Safety
+/// `family` is NULL or a live family; `out` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_new(
+    family: *const larder_family,
+    out: *mut *mut larder_classes,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let family = shared(family)?;
+            give(out, || Ok(Classes::new(family)))
+        })
+    }
+}
+
+/// Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones,
+/// which are the family's.
+///
+/// # Safety
+/// `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_free(classes: *mut larder_classes) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe { guard(core::ptr::null_mut(), || end(classes)) }
+}
+
+/// Takes `bytes` bytes, aligned to 16, with what a former owner left; 0 bytes are an object as well. `object` gets it, or NULL
+/// after a failure.
+///
+/// # Safety
+/// `classes` is NULL or live classes; `object` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_alloc(
+    classes: *const larder_classes,
+    bytes: usize,
+    object: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let classes = shared(classes)?;
+            answer(object, || Ok(classes.alloc(layout(bytes, 0)?)?))
+        })
+    }
+}
+
+/// As larder_classes_alloc, with all bytes zero.
+///
+/// # Safety
+/// `classes` is NULL or live classes; `object` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_alloc_zeroed(
+    classes: *const larder_classes,
+    bytes: usize,
+    object: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let classes = shared(classes)?;
+            answer(object, || Ok(classes.alloc_zeroed(layout(bytes, 0)?)?))
+        })
+    }
+}
+
+/// As larder_classes_alloc, aligned to `align`, a power of two; 0 is 16.
+///
+/// # Safety
+/// `classes` is NULL or live classes; `object` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_alloc_aligned(
+    classes: *const larder_classes,
+    bytes: usize,
+    align: usize,
+    object: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let classes = shared(classes)?;
+            answer(object, || Ok(classes.alloc(layout(bytes, align)?)?))
+        })
+    }
+}
+
+/// Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
+/// one. After a failure the object is where and what it was.
+///
+/// # Safety
+/// `classes` is NULL or live classes; `object` is NULL or can be read and written, and what is in it is in the caller's hands;
+/// `error` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_realloc(
+    classes: *const larder_classes,
+    object: *mut *mut c_void,
+    bytes: usize,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let classes = shared(classes)?;
+            front::realloc(classes, object, bytes)
+        })
+    }
+}
+
+/// Gives an object back; NULL does nothing. It came from these classes or from a heap that is made of them. What is none of these is LARDER_FOREIGN; an address inside of an object, or an
+/// object that is given back twice, cannot be told.
+///
+/// # Safety
+/// `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
+/// afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_dealloc(
+    classes: *const larder_classes,
+    object: *mut c_void,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    unsafe {
+        guard(core::ptr::null_mut(), || {
+            let classes = shared(classes)?;
+            front::dealloc(classes, object)
+        })
+    }
+}
+
+/// As larder_classes_dealloc, for an object that was allocated with so many bytes and no alignment; LARDER_SIZE when it was not, and then
+/// nothing has changed.
+///
+/// # Safety
+/// `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
+/// afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_dealloc_sized(
+    classes: *const larder_classes,
+    object: *mut c_void,
+    bytes: usize,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    unsafe {
+        guard(core::ptr::null_mut(), || {
+            let classes = shared(classes)?;
+            front::dealloc_sized(classes, object, bytes, 0)
+        })
+    }
+}
+
+/// As larder_classes_dealloc_sized, for an object that was allocated with an alignment.
+///
+/// # Safety
+/// `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
+/// afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_dealloc_aligned(
+    classes: *const larder_classes,
+    object: *mut c_void,
+    bytes: usize,
+    align: usize,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    unsafe {
+        guard(core::ptr::null_mut(), || {
+            let classes = shared(classes)?;
+            front::dealloc_sized(classes, object, bytes, align)
+        })
+    }
+}
+
+/// Bytes of an object that may be used, at least those that were asked for; 0 for what is no object.
+///
+/// # Safety
+/// `classes` is NULL or live classes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_classes_usable_bytes(
+    classes: *const larder_classes,
+    object: *const c_void,
+) -> usize {
+    value(0, || {
+        // SAFETY: the caller of the C function promises what these need.
+        unsafe {
+            let classes = shared(classes)?;
+            front::usable_bytes(classes, object)
+        }
+    })
+}

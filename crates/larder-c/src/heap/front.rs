@@ -1,0 +1,190 @@
+//! What heaps and classes do alike, over the pointers of C.
+
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use std::alloc::Layout;
+
+use larder::heap::{AllocError, Classes, GRAIN, Heap, SIZES, class_of_layout};
+use larder::os::page_size;
+
+use crate::error::{Failed, larder_status};
+use crate::objects::large::alignment;
+
+/// Where memory of any size comes from.
+pub(super) trait Front {
+    fn classes(&self) -> &Classes;
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
+    /// # Safety
+    /// The object is one of the classes', and is given up.
+    unsafe fn free(&self, object: NonNull<u8>);
+    /// # Safety
+    /// As for `free`, and the object is of this layout's class.
+    unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout);
+}
+
+impl Front for Heap {
+    fn classes(&self) -> &Classes {
+        self.classes()
+    }
+    #[inline]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.alloc(layout)
+    }
+    #[inline]
+    unsafe fn free(&self, object: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free(object) }
+    }
+    #[inline]
+    unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { self.dealloc(object, layout) }
+    }
+}
+
+impl Front for Classes {
+    fn classes(&self) -> &Classes {
+        self
+    }
+    #[inline]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.alloc(layout)
+    }
+    #[inline]
+    unsafe fn free(&self, object: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free(object) }
+    }
+    #[inline]
+    unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { self.dealloc(object, layout) }
+    }
+}
+
+/// A layout of C's; an alignment of 0 is that of every class.
+#[inline]
+pub(super) fn layout(bytes: usize, align: usize) -> Result<Layout, Failed> {
+    let align = alignment(align, GRAIN)?;
+    Layout::from_size_align(bytes, align).map_err(|_| {
+        Failed::number(
+            larder_status::LARDER_EXHAUSTED,
+            "heap:",
+            bytes as u64,
+            " bytes at that alignment were asked for, more than there are addresses",
+        )
+    })
+}
+
+/// Bytes that may be used of an object of these classes.
+#[inline]
+fn usable(classes: &Classes, object: NonNull<u8>) -> Result<usize, Failed> {
+    classes.usable_size(object).ok_or_else(|| foreign(object))
+}
+
+#[cold]
+fn foreign(object: NonNull<u8>) -> Failed {
+    Failed::number(
+        larder_status::LARDER_FOREIGN,
+        "the address",
+        object.as_ptr() as u64,
+        " is no object of this heap's classes",
+    )
+}
+
+/// As C's `malloc_usable_size`; NULL is no object.
+pub(super) fn usable_bytes(front: &impl Front, object: *const c_void) -> Result<usize, Failed> {
+    let object = NonNull::new(object.cast_mut().cast()).ok_or_else(|| Failed::null("object"))?;
+    usable(front.classes(), object)
+}
+
+/// Gives an object back; NULL does nothing.
+///
+/// # Safety
+/// What is an object of these classes is in the caller's hands, who gives it up.
+#[inline]
+pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
+    let Some(object) = NonNull::new(object.cast::<u8>()) else {
+        return Ok(());
+    };
+    usable(front.classes(), object)?;
+    // SAFETY: an object of these classes, as was just seen; the caller gives it up.
+    unsafe { front.free(object) };
+    Ok(())
+}
+
+/// Gives an object back of which the caller says how large it is; NULL does nothing.
+///
+/// # Safety
+/// As for [`dealloc`].
+#[inline]
+pub(super) unsafe fn dealloc_sized(
+    front: &impl Front,
+    object: *mut c_void,
+    bytes: usize,
+    align: usize,
+) -> Result<(), Failed> {
+    let Some(object) = NonNull::new(object.cast::<u8>()) else {
+        return Ok(());
+    };
+    let layout = layout(bytes, align)?;
+    let has = usable(front.classes(), object)?;
+    let fits = match class_of_layout(layout) {
+        Some(class) => front.classes().class_at(object) == Some(class),
+        None => {
+            let whole = bytes.max(1).checked_next_multiple_of(page_size());
+            front.classes().class_at(object).is_none() && whole == Some(has)
+        }
+    };
+    if !fits {
+        return Err(Failed::number(
+            larder_status::LARDER_SIZE,
+            "an object of",
+            has as u64,
+            " bytes was given back with a size or alignment that it was not allocated with",
+        ));
+    }
+    // SAFETY: an object of this layout's class; the caller gives it up.
+    unsafe { front.dealloc(object, layout) };
+    Ok(())
+}
+
+/// Makes `*object` larger or smaller; NULL in it begins a new one. On error it stays as it is.
+///
+/// # Safety
+/// `object` is NULL or can be read and written; what is in it is an object in the caller's hands.
+pub(super) unsafe fn realloc(
+    front: &impl Front,
+    object: *mut *mut c_void,
+    bytes: usize,
+) -> Result<(), Failed> {
+    if object.is_null() {
+        return Err(Failed::null("object"));
+    }
+    let layout = layout(bytes, 0)?;
+    // SAFETY: the caller's promise.
+    let Some(old) = NonNull::new(unsafe { object.read() }.cast::<u8>()) else {
+        let new = front.alloc(layout)?;
+        // SAFETY: as above.
+        unsafe { object.write(new.as_ptr().cast()) };
+        return Ok(());
+    };
+    let has = usable(front.classes(), old)?;
+    let stays = match (front.classes().class_at(old), class_of_layout(layout)) {
+        (Some(class), Some(wanted)) => SIZES[class] == SIZES[wanted],
+        // Half of a run is enough reason to stay where it is.
+        (None, None) => bytes <= has && bytes > has / 2,
+        _ => false,
+    };
+    if stays {
+        return Ok(());
+    }
+    let new = front.alloc(layout)?;
+    // SAFETY: both have at least this many bytes, and one of them is new; the caller gives the old one up.
+    unsafe {
+        new.copy_from_nonoverlapping(old, has.min(bytes));
+        front.free(old);
+        object.write(new.as_ptr().cast());
+    }
+    Ok(())
+}

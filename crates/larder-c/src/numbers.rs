@@ -1,0 +1,151 @@
+//! Structs of numbers that C reads: by their size, so that they may grow, and as JSON.
+
+use core::ffi::{CStr, c_char};
+use core::fmt::{self, Write};
+
+use crate::buffer;
+use crate::error::{Failed, larder_error, larder_status};
+use crate::guard::guard;
+use crate::mark::{Opaque, shared};
+
+/// Beyond any machine: the pool's way to say that there is no limit.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// A struct of C's that begins with its size.
+pub(crate) trait Numbers: Copy {
+    /// What an error says after the size.
+    const HINT: &'static str;
+
+    /// Writes the fields after the size as members of a JSON object, each with a comma before it.
+    fn members(&self, out: &mut dyn Write) -> fmt::Result;
+}
+
+/// Names the fields once, for the JSON; the struct itself is spelled out for the header.
+macro_rules! numbers {
+    ($type:ident { $($name:ident),+ $(,)? }) => {
+        impl $crate::numbers::Numbers for $type {
+            const HINT: &'static str = concat!("; set it to sizeof(", stringify!($type), ")");
+
+            fn members(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+                $($crate::numbers::Member::write(&self.$name, stringify!($name), out)?;)+
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use numbers;
+
+/// A value in the JSON.
+pub(crate) trait Member {
+    fn write(&self, name: &str, out: &mut dyn Write) -> fmt::Result;
+}
+
+impl Member for u64 {
+    fn write(&self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        // No limit is no number.
+        if *self == u64::MAX && name.starts_with("limit") {
+            write!(out, ",\"{name}\":null")
+        } else {
+            write!(out, ",\"{name}\":{self}")
+        }
+    }
+}
+
+/// A name that ends with a zero byte.
+impl Member for [c_char; 32] {
+    fn write(&self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        write!(out, ",\"{name}\":\"")?;
+        let bytes = self.map(|c| c as u8);
+        let text = CStr::from_bytes_until_nul(&bytes)
+            .ok()
+            .and_then(|text| text.to_str().ok())
+            .unwrap_or_default();
+        for c in text.chars() {
+            match c {
+                '"' | '\\' => write!(out, "\\{c}")?,
+                c if u32::from(c) < 32 => write!(out, "\\u{:04x}", u32::from(c))?,
+                c => out.write_char(c)?,
+            }
+        }
+        out.write_str("\"")
+    }
+}
+
+/// A limit as C reads it.
+pub(crate) fn limit(value: u64) -> u64 {
+    if value >= NO_LIMIT { u64::MAX } else { value }
+}
+
+/// Reads the numbers of a handle into a struct of C's: as much as the program knows of it.
+///
+/// # Safety
+/// `handle` as for [`shared`]; `stats` is NULL or begins with a `usize` that says how many bytes it has; `error` is NULL or can
+/// be written.
+pub(crate) unsafe fn read<H: Opaque, T: Numbers>(
+    handle: *const H,
+    stats: *mut T,
+    error: *mut larder_error,
+    take: impl FnOnce(&H::Inside) -> T,
+) -> larder_status {
+    // SAFETY: the caller's promises.
+    unsafe {
+        guard(error, || {
+            let inside = shared(handle)?;
+            if stats.is_null() {
+                return Err(Failed::null("stats"));
+            }
+            let room = stats.cast::<usize>().read_unaligned();
+            if room < size_of::<usize>() {
+                return Err(Failed::argument("stats.size is", room as u64, T::HINT));
+            }
+            let own = take(inside);
+            let size = room.min(size_of::<T>());
+            core::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), stats.cast::<u8>(), size);
+            // What was written; after the copy, which wrote the size of the library's own struct.
+            stats.cast::<usize>().write_unaligned(size);
+            Ok(())
+        })
+    }
+}
+
+/// Writes the numbers of a handle as one JSON object.
+///
+/// # Safety
+/// `handle` as for [`shared`]; the rest as for [`buffer::text`]; `error` is NULL or can be written.
+pub(crate) unsafe fn json<H: Opaque, T: Numbers>(
+    handle: *const H,
+    text: (*mut c_char, usize, *mut usize),
+    error: *mut larder_error,
+    take: impl FnOnce(&H::Inside) -> T,
+) -> larder_status {
+    let (at, bytes, needed) = text;
+    // SAFETY: the caller's promises.
+    unsafe {
+        guard(error, || {
+            let stats = take(shared(handle)?);
+            buffer::text(at, bytes, needed, |out| {
+                out.write_str("{\"schema\":1")?;
+                stats.members(out)?;
+                out.write_str("}")
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_break_out_of_its_string() {
+        let mut name = [0; 32];
+        for (to, from) in name.iter_mut().zip(b"a\"b\\c\nd") {
+            *to = *from as c_char;
+        }
+        let mut text = String::new();
+        name.write("name", &mut text).unwrap();
+        assert_eq!(text, ",\"name\":\"a\\\"b\\\\c\\u000ad\"");
+        let json: serde_json::Value = serde_json::from_str(&format!("{{{}}}", &text[1..])).unwrap();
+        assert_eq!(json["name"], "a\"b\\c\nd");
+    }
+}

@@ -1,0 +1,256 @@
+//! Caches of objects of one size.
+
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use std::sync::Arc;
+
+use larder::objects::RawCache;
+
+use super::cache_options::{Hooks, larder_cache_options};
+use super::family::larder_family;
+use super::large::{answer, not_null};
+use crate::error::{Failed, larder_error, larder_status};
+use crate::guard::{guard, value};
+use crate::mark::{Opaque, end, give, shared};
+use crate::options::read_sized;
+
+/// A cache of objects of one size, which stay constructed while they are free. Every function may be called by many threads at once,
+/// but for larder_cache_free and larder_cache_destroy.
+#[derive(Debug)]
+pub struct larder_cache {
+    _opaque: [u8; 0],
+}
+
+/// A cache, and what its callbacks are called with.
+#[derive(Debug)]
+pub(crate) struct Hooked {
+    /// Dropped before the hooks, which its destructors need.
+    pub(super) cache: RawCache,
+    pub(super) hooks: Arc<Hooks>,
+}
+
+impl Hooked {
+    pub(super) fn new(cache: RawCache, hooks: Arc<Hooks>) -> Self {
+        Self { cache, hooks }
+    }
+}
+
+impl Opaque for larder_cache {
+    type Inside = Hooked;
+    const MARK: u64 = 0x6c64_7263_6163_6831;
+    const NAME: &'static str = "cache";
+}
+
+/// Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is what a C type of that
+/// size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
+///
+/// # Safety
+/// `family` is NULL or a live family; `options` is NULL or has as many bytes as its first field says, and what it points to
+/// lives and does what its documentation asks for; `out` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_new(
+    family: *const larder_family,
+    bytes: usize,
+    align: usize,
+    options: *const larder_cache_options,
+    out: *mut *mut larder_cache,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let family = shared(family)?;
+            give(out, || read_sized(options)?.build(family, bytes, align))
+        })
+    }
+}
+
+/// Ends a cache; NULL does nothing. Its handles keep it; with the last of them all its objects are gone, also those in use, and the
+/// destructor has been called for each that was constructed. Not from a callback of the cache.
+///
+/// # Safety
+/// `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_free(cache: *mut larder_cache) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe { guard(core::ptr::null_mut(), || end(cache)) }
+}
+
+/// Ends a cache of which no object is in use or in a handle; NULL does nothing. LARDER_BUSY says how many are, and leaves it, though
+/// with its stock given back.
+///
+/// # Safety
+/// `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_destroy(
+    cache: *mut larder_cache,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            if cache.is_null() {
+                return Ok(());
+            }
+            let inside = &shared(cache)?.cache;
+            inside.drain();
+            // With the stock in the slabs, what is out of them is with users and in handles.
+            let live = inside.stats().out;
+            if live > 0 {
+                return Err(Failed::number(
+                    larder_status::LARDER_BUSY,
+                    "the cache is not ended:",
+                    live as u64,
+                    " objects are in use or in handles; put them back, or end it by larder_cache_free",
+                ));
+            }
+            end(cache)
+        })
+    }
+}
+
+/// Takes an object: constructed where there is a constructor, else with what a former user left. `object` gets it, or NULL after a
+/// failure.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `object` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_get(
+    cache: *const larder_cache,
+    object: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need.
+    unsafe {
+        guard(error, || {
+            let cache = &shared(cache)?.cache;
+            answer(object, || Ok(cache.get()?))
+        })
+    }
+}
+
+/// Puts an object back, constructed if there is a destructor. What lies in no slab of this cache is LARDER_FOREIGN. That it lies inside
+/// of an object, or was put twice, is seen when it comes to its slab: then it is not taken, and counted as refused.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; what `object` points to, if it came from here, is in the caller's hands and not used
+/// afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_put(
+    cache: *const larder_cache,
+    object: *mut c_void,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    unsafe {
+        guard(core::ptr::null_mut(), || {
+            let cache = &shared(cache)?.cache;
+            cache.put(own_object(cache, object)?);
+            Ok(())
+        })
+    }
+}
+
+/// The object behind a pointer of C's, if it lies in a slab of the cache.
+#[inline]
+pub(super) fn own_object(cache: &RawCache, object: *mut c_void) -> Result<NonNull<u8>, Failed> {
+    let object = not_null(object)?;
+    if cache.family().owner_number(object.as_ptr()) == cache.number().get() {
+        Ok(object)
+    } else {
+        Err(Failed::number(
+            larder_status::LARDER_FOREIGN,
+            "the address",
+            object.as_ptr() as u64,
+            " is no object of this cache",
+        ))
+    }
+}
+
+/// As larder_cache_put, after looking under a lock whether an object begins there.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `error` is NULL or can be written; what `object` points to, if it came from here, is in the
+/// caller's hands and not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_put_checked(
+    cache: *const larder_cache,
+    object: *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    unsafe {
+        guard(error, || {
+            let cache = &shared(cache)?.cache;
+            Ok(cache.put_checked(not_null(object)?)?)
+        })
+    }
+}
+
+/// The number that larder_family_owner says of this cache's objects, 1 to 65534; 0 for what is no cache. Numbers are used again.
+///
+/// # Safety
+/// `cache` is NULL or a live cache.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_number(cache: *const larder_cache) -> u16 {
+    value(0, || {
+        // SAFETY: the caller of the C function promises what `shared` needs.
+        Ok(unsafe { shared(cache)? }.cache.number().get())
+    })
+}
+
+/// Bytes from one object to the next; 0 for what is no cache.
+///
+/// # Safety
+/// `cache` is NULL or a live cache.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_stride(cache: *const larder_cache) -> usize {
+    value(0, || {
+        // SAFETY: the caller of the C function promises what `shared` needs.
+        Ok(unsafe { shared(cache)? }.cache.stride())
+    })
+}
+
+/// # Safety
+/// `bytes` is NULL or can be written.
+unsafe fn give_back(
+    cache: *const larder_cache,
+    bytes: *mut usize,
+    how: fn(&RawCache) -> usize,
+) -> larder_status {
+    // SAFETY: the caller's promises.
+    unsafe {
+        guard(core::ptr::null_mut(), || {
+            let given = how(&shared(cache)?.cache);
+            if !bytes.is_null() {
+                bytes.write(given);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Ends a working-set interval of this cache; as larder_family_reap.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `bytes` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_reap(
+    cache: *const larder_cache,
+    bytes: *mut usize,
+) -> larder_status {
+    // SAFETY: the same promises.
+    unsafe { give_back(cache, bytes, RawCache::reap) }
+}
+
+/// Gives everything of this cache back that is neither in use nor in a handle; as larder_family_drain.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `bytes` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_drain(
+    cache: *const larder_cache,
+    bytes: *mut usize,
+) -> larder_status {
+    // SAFETY: the same promises.
+    unsafe { give_back(cache, bytes, RawCache::drain) }
+}

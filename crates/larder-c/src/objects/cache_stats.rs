@@ -1,0 +1,128 @@
+//! What a cache has done and holds.
+
+use core::ffi::c_char;
+
+use super::cache::{Hooked, larder_cache};
+use crate::error::{larder_error, larder_status};
+use crate::numbers::{self, numbers};
+
+/// Bytes of the name in larder_cache_stats, its end included.
+pub const LARDER_NAME_BYTES: usize = 32;
+
+/// Numbers of a cache, read without stopping anybody: they belong to slightly different moments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct larder_cache_stats {
+    /// Bytes of this struct; set it before the call to what the program knows.
+    pub size: usize,
+    /// Its name; ends with a zero byte.
+    pub name: [c_char; LARDER_NAME_BYTES],
+    /// Bytes of an object as it was asked for.
+    pub object_bytes: u64,
+    /// Bytes from one object to the next.
+    pub stride_bytes: u64,
+    /// Objects of a slab.
+    pub objects_per_slab: u64,
+    /// Slabs.
+    pub slabs: u64,
+    /// Bytes of these slabs.
+    pub held_bytes: u64,
+    /// Most bytes of slabs; UINT64_MAX without a limit.
+    pub limit_bytes: u64,
+    /// Free objects in slabs.
+    pub in_slabs: u64,
+    /// Objects in users' hands, in handles and in stock.
+    pub out: u64,
+    /// Gets served from a CPU's magazines. Handles count apart.
+    pub hits: u64,
+    /// Gets that found their CPU's magazines empty.
+    pub misses: u64,
+    /// Objects that the constructor made.
+    pub constructed: u64,
+    /// Objects that the destructor ended.
+    pub destroyed: u64,
+    /// Pointers that were put, did not belong here and were not taken.
+    pub refused: u64,
+    /// Objects that a magazine may hold now.
+    pub magazine_objects: u64,
+    /// Magazines that exist in the family.
+    pub magazines: u64,
+}
+
+numbers!(larder_cache_stats {
+    name,
+    object_bytes,
+    stride_bytes,
+    objects_per_slab,
+    slabs,
+    held_bytes,
+    limit_bytes,
+    in_slabs,
+    out,
+    hits,
+    misses,
+    constructed,
+    destroyed,
+    refused,
+    magazine_objects,
+    magazines,
+});
+
+fn take(hooked: &Hooked) -> larder_cache_stats {
+    let stats = hooked.cache.stats();
+    let mut name = [0; LARDER_NAME_BYTES];
+    // At most 31 bytes, so a zero stays.
+    for (to, from) in name.iter_mut().zip(stats.name.as_str().bytes()) {
+        *to = from as c_char;
+    }
+    larder_cache_stats {
+        size: size_of::<larder_cache_stats>(),
+        name,
+        object_bytes: stats.size as u64,
+        stride_bytes: stats.stride as u64,
+        objects_per_slab: stats.objects_per_slab as u64,
+        slabs: stats.slabs as u64,
+        held_bytes: stats.held_bytes as u64,
+        limit_bytes: numbers::limit(stats.limit_bytes as u64),
+        in_slabs: stats.in_slabs as u64,
+        out: stats.out as u64,
+        hits: stats.hits,
+        misses: stats.misses,
+        constructed: stats.constructed,
+        destroyed: stats.destroyed,
+        refused: stats.refused,
+        magazine_objects: stats.magazine_rounds as u64,
+        magazines: stats.magazines as u64,
+    }
+}
+
+/// Reads the numbers; as larder_pool_stats_read.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+/// can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_stats_read(
+    cache: *const larder_cache,
+    stats: *mut larder_cache_stats,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises the same.
+    unsafe { numbers::read(cache, stats, error, take) }
+}
+
+/// Writes the numbers as one JSON object; as larder_pool_stats_json.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_stats_json(
+    cache: *const larder_cache,
+    buffer: *mut c_char,
+    bytes: usize,
+    needed: *mut usize,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises the same.
+    unsafe { numbers::json(cache, (buffer, bytes, needed), error, take) }
+}
