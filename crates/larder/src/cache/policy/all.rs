@@ -74,6 +74,7 @@ macro_rules! table {
 table! {
     super::Fifo,
     super::Lru,
+    super::Adaptive,
     super::Clock,
     super::Gclock,
     super::TwoQ,

@@ -30,6 +30,7 @@
 //! Rules are found by name in one of two ways: [`with_rule`] calls generic code with the rule's type, so that the compiler makes
 //! a loop for each rule (a simulator); [`rule`] gives a `Box<dyn Rule>` (a cache, whose rule its user chooses while it runs).
 
+mod adaptive;
 mod all;
 mod arc;
 mod boxed;
@@ -47,6 +48,7 @@ mod sieve;
 mod table;
 mod two_q;
 
+pub use adaptive::Adaptive;
 pub use all::{Info, Visitor, rules, with_rule};
 pub use arc::Arc;
 pub use boxed::{Rule, rule};

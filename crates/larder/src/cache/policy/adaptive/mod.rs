@@ -1,0 +1,185 @@
+//! The rule that sets its own knobs: two queues with ghosts and a correlation window, whose proportions are those that do best
+//! in miniature on a sample of the same blocks.
+
+mod duel;
+mod ghosts;
+mod knobs;
+mod miniature;
+mod queues;
+mod sample;
+mod tags;
+#[cfg(test)]
+mod tests;
+
+use super::table::capacity;
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use knobs::EXPERTS;
+use miniature::Miniatures;
+use queues::Queues;
+use sample::Sample;
+use tags::Tags;
+
+/// Set in an admission: the block comes back from the ghosts and belongs to the main queue.
+const RETURNS: u64 = 1;
+
+/// The default rule. It has no knobs to set.
+///
+/// New blocks wait in a small FIFO; those that are used again after the first half of it go to the main queue, a CLOCK with two
+/// bits, and so do those that come back soon after they left (S3-FIFO, SOSP 2023; 2Q, VLDB 1994; the window in which
+/// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). How large the small queue is, how long a block that
+/// left is remembered, and whether one that comes back must show that it is used more often than what it would replace (as in
+/// LIRS, SIGMETRICS 2002, which is what loops need), is no constant: five settings run in miniature beside the cache, each with
+/// 512 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
+/// one that does better than its own by more than chance and by more than the move costs.
+///
+/// 13 bytes a frame and half a bit a ghost; about 120 KiB for the miniatures. A hit is two stores into the frame's state and stamp
+/// when these change, and in a cache of n frames 512 in n hits are also five looks into the miniatures.
+///
+/// ```
+/// use larder::cache::{policy::Adaptive, replay::Replay};
+/// // a loop of 110 blocks over a cache of 100, in which LRU never hits
+/// let mut cache = Replay::<Adaptive>::new(100)?;
+/// for at in 0..110_000 {
+///     cache.access(at % 110, at);
+/// }
+/// assert!(cache.hits() > 80_000);
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Adaptive {
+    queues: Queues,
+    sample: Sample,
+    tags: Tags,
+    miniatures: Miniatures,
+}
+
+impl Adaptive {
+    /// Shows a sampled use to the miniatures, and takes over the setting of a better one.
+    #[cold]
+    fn learn(&mut self, tag: u32) {
+        if let Some(expert) = self.miniatures.access(tag) {
+            self.queues.set(EXPERTS[expert].knobs);
+        }
+    }
+
+    /// A use of the block in a sampled frame.
+    #[cold]
+    fn sampled_use(&mut self, frame: Frame) {
+        if let Some(tag) = self.tags.get(frame) {
+            self.learn(tag);
+        }
+    }
+}
+
+impl Policy for Adaptive {
+    const NAME: &'static str = "adaptive";
+    const SOURCE: &'static str = "larder; after S3-FIFO (SOSP 2023), Clock2Q+ (arXiv 2511.21958), LIRS (SIGMETRICS 2002) and SHARDS (FAST 2015)";
+    const ABOUT: &'static str = "two queues, a correlation window and ghosts, with the proportions that do best in miniature";
+
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        let frames = capacity(frames)?;
+        let sample = Sample::new(frames);
+        Ok(Self {
+            queues: Queues::new(frames, EXPERTS[0].knobs)?,
+            tags: Tags::new(sample.frames())?,
+            miniatures: Miniatures::new(sample.frames())?,
+            sample,
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.queues.capacity()
+    }
+
+    fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
+        let returns = shadow.is_some_and(|shadow| self.queues.returns(shadow.get() as u32));
+        if reason != Reason::Readahead
+            && let Some(tag) = self.sample.tag(block)
+        {
+            self.learn(tag);
+        }
+        Admission(if returns { RETURNS } else { 0 })
+    }
+
+    fn insert(&mut self, frame: Frame, arrival: Arrival) {
+        let returns = arrival.admission.0 & RETURNS != 0;
+        let sampled = self
+            .sample
+            .tag(arrival.block)
+            .is_some_and(|tag| self.tags.insert(frame, tag));
+        self.queues
+            .insert(frame, returns, arrival.reason == Reason::Readahead);
+        if sampled {
+            self.queues.mark_sampled(frame);
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, frame: Frame, _: Touch) {
+        if self.queues.touch(frame) {
+            self.sampled_use(frame);
+        }
+    }
+
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        let mut gone = 0;
+        while gone < wanted {
+            let Some(out) = self.queues.evict(|frame| frames.state(frame)) else {
+                break;
+            };
+            if out.sampled {
+                self.tags.remove(out.frame);
+            }
+            frames.evicted(out.frame, out.ghost.map(|at| Shadow::new(u64::from(at))));
+            gone += 1;
+        }
+        gone
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        if self.queues.remove(frame) {
+            self.tags.remove(frame);
+        }
+    }
+
+    /// The miniatures begin anew, since the sample is another one, and the first expert rules until they know better.
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        let sample = Sample::new(capacity(frames)?);
+        let miniatures = Miniatures::new(sample.frames())?;
+        let tags = Tags::new(sample.frames())?;
+        self.queues.resize(frames)?;
+        self.queues.forget_samples();
+        (self.sample, self.miniatures, self.tags) = (sample, miniatures, tags);
+        self.queues.set(EXPERTS[0].knobs);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.queues.check()?;
+        self.miniatures.check()
+    }
+
+    fn bytes(&self) -> usize {
+        self.queues.bytes() + self.tags.bytes() + self.miniatures.bytes()
+    }
+
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        let mut all = vec![
+            ("expert", self.miniatures.ruling() as f64),
+            ("switches", self.miniatures.switches() as f64),
+            ("sampled accesses", self.miniatures.accesses() as f64),
+            ("small queue", self.queues.small() as f64),
+            ("small queue, target", self.queues.target() as f64),
+            ("main queue", self.queues.main() as f64),
+            ("ghosts", self.queues.ghosts() as f64),
+        ];
+        for (at, expert) in EXPERTS.iter().enumerate() {
+            all.push((expert.name, self.miniatures.misses(at) as f64));
+        }
+        all
+    }
+}

@@ -1,0 +1,310 @@
+//! The two queues.
+
+use super::super::links::{Links, List, NONE};
+use super::super::table::{grow, table};
+use super::super::{Frame, FrameState, PolicyError};
+use super::ghosts::Ghosts;
+use super::knobs::{Knobs, MOST_GHOSTS, WINDOW};
+
+/// The bits of a frame's state.
+const USES: u8 = 0b11;
+const MAIN: u8 = 1 << 2;
+/// Came by readahead and was not used yet.
+const UNUSED: u8 = 1 << 3;
+/// Came by readahead, and its first use is a return.
+const RETURNING: u8 = 1 << 4;
+const SAMPLED: u8 = 1 << 5;
+const IN: u8 = 1 << 6;
+
+/// What left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Out {
+    pub(super) frame: Frame,
+    /// Its number among the ghosts, if it is remembered.
+    pub(super) ghost: Option<u32>,
+    pub(super) sampled: bool,
+}
+
+/// A small FIFO before a CLOCK, with fixed proportions. The rule has one over its frames, each miniature has one of its own.
+#[derive(Debug)]
+pub(super) struct Queues {
+    links: Links,
+    small: List,
+    main: List,
+    state: Vec<u8>,
+    /// In the small queue: the arrival's number. In the main queue: how many had left at the last use.
+    stamp: Vec<u32>,
+    ghosts: Ghosts,
+    arrivals: u32,
+    capacity: usize,
+    knobs: Knobs,
+    /// Frames of the small queue, from the knobs.
+    target: usize,
+    window: u32,
+}
+
+impl Queues {
+    pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
+        let mut core = Self {
+            links: Links::new(capacity)?,
+            small: List::new(),
+            main: List::new(),
+            state: table(capacity, 0)?,
+            stamp: table(capacity, 0)?,
+            ghosts: Ghosts::new(share(capacity, MOST_GHOSTS))?,
+            arrivals: 0,
+            capacity,
+            knobs,
+            target: 0,
+            window: 0,
+        };
+        core.set(knobs);
+        Ok(core)
+    }
+
+    /// Takes other proportions; the queues follow with the evictions to come.
+    pub(super) fn set(&mut self, knobs: Knobs) {
+        self.knobs = knobs;
+        self.target = share(self.capacity, knobs.small).max(1);
+        self.window = self.target as u32 / WINDOW;
+        self.ghosts.limit(share(self.capacity, knobs.ghosts));
+    }
+
+    pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
+        let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
+        self.links.grow(capacity)?;
+        grow(&mut self.state, capacity, 0)?;
+        grow(&mut self.stamp, capacity, 0)?;
+        // Stamps count from the old ghosts on; what was remembered is lost.
+        self.ghosts = ghosts.starting_at(self.ghosts.evictions());
+        self.capacity = capacity;
+        self.set(self.knobs);
+        Ok(())
+    }
+
+    /// A block is to come that left as ghost number `at`: does it belong to the main queue?
+    pub(super) fn returns(&mut self, at: u32) -> bool {
+        if !self.ghosts.take(at) {
+            return false;
+        }
+        let full = self.len() >= self.capacity && self.main.len() + self.target >= self.capacity;
+        let oldest = self.main.oldest();
+        if !self.knobs.contest || !full || oldest == NONE {
+            return true;
+        }
+        let oldest = oldest as usize;
+        if self.state[oldest] & USES == 0 {
+            return true; // leaves next in any case
+        }
+        let now = self.ghosts.evictions();
+        let away = now.wrapping_sub(at).wrapping_add(self.small.len() as u32);
+        let idle = now.wrapping_sub(self.stamp[oldest]);
+        if idle <= away {
+            return false;
+        }
+        self.state[oldest] &= !USES;
+        true
+    }
+
+    pub(super) fn insert(&mut self, frame: Frame, returns: bool, unused: bool) {
+        let at = frame as usize;
+        self.state[at] = IN;
+        match (unused, returns) {
+            (false, true) => self.enter_main(frame),
+            (false, false) => self.enter_small(frame),
+            (true, _) => {
+                self.enter_small(frame);
+                self.state[at] |= UNUSED | if returns { RETURNING } else { 0 };
+            }
+        }
+    }
+
+    fn enter_main(&mut self, frame: Frame) {
+        let at = frame as usize;
+        self.state[at] = self.state[at] & (IN | SAMPLED) | MAIN;
+        self.stamp[at] = self.ghosts.evictions();
+        self.main.push_newest(&mut self.links, frame);
+    }
+
+    fn enter_small(&mut self, frame: Frame) {
+        self.arrivals = self.arrivals.wrapping_add(1);
+        self.stamp[frame as usize] = self.arrivals;
+        self.small.push_newest(&mut self.links, frame);
+    }
+
+    /// Says of a frame that its uses are to be shown to the miniatures.
+    pub(super) fn mark_sampled(&mut self, frame: Frame) {
+        self.state[frame as usize] |= SAMPLED;
+    }
+
+    pub(super) fn forget_samples(&mut self) {
+        self.state.iter_mut().for_each(|state| *state &= !SAMPLED);
+    }
+
+    /// A use; true if the frame is sampled.
+    #[inline]
+    pub(super) fn touch(&mut self, frame: Frame) -> bool {
+        let at = frame as usize;
+        let state = self.state[at];
+        if state & MAIN != 0 {
+            let now = self.ghosts.evictions();
+            if self.stamp[at] != now {
+                self.stamp[at] = now;
+            }
+            if state & USES != USES {
+                self.state[at] = state + 1;
+            }
+        } else if state & UNUSED != 0 {
+            self.first_use(frame);
+        } else if state & USES != USES && self.arrivals.wrapping_sub(self.stamp[at]) >= self.window
+        {
+            self.state[at] = state + 1;
+        }
+        state & SAMPLED != 0
+    }
+
+    /// The first use of what readahead brought is what an insertion on demand is to others.
+    #[cold]
+    fn first_use(&mut self, frame: Frame) {
+        let at = frame as usize;
+        let returns = self.state[at] & RETURNING != 0;
+        self.state[at] &= !(UNUSED | RETURNING);
+        self.small.unlink(&mut self.links, frame);
+        if returns {
+            self.enter_main(frame);
+        } else {
+            self.enter_small(frame);
+        }
+    }
+
+    /// Takes one frame out, if one may leave.
+    pub(super) fn evict(&mut self, state: impl Fn(Frame) -> FrameState) -> Option<Out> {
+        // Pinned frames go round; each queue is done when all that is in it has gone round. The main queue needs one round for
+        // each use that a frame may have.
+        let mut small_left = self.small.len() + self.main.len();
+        let mut main_left = (usize::from(USES) + 1) * (self.small.len() + self.main.len());
+        loop {
+            let from_small = small_left > 0
+                && !self.small.is_empty()
+                && (self.small.len() >= self.target || self.main.is_empty() || main_left == 0);
+            if from_small {
+                small_left -= 1;
+                let frame = self.small.oldest();
+                if self.state[frame as usize] & USES != 0 {
+                    self.small.unlink(&mut self.links, frame);
+                    self.enter_main(frame);
+                } else if state(frame) == FrameState::Pinned {
+                    self.small.renew(&mut self.links, frame);
+                } else {
+                    self.small.unlink(&mut self.links, frame);
+                    let ghost = Some(self.ghosts.push());
+                    return Some(self.out(frame, ghost));
+                }
+            } else if main_left > 0 && !self.main.is_empty() {
+                main_left -= 1;
+                let frame = self.main.oldest();
+                let at = frame as usize;
+                if self.state[at] & USES != 0 {
+                    self.state[at] -= 1;
+                    self.main.renew(&mut self.links, frame);
+                } else if state(frame) == FrameState::Pinned {
+                    self.main.renew(&mut self.links, frame);
+                } else {
+                    self.main.unlink(&mut self.links, frame);
+                    return Some(self.out(frame, None));
+                }
+            } else if small_left == 0 || self.small.is_empty() {
+                return None;
+            } else {
+                main_left = 0; // the small queue is below its target, but nothing of the main queue may leave
+            }
+        }
+    }
+
+    fn out(&mut self, frame: Frame, ghost: Option<u32>) -> Out {
+        let sampled = self.state[frame as usize] & SAMPLED != 0;
+        self.state[frame as usize] = 0;
+        Out {
+            frame,
+            ghost,
+            sampled,
+        }
+    }
+
+    /// Takes a frame out; true if it was sampled.
+    pub(super) fn remove(&mut self, frame: Frame) -> bool {
+        let state = self.state[frame as usize];
+        let list = if state & MAIN != 0 {
+            &mut self.main
+        } else {
+            &mut self.small
+        };
+        list.unlink(&mut self.links, frame);
+        self.out(frame, None).sampled
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.small.len() + self.main.len()
+    }
+
+    pub(super) fn small(&self) -> usize {
+        self.small.len()
+    }
+
+    pub(super) fn main(&self) -> usize {
+        self.main.len()
+    }
+
+    pub(super) fn target(&self) -> usize {
+        self.target
+    }
+
+    pub(super) fn ghosts(&self) -> usize {
+        self.ghosts.len()
+    }
+
+    /// Is ghost number `at`, of which the low `bits` are given, still remembered?
+    pub(super) fn ghost_of(&self, low: u32, bits: u32) -> Option<u32> {
+        let back = self.ghosts.evictions().wrapping_sub(low) & ((1 << bits) - 1);
+        let at = self.ghosts.evictions().wrapping_sub(back);
+        self.ghosts.has(at).then_some(at)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.links.bytes()
+            + self.state.capacity()
+            + self.stamp.capacity() * size_of::<u32>()
+            + self.ghosts.bytes()
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.small.check(&self.links, "small queue")?;
+        self.main.check(&self.links, "main queue")?;
+        let wrong = |list: &List, main: u8| {
+            list.iter(&self.links)
+                .find(|&frame| self.state[frame as usize] & (MAIN | IN) != main | IN)
+        };
+        if let Some(frame) = wrong(&self.small, 0) {
+            return Err(format!("frame {frame} of the small queue says otherwise"));
+        }
+        if let Some(frame) = wrong(&self.main, MAIN) {
+            return Err(format!("frame {frame} of the main queue says otherwise"));
+        }
+        let said = self.state.iter().filter(|&&state| state & IN != 0).count();
+        if said != self.len() {
+            return Err(format!(
+                "{said} frames are marked as in, {} are in the queues",
+                self.len()
+            ));
+        }
+        self.ghosts.check()
+    }
+}
+
+fn share(capacity: usize, thousandths: u32) -> usize {
+    (capacity as u64 * u64::from(thousandths) / 1000) as usize
+}

@@ -1,0 +1,452 @@
+use std::collections::{HashMap, VecDeque};
+
+use proptest::prelude::*;
+
+use super::duel::Duel;
+use super::ghosts::Ghosts;
+use super::knobs::{COUNT, Knobs};
+use super::queues::Queues;
+use super::sample::Sample;
+use super::tags::Tags;
+use super::*;
+use crate::cache::policy::FrameState;
+use crate::cache::replay::Replay;
+
+fn ruling(cache: &Replay<Adaptive>) -> &'static str {
+    EXPERTS[Policy::explain(cache.rule())[0].1 as usize].name
+}
+
+fn run(capacity: usize, blocks: impl Iterator<Item = u32>) -> Replay<Adaptive> {
+    let mut cache = Replay::new(capacity).unwrap();
+    for (at, block) in blocks.enumerate() {
+        cache.access(block, at as u32);
+    }
+    Policy::check(cache.rule()).unwrap();
+    cache
+}
+
+/// Numbers that look random, from a seed.
+fn random(seed: u64) -> impl Iterator<Item = u64> {
+    let mut word = seed;
+    core::iter::repeat_with(move || {
+        word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mix = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mix ^ (mix >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
+    })
+}
+
+#[test]
+fn a_loop_is_given_to_the_expert_of_loops() {
+    for capacity in [900, 20_000] {
+        let blocks = capacity as u32 * 11 / 10;
+        let rounds = 400_u32;
+        let cache = run(capacity, (0..blocks * rounds).map(|at| at % blocks));
+        assert_eq!(ruling(&cache), "misses, loops");
+        // 10 of 11 blocks fit
+        let hits = cache.hits() as f64 / f64::from(blocks * rounds);
+        assert!(hits > 0.85, "{capacity}: {hits}");
+    }
+}
+
+#[test]
+fn blocks_that_come_back_soon_are_given_a_larger_small_queue() {
+    // Each block is used three times, the second and third 200 and 230 blocks after the one before: longer than the small queue
+    // of the first expert lasts in a cache of 1000, and never again.
+    let blocks = (0..200_000_u32).flat_map(|at| {
+        [Some(at), at.checked_sub(200), at.checked_sub(430)]
+            .into_iter()
+            .flatten()
+    });
+    let cache = run(1000, blocks);
+    assert_eq!(ruling(&cache), "misses, recency");
+}
+
+#[test]
+fn a_scan_does_not_drive_out_what_is_used() {
+    let mut numbers = random(1);
+    let mut hot = move || (numbers.next().unwrap() % 800) as u32;
+    let mut cache = Replay::<Adaptive>::new(1000).unwrap();
+    for at in 0..100_000 {
+        cache.access(hot(), at);
+    }
+    for at in 0..10_000 {
+        cache.access(10_000 + at, at); // a scan ten times the cache
+    }
+    let before = cache.hits();
+    for at in 0..10_000 {
+        cache.access(hot(), at);
+    }
+    let hits = cache.hits() - before;
+    assert!(hits > 9_800, "{hits} of 10000 after the scan");
+}
+
+#[test]
+fn readahead_that_nobody_uses_leaves_and_a_first_use_is_not_a_second() {
+    let mut rule = Adaptive::new(100).unwrap();
+    let mut gone: Vec<Frame> = Vec::new();
+    for at in 0..100_u32 {
+        let block = Block(u64::from(at));
+        let admission = rule.miss(block, None, Reason::Readahead);
+        rule.insert(
+            at,
+            Arrival {
+                block,
+                reason: Reason::Readahead,
+                request: 0,
+                admission,
+            },
+        );
+    }
+    for at in 0..50 {
+        rule.touch(at, Touch { request: 1 }); // first uses: as new as anything
+    }
+    for at in 0..10 {
+        rule.touch(at, Touch { request: 2 });
+        rule.touch(at, Touch { request: 3 });
+    }
+    assert_eq!(rule.evict(&mut gone, 50), 50);
+    assert_eq!(gone, (50..100).collect::<Vec<_>>());
+    rule.evict(&mut gone, 30);
+    // what was used twice was used again after the window had passed it
+    assert!(gone[50..].iter().all(|&frame| frame >= 10), "{gone:?}");
+    Policy::check(&rule).unwrap();
+}
+
+struct Owner {
+    pinned: fn(Frame) -> bool,
+    gone: Vec<Frame>,
+}
+
+impl Frames for Owner {
+    fn state(&self, frame: Frame) -> FrameState {
+        if (self.pinned)(frame) {
+            FrameState::Pinned
+        } else {
+            FrameState::Clean
+        }
+    }
+
+    fn evicted(&mut self, frame: Frame, _: Option<Shadow>) {
+        self.gone.push(frame);
+    }
+}
+
+#[test]
+fn pinned_frames_stay_wherever_they_are_and_evicting_comes_to_an_end() {
+    let mut rule = Adaptive::new(1000).unwrap();
+    for frame in 0..1000 {
+        let block = Block(u64::from(frame));
+        let admission = rule.miss(block, None, Reason::Demand);
+        rule.insert(frame, Arrival::demand(block, 0, admission));
+    }
+    for frame in 0..500 {
+        (0..3).for_each(|request| rule.touch(frame, Touch { request }));
+    }
+    let mut owner = Owner {
+        pinned: |frame| frame % 4 != 0,
+        gone: Vec::new(),
+    };
+    assert_eq!(rule.evict(&mut owner, 1000), 250);
+    assert!(owner.gone.iter().all(|frame| frame % 4 == 0));
+    assert_eq!(rule.evict(&mut owner, 1), 0);
+    Policy::check(&rule).unwrap();
+    owner.pinned = |_| false;
+    assert_eq!(rule.evict(&mut owner, 1000), 750);
+    assert!(Policy::is_empty(&rule));
+}
+
+#[test]
+fn what_comes_back_soon_enough_goes_to_the_main_queue() {
+    let knobs = Knobs {
+        small: 100,
+        ghosts: 500,
+        contest: false,
+    };
+    let mut core = Queues::new(10, knobs).unwrap();
+    (0..10).for_each(|frame| core.insert(frame, false, false));
+    let out: Vec<u32> = (0..7)
+        .map(|_| core.evict(|_| FrameState::Clean).unwrap().ghost.unwrap())
+        .collect();
+    assert!(!core.returns(out[0]) && !core.returns(out[1]), "5 are kept");
+    assert!(core.returns(out[2]) && !core.returns(out[2]), "once");
+    assert!(core.returns(out[6]));
+    core.insert(0, true, false);
+    assert_eq!((core.small(), core.main()), (3, 1));
+    core.check().unwrap();
+}
+
+#[test]
+fn in_a_contest_the_newcomer_must_be_used_more_often() {
+    let knobs = Knobs {
+        small: 100,
+        ghosts: 1000,
+        contest: true,
+    };
+    for (idle, admitted) in [(0, false), (20, true)] {
+        let mut core = Queues::new(10, knobs).unwrap();
+        (0..9).for_each(|frame| core.insert(frame, true, false));
+        for frame in 0..9 {
+            core.touch(frame);
+        }
+        let mut left = 0;
+        for _ in 0..idle + 1 {
+            core.insert(9, false, false);
+            left = core.evict(|_| FrameState::Clean).unwrap().ghost.unwrap();
+        }
+        core.insert(9, false, false);
+        if idle == 0 {
+            for frame in 0..9 {
+                core.touch(frame);
+            }
+        }
+        assert_eq!(core.returns(left), admitted, "main queue idle for {idle}");
+    }
+}
+
+#[test]
+fn experts_who_are_equal_are_left_alone_and_a_better_one_is_not() {
+    let mut numbers = random(3);
+    let mut duel = Duel::new(512);
+    for _ in 0..200_000 {
+        let hits = numbers.next().unwrap();
+        // each hits by chance, all as often
+        let hits = core::array::from_fn(|at| hits >> at & 1 == 1);
+        let _ = duel.observe(hits);
+    }
+    // 2 standard deviations are passed now and then by chance, but the cost of a move holds most back
+    assert!(duel.switches() < 100, "{}", duel.switches());
+
+    let mut duel = Duel::new(512);
+    let mut rules = None;
+    for at in 0..10_000 {
+        let mut hits = [at % 2 == 0; COUNT];
+        hits[3] |= at % 20 == 1;
+        rules = duel.observe(hits).or(rules);
+    }
+    assert_eq!((rules, duel.ruling(), duel.switches()), (Some(3), 3, 1));
+}
+
+#[test]
+fn a_sample_has_its_share_of_the_blocks() {
+    for capacity in [1, 512, 1000, 100_000] {
+        let sample = Sample::new(capacity);
+        let of = 1_000_000;
+        let seen = (0..of)
+            .filter(|&at| sample.tag(Block(at)).is_some())
+            .count();
+        let expected = sample.frames() as f64 / capacity as f64 * of as f64;
+        let off = (seen as f64 - expected).abs();
+        assert!(
+            off <= 5.0 * expected.sqrt(),
+            "{capacity}: {seen}, not {expected}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn ghosts_are_a_queue_from_which_one_may_leave(
+        steps in proptest::collection::vec((0_u8..4, 0_usize..80), 1..600),
+        most in 1_usize..60,
+    ) {
+        let mut ghosts = Ghosts::new(most).unwrap().starting_at(u32::MAX - 100);
+        let mut model: VecDeque<u32> = VecDeque::new();
+        let mut ever: Vec<u32> = Vec::new();
+        let mut limit = most;
+        for (what, which) in steps {
+            match what {
+                0 | 1 => {
+                    let at = ghosts.push();
+                    model.push_back(at);
+                    ever.push(at);
+                }
+                2 if !ever.is_empty() => {
+                    let at = ever[ever.len() - 1 - which % ever.len().min(80)];
+                    let there = model.iter().position(|&it| it == at);
+                    prop_assert_eq!(ghosts.take(at), there.is_some());
+                    there.map(|it| model.remove(it));
+                }
+                _ => {
+                    limit = which % (most + 1);
+                    ghosts.limit(limit);
+                }
+            }
+            while model.len() > limit {
+                model.pop_front();
+            }
+            // the numbers that bits are kept for bound the memory too
+            let numbers = (most.max(32) * 2).next_power_of_two() as u32;
+            let latest = ghosts.evictions();
+            model.retain(|&at| latest.wrapping_sub(at) < numbers - 1);
+            prop_assert_eq!(ghosts.len(), model.len());
+            ghosts.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn tags_are_a_map(steps in proptest::collection::vec((any::<bool>(), 0_u32..40), 1..400)) {
+        let mut tags = Tags::new(4).unwrap();
+        let mut model: HashMap<u32, u32> = HashMap::new();
+        for (insert, frame) in steps {
+            let tag = frame.wrapping_mul(77);
+            if insert && !model.contains_key(&frame) {
+                if tags.insert(frame, tag) {
+                    model.insert(frame, tag);
+                } else {
+                    prop_assert_eq!(model.len(), 16);
+                }
+            } else if !insert {
+                tags.remove(frame);
+                model.remove(&frame);
+            }
+            for frame in 0..40 {
+                prop_assert_eq!(tags.get(frame), model.get(&frame).copied());
+            }
+        }
+    }
+
+    #[test]
+    fn the_queues_are_what_their_definition_says(
+        steps in proptest::collection::vec((0_u8..8, any::<u32>()), 1..400),
+        small in 1_u32..500,
+        capacity in 1_usize..40,
+    ) {
+        let knobs = Knobs { small, ghosts: 1000, contest: false };
+        let mut core = Queues::new(capacity, knobs).unwrap();
+        let mut plain = Plain::new(capacity, knobs);
+        let mut free: Vec<u32> = (0..capacity as u32).collect();
+        for (what, number) in steps {
+            let inside: Vec<u32> = plain.frames();
+            match what {
+                0..=3 => {
+                    let frame = match free.pop() {
+                        Some(frame) => frame,
+                        None => {
+                            let out = core.evict(|_| FrameState::Clean).unwrap().frame;
+                            prop_assert_eq!(out, plain.evict());
+                            out
+                        }
+                    };
+                    core.insert(frame, number % 4 == 0, false);
+                    plain.insert(frame, number % 4 == 0);
+                }
+                4..=6 if !inside.is_empty() => {
+                    let frame = inside[number as usize % inside.len()];
+                    core.touch(frame);
+                    plain.touch(frame);
+                }
+                7 if !inside.is_empty() => {
+                    let frame = inside[number as usize % inside.len()];
+                    core.remove(frame);
+                    plain.remove(frame);
+                    free.push(frame);
+                }
+                _ => {}
+            }
+            core.check().unwrap();
+            prop_assert_eq!((core.small(), core.main()), (plain.small.len(), plain.main.len()));
+        }
+    }
+}
+
+/// The queues by definition: frame, arrival, uses, oldest first.
+struct Plain {
+    small: Vec<(u32, u32, u8)>,
+    main: Vec<(u32, u32, u8)>,
+    arrivals: u32,
+    target: usize,
+}
+
+impl Plain {
+    fn new(capacity: usize, knobs: Knobs) -> Self {
+        Self {
+            small: Vec::new(),
+            main: Vec::new(),
+            arrivals: 0,
+            target: (capacity * knobs.small as usize / 1000).max(1),
+        }
+    }
+
+    fn frames(&self) -> Vec<u32> {
+        self.small.iter().chain(&self.main).map(|it| it.0).collect()
+    }
+
+    fn insert(&mut self, frame: u32, main: bool) {
+        if main {
+            self.main.push((frame, 0, 0));
+        } else {
+            self.arrivals += 1;
+            self.small.push((frame, self.arrivals, 0));
+        }
+    }
+
+    fn touch(&mut self, frame: u32) {
+        let window = self.target as u32 / 2;
+        let arrivals = self.arrivals;
+        for it in self.main.iter_mut().filter(|it| it.0 == frame) {
+            it.2 = (it.2 + 1).min(3);
+        }
+        for it in self.small.iter_mut().filter(|it| it.0 == frame) {
+            if arrivals - it.1 >= window {
+                it.2 = (it.2 + 1).min(3);
+            }
+        }
+    }
+
+    fn remove(&mut self, frame: u32) {
+        self.small.retain(|it| it.0 != frame);
+        self.main.retain(|it| it.0 != frame);
+    }
+
+    fn evict(&mut self) -> u32 {
+        loop {
+            if self.small.len() >= self.target || self.main.is_empty() {
+                let (frame, _, uses) = self.small.remove(0);
+                if uses == 0 {
+                    return frame;
+                }
+                self.main.push((frame, 0, 0));
+            } else {
+                let (frame, _, uses) = self.main.remove(0);
+                if uses == 0 {
+                    return frame;
+                }
+                self.main.push((frame, 0, uses - 1));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_sequence_leaves_it_whole_also_when_it_is_resized() {
+    let mut numbers = random(9);
+    let mut cache = Replay::<Adaptive>::new(2000).unwrap();
+    for at in 0..300_000_u32 {
+        let number = numbers.next().unwrap();
+        cache.access((number % (100 + number % 5000)) as u32, at);
+        if at % 10_007 == 0 {
+            Policy::check(cache.rule()).unwrap();
+        }
+    }
+    let mut rule = Adaptive::new(100).unwrap();
+    let mut gone: Vec<Frame> = Vec::new();
+    for (at, capacity) in [(0, 100), (1, 1), (2, 5000), (3, 1), (4, 600)] {
+        rule.resize(capacity).unwrap();
+        let over = Policy::len(&rule).saturating_sub(capacity);
+        rule.evict(&mut gone, over);
+        assert!(Policy::len(&rule) <= capacity);
+        Policy::check(&rule).unwrap();
+        while Policy::len(&rule) > 0 {
+            rule.evict(&mut gone, 1);
+        }
+        for frame in 0..capacity as Frame {
+            let block = Block(u64::from(frame) + 100_000 * at);
+            let admission = rule.miss(block, None, Reason::Demand);
+            rule.insert(frame, Arrival::demand(block, 0, admission));
+            rule.touch(frame / 2, Touch { request: frame });
+        }
+        assert_eq!(Policy::len(&rule), capacity);
+        Policy::check(&rule).unwrap();
+        gone.clear();
+    }
+}
