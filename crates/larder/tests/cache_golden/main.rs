@@ -1,5 +1,7 @@
 //! Hit ratios of every rule on traces, against values that others published or computed.
 
+#![allow(clippy::unwrap_used)]
+
 mod cells;
 mod traces;
 
