@@ -87,6 +87,12 @@ table! {
     super::S3FifoOneBit,
     super::Clock2QPlus,
     super::Sieve,
+    super::Linux247,
+    super::Linux247UseOnce,
+    super::Linux248,
+    super::Linux2416,
+    super::TwoList,
+    super::Mglru,
 }
 
 /// All rules.
