@@ -1,0 +1,183 @@
+//! Which format a trace has, by looking.
+
+use super::TraceError;
+use super::format::{Format, join};
+use super::input::Input;
+use super::read::{self, Csv, Lines, OracleGeneral, Piece, vscsi_plausible};
+use super::sink::Sink;
+use super::source::ReadOptions;
+
+/// Lines that are tried.
+const LINES: usize = 300;
+
+/// The format, or an error that says what could be meant.
+pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format, TraceError> {
+    let name = input.name().to_owned();
+    let length = input.length();
+    let (head, whole) = input.head()?;
+    let unclear = |fault: String, formats: &[Format]| TraceError::Format {
+        trace: name.clone(),
+        fault,
+        formats: join(formats),
+    };
+    if options.columns.is_some() {
+        return Ok(Format::Csv);
+    }
+    if is_binary(head) {
+        let by_name = named(&name);
+        let fits = binary(head, whole, length);
+        return match (by_name, fits.as_slice()) {
+            // The name decides among bare numbers, of which nothing can be seen, and where it agrees with what is seen.
+            (Some(format), fits) if bare(format) || fits.contains(&format) => Ok(format),
+            (None, [format]) => Ok(*format),
+            (Some(named), []) => Err(unclear(
+                format!(
+                    "is named like {}, but its first records are not that",
+                    named.name()
+                ),
+                &Format::ALL,
+            )),
+            (_, []) => Err(unclear(
+                "is binary, and nothing in it says of which format".to_owned(),
+                &[
+                    Format::U32le,
+                    Format::U32be,
+                    Format::I32le,
+                    Format::I32be,
+                    Format::I64le,
+                    Format::I64be,
+                    Format::OracleGeneral,
+                    Format::Vscsi1,
+                    Format::Vscsi2,
+                ],
+            )),
+            (_, several) => Err(unclear("fits several formats".to_owned(), several)),
+        };
+    }
+    let fits = text(head, whole, options);
+    match fits.as_slice() {
+        [format] => Ok(*format),
+        [] => {
+            let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
+            let first = String::from_utf8_lossy(&first[..first.len().min(60)])
+                .escape_debug()
+                .to_string();
+            Err(unclear(
+                format!("no format that larder knows fits its first lines ('{first}')"),
+                &Format::ALL,
+            ))
+        }
+        several => Err(unclear("fits several formats".to_owned(), several)),
+    }
+}
+
+/// Bytes that no text has.
+fn is_binary(head: &[u8]) -> bool {
+    head.iter().any(|b| matches!(b, 0..=8 | 14..=31 | 127))
+        || (head.iter().any(|b| *b >= 128) && {
+            // A cut within the last character is no fault.
+            match core::str::from_utf8(head) {
+                Ok(_) => false,
+                Err(e) => e.error_len().is_some() || head.len() - e.valid_up_to() > 3,
+            }
+        })
+}
+
+const fn bare(format: Format) -> bool {
+    matches!(
+        format,
+        Format::U32le
+            | Format::U32be
+            | Format::I32le
+            | Format::I32be
+            | Format::I64le
+            | Format::I64be
+    )
+}
+
+/// A binary format by the file's name: any of the parts after dots.
+fn named(name: &str) -> Option<Format> {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.split('.')
+        .skip(1)
+        .filter_map(Format::by_name)
+        .find(|f| {
+            bare(*f)
+                || matches!(
+                    f,
+                    Format::OracleGeneral | Format::Lcs | Format::Vscsi1 | Format::Vscsi2
+                )
+        })
+}
+
+/// Binary formats with something to see in them that fit.
+fn binary(head: &[u8], whole: bool, length: Option<u64>) -> Vec<Format> {
+    let mut fits = Vec::new();
+    if head.starts_with(&read::LCS_MAGIC.to_le_bytes()) {
+        return vec![Format::Lcs];
+    }
+    let length = length.or(whole.then_some(head.len() as u64));
+    let divides = |width: u64| length.is_none_or(|n| n % width == 0);
+    if oracle(head) && divides(OracleGeneral.width() as u64) {
+        fits.push(Format::OracleGeneral);
+    }
+    if vscsi_plausible::<1>(head) {
+        fits.push(Format::Vscsi1);
+    }
+    if vscsi_plausible::<2>(head) {
+        fits.push(Format::Vscsi2);
+    }
+    fits
+}
+
+/// Time never goes back, and the next access lies ahead.
+fn oracle(head: &[u8]) -> bool {
+    let mut before = 0;
+    let mut records = head.chunks_exact(24).zip(0_i64..).peekable();
+    records.peek().is_some()
+        && records.all(|(r, n)| {
+            let time = u32::from_le_bytes([r[0], r[1], r[2], r[3]]);
+            let mut next = [0; 8];
+            next.copy_from_slice(&r[16..24]);
+            let next = i64::from_le_bytes(next);
+            let ordered = time >= before;
+            before = time;
+            ordered && (next == -1 || next == i64::MAX || next > n)
+        })
+}
+
+/// Text formats that read the first lines without a fault, and find requests in them.
+fn text(head: &[u8], whole: bool, options: &ReadOptions) -> Vec<Format> {
+    let end = match memchr::memrchr(b'\n', head) {
+        Some(end) if !whole => end + 1,
+        _ => head.len(),
+    };
+    let head = &head[..end];
+    let mut fits: Vec<Format> = [
+        Format::Txt,
+        Format::Arc,
+        Format::Spc,
+        Format::Msr,
+        Format::Fio,
+        Format::Blkparse,
+        Format::Strace,
+        Format::Dbench,
+    ]
+    .into_iter()
+    .filter(|format| {
+        read::text(*format, options).is_ok_and(|parser| reads(Lines::new(parser), head))
+    })
+    .collect();
+    let named = Csv::new(head, options).is_ok_and(|csv| reads(Lines::new(csv), head));
+    if named && fits.iter().all(|f| *f == Format::Txt) {
+        // A heading is no block: with texts as blocks both would read it.
+        fits = vec![Format::Csv];
+    }
+    fits
+}
+
+fn reads<P: read::LineParser>(mut lines: Lines<P>, head: &[u8]) -> bool {
+    let mut sink = Sink::new(4096);
+    let text = head.split(|b| *b == b'\n').take(LINES);
+    lines.try_lines(text, &mut sink) && !sink.records.is_empty()
+}

@@ -1,0 +1,88 @@
+//! Why a trace could not be read, with the place.
+
+use std::fmt;
+use std::io;
+
+/// Where in a trace, after decompression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A line, counted from 1.
+    Line(u64),
+    /// A byte, counted from 0.
+    Byte(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Byte(byte) => write!(f, "byte {byte}"),
+        }
+    }
+}
+
+/// Why a trace could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The file cannot be opened.
+    #[error("trace {trace}: cannot be opened: {why}")]
+    Open {
+        /// The name that was given.
+        trace: String,
+        /// What the system said.
+        why: io::Error,
+    },
+    /// It is a directory.
+    #[error("trace {trace}: is a directory; name the files in it, one trace each")]
+    Directory {
+        /// The name that was given.
+        trace: String,
+    },
+    /// Reading or decompressing failed.
+    #[error("trace {trace}: reading failed after {at} bytes of contents: {why}")]
+    Read {
+        /// The name that was given.
+        trace: String,
+        /// Bytes that came before, after decompression.
+        at: u64,
+        /// What the system or the decompressor said.
+        why: io::Error,
+    },
+    /// The content is not what its format says.
+    #[error("trace {trace}, {place}: {fault}")]
+    Wrong {
+        /// The name that was given.
+        trace: String,
+        /// Where.
+        place: Place,
+        /// A sentence.
+        fault: String,
+    },
+    /// Nothing in it.
+    #[error("trace {trace}: has no request in it ({bytes} bytes of contents)")]
+    Empty {
+        /// The name that was given.
+        trace: String,
+        /// Bytes of contents.
+        bytes: u64,
+    },
+    /// The format is not recognised, or several fit.
+    #[error("trace {trace}: {fault}; say which with --format ({formats})")]
+    Format {
+        /// The name that was given.
+        trace: String,
+        /// A sentence without its full stop.
+        fault: String,
+        /// The formats that could be meant.
+        formats: String,
+    },
+    /// More blocks, requests or memory than there is room for.
+    #[error("trace {trace}: {fault}")]
+    TooMuch {
+        /// The name that was given.
+        trace: String,
+        /// What, and what to do.
+        fault: String,
+    },
+}

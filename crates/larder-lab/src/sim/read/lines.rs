@@ -1,0 +1,82 @@
+//! What the readers of text share.
+
+use super::super::input::Input;
+use super::super::sink::Sink;
+use super::super::source::{BATCH, Parser};
+use super::super::{Place, TraceError};
+
+/// Reads one line. A fault is a sentence; the line's number is added by the caller.
+pub(in super::super) trait LineParser: Send {
+    fn line(&mut self, line: &[u8], sink: &mut Sink) -> Result<(), String>;
+
+    /// After the last line.
+    fn end(&mut self, sink: &mut Sink) -> Result<(), String> {
+        let _ = sink;
+        Ok(())
+    }
+}
+
+impl LineParser for Box<dyn LineParser> {
+    fn line(&mut self, line: &[u8], sink: &mut Sink) -> Result<(), String> {
+        (**self).line(line, sink)
+    }
+
+    fn end(&mut self, sink: &mut Sink) -> Result<(), String> {
+        (**self).end(sink)
+    }
+}
+
+/// A reader of lines as a parser.
+pub(in super::super) struct Lines<P> {
+    parser: P,
+    number: u64,
+}
+
+impl<P: LineParser> Lines<P> {
+    pub(in super::super) fn new(parser: P) -> Self {
+        Self { parser, number: 0 }
+    }
+
+    /// Do these lines read without a fault? Stops when there are many records.
+    pub(in super::super) fn try_lines<'l>(
+        &mut self,
+        lines: impl Iterator<Item = &'l [u8]>,
+        sink: &mut Sink,
+    ) -> bool {
+        for line in lines {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if sink.records.len() >= BATCH {
+                break;
+            }
+            if self.parser.line(line, sink).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl<P: LineParser> Parser for Lines<P> {
+    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, TraceError> {
+        while sink.records.len() < BATCH {
+            let fault = match input.line()? {
+                Some(line) => {
+                    self.number += 1;
+                    self.parser.line(line, sink).err()
+                }
+                None => match self.parser.end(sink) {
+                    Ok(()) => return Ok(false),
+                    Err(fault) => Some(fault),
+                },
+            };
+            if let Some(fault) = fault {
+                return Err(TraceError::Wrong {
+                    trace: input.name().to_owned(),
+                    place: Place::Line(self.number),
+                    fault,
+                });
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,45 @@
+//! Names (paths, keys) as small numbers.
+
+use std::collections::HashMap;
+
+/// Numbers for names, in order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    numbers: HashMap<Box<[u8]>, u32>,
+    next: u32,
+}
+
+impl Names {
+    /// The number of a name, a new one if it has none.
+    pub(super) fn number(&mut self, name: &[u8]) -> Result<u32, String> {
+        match self.numbers.get(name) {
+            Some(number) => Ok(*number),
+            None => self.renew(name),
+        }
+    }
+
+    /// The number that a name has.
+    pub(super) fn known(&self, name: &[u8]) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    /// Gives a name a new number: what it meant before is something else.
+    pub(super) fn renew(&mut self, name: &[u8]) -> Result<u32, String> {
+        let number = self.next;
+        self.next = number
+            .checked_add(1)
+            .ok_or("more than 2^32 different names")?;
+        self.numbers.insert(name.into(), number);
+        Ok(number)
+    }
+
+    /// The name means nothing any more.
+    pub(super) fn forget(&mut self, name: &[u8]) -> Option<u32> {
+        self.numbers.remove(name)
+    }
+
+    /// A name means from now on what a number is.
+    pub(super) fn set(&mut self, name: &[u8], number: u32) {
+        self.numbers.insert(name.into(), number);
+    }
+}

@@ -1,0 +1,73 @@
+//! What the readers of binary records share.
+
+use super::super::input::Input;
+use super::super::sink::Sink;
+use super::super::source::{BATCH, Parser};
+use super::super::{Place, TraceError};
+
+/// Reads one record of fixed width.
+pub(in super::super) trait Piece: Send {
+    /// Bytes of a record.
+    fn width(&self) -> usize;
+
+    /// Reads it; `bytes` is exactly that long.
+    fn read(&mut self, bytes: &[u8], sink: &mut Sink) -> Result<(), String>;
+
+    /// What the header said of the number of records.
+    fn promised(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A reader of records as a parser.
+pub(in super::super) struct Pieces<P> {
+    piece: P,
+    read: u64,
+}
+
+impl<P: Piece> Pieces<P> {
+    pub(in super::super) fn new(piece: P) -> Self {
+        Self { piece, read: 0 }
+    }
+}
+
+impl<P: Piece> Parser for Pieces<P> {
+    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, TraceError> {
+        let width = self.piece.width();
+        let from = input.offset();
+        let name = |input: &Input| input.name().to_owned();
+        let mut fault = None;
+        let pieces = input.pieces(width, BATCH)?;
+        let whole = pieces.len();
+        for (n, bytes) in pieces.chunks_exact(width).enumerate() {
+            if let Err(why) = self.piece.read(bytes, sink) {
+                fault = Some((from + (n * width) as u64, why));
+                break;
+            }
+        }
+        self.read += (whole / width) as u64;
+        if fault.is_none() && whole == 0 {
+            let rest = input.rest();
+            if rest > 0 {
+                let why = format!(
+                    "the trace ends within a record: {rest} bytes are left, a record has {width}; the file is truncated or of another format"
+                );
+                fault = Some((input.offset(), why));
+            } else if let Some(promised) = self.piece.promised().filter(|p| *p != self.read) {
+                let why = format!(
+                    "the header promises {promised} requests, but {} are there; the file is truncated or its header is wrong",
+                    self.read
+                );
+                fault = Some((input.offset(), why));
+            }
+        }
+        match fault {
+            Some((byte, fault)) => Err(TraceError::Wrong {
+                trace: name(input),
+                place: Place::Byte(byte),
+                fault,
+            }),
+            None => Ok(whole > 0),
+        }
+    }
+}
