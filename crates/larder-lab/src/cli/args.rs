@@ -14,6 +14,7 @@ use super::rerun::Rerun;
 use super::run::Run;
 use super::settings::SettingsArgs;
 use super::shell::{Completions, Man};
+use super::sim::Sim;
 use crate::measure::FactorFilter;
 
 /// Measures on this machine what page buffers cost, which setting is best, and how sure that is.
@@ -74,6 +75,7 @@ pub(super) enum Command {
     Import(Import),
     Calc(Calc),
     Settings(SettingsArgs),
+    Sim(Sim),
     Completions(Completions),
     Man(Man),
     #[command(hide = true)]

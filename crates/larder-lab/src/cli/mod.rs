@@ -16,6 +16,7 @@ mod results;
 pub mod run;
 mod settings;
 mod shell;
+mod sim;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Import(args) => exchange::import(global, &args, &mut out)?,
         Command::Calc(args) => calc::run(global, &args, &mut out)?,
         Command::Settings(args) => settings::run(global, &args, &mut out)?,
+        Command::Sim(args) => sim::run(global, &args, &mut out)?,
         Command::Completions(args) => shell::completions(&args, &mut out)?,
         Command::Man(args) => shell::man(global, &args, &mut out)?,
         Command::Worker(args) => {

@@ -6,13 +6,26 @@ mod detect;
 mod error;
 mod format;
 mod input;
+mod intern;
+mod load;
 mod read;
 mod record;
+mod row;
+mod run;
 mod sink;
+mod size;
 mod source;
 
 pub use error::{Place, TraceError};
 pub use format::Format;
 pub use input::Meter;
+pub use intern::{Interner, MOST_DENSE};
+pub use load::{CHUNK, Chunk, Counts, Loaded, Loader};
 pub use record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
+pub use row::{Placed, Row, place, standing};
+pub use run::{
+    Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, SimError, Tally, Watch, choices, make,
+    names, stream, sweep,
+};
+pub use size::Size;
 pub use source::{BATCH, ReadOptions, Trace};

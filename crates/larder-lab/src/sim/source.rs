@@ -27,8 +27,10 @@ pub struct ReadOptions {
     pub delimiter: Option<char>,
     /// Identifiers of a CSV or a list may be any text.
     pub text_ids: bool,
-    /// Requests to read; all if not said.
+    /// Uses of blocks to read; all if not said.
     pub limit: Option<u64>,
+    /// Each use is to count as a request of its own.
+    pub touches_apart: bool,
 }
 
 impl Default for ReadOptions {
@@ -40,6 +42,7 @@ impl Default for ReadOptions {
             delimiter: None,
             text_ids: false,
             limit: None,
+            touches_apart: false,
         }
     }
 }
@@ -63,6 +66,7 @@ pub struct Trace {
     sink: Sink,
     format: Format,
     meter: Meter,
+    touches_apart: bool,
     limit: u64,
     given: u64,
     over: bool,
@@ -118,6 +122,7 @@ impl Trace {
             sink,
             format,
             meter,
+            touches_apart: options.touches_apart,
             limit: options.limit.unwrap_or(u64::MAX),
             given: 0,
             over: false,
@@ -159,6 +164,12 @@ impl Trace {
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Was it asked that each use count as a request of its own?
+    #[must_use]
+    pub fn touches_apart(&self) -> bool {
+        self.touches_apart
     }
 
     /// The name for messages.

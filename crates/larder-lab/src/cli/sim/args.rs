@@ -1,0 +1,219 @@
+//! The words of `sim`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::failure::Failure;
+use crate::sim::{Format, ReadOptions, Size, names};
+
+/// Simulate caches over traces: hit ratios of every rule at every size.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+A trace is a file of any format that `larder trace formats` lists, also as .gz, .xz or .zst; `-` is standard input.
+Sizes are numbers of blocks (1000, 4k, 1M) or shares of the trace's different blocks (1%).
+
+Examples:
+  larder sim trace.oracleGeneral.zst                    every rule at 0.1, 1 and 10 %
+  larder sim web.csv --policy lru,s3-fifo,opt --size 1000,5%
+  larder sim disk.spc.gz --mrc --html curve.html        how misses fall with the size
+  larder sim *.txt --json > rows.jsonl                  a line of JSON for each trace, rule and size
+  larder sim plan *.txt --shards 16                     what each of 16 machines would do (see docs/simulator.md)")]
+pub(in crate::cli) struct Sim {
+    #[command(subcommand)]
+    pub(super) batch: Option<Batch>,
+    #[command(flatten)]
+    pub(super) what: What,
+    /// Also write a page with charts here.
+    #[arg(long, value_name = "FILE.html")]
+    pub(super) html: Option<PathBuf>,
+    /// Print comma-separated values.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) csv: bool,
+    /// Miss-ratio curves: exact for LRU in one pass, sampled for all.
+    #[arg(long)]
+    pub(super) mrc: bool,
+    /// Share of the blocks that sampled curves look at.
+    #[arg(long, value_name = "SHARE", default_value = "0.01", requires = "mrc")]
+    pub(super) mrc_rate: f64,
+    /// Leave the exact curves of rules other than LRU out: nothing is then known of the samples' error.
+    #[arg(long, requires = "mrc")]
+    pub(super) mrc_sampled: bool,
+    /// Simulate while reading, for traces larger than memory: sizes in blocks, no OPT.
+    #[arg(long, conflicts_with = "mrc")]
+    pub(super) stream: bool,
+    /// List the rules.
+    #[arg(long)]
+    pub(super) rules: bool,
+    /// Say how fast it was, on stderr.
+    #[arg(long)]
+    pub(super) times: bool,
+}
+
+/// Traces, rules and sizes.
+#[derive(Debug, Clone, Args)]
+pub(super) struct What {
+    /// Traces.
+    #[arg(value_name = "TRACE")]
+    pub(super) traces: Vec<PathBuf>,
+    /// Rules, or `all` (see --rules).
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "all"
+    )]
+    pub(super) policy: Vec<String>,
+    /// Sizes: blocks or shares.
+    #[arg(
+        long,
+        value_name = "N|N%,…",
+        value_delimiter = ',',
+        default_value = "0.1%,1%,10%",
+        allow_negative_numbers = true
+    )]
+    pub(super) size: Vec<String>,
+    /// Threads [default: all processors].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) threads: Option<u16>,
+    #[command(flatten)]
+    pub(super) reading: Reading,
+}
+
+/// How traces are read.
+#[derive(Debug, Clone, Default, Args)]
+pub(in crate::cli) struct Reading {
+    /// The traces' format [default: found by looking].
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) format: Option<String>,
+    /// Bytes of a block, for traces of byte ranges.
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(in crate::cli) block_size: u32,
+    /// Columns of a CSV: time, id or offset or sector, size, op, file, tenant; by number or heading.
+    #[arg(long, value_name = "NAME=N,…")]
+    pub(in crate::cli) columns: Option<String>,
+    /// What parts the columns of a CSV [default: found by looking].
+    #[arg(long, value_name = "CHAR")]
+    pub(in crate::cli) delimiter: Option<char>,
+    /// Blocks in CSV and text may have any names.
+    #[arg(long)]
+    pub(in crate::cli) text_ids: bool,
+    /// Only so many uses of blocks.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(in crate::cli) limit: Option<u64>,
+    /// Whether uses of one request count as one for rules that care, or each for itself.
+    #[arg(long, value_enum, default_value_t = Touches::Request, value_name = "WHAT")]
+    pub(in crate::cli) touches: Touches,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(in crate::cli) enum Touches {
+    /// Requests are those of the trace.
+    #[default]
+    Request,
+    /// Each use is a request.
+    Use,
+}
+
+impl Reading {
+    pub(in crate::cli) fn options(&self) -> Result<ReadOptions, Failure> {
+        let format = match &self.format {
+            None => None,
+            Some(name) => Some(Format::by_name(name).ok_or_else(|| {
+                Failure::usage(format!(
+                    "there is no format '{name}'; there are {}",
+                    Format::names()
+                ))
+            })?),
+        };
+        Ok(ReadOptions {
+            format,
+            block_size: self.block_size,
+            columns: self.columns.clone(),
+            delimiter: self.delimiter,
+            text_ids: self.text_ids,
+            limit: self.limit,
+            touches_apart: self.touches == Touches::Use,
+        })
+    }
+}
+
+impl What {
+    pub(super) fn policies(&self) -> Result<Vec<String>, Failure> {
+        let names = names(&self.policy).map_err(Failure::usage)?;
+        if names.is_empty() {
+            return Err(Failure::usage("--policy names no rule"));
+        }
+        Ok(names)
+    }
+
+    pub(super) fn sizes(&self) -> Result<Vec<Size>, Failure> {
+        let sizes: Result<Vec<_>, _> = self.size.iter().map(|s| Size::parse(s)).collect();
+        let sizes = sizes.map_err(|why| Failure::usage(format!("--size {why}")))?;
+        if sizes.is_empty() {
+            return Err(Failure::usage("--size names no size"));
+        }
+        Ok(sizes)
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        let here = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(here, usize::from)
+    }
+}
+
+/// Parts of a sweep for a batch engine.
+#[derive(Debug, Subcommand)]
+pub(super) enum Batch {
+    /// What each shard of a sweep would do.
+    Plan(Plan),
+    /// One shard of a sweep: writes a part.
+    Run(RunShard),
+    /// All parts of a sweep as one result.
+    Merge(Merge),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Plan {
+    #[command(flatten)]
+    pub(super) what: What,
+    /// Number of shards.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) shards: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --shard the environment says which shard this is: SLURM_ARRAY_TASK_ID with SLURM_ARRAY_TASK_MIN and
+SLURM_ARRAY_TASK_COUNT (Slurm job arrays), or JOB_COMPLETION_INDEX (Kubernetes indexed jobs) with --shards.
+HTCondor: --index $(Process) --shards N.")]
+pub(super) struct RunShard {
+    #[command(flatten)]
+    pub(super) what: What,
+    /// Which of how many, counted from 1, for instance 3/16.
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["index", "shards"])]
+    pub(super) shard: Option<String>,
+    /// Which, counted from 0.
+    #[arg(long, value_name = "I", requires = "shards")]
+    pub(super) index: Option<u32>,
+    /// How many.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) shards: Option<u32>,
+    /// Write the part here; %k becomes the shard's number [default: standard output].
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) out: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Merge {
+    /// The parts, in any order.
+    #[arg(value_name = "PART", required = true)]
+    pub(super) parts: Vec<PathBuf>,
+    /// Also write a page with charts here.
+    #[arg(long, value_name = "FILE.html")]
+    pub(super) html: Option<PathBuf>,
+    /// Print comma-separated values.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) csv: bool,
+}

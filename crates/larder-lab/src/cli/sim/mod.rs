@@ -1,0 +1,186 @@
+//! `sim`: caches over traces.
+
+pub(in crate::cli) mod args;
+mod bar;
+mod print;
+
+use std::io::Write;
+use std::path::Path;
+
+pub(super) use args::Sim;
+use args::What;
+pub(in crate::cli) use bar::Progress;
+
+use super::args::Global;
+use super::failure::{Failure, Outcome};
+use crate::sim::{Job, Loaded, Row, SimError, Trace, TraceError, Watch, choices, stream, sweep};
+
+/// What a trace's fault means for a script: a file that cannot be read is 5, one that must be named better is 2.
+pub(in crate::cli) fn trace_fault(why: TraceError) -> Failure {
+    match why {
+        TraceError::Format { .. } | TraceError::Directory { .. } => Failure::usage(why),
+        other => Failure::io(other),
+    }
+}
+
+fn sim_fault(why: SimError) -> Failure {
+    match why {
+        SimError::Trace(why) => trace_fault(why),
+        SimError::Rule { .. } | SimError::Thread(_) => Failure::refused(why),
+        SimError::Future { .. } => Failure::usage(why),
+    }
+}
+
+pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
+    if args.rules {
+        return list(global, out);
+    }
+    if args.what.traces.is_empty() {
+        return Err(Failure::usage(
+            "sim needs a trace: larder sim FILE (see larder sim --help)",
+        ));
+    }
+    let rows = rows(global, args)?;
+    print::rows(global, &rows, args.csv, out)
+}
+
+fn list(global: &Global, out: &mut dyn Write) -> Outcome {
+    let all = choices();
+    if global.json {
+        let rules: Vec<_> = all
+            .iter()
+            .map(|c| serde_json::json!({ "name": c.name, "about": c.about, "source": c.source }))
+            .collect();
+        return super::print_json(out, &serde_json::json!({ "schema": 1, "rules": rules }));
+    }
+    for choice in all {
+        writeln!(
+            out,
+            "{:14} {} ({})",
+            choice.name, choice.about, choice.source
+        )?;
+    }
+    Ok(())
+}
+
+/// Runs every trace, rule and size.
+fn rows(global: &Global, args: &Sim) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    let policies = args.what.policies()?;
+    let sizes = args.what.sizes()?;
+    for path in &args.what.traces {
+        if args.stream {
+            rows.extend(streamed(global, args, path)?);
+            continue;
+        }
+        let trace = load(global, &args.what, path)?;
+        let mut jobs = Vec::new();
+        let mut asked = Vec::new();
+        for size in &sizes {
+            let blocks = size.of(trace.counts.blocks);
+            for policy in &policies {
+                jobs.push(Job {
+                    policy: policy.clone(),
+                    size: blocks,
+                });
+                asked.push(size.text().to_owned());
+            }
+        }
+        rows.extend(simulate(
+            global, &args.what, &trace, &jobs, &asked, args.times,
+        )?);
+    }
+    Ok(rows)
+}
+
+/// Reads a trace with a bar.
+fn load(global: &Global, what: &What, path: &Path) -> Result<Loaded, Failure> {
+    let options = what.reading.options()?;
+    let mut bar = Progress::reading(global, path);
+    let loaded =
+        Loaded::read(path, &options, |trace| bar.at(trace.meter())).map_err(trace_fault)?;
+    bar.end();
+    Ok(loaded)
+}
+
+/// Simulates jobs over one trace with a bar.
+fn simulate(
+    global: &Global,
+    what: &What,
+    trace: &Loaded,
+    jobs: &[Job],
+    asked: &[String],
+    times: bool,
+) -> Result<Vec<Row>, Failure> {
+    let watch = Watch::default();
+    let total = trace.records() as u64 * jobs.len() as u64;
+    let bar = Progress::simulating(global, &trace.name, total);
+    let outcomes = bar
+        .watch(&watch, || sweep(trace, jobs, what.threads(), &watch))
+        .map_err(sim_fault)?;
+    if times {
+        print::times(trace.records(), &outcomes);
+    }
+    let format = trace.format.map_or("generated", crate::sim::Format::name);
+    Ok(outcomes
+        .into_iter()
+        .zip(asked)
+        .map(|(outcome, asked)| Row {
+            trace: trace.name.clone(),
+            format: format.to_owned(),
+            counts: trace.counts,
+            policy: outcome.job.policy,
+            size: outcome.job.size,
+            asked: asked.clone(),
+            tally: outcome.tally,
+        })
+        .collect())
+}
+
+fn streamed(global: &Global, args: &Sim, path: &Path) -> Result<Vec<Row>, Failure> {
+    let sizes = args.what.sizes()?;
+    if let Some(share) = sizes.iter().find(|s| s.is_share()) {
+        return Err(Failure::usage(format!(
+            "--stream does not know how many blocks {} of the trace are before it has read it; give --size in blocks",
+            share.text()
+        )));
+    }
+    let mut policies = args.what.policies()?;
+    if args.what.policy.iter().any(|p| p == "all") {
+        // All that are possible.
+        policies.retain(|p| p != "opt");
+    }
+    let mut jobs = Vec::new();
+    for size in &sizes {
+        jobs.extend(policies.iter().map(|policy| Job {
+            policy: policy.clone(),
+            size: size.of(0),
+        }));
+    }
+    let trace = Trace::open(path, &args.what.reading.options()?).map_err(trace_fault)?;
+    let (name, format) = (trace.name().to_owned(), trace.format().name().to_owned());
+    let mut bar = Progress::reading(global, path);
+    let (outcomes, counts) = stream(trace, &jobs, args.what.threads(), |trace| {
+        bar.at(trace.meter())
+    })
+    .map_err(sim_fault)?;
+    bar.end();
+    if args.times {
+        print::times(
+            (counts.uses + counts.readahead + counts.removed) as usize,
+            &outcomes,
+        );
+    }
+    Ok(outcomes
+        .into_iter()
+        .map(|outcome| Row {
+            trace: name.clone(),
+            format: format.clone(),
+            counts,
+            asked: outcome.job.size.to_string(),
+            policy: outcome.job.policy,
+            size: outcome.job.size,
+            tally: outcome.tally,
+        })
+        .collect())
+}

@@ -1,0 +1,177 @@
+//! What `sim` prints.
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::cli::args::Global;
+use crate::cli::failure::Outcome;
+use crate::cli::output::plain;
+use crate::sim::{self, Placed, Row, place, standing};
+
+pub(super) fn rows(global: &Global, rows: &[Row], csv: bool, out: &mut dyn Write) -> Outcome {
+    let placed = place(rows);
+    if global.json {
+        return json_lines(&placed, out);
+    }
+    if csv {
+        return values(&placed, out);
+    }
+    let mut from = 0;
+    while from < placed.len() {
+        let trace = &placed[from].row.trace;
+        let len = placed[from..]
+            .iter()
+            .take_while(|p| &p.row.trace == trace)
+            .count();
+        table(&placed[from..from + len], out)?;
+        from += len;
+    }
+    summary(&placed, out)
+}
+
+/// One line for each.
+pub(super) fn json_lines(placed: &[Placed], out: &mut dyn Write) -> Outcome {
+    for p in placed {
+        serde_json::to_writer(&mut *out, p)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn values(placed: &[Placed], out: &mut dyn Write) -> Outcome {
+    writeln!(
+        out,
+        "trace,format,uses,blocks,policy,size,hits,misses,hit_percent,gap_closed_percent"
+    )?;
+    for Placed {
+        row,
+        hit_percent,
+        gap_closed_percent,
+    } in placed
+    {
+        let trace = row.trace.replace('"', "\"\"");
+        let closed = gap_closed_percent.map_or(String::new(), |c| c.to_string());
+        writeln!(
+            out,
+            "\"{trace}\",{},{},{},{},{},{},{},{hit_percent},{closed}",
+            row.format,
+            row.counts.uses,
+            row.counts.blocks,
+            row.policy,
+            row.size,
+            row.tally.hits,
+            row.tally.misses
+        )?;
+    }
+    Ok(())
+}
+
+/// Rules down, sizes across.
+fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
+    let Some(Placed { row: first, .. }) = placed.first() else {
+        return Ok(());
+    };
+    let counts = &first.counts;
+    write!(
+        out,
+        "{} ({}): {} uses of {} blocks",
+        plain(&first.trace),
+        first.format,
+        counts.uses,
+        counts.blocks
+    )?;
+    if counts.requests != counts.uses {
+        write!(out, " by {} requests", counts.requests)?;
+    }
+    for (n, what) in [
+        (counts.writes, "writes"),
+        (counts.readahead, "read ahead"),
+        (counts.removed, "removed"),
+    ] {
+        if n > 0 {
+            write!(out, ", {n} {what}")?;
+        }
+    }
+    writeln!(out)?;
+    let mut sizes: Vec<(usize, &str)> = Vec::new();
+    let mut policies: Vec<&str> = Vec::new();
+    for p in placed {
+        let size = (p.row.size, p.row.asked.as_str());
+        if !sizes.contains(&size) {
+            sizes.push(size);
+        }
+        if !policies.contains(&p.row.policy.as_str()) {
+            policies.push(&p.row.policy);
+        }
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.style_mut().row_separator = comfy_table::LineStyle::none();
+    let mut heads = vec!["rule".to_owned()];
+    for (size, asked) in &sizes {
+        let share = if asked.ends_with('%') {
+            format!(" ({asked})")
+        } else {
+            String::new()
+        };
+        heads.push(format!("{size}{share}"));
+        heads.push("gap".to_owned());
+    }
+    table.set_header(heads);
+    for policy in policies {
+        let mut cells = vec![policy.to_owned()];
+        for (size, asked) in &sizes {
+            let found = placed
+                .iter()
+                .find(|p| p.row.policy == policy && p.row.size == *size && p.row.asked == *asked);
+            cells.push(found.map_or(String::new(), |p| format!("{:.2}", p.hit_percent)));
+            let closed = found.and_then(|p| p.gap_closed_percent);
+            cells.push(closed.map_or("-".to_owned(), |c| format!("{c:.0}")));
+        }
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    writeln!(
+        out,
+        "Hits in % of the uses; gap: the share of the way from LRU to OPT, in %.\n"
+    )?;
+    Ok(())
+}
+
+fn summary(placed: &[Placed], out: &mut dyn Write) -> Outcome {
+    let standing = standing(placed);
+    if standing.len() < 3 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "Share of the way from LRU to OPT, over all traces and sizes:"
+    )?;
+    for (policy, mean, least, cells) in standing {
+        writeln!(
+            out,
+            "  {policy:14} {mean:6.1} % in the mean, {least:6.1} % at least, {cells} cells"
+        )?;
+    }
+    Ok(())
+}
+
+/// How fast each cell was, on stderr.
+pub(super) fn times(records: usize, outcomes: &[sim::Outcome]) {
+    for o in outcomes {
+        let rate = records as f64 / o.took.as_secs_f64().max(1e-9) / 1e6;
+        eprintln!(
+            "{:14} {:9} blocks  {:8.1} M records/s  {:6.1} MiB of state",
+            o.job.policy,
+            o.job.size,
+            rate,
+            o.bytes as f64 / 1048576.0
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! A trace in memory: dense block numbers, 4 bytes a request in most traces.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::intern::Interner;
+use super::{Format, Kind, ReadOptions, Record, Trace, TraceError};
+
+/// Records of a chunk. 4 MiB of block numbers: small enough for a cache, large enough to amortise what is done per chunk.
+pub const CHUNK: usize = 1 << 20;
+
+/// A part of a trace.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The blocks, dense.
+    pub blocks: Vec<u32>,
+    /// The number of the first record's request.
+    pub first_request: u32,
+    /// The requests' numbers; empty when each record is a request of its own.
+    pub requests: Vec<u32>,
+    /// What is done, as [`Kind`]; empty when all read.
+    pub kinds: Vec<Kind>,
+    /// All blocks up to the end of this chunk have smaller numbers.
+    pub bound: u32,
+}
+
+impl Chunk {
+    /// Calls `each` with block, request and kind of every record.
+    #[inline]
+    pub fn for_each(&self, mut each: impl FnMut(u32, u32, Kind)) {
+        for (n, &block) in self.blocks.iter().enumerate() {
+            let request = match self.requests.get(n) {
+                Some(request) => *request,
+                None => self.first_request.wrapping_add(n as u32),
+            };
+            each(
+                block,
+                request,
+                self.kinds.get(n).copied().unwrap_or_default(),
+            );
+        }
+    }
+}
+
+/// What is counted while a trace is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Counts {
+    /// Uses: reads and writes of a block.
+    pub uses: u64,
+    /// Of these, writes.
+    pub writes: u64,
+    /// Blocks read ahead.
+    pub readahead: u64,
+    /// Blocks removed.
+    pub removed: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Different blocks.
+    pub blocks: u32,
+    /// FNV-1a over the dense numbers, requests and kinds: equal traces have equal ones.
+    pub checksum: u64,
+}
+
+/// Makes chunks out of records.
+#[derive(Debug)]
+pub struct Loader {
+    interner: Interner,
+    chunk: Chunk,
+    counts: Counts,
+    last_request: Option<u32>,
+    sum: u64,
+    /// Each use counts as a request of its own.
+    apart: bool,
+}
+
+impl Default for Loader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Loader {
+    /// One that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            interner: Interner::new(),
+            chunk: Chunk::default(),
+            counts: Counts {
+                checksum: 0xcbf2_9ce4_8422_2325,
+                ..Counts::default()
+            },
+            last_request: None,
+            sum: 0,
+            apart: false,
+        }
+    }
+
+    /// One for which each use is a request of its own, whatever the trace says: rules then see several touches of one request
+    /// as several.
+    #[must_use]
+    pub fn apart(apart: bool) -> Self {
+        Self {
+            apart,
+            ..Self::new()
+        }
+    }
+
+    /// Adds records; full chunks go to `done`.
+    ///
+    /// # Errors
+    /// [`TraceError::TooMuch`]: no room.
+    pub fn add(
+        &mut self,
+        trace: &str,
+        records: &[Record],
+        mut done: impl FnMut(Chunk) -> Result<(), TraceError>,
+    ) -> Result<(), TraceError> {
+        let full = |why: &str| TraceError::TooMuch {
+            trace: trace.to_owned(),
+            fault: format!("{why}; take a part of it with --limit"),
+        };
+        for group in records.chunks(16) {
+            self.sum ^= u64::from(self.interner.warm(group.iter().map(|r| r.block)));
+            for record in group {
+                let mut record = *record;
+                if self.apart {
+                    record.request = self.last_request.map_or(0, |n| n.wrapping_add(1));
+                }
+                let Some(block) = self.interner.number(record.block) else {
+                    return Err(self.interner.full(trace));
+                };
+                if self.chunk.blocks.is_empty() {
+                    self.begin(record.request)
+                        .map_err(|()| full("no memory for more requests"))?;
+                }
+                self.push(block, &record);
+                if self.chunk.blocks.len() == CHUNK {
+                    done(self.take())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, request: u32) -> Result<(), ()> {
+        self.chunk.blocks.try_reserve_exact(CHUNK).map_err(|_| ())?;
+        self.chunk.first_request = request;
+        Ok(())
+    }
+
+    #[inline]
+    fn push(&mut self, block: u32, record: &Record) {
+        let chunk = &mut self.chunk;
+        let n = chunk.blocks.len();
+        if !chunk.requests.is_empty() {
+            chunk.requests.push(record.request);
+        } else if record.request != chunk.first_request.wrapping_add(n as u32) {
+            chunk
+                .requests
+                .extend((0..n).map(|n| chunk.first_request.wrapping_add(n as u32)));
+            chunk.requests.push(record.request);
+        }
+        if !chunk.kinds.is_empty() {
+            chunk.kinds.push(record.kind);
+        } else if record.kind != Kind::Read {
+            chunk.kinds.resize(n, Kind::Read);
+            chunk.kinds.push(record.kind);
+        }
+        chunk.blocks.push(block);
+        let counts = &mut self.counts;
+        counts.requests += u64::from(self.last_request != Some(record.request));
+        self.last_request = Some(record.request);
+        match record.kind {
+            Kind::Read => counts.uses += 1,
+            Kind::Write => {
+                counts.uses += 1;
+                counts.writes += 1;
+            }
+            Kind::Readahead => counts.readahead += 1,
+            Kind::Remove => counts.removed += 1,
+        }
+        let word = u64::from(block) | (u64::from(record.request) << 32);
+        counts.checksum = (counts.checksum ^ word ^ ((record.kind as u64) << 30))
+            .wrapping_mul(0x0100_0000_01b3)
+            .rotate_left(23);
+    }
+
+    fn take(&mut self) -> Chunk {
+        let mut chunk = core::mem::take(&mut self.chunk);
+        chunk.bound = self.interner.len();
+        chunk
+    }
+
+    /// The last chunk, if there is something in it, and the counts.
+    pub fn finish(mut self) -> (Option<Chunk>, Counts) {
+        core::hint::black_box(self.sum);
+        let chunk = (!self.chunk.blocks.is_empty()).then(|| self.take());
+        self.counts.blocks = self.interner.len();
+        (chunk, self.counts)
+    }
+}
+
+/// A whole trace in memory.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Its name, as given.
+    pub name: String,
+    /// Its format; none for one that was generated.
+    pub format: Option<Format>,
+    /// Its parts.
+    pub chunks: Vec<Arc<Chunk>>,
+    /// What is in it.
+    pub counts: Counts,
+}
+
+impl Loaded {
+    /// Reads a trace. `progress` is called now and then with the trace that is being read.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn read(
+        path: &Path,
+        options: &ReadOptions,
+        progress: impl FnMut(&Trace),
+    ) -> Result<Self, TraceError> {
+        Self::from_trace(Trace::open(path, options)?, progress)
+    }
+
+    /// Reads what is left of a trace.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn from_trace(
+        mut trace: Trace,
+        mut progress: impl FnMut(&Trace),
+    ) -> Result<Self, TraceError> {
+        let name = trace.name().to_owned();
+        let mut loader = Loader::apart(trace.touches_apart());
+        let mut chunks = Vec::new();
+        let mut records = Vec::new();
+        loop {
+            records.clear();
+            let more = trace.fill(&mut records)?;
+            loader.add(&name, &records, |chunk| {
+                chunks.push(Arc::new(chunk));
+                Ok(())
+            })?;
+            if !more {
+                break;
+            }
+            progress(&trace);
+        }
+        Ok(Self::put_together(
+            name,
+            Some(trace.format()),
+            chunks,
+            loader,
+        ))
+    }
+
+    /// Takes records that are made in some other way.
+    ///
+    /// # Errors
+    /// [`TraceError::TooMuch`].
+    pub fn from_records(name: &str, records: &[Record]) -> Result<Self, TraceError> {
+        let mut loader = Loader::new();
+        let mut chunks = Vec::new();
+        loader.add(name, records, |chunk| {
+            chunks.push(Arc::new(chunk));
+            Ok(())
+        })?;
+        Ok(Self::put_together(name.to_owned(), None, chunks, loader))
+    }
+
+    fn put_together(
+        name: String,
+        format: Option<Format>,
+        mut chunks: Vec<Arc<Chunk>>,
+        loader: Loader,
+    ) -> Self {
+        let (last, counts) = loader.finish();
+        chunks.extend(last.map(Arc::new));
+        Self {
+            name,
+            format,
+            chunks,
+            counts,
+        }
+    }
+
+    /// Records of all kinds.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.chunks.iter().map(|c| c.blocks.len()).sum()
+    }
+}
