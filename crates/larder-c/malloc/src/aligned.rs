@@ -2,6 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
+use larder::heap::debug::{Call, Origin};
 use larder::heap::global as heap;
 
 use crate::c::{ALIGN, MOST, allocate};
@@ -16,7 +17,7 @@ unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, siz
     if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
         return libc::EINVAL;
     }
-    let block = allocate_aligned(size, alignment);
+    let block = allocate_aligned(size, alignment, Origin::Malloc);
     if block.is_null() {
         return libc::ENOMEM;
     }
@@ -36,7 +37,7 @@ extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
     if !alignment.is_power_of_two() {
         return errno::invalid();
     }
-    let block = allocate_aligned(size, alignment);
+    let block = allocate_aligned(size, alignment, Origin::Malloc);
     if block.is_null() {
         return errno::no_memory();
     }
@@ -66,15 +67,22 @@ extern "C" fn pvalloc(size: usize) -> *mut c_void {
 unsafe extern "C" fn free_aligned_sized(pointer: *mut c_void, alignment: usize, size: usize) {
     if !pointer.is_null() {
         // SAFETY: the program's promise.
-        unsafe { heap::free_sized(pointer.cast(), size, alignment.max(ALIGN)) };
+        unsafe {
+            heap::free_sized_as(
+                pointer.cast(),
+                size,
+                alignment.max(ALIGN),
+                Call::FreeAlignedSized,
+            )
+        };
     }
 }
 
 /// A block with an alignment that is a power of two, or NULL without a word in errno.
-pub(crate) fn allocate_aligned(size: usize, alignment: usize) -> *mut c_void {
+pub(crate) fn allocate_aligned(size: usize, alignment: usize, origin: Origin) -> *mut c_void {
     let alignment = alignment.max(ALIGN);
     if alignment > MOST {
         return core::ptr::null_mut();
     }
-    allocate(size, alignment)
+    allocate(size, alignment, origin)
 }

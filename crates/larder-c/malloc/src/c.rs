@@ -2,6 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
+use larder::heap::debug::{Call, Origin};
 use larder::heap::global as heap;
 
 use crate::errno;
@@ -14,7 +15,7 @@ pub(crate) const MOST: usize = isize::MAX as usize;
 
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: usize) -> *mut c_void {
-    let block = allocate(size, ALIGN);
+    let block = allocate(size, ALIGN, Origin::Malloc);
     if block.is_null() {
         return errno::no_memory();
     }
@@ -23,11 +24,11 @@ extern "C" fn malloc(size: usize) -> *mut c_void {
 
 /// A block, or NULL without a word in errno.
 #[inline]
-pub(crate) fn allocate(size: usize, align: usize) -> *mut c_void {
+pub(crate) fn allocate(size: usize, align: usize, origin: Origin) -> *mut c_void {
     if size > MOST - align {
         return core::ptr::null_mut();
     }
-    heap::alloc(size, align).cast()
+    heap::alloc_as(size, align, origin).cast()
 }
 
 /// # Safety
@@ -99,7 +100,7 @@ unsafe extern "C" fn reallocarray(pointer: *mut c_void, count: usize, size: usiz
 unsafe extern "C" fn free_sized(pointer: *mut c_void, size: usize) {
     if !pointer.is_null() {
         // SAFETY: the program's promise.
-        unsafe { heap::free_sized(pointer.cast(), size, ALIGN) };
+        unsafe { heap::free_sized_as(pointer.cast(), size, ALIGN, Call::FreeSized) };
     }
 }
 

@@ -6,6 +6,7 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
+use larder::heap::debug::{Call, Origin};
 use larder::heap::global as heap;
 
 use crate::aligned::allocate_aligned;
@@ -37,7 +38,7 @@ fn new_handler() -> Handler {
 /// # Safety
 /// The callers up to C++ let an exception through and have nothing to clean up.
 #[cold]
-unsafe extern "C-unwind" fn make_room(size: usize, align: usize) -> *mut c_void {
+unsafe extern "C-unwind" fn make_room(size: usize, align: usize, origin: Origin) -> *mut c_void {
     loop {
         match new_handler() {
             // SAFETY: the program's own handler; what it throws passes through.
@@ -45,7 +46,7 @@ unsafe extern "C-unwind" fn make_room(size: usize, align: usize) -> *mut c_void 
             // SAFETY: as the C++ library declares it.
             None => unsafe { throw_bad_alloc() },
         }
-        let block = allocate_aligned(size, align);
+        let block = allocate_aligned(size, align, origin);
         if !block.is_null() {
             return block;
         }
@@ -73,15 +74,15 @@ unsafe extern "C-unwind" fn throw_bad_alloc() -> ! {
 /// # Safety
 /// As for [`make_room`].
 #[inline]
-unsafe extern "C-unwind" fn new(size: usize, align: usize) -> *mut c_void {
+unsafe extern "C-unwind" fn new(size: usize, align: usize, origin: Origin) -> *mut c_void {
     let block = if align <= ALIGN {
-        allocate(size, ALIGN)
+        allocate(size, ALIGN, origin)
     } else {
-        allocate_aligned(size, align)
+        allocate_aligned(size, align, origin)
     };
     if block.is_null() {
         // SAFETY: what it throws passes through this function, which has nothing to clean up.
-        return unsafe { make_room(size, align) };
+        return unsafe { make_room(size, align, origin) };
     }
     block
 }
@@ -95,10 +96,11 @@ unsafe extern "C-unwind" fn new(size: usize, align: usize) -> *mut c_void {
 unsafe extern "C-unwind" fn new_nothrow(
     size: usize,
     align: usize,
+    origin: Origin,
     own: *const c_char,
     tag: *const c_void,
 ) -> *mut c_void {
-    let block = allocate_aligned(size, align.max(ALIGN));
+    let block = allocate_aligned(size, align.max(ALIGN), origin);
     if block.is_null() {
         // SAFETY: the arguments of the operator that is asked for by name.
         return unsafe { nothrow_slow(size, align, own, tag) };
@@ -147,20 +149,19 @@ unsafe extern "C-unwind" fn nothrow_slow(
 
 /// The exported functions of `new`. Each is unsafe to call as the C++ operator of its name is.
 macro_rules! operators {
-    (new: $($plain:literal)+; new_aligned: $($aligned:literal)+; new_nothrow: $($nothrow:literal)+;
-     new_aligned_nothrow: $($both:literal)+) => {
+    ($($origin:ident: $plain:literal $aligned:literal $nothrow:literal $both:literal;)+) => {
         $(const _: () = {
             #[unsafe(export_name = $plain)]
             unsafe extern "C-unwind" fn operator(size: usize) -> *mut c_void {
                 // SAFETY: the caller is C++, which catches what is thrown; there is nothing to clean up here.
-                unsafe { new(size, ALIGN) }
+                unsafe { new(size, ALIGN, Origin::$origin) }
             }
         };)+
         $(const _: () = {
             #[unsafe(export_name = $aligned)]
             unsafe extern "C-unwind" fn operator(size: usize, align: usize) -> *mut c_void {
                 // SAFETY: the caller is C++, which catches what is thrown; there is nothing to clean up here.
-                unsafe { new(size, align) }
+                unsafe { new(size, align, Origin::$origin) }
             }
         };)+
         $(const _: () = {
@@ -168,7 +169,7 @@ macro_rules! operators {
             unsafe extern "C-unwind" fn operator(size: usize, tag: *const c_void) -> *mut c_void {
                 const OWN: &CStr = name(concat!($nothrow, "\0"));
                 // SAFETY: the name is this operator's, and the tag is what it was called with.
-                unsafe { new_nothrow(size, 0, OWN.as_ptr(), tag) }
+                unsafe { new_nothrow(size, 0, Origin::$origin, OWN.as_ptr(), tag) }
             }
         };)+
         $(const _: () = {
@@ -176,7 +177,7 @@ macro_rules! operators {
             unsafe extern "C-unwind" fn operator(size: usize, align: usize, tag: *const c_void) -> *mut c_void {
                 const OWN: &CStr = name(concat!($both, "\0"));
                 // SAFETY: the name is this operator's, and the tag is what it was called with.
-                unsafe { new_nothrow(size, align, OWN.as_ptr(), tag) }
+                unsafe { new_nothrow(size, align, Origin::$origin, OWN.as_ptr(), tag) }
             }
         };)+
     };
@@ -190,10 +191,8 @@ const fn name(text: &'static str) -> &'static CStr {
 }
 
 operators! {
-    new: "_Znwm" "_Znam";
-    new_aligned: "_ZnwmSt11align_val_t" "_ZnamSt11align_val_t";
-    new_nothrow: "_ZnwmRKSt9nothrow_t" "_ZnamRKSt9nothrow_t";
-    new_aligned_nothrow: "_ZnwmSt11align_val_tRKSt9nothrow_t" "_ZnamSt11align_val_tRKSt9nothrow_t"
+    New: "_Znwm" "_ZnwmSt11align_val_t" "_ZnwmRKSt9nothrow_t" "_ZnwmSt11align_val_tRKSt9nothrow_t";
+    NewArray: "_Znam" "_ZnamSt11align_val_t" "_ZnamRKSt9nothrow_t" "_ZnamSt11align_val_tRKSt9nothrow_t";
 }
 
 /// The exported functions of `delete`. Each needs a block of the matching `new`, with its size and alignment, or NULL.
@@ -212,16 +211,16 @@ macro_rules! delete {
 }
 
 delete! {
-    "_ZdlPv" => (p) heap::free(p.cast());
-    "_ZdaPv" => (p) heap::free(p.cast());
-    "_ZdlPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free(p.cast());
-    "_ZdaPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free(p.cast());
-    "_ZdlPvm" => (p, size: usize) heap::free_sized(p.cast(), size, ALIGN);
-    "_ZdaPvm" => (p, size: usize) heap::free_sized(p.cast(), size, ALIGN);
-    "_ZdlPvSt11align_val_t" => (p, _align: usize) heap::free(p.cast());
-    "_ZdaPvSt11align_val_t" => (p, _align: usize) heap::free(p.cast());
-    "_ZdlPvSt11align_val_tRKSt9nothrow_t" => (p, _align: usize, _tag: *const c_void) heap::free(p.cast());
-    "_ZdaPvSt11align_val_tRKSt9nothrow_t" => (p, _align: usize, _tag: *const c_void) heap::free(p.cast());
-    "_ZdlPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized(p.cast(), size, align.max(ALIGN));
-    "_ZdaPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized(p.cast(), size, align.max(ALIGN));
+    "_ZdlPv" => (p) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
+    "_ZdaPv" => (p) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
+    "_ZdlPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
+    "_ZdaPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
+    "_ZdlPvm" => (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::Delete);
+    "_ZdaPvm" => (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::DeleteArray);
+    "_ZdlPvSt11align_val_t" => (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
+    "_ZdaPvSt11align_val_t" => (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t" => (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t" => (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
+    "_ZdlPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::Delete);
+    "_ZdaPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::DeleteArray);
 }

@@ -28,6 +28,7 @@ mod account;
 mod allocator;
 mod class;
 mod classes;
+pub mod debug;
 mod error;
 pub mod global;
 #[allow(clippy::module_inception)]

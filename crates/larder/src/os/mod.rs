@@ -11,6 +11,7 @@ mod error;
 pub(crate) mod fork;
 pub(crate) mod forked;
 pub(crate) mod grown;
+pub(crate) mod guard;
 mod linux;
 pub(crate) mod lock;
 pub(crate) mod membarrier;

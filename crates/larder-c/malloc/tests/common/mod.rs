@@ -1,5 +1,8 @@
 //! The library, the programs' compilation, and the modes in which they run.
 
+// Each file of tests uses some of it.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -82,6 +85,7 @@ pub(crate) struct Program {
 impl Program {
     /// `None`, with a line on stderr, where there is no compiler. A name that begins with `plugin` becomes a library.
     pub(crate) fn compile(name: &str) -> Option<Self> {
+        let misuse = name.starts_with("misuse/");
         let cpp = Path::new(name).extension().is_some_and(|e| e == "cpp");
         let (compiler, standard) = if cpp {
             ("c++", "-std=c++17")
@@ -103,6 +107,10 @@ impl Program {
             .arg(&path);
         if name.starts_with("plugin") {
             command.args(["-shared", "-fPIC"]);
+        }
+        if misuse {
+            // Names for the stacks. What is wrong with the program is the point of it.
+            command.args(["-rdynamic", "-w", "-fno-optimize-sibling-calls"]);
         }
         must(command.arg("-ldl"));
         Some(Self { path, dir })

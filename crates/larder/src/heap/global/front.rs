@@ -4,8 +4,10 @@ use core::alloc::Layout;
 use core::ptr::{NonNull, null_mut};
 use core::time::Duration;
 
-use super::state::{self, Global};
-use super::{bootstrap, misuse, slot};
+use super::debugged::{self, UNSAID};
+use super::state::{self, Global, Source};
+use super::{bootstrap, slot};
+use crate::heap::debug::{Call, Origin};
 use crate::heap::{AllocError, GRAIN, SIZES, class_of};
 
 #[inline(always)]
@@ -26,11 +28,25 @@ fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn alloc(size: usize, align: usize) -> *mut u8 {
+    alloc_as(size, align, Origin::Malloc)
+}
+
+/// As [`alloc()`], for a caller whose blocks must come back by functions of its own family; only the debug mode looks.
+///
+/// ```
+/// use larder::heap::{debug::{Call, Origin}, global};
+/// let at = global::alloc_as(100, 16, Origin::New);
+/// // SAFETY: taken above, put once.
+/// unsafe { global::free_as(at, Call::Delete) };
+/// ```
+#[inline]
+#[must_use]
+pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
     match (slot::heap(), class_of(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
             or_null(heap.get(class))
         }
-        _ => alloc_odd(size, align, false),
+        _ => alloc_odd(size, align, false, origin),
     }
 }
 
@@ -57,7 +73,7 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
             }
             at
         }
-        _ => alloc_odd(size, align, true),
+        _ => alloc_odd(size, align, true, Origin::Malloc),
     }
 }
 
@@ -73,6 +89,39 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
 /// ```
 #[inline]
 pub unsafe fn free(at: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { free_as(at, Call::Free) }
+}
+
+/// As [`free`], for a caller that says which function it is; only the debug mode looks.
+///
+/// # Safety
+/// As for [`free`].
+///
+/// ```
+/// use larder::heap::{debug::Call, global};
+/// // SAFETY: null is nothing.
+/// unsafe { global::free_as(std::ptr::null_mut(), Call::Free) };
+/// ```
+#[inline]
+pub unsafe fn free_as(at: *mut u8, call: Call) {
+    // SAFETY: the caller's promise.
+    unsafe { free_aligned_as(at, UNSAID, call) }
+}
+
+/// As [`free_as`], for a caller that knows the alignment that was asked for.
+///
+/// # Safety
+/// As for [`free`].
+///
+/// ```
+/// use larder::heap::{debug::{Call, Origin}, global};
+/// let at = global::alloc_as(100, 64, Origin::New);
+/// // SAFETY: taken above with this alignment, put once.
+/// unsafe { global::free_aligned_as(at, 64, Call::Delete) };
+/// ```
+#[inline]
+pub unsafe fn free_aligned_as(at: *mut u8, align: usize, call: Call) {
     let Some(object) = NonNull::new(at) else {
         return;
     };
@@ -81,10 +130,10 @@ pub unsafe fn free(at: *mut u8) {
             // SAFETY: the caller's promise.
             Some(class) => unsafe { heap.put(object, class) },
             // SAFETY: as above.
-            None => unsafe { free_odd(object) },
+            None => unsafe { free_odd(object, UNSAID, align, call) },
         },
         // SAFETY: as above.
-        None => unsafe { free_without_heap(object) },
+        None => unsafe { free_without_heap(object, UNSAID, align, call) },
     }
 }
 
@@ -101,13 +150,32 @@ pub unsafe fn free(at: *mut u8) {
 /// ```
 #[inline]
 pub unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { free_sized_as(at, size, align, Call::Dealloc) }
+}
+
+/// As [`free_sized`], for a caller that says which function it is; only the debug mode looks.
+///
+/// # Safety
+/// As for [`free_sized`].
+///
+/// ```
+/// use larder::heap::{debug::{Call, Origin}, global};
+/// let at = global::alloc_as(100, 16, Origin::NewArray);
+/// // SAFETY: taken above with this size and alignment, put once.
+/// unsafe { global::free_sized_as(at, 100, 16, Call::DeleteArray) };
+/// ```
+#[inline(always)]
+pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) {
     match (slot::heap(), class_of(size), NonNull::new(at)) {
         (Some(heap), Some(class), Some(object)) if align <= GRAIN => {
             // SAFETY: the caller's promise. What the bootstrap gave is as good as an object of the class.
             unsafe { heap.put(object, class) };
         }
         // SAFETY: as above.
-        _ => unsafe { free(at) },
+        (None, _, Some(object)) => unsafe { free_without_heap(object, size, align, call) },
+        // SAFETY: as above.
+        _ => unsafe { free_aligned_as(at, align, call) },
     }
 }
 
@@ -130,10 +198,12 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
     let Some(object) = NonNull::new(at) else {
         return alloc(size, align);
     };
-    // SAFETY: the caller's promise.
-    let has = unsafe { usable_size(at) };
-    // SAFETY: as above, and it has this size.
-    unsafe { resize(object, has, size, align) }
+    match size_of_block(object) {
+        // SAFETY: the caller's promise, and it has this size.
+        Some(has) => unsafe { resize(object, has, size, align) },
+        // SAFETY: as above.
+        None => unsafe { realloc_odd(object, UNSAID, size, align, Call::Realloc) },
+    }
 }
 
 /// As [`realloc`], for a caller who knows what was asked for.
@@ -150,11 +220,13 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
-    match (NonNull::new(at), class_of(old)) {
+    match (slot::heap(), NonNull::new(at), class_of(old)) {
         // SAFETY: the caller's promise; the class's size is what it has.
-        (Some(object), Some(class)) if align <= GRAIN => unsafe {
+        (Some(_), Some(object), Some(class)) if align <= GRAIN => unsafe {
             resize(object, SIZES[class], size, align)
         },
+        // SAFETY: as above.
+        (None, Some(object), _) => unsafe { realloc_without_heap(object, old, size, align) },
         // SAFETY: as above.
         _ => unsafe { realloc(at, size, align) },
     }
@@ -203,9 +275,13 @@ pub unsafe fn usable_size(at: *mut u8) -> usize {
     let Some(object) = NonNull::new(at) else {
         return 0;
     };
+    size_of_block(object).unwrap_or_else(|| debugged::size(object))
+}
+
+/// Bytes of a block that is not debugged.
+fn size_of_block(object: NonNull<u8>) -> Option<usize> {
     let size = state::global().and_then(|global| global.classes.usable_size(object));
     size.or_else(|| bootstrap::size_of_block(object))
-        .unwrap_or(0)
 }
 
 /// Gives everything back to the system that is not in use, but for what other threads have in their magazines. Returns
@@ -241,7 +317,7 @@ pub fn start_reaper(interval: Duration) -> std::io::Result<()> {
 /// What is large, or aligned to more than usual, or asked for by a thread without a heap; or cannot be.
 #[cold]
 #[inline(never)]
-fn alloc_odd(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8 {
     let Ok(layout) = Layout::from_size_align(size, align) else {
         return null_mut();
     };
@@ -255,46 +331,91 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     let Some(global) = state::global_or_make() else {
         return bootstrap::alloc(layout);
     };
-    match global.start_thread() {
-        Some(heap) if zeroed => or_null(heap.alloc_zeroed(layout)),
-        Some(heap) => or_null(heap.alloc(layout)),
-        None if zeroed => or_null(global.classes.alloc_zeroed(layout)),
-        None => or_null(global.classes.alloc(layout)),
-    }
+    or_null(match global.source() {
+        Source::Heap(heap) if zeroed => heap.alloc_zeroed(layout),
+        Source::Heap(heap) => heap.alloc(layout),
+        Source::Cpus if zeroed => global.classes.alloc_zeroed(layout),
+        Source::Cpus => global.classes.alloc(layout),
+        Source::Debug(debug) => debugged::alloc(debug, layout, zeroed, origin),
+    })
 }
 
 /// # Safety
-/// As for [`free`].
+/// As for [`free`]; size and alignment are those of the request, or [`UNSAID`].
 #[cold]
 #[inline(never)]
-unsafe fn free_without_heap(object: NonNull<u8>) {
+unsafe fn free_without_heap(object: NonNull<u8>, size: usize, align: usize, call: Call) {
     match state::global() {
         Some(global) if global.classes.class_at(object).is_some() => {
             // SAFETY: the caller's promise.
             unsafe { global.classes.free(object) };
         }
         // SAFETY: as above.
-        _ => unsafe { free_odd(object) },
+        _ => unsafe { free_odd(object, size, align, call) },
     }
 }
 
-/// What is no object of a size class: a large one, one of the bootstrap, or nobody's.
+/// What is no object of a size class: a large one, a debugged one, one of the bootstrap, or nobody's.
 ///
 /// # Safety
-/// As for [`free`].
+/// As for [`free_without_heap`].
 #[cold]
 #[inline(never)]
-unsafe fn free_odd(object: NonNull<u8>) {
+unsafe fn free_odd(object: NonNull<u8>, size: usize, align: usize, call: Call) {
     if bootstrap::has(object) {
         return;
     }
     let put = |global: &Global| match slot::heap() {
         // SAFETY: the caller's promise.
-        Some(heap) => unsafe { heap.put_large(object) },
+        Some(heap) => unsafe { heap.put_large(object) }.is_ok(),
         // SAFETY: as above.
-        None => unsafe { global.classes.family().put_large(object) },
+        None => unsafe {
+            debugged::free(object, size, align, call)
+                || global.classes.family().put_large(object).is_ok()
+        },
     };
-    if state::global().is_none_or(|global| put(global).is_err()) {
-        misuse::end(object.as_ptr() as usize);
+    if !state::global().is_some_and(put) {
+        debugged::foreign(object, call);
+    }
+}
+
+/// # Safety
+/// As for [`realloc_sized`].
+#[cold]
+#[inline(never)]
+unsafe fn realloc_without_heap(
+    object: NonNull<u8>,
+    old: usize,
+    size: usize,
+    align: usize,
+) -> *mut u8 {
+    match size_of_block(object) {
+        // SAFETY: the caller's promise, and it has this size.
+        Some(has) => unsafe { resize(object, has, size, align) },
+        // SAFETY: as above.
+        None => unsafe { realloc_odd(object, old, size, align, Call::Dealloc) },
+    }
+}
+
+/// What is no block of the ordinary heap: a debugged one, or nobody's.
+///
+/// # Safety
+/// As for [`realloc`].
+#[cold]
+#[inline(never)]
+unsafe fn realloc_odd(
+    object: NonNull<u8>,
+    old: usize,
+    size: usize,
+    align: usize,
+    call: Call,
+) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    match unsafe { debugged::realloc(object, old, size, align, call) } {
+        Some(at) => at,
+        None => {
+            debugged::foreign(object, call);
+            null_mut()
+        }
     }
 }

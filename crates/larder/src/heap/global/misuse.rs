@@ -30,11 +30,11 @@ pub(super) fn met(misuse: &Misuse) {
     }
 }
 
-/// Says what was freed that is nobody's, and ends the process: to go on would be worse.
+/// Says what was brought that is nobody's, and ends the process: to go on would be worse.
 #[cold]
-pub(super) fn end(addr: usize) -> ! {
+pub(super) fn end(addr: usize, function: &str) -> ! {
     tell(format_args!(
-        "larder: free({addr:#x}): no block of this heap begins there\n"
+        "larder: {function}({addr:#x}): no block of this heap begins there\n"
     ));
     std::process::abort()
 }

@@ -8,6 +8,7 @@
 //! All functions follow malloc's contract: null for no memory, never a panic and never an abort for want of memory.
 
 mod bootstrap;
+mod debugged;
 mod front;
 mod larder;
 mod misuse;
@@ -16,8 +17,10 @@ mod slot;
 mod state;
 mod stats;
 
+pub use debugged::{check, debug_options, for_each_live};
 pub use front::{
-    alloc, alloc_zeroed, free, free_sized, realloc, realloc_sized, start_reaper, trim, usable_size,
+    alloc, alloc_as, alloc_zeroed, free, free_aligned_as, free_as, free_sized, free_sized_as,
+    realloc, realloc_sized, start_reaper, trim, usable_size,
 };
 pub use larder::Larder;
 pub use mode::{Mode, mode};

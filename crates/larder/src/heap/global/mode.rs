@@ -51,7 +51,7 @@ impl Mode {
 }
 
 /// The value of an environment variable, without an allocation.
-fn environment(name: &core::ffi::CStr) -> Option<&'static [u8]> {
+pub(super) fn environment(name: &core::ffi::CStr) -> Option<&'static [u8]> {
     // SAFETY: a C string. The value is a C string of the environment, read before anybody could have changed it: while
     // the first allocation of the process is served.
     unsafe {

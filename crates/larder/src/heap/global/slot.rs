@@ -17,6 +17,8 @@ pub(super) enum Stage {
     Ended = 2,
     /// It is making the program's heap.
     Making = 3,
+    /// It is inside of the debug heap: what is allocated on the way is not debugged.
+    Inside = 4,
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
@@ -105,7 +107,8 @@ pub(super) fn stage() -> Stage {
         0 => Stage::New,
         1 => Stage::Started,
         2 => Stage::Ended,
-        _ => Stage::Making,
+        3 => Stage::Making,
+        _ => Stage::Inside,
     }
 }
 

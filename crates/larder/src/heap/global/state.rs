@@ -8,9 +8,10 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use core::time::Duration;
 
-use super::misuse;
 use super::mode::Mode;
 use super::slot::{self, Stage};
+use super::{debugged, misuse};
+use crate::heap::debug::DebugHeap;
 use crate::heap::{Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::{fork, physical_memory};
@@ -34,8 +35,25 @@ pub(super) struct Global {
     pub(super) mode: Mode,
     /// The threads' heaps.
     heaps: RawCache,
-    /// Its destructor runs at a thread's end.
-    key: Option<libc::pthread_key_t>,
+    threads: Threads,
+}
+
+/// What threads allocate from.
+#[derive(Debug)]
+enum Threads {
+    /// Heaps of their own; the key's destructor runs at a thread's end.
+    Heaps(libc::pthread_key_t),
+    /// The CPUs' stocks.
+    Cpus,
+    /// The debug heap.
+    Debug(DebugHeap),
+}
+
+/// What a thread without a heap allocates from.
+pub(super) enum Source<'a> {
+    Heap(&'static Heap),
+    Cpus,
+    Debug(&'a DebugHeap),
 }
 
 struct Place(UnsafeCell<MaybeUninit<Global>>);
@@ -98,6 +116,7 @@ fn make_claimed() -> Option<&'static Global> {
         // SAFETY: the claim is this thread's, and nobody reads the place before the pointer is stored.
         let at = unsafe { (*PLACE.0.get()).write(made) };
         GLOBAL.store(at, Ordering::Release);
+        debugged::begin();
     }
     CLAIM.store(0, Ordering::Release);
     slot::set_stage(stage);
@@ -128,23 +147,50 @@ fn make() -> Option<Global> {
         .name("threads")
         .create(&family)
         .ok()?;
-    let mut key = 0;
-    // SAFETY: the key is written; the destructor is a plain function.
-    let keyed = unsafe { libc::pthread_key_create(&raw mut key, Some(end_thread)) } == 0;
+    let threads = match debugged::make(&family) {
+        Some(debug) => Threads::Debug(debug),
+        // Without a key nobody would say when the thread ends.
+        None if mode == Mode::PerThread => make_key().map_or(Threads::Cpus, Threads::Heaps),
+        None => Threads::Cpus,
+    };
     Some(Global {
         classes: Classes::new(&family),
         mode,
         heaps,
-        key: keyed.then_some(key),
+        threads,
     })
 }
 
+fn make_key() -> Option<libc::pthread_key_t> {
+    let mut key = 0;
+    // SAFETY: the key is written; the destructor is a plain function.
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(end_thread)) };
+    (made == 0).then_some(key)
+}
+
 impl Global {
-    /// Gives this thread a heap, if it may have one. What is allocated on the way uses the CPUs' stocks.
+    /// The debug heap, if the program has one.
+    pub(super) fn debug(&self) -> Option<&DebugHeap> {
+        match &self.threads {
+            Threads::Debug(debug) => Some(debug),
+            _ => None,
+        }
+    }
+
+    /// What this thread allocates from, which has no heap: it is given one if it may have it.
     #[cold]
-    pub(super) fn start_thread(&self) -> Option<&'static Heap> {
-        // Without a key nobody would say when the thread ends.
-        let key = self.key.filter(|_| self.mode == Mode::PerThread)?;
+    pub(super) fn source(&self) -> Source<'_> {
+        match &self.threads {
+            Threads::Heaps(key) => self.start_thread(*key).map_or(Source::Cpus, Source::Heap),
+            Threads::Cpus => Source::Cpus,
+            // What it allocates itself is not debugged.
+            Threads::Debug(_) if slot::stage() == Stage::Inside => Source::Cpus,
+            Threads::Debug(debug) => Source::Debug(debug),
+        }
+    }
+
+    /// Gives this thread a heap. What is allocated on the way uses the CPUs' stocks.
+    fn start_thread(&self, key: libc::pthread_key_t) -> Option<&'static Heap> {
         if slot::stage() != Stage::New {
             return None;
         }

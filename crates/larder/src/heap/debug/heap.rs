@@ -1,0 +1,316 @@
+//! The debug heap: every block is recorded, surrounded, filled, and looked at again.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use std::sync::Arc;
+
+use super::call::{Call, Claim, Origin};
+use super::incident::{Incident, Kind};
+use super::inject::{Inject, is_guarded};
+use super::inner::Inner;
+use super::options::Options;
+use super::records::{self, Record};
+use super::stacks::{Frames, capture};
+use super::storage::Storage;
+use super::symbol;
+use crate::heap::{AllocError, Classes};
+use crate::objects::GetError;
+use crate::os::forked::ForkLock;
+use crate::os::{OsError, System};
+
+/// A block in use, as [`for_each_live`](crate::heap::global::for_each_live) shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveBlock {
+    /// Address of its first byte.
+    pub address: usize,
+    /// Bytes that were asked for.
+    pub size: usize,
+    /// Alignment that was asked for.
+    pub align: usize,
+    /// The function that it came from.
+    pub origin: Origin,
+    /// Which allocation of the heap it was, from 1 on.
+    pub number: u64,
+    /// The thread that allocated it, by the system's number.
+    pub thread: u32,
+}
+
+/// One lock around everything: who debugs has time.
+#[derive(Debug)]
+pub(crate) struct DebugHeap {
+    pub(super) options: Options,
+    inject: Inject,
+    /// The code of this library.
+    own: (usize, usize),
+    pub(super) storage: Storage,
+    pub(super) inner: ForkLock<Inner>,
+}
+
+/// What a call came to.
+pub(crate) enum Outcome<T> {
+    Done(T),
+    /// No block of this heap begins, or began lately, at the address.
+    Unknown,
+}
+
+impl DebugHeap {
+    /// A debug heap whose blocks come from `classes`, which nobody else uses.
+    ///
+    /// # Errors
+    /// The system's refusal of memory for the records.
+    pub(crate) fn new(
+        classes: Classes,
+        system: Arc<dyn System>,
+        options: Options,
+    ) -> Result<Self, OsError> {
+        Ok(Self {
+            options,
+            inject: Inject::new(),
+            own: symbol::own_module(),
+            inner: ForkLock::new(Inner::new(&system, options)?)?,
+            storage: Storage::new(classes, system, options.redzone),
+        })
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(super) fn here(&self) -> Frames {
+        capture(self.options.frames, self.own)
+    }
+
+    /// A block.
+    ///
+    /// # Errors
+    /// No memory, or none on purpose.
+    pub(crate) fn alloc(
+        &self,
+        layout: Layout,
+        zeroed: bool,
+        origin: Origin,
+    ) -> Result<NonNull<u8>, AllocError> {
+        let none = refused(layout.size());
+        let number = self.inject.next(&self.options).ok_or(none)?;
+        let here = self.here();
+        let guarded = is_guarded(number, &self.options)
+            .then(|| self.storage.take_guarded(layout))
+            .flatten();
+        let place = guarded
+            .or_else(|| self.storage.take(layout, zeroed))
+            .ok_or(none)?;
+        let record = Record {
+            at: place.at,
+            size: layout.size(),
+            base: place.base,
+            bytes: place.bytes,
+            align: layout.align(),
+            number,
+            alloc_thread: thread(),
+            state: records::LIVE,
+            origin: origin as u8,
+            guarded: place.guarded,
+            ..Record::default()
+        };
+        // SAFETY: just taken.
+        let known = unsafe {
+            self.inner
+                .lock()
+                .begin(&self.storage, record, zeroed, &here)
+        };
+        if !known {
+            // SAFETY: just taken, and known to nobody.
+            unsafe { self.storage.give(&record) };
+            return Err(none);
+        }
+        self.settle();
+        NonNull::new(place.at as *mut u8).ok_or(none)
+    }
+
+    /// Takes a block back.
+    ///
+    /// # Safety
+    /// What the claim's function asks of its callers; what can be found out is told.
+    pub(crate) unsafe fn free(&self, at: NonNull<u8>, claim: Claim) -> Outcome<()> {
+        let here = self.here();
+        // SAFETY: the caller's promise.
+        let ended = unsafe {
+            let mut inner = self.inner.lock();
+            inner.end(&self.storage, at.as_ptr() as usize, claim, &here, thread())
+        };
+        let Outcome::Done(incident) = ended else {
+            return Outcome::Unknown;
+        };
+        if let Some(incident) = incident {
+            self.meet(&incident);
+        }
+        self.settle();
+        Outcome::Done(())
+    }
+
+    /// A block of another size with the same contents; the old one is freed. It always moves, so that who still has the
+    /// old address is found out.
+    ///
+    /// # Safety
+    /// As for [`free`](Self::free).
+    ///
+    /// # Errors
+    /// As for [`alloc`](Self::alloc); then the block stays.
+    pub(crate) unsafe fn realloc(
+        &self,
+        at: NonNull<u8>,
+        layout: Layout,
+        claim: Claim,
+    ) -> Outcome<Result<NonNull<u8>, AllocError>> {
+        let old = {
+            let inner = self.inner.lock();
+            inner.find(at.as_ptr() as usize).copied()
+        };
+        let Some(old) = old else {
+            return Outcome::Unknown;
+        };
+        if old.state != records::LIVE {
+            // SAFETY: it is free already, which is told.
+            unsafe { self.free(at, claim) };
+            return Outcome::Done(Err(refused(layout.size())));
+        }
+        let new = match self.alloc(layout, false, Origin::of(old.origin)) {
+            Ok(new) => new,
+            Err(error) => return Outcome::Done(Err(error)),
+        };
+        // SAFETY: both have at least so many bytes, and one of them is new.
+        unsafe {
+            new.copy_from_nonoverlapping(at, old.size.min(layout.size()));
+            self.free(at, claim);
+        }
+        Outcome::Done(Ok(new))
+    }
+
+    /// Bytes that were asked for.
+    pub(crate) fn size(&self, at: NonNull<u8>) -> Outcome<usize> {
+        let claim = Claim::of(Call::UsableSize);
+        let address = at.as_ptr() as usize;
+        let (size, incident) = {
+            let inner = self.inner.lock();
+            match inner.find(address) {
+                None => return Outcome::Unknown,
+                Some(record) if record.state == records::LIVE => (record.size, None),
+                Some(record) => (
+                    0,
+                    Some(inner.incident(Kind::Asked(claim), address, record, &Frames::NONE)),
+                ),
+            }
+        };
+        if let Some(incident) = incident {
+            let here = self.here();
+            self.meet(&Incident { here, ..incident });
+        }
+        Outcome::Done(size)
+    }
+
+    /// Says that no block begins at an address.
+    pub(crate) fn invalid(&self, at: NonNull<u8>, claim: Claim) {
+        let address = at.as_ptr() as usize;
+        let here = self.here();
+        let what = Kind::Invalid(claim, super::place::of(address));
+        let incident = {
+            let inner = self.inner.lock();
+            match inner.around(address) {
+                Some(record) => inner.incident(what, address, record, &here),
+                None => Incident::new(what, address, here),
+            }
+        };
+        self.meet(&incident);
+    }
+
+    /// Looks at the redzones of all live blocks and at all freed blocks that are kept. Returns how many were damaged.
+    pub(crate) fn check(&self) -> usize {
+        let mut bad = 0;
+        let mut from = 0;
+        loop {
+            // The lock is not held while a message is written.
+            let (next, incident) = self.inner.lock().check_from(&self.storage, from);
+            let Some(incident) = incident else {
+                return bad;
+            };
+            bad += 1;
+            from = next;
+            self.meet(&incident);
+        }
+    }
+
+    /// Shows every live block. None is shown twice; what comes and goes meanwhile may be missed.
+    pub(crate) fn for_each_live(&self, f: &mut dyn FnMut(LiveBlock)) {
+        let mut from = 0;
+        loop {
+            let found = self.inner.lock().live_from(from);
+            let Some((next, record)) = found else {
+                return;
+            };
+            from = next;
+            f(LiveBlock {
+                address: record.at,
+                size: record.size,
+                align: record.align,
+                origin: Origin::of(record.origin),
+                number: record.number,
+                thread: record.alloc_thread,
+            });
+        }
+    }
+
+    /// Something under the lock; `None` when the lock cannot be had for a second, which is what happens where its holder
+    /// is interrupted by the caller.
+    pub(super) fn patiently<T>(&self, f: impl FnOnce(&mut Inner) -> T) -> Option<T> {
+        for _ in 0..1000 {
+            if let Some(mut inner) = self.inner.try_lock() {
+                return Some(f(&mut inner));
+            }
+            std::thread::sleep(core::time::Duration::from_millis(1));
+        }
+        None
+    }
+
+    /// At the program's end: what is damaged.
+    pub(crate) fn at_exit(&self) {
+        self.check();
+    }
+
+    /// Lets the oldest freed blocks go while there are too many.
+    fn settle(&self) {
+        loop {
+            let evicted = self.inner.lock().evict(&self.storage);
+            let Some((record, incident)) = evicted else {
+                return;
+            };
+            // SAFETY: the program freed it, its time is over, and nothing looks at its memory any more.
+            unsafe { self.storage.give(&record) };
+            if let Some(incident) = incident {
+                self.meet(&incident);
+            }
+        }
+    }
+
+    /// Tells of a misuse. It is the end, unless the process shall go on.
+    pub(super) fn meet(&self, incident: &Incident) {
+        incident.tell();
+        if !self.options.keep_going {
+            std::process::abort();
+        }
+    }
+}
+
+/// No memory, or none on purpose.
+fn refused(bytes: usize) -> AllocError {
+    AllocError::Memory(GetError::System(OsError::new(
+        "debug heap",
+        bytes,
+        rustix::io::Errno::NOMEM,
+    )))
+}
+
+/// The system's number of this thread.
+pub(super) fn thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}

@@ -1,0 +1,263 @@
+//! What the debug heap's lock protects, and the checks.
+//!
+//! Nothing here calls the loader or touches a thread-local variable: the loader may free and allocate on the way, by this
+//! very thread. So the memory of blocks comes and goes outside of the lock.
+
+use std::sync::Arc;
+
+use super::call::{Claim, Origin};
+use super::heap::Outcome;
+use super::incident::{Incident, Kind, Seen};
+use super::options::Options;
+use super::pattern;
+use super::records::{GONE, KEPT, LIVE, Queue, Record, Records};
+use super::stacks::{Frames, Stacks};
+use super::storage::Storage;
+use crate::os::{OsError, System};
+
+/// Freed blocks between guard pages that are kept.
+const MOST_GUARDED_KEPT: usize = 4_000;
+/// Freed blocks whose memory went and that are still known, to tell of a second free.
+const MOST_GONE: usize = 20_000;
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) records: Records,
+    pub(super) stacks: Stacks,
+    options: Options,
+    /// Freed blocks, the oldest first: ordinary ones, those between guard pages, and those whose memory went.
+    kept: Queue,
+    kept_guarded: Queue,
+    gone: Queue,
+}
+
+impl Inner {
+    pub(super) fn new(system: &Arc<dyn System>, options: Options) -> Result<Self, OsError> {
+        Ok(Self {
+            records: Records::new(system)?,
+            stacks: Stacks::new(system)?,
+            options,
+            kept: Queue::default(),
+            kept_guarded: Queue::default(),
+            gone: Queue::default(),
+        })
+    }
+
+    pub(super) fn find(&self, at: usize) -> Option<&Record> {
+        self.records.find(at).map(|number| self.records.get(number))
+    }
+
+    pub(super) fn around(&self, at: usize) -> Option<&Record> {
+        self.records
+            .around(at)
+            .map(|number| self.records.get(number))
+    }
+
+    pub(super) fn incident(
+        &self,
+        kind: Kind,
+        address: usize,
+        record: &Record,
+        here: &Frames,
+    ) -> Incident {
+        Incident {
+            kind,
+            address,
+            block: Some(*record),
+            allocated: self.stacks.frames(record.alloc_stack),
+            freed: self.stacks.frames(record.free_stack),
+            here: *here,
+        }
+    }
+
+    /// Keeps a new block's record, and makes the block ready. False when there is no memory for it.
+    ///
+    /// # Safety
+    /// The block is what the storage gave, and nobody knows it yet.
+    pub(super) unsafe fn begin(
+        &mut self,
+        storage: &Storage,
+        record: Record,
+        zeroed: bool,
+        here: &Frames,
+    ) -> bool {
+        if self.records.reserve().is_err() {
+            return false;
+        }
+        let alloc_stack = self.stacks.number(here);
+        self.records.insert(Record {
+            alloc_stack,
+            ..record
+        });
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.options.fill && !zeroed {
+                pattern::fill(
+                    record.at,
+                    record.size.min(pattern::MOST_FILLED),
+                    pattern::NEW,
+                );
+            }
+            storage.draw_zones(&record);
+        }
+        true
+    }
+
+    /// Takes a block back; the first thing that is wrong with it is returned.
+    ///
+    /// # Safety
+    /// As for `DebugHeap::free`.
+    pub(super) unsafe fn end(
+        &mut self,
+        storage: &Storage,
+        at: usize,
+        claim: Claim,
+        here: &Frames,
+        thread: u32,
+    ) -> Outcome<Option<Incident>> {
+        let Some(number) = self.records.find(at) else {
+            return Outcome::Unknown;
+        };
+        let record = *self.records.get(number);
+        if record.state != LIVE {
+            let incident = self.incident(Kind::Double(claim), at, &record, here);
+            return Outcome::Done(Some(incident));
+        }
+        let wrong = self
+            .contradiction(&record, claim)
+            .or_else(|| broken_zone(storage, &record, Seen::By(claim)));
+        let incident = wrong.map(|kind| self.incident(kind, at, &record, here));
+        let free_stack = self.stacks.number(here);
+        let record = self.records.get_mut(number);
+        record.state = KEPT;
+        record.free_stack = free_stack;
+        record.free_thread = thread;
+        let record = *record;
+        if record.guarded && !record.opened {
+            storage.forbid(&record);
+            self.kept_guarded.push(&mut self.records, number);
+        } else {
+            if self.options.fill && !record.guarded {
+                // SAFETY: the program has given the block up.
+                unsafe {
+                    pattern::fill(at, record.size.min(pattern::MOST_FILLED), pattern::FREED);
+                };
+            }
+            self.kept.push(&mut self.records, number);
+        }
+        Outcome::Done(incident)
+    }
+
+    /// What the caller says and what is known.
+    fn contradiction(&self, record: &Record, claim: Claim) -> Option<Kind> {
+        if self.options.families && claim.call.origin() != Origin::of(record.origin) {
+            return Some(Kind::Family(claim));
+        }
+        match (claim.size, claim.align) {
+            (Some(size), _) if size != record.size => Some(Kind::Size(claim, size)),
+            (_, Some(align)) if align != record.align => Some(Kind::Align(claim, align)),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody wrote into a freed block.
+    fn used_after_free(&self, storage: &Storage, record: &Record, seen: Seen) -> Option<Kind> {
+        // Of a guarded one nothing is filled: whoever touches it is seen at once.
+        if !self.options.fill || record.guarded {
+            return None;
+        }
+        let bytes = record.size.min(pattern::MOST_FILLED);
+        // SAFETY: kept memory of a freed block, which is accessible.
+        let offset = unsafe { pattern::changed(record.at, bytes, pattern::FREED) };
+        offset
+            .map(|offset| Kind::AfterFree(offset, seen))
+            .or_else(|| broken_zone(storage, record, seen))
+    }
+
+    /// The oldest freed block, while there are too many, and what is wrong with it. Its memory is the caller's to give back.
+    pub(super) fn evict(&mut self, storage: &Storage) -> Option<(Record, Option<Incident>)> {
+        let number = if self.kept.bytes > self.options.quarantine {
+            self.kept.pop(&mut self.records)?
+        } else if self.kept_guarded.count > MOST_GUARDED_KEPT {
+            self.kept_guarded.pop(&mut self.records)?
+        } else {
+            return None;
+        };
+        let record = *self.records.get(number);
+        let wrong = self.used_after_free(storage, &record, Seen::Reuse);
+        let incident = wrong.map(|kind| self.incident(kind, record.at, &record, &Frames::NONE));
+        self.records.get_mut(number).state = GONE;
+        self.gone.push(&mut self.records, number);
+        if self.gone.count > MOST_GONE
+            && let Some(oldest) = self.gone.pop(&mut self.records)
+        {
+            self.records.remove(oldest);
+        }
+        Some((record, incident))
+    }
+
+    /// Looks at blocks from record `from` on; returns where to go on, and what is wrong with the first that is damaged.
+    pub(super) fn check_from(&mut self, storage: &Storage, from: u32) -> (u32, Option<Incident>) {
+        for number in self.records.numbers().skip(from as usize) {
+            let record = *self.records.get(number);
+            let wrong = match record.state {
+                LIVE => broken_zone(storage, &record, Seen::Check),
+                KEPT => self.used_after_free(storage, &record, Seen::Check),
+                _ => None,
+            };
+            if let Some(kind) = wrong {
+                let incident = self.incident(kind, record.at, &record, &Frames::NONE);
+                return (number, Some(incident));
+            }
+        }
+        (0, None)
+    }
+
+    /// The first live block after record `from`, and its record's number.
+    pub(super) fn live_from(&self, from: u32) -> Option<(u32, Record)> {
+        self.records
+            .numbers()
+            .skip(from as usize)
+            .map(|number| (number, *self.records.get(number)))
+            .find(|(_, record)| record.state == LIVE)
+    }
+
+    /// The guard page that was touched: what it means, and the pages are opened if the process shall go on.
+    pub(super) fn touched(
+        &mut self,
+        storage: &Storage,
+        address: usize,
+        open: bool,
+    ) -> Option<Incident> {
+        let number = self.records.around(address)?;
+        let record = *self.records.get(number);
+        if !record.guarded || record.opened || record.state == GONE {
+            return None;
+        }
+        let kind = if record.state == KEPT {
+            Kind::AfterFree(address.wrapping_sub(record.at), Seen::Access)
+        } else if address < record.at {
+            Kind::Underflow(record.at - address, Seen::Access)
+        } else {
+            Kind::Overflow(address - (record.at + record.size), Seen::Access)
+        };
+        if open && !storage.open(&record) {
+            return None;
+        }
+        // Nothing is known of its contents from here on.
+        self.records.get_mut(number).opened = open;
+        Some(self.incident(kind, address, &record, &Frames::NONE))
+    }
+}
+
+fn broken_zone(storage: &Storage, record: &Record, seen: Seen) -> Option<Kind> {
+    let [before, after] = storage.zones(record);
+    // SAFETY: the block's own memory, which is accessible while the block is live.
+    unsafe {
+        if let Some(offset) = pattern::changed(after.0, after.1, after.2) {
+            return Some(Kind::Overflow(offset, seen));
+        }
+        let first = pattern::changed(before.0, before.1, before.2);
+        first.map(|offset| Kind::Underflow(before.1 - offset, seen))
+    }
+}

@@ -1,0 +1,41 @@
+//! Debugging: a heap that records every block, surrounds it, fills it, and looks at it again.
+//!
+//! The heap of the program takes it in place of its own when the environment says so: `LARDER_MALLOC_DEBUG=on`, or the
+//! words of [`Options`]. Where nothing is said, nothing of this is on the way of an allocation: threads have heaps, and only
+//! a thread without one comes to the place where the debug heap is looked for.
+//!
+//! | found | how |
+//! |---|---|
+//! | a write before or after a block | redzones, looked at when the block is freed and at the program's end; or guard pages |
+//! | a write into a freed block | freed blocks are filled and kept for a while; or guard pages |
+//! | a second free, a free of what is no block | records of all blocks, out of line |
+//! | a free with another size, alignment or function than the block came with | the records |
+//! | blocks that nothing points to | a conservative mark from the program's data, stacks and registers |
+//! | callers that do not expect a failure | failures on purpose |
+//!
+//! One lock is around everything, each block costs a record of 96 bytes, two redzones and the walk of two stacks.
+//! libumem (Bonwick and Adams, 2001) has the same checks behind `UMEM_DEBUG`; the search for leaks is that of its `findleaks`.
+
+mod call;
+mod chunks;
+mod fault;
+mod heap;
+mod incident;
+mod inject;
+mod inner;
+mod options;
+mod output;
+mod pattern;
+mod place;
+mod records;
+mod stacks;
+mod storage;
+mod symbol;
+
+pub(crate) use call::Claim;
+pub use call::{Call, Origin};
+pub(crate) use fault::watch;
+pub use heap::LiveBlock;
+pub(crate) use heap::{DebugHeap, Outcome};
+pub use options::{BadWord, Options};
+pub(crate) use output::Output;

@@ -1,0 +1,200 @@
+//! Stacks of the calls that allocated and freed: each is kept once, however many blocks it has.
+
+use core::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::chunks::Chunks;
+use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
+
+/// Most frames of a stack.
+pub(super) const MOST_FRAMES: usize = 32;
+/// Our own frames that are looked past.
+const OWN_FRAMES: usize = 12;
+const BUCKETS: usize = 1 << 14;
+
+/// Return addresses, the innermost first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frames {
+    len: usize,
+    at: [usize; MOST_FRAMES],
+}
+
+impl Frames {
+    pub(super) const NONE: Self = Self {
+        len: 0,
+        at: [0; MOST_FRAMES],
+    };
+
+    /// Without the calls that lead from `ip` here: those of a signal's delivery.
+    pub(super) fn from(mut self, ip: usize) -> Self {
+        if let Some(first) = self.as_slice().iter().position(|&at| at == ip) {
+            self.at.copy_within(first..self.len, 0);
+            self.len -= first;
+            // The others are return addresses, which lie behind their call. This one is the instruction itself.
+            self.at[0] = ip + 1;
+        }
+        self
+    }
+
+    pub(super) fn as_slice(&self) -> &[usize] {
+        &self.at[..self.len]
+    }
+}
+
+// The unwinder's own, which the standard library links.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        trace: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+struct Walk {
+    frames: Frames,
+    most: usize,
+    /// The code of this library, when it is one: its frames are nobody's interest.
+    own: (usize, usize),
+    skipped: usize,
+}
+
+extern "C" fn each(context: *mut c_void, walk: *mut c_void) -> c_int {
+    /// `_URC_NO_REASON` and `_URC_NORMAL_STOP`.
+    const GO_ON: c_int = 0;
+    const STOP: c_int = 4;
+    // SAFETY: `capture` passed it, and waits for the walk's end.
+    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    // SAFETY: the unwinder's context, during its call.
+    let ip = unsafe { _Unwind_GetIP(context) };
+    if ip == 0 {
+        return STOP;
+    }
+    let own = (walk.own.0..walk.own.1).contains(&ip);
+    if walk.frames.len == 0 && own && walk.skipped < OWN_FRAMES {
+        walk.skipped += 1;
+        return GO_ON;
+    }
+    walk.frames.at[walk.frames.len] = ip;
+    walk.frames.len += 1;
+    if walk.frames.len < walk.most {
+        GO_ON
+    } else {
+        STOP
+    }
+}
+
+/// The stack of this call, at most `most` frames, without those in `own`. It takes the loader's lock where the C library is
+/// old: so no lock of ours may be held.
+#[inline(never)]
+pub(super) fn capture(most: usize, own: (usize, usize)) -> Frames {
+    let mut walk = Walk {
+        frames: Frames::NONE,
+        most: most.min(MOST_FRAMES),
+        own,
+        skipped: 0,
+    };
+    if walk.most > 0 && !cfg!(miri) {
+        // SAFETY: the function keeps to what the unwinder wants, and the argument lives until it returns.
+        unsafe { _Unwind_Backtrace(each, (&raw mut walk).cast()) };
+    }
+    walk.frames
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    frames: Frames,
+    hash: u64,
+    /// The next of the same bucket; 0 is none.
+    next: u32,
+}
+
+// SAFETY: numbers.
+unsafe impl ZeroIsValid for Entry {}
+// SAFETY: a number.
+unsafe impl ZeroIsValid for u32 {}
+
+/// All stacks. Number 0 is no stack.
+#[derive(Debug)]
+pub(super) struct Stacks {
+    entries: Chunks<Entry>,
+    buckets: MetaSlice<u32>,
+    used: u32,
+}
+
+impl Stacks {
+    pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
+        Ok(Self {
+            entries: Chunks::new(system.clone()),
+            buckets: MetaSlice::new(system.clone(), BUCKETS)?,
+            used: 0,
+        })
+    }
+
+    /// The number of a stack; 0 when it is empty or there is no memory for it.
+    pub(super) fn number(&mut self, frames: &Frames) -> u32 {
+        if frames.len == 0 {
+            return 0;
+        }
+        let hash = frames
+            .as_slice()
+            .iter()
+            .fold(0_u64, |h, &ip| mix(h ^ ip as u64));
+        let bucket = hash as usize % BUCKETS;
+        let mut at = self.buckets[bucket];
+        while at != 0 {
+            let entry = self.entries.get(at as usize);
+            if entry.hash == hash && entry.frames.as_slice() == frames.as_slice() {
+                return at;
+            }
+            at = entry.next;
+        }
+        let number = self.used + 1;
+        if self.entries.reach(number as usize).is_err() {
+            return 0;
+        }
+        *self.entries.get_mut(number as usize) = Entry {
+            frames: *frames,
+            hash,
+            next: self.buckets[bucket],
+        };
+        self.buckets[bucket] = number;
+        self.used = number;
+        number
+    }
+
+    pub(super) fn frames(&self, number: u32) -> Frames {
+        if number == 0 {
+            Frames::NONE
+        } else {
+            self.entries.get(number as usize).frames
+        }
+    }
+}
+
+/// splitmix64's finish: every bit depends on every bit.
+pub(super) fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::os::testing::system;
+
+    #[test]
+    fn equal_stacks_have_one_number() {
+        let mut stacks = Stacks::new(&system()).unwrap();
+        let frames = capture(8, (0, 0));
+        let number = stacks.number(&frames);
+        assert_ne!(number, 0);
+        assert_eq!(stacks.number(&frames), number);
+        let other = stacks.number(&capture(8, (0, 0)));
+        assert_ne!(other, number);
+        assert_eq!(stacks.frames(other).as_slice().len(), 8);
+        assert_eq!(stacks.number(&Frames::NONE), 0);
+        assert_eq!(stacks.number(&capture(0, (0, 0))), 0);
+        assert!(capture(2, (0, 0)).as_slice().len() == 2);
+    }
+}
