@@ -1555,7 +1555,8 @@ larder_status larder_family_new(const struct larder_family_options *options,
 
 /**
  * Ends a family; NULL does nothing. Its caches, classes and heaps keep what they need of it; with the last of them its memory
- * goes, large objects included.
+ * goes. Large objects that are out then stay valid and keep their pool's memory for ever, since nobody can put them any more: put
+ * them before.
  *
  * # Safety
  * `family` is NULL or a live family, which no other thread uses now and nobody afterwards.
@@ -1898,8 +1899,8 @@ larder_status larder_classes_new(const struct larder_family *family,
                                  struct larder_error *error);
 
 /**
- * Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones,
- * which are the family's.
+ * Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones
+ * (more than 32 KiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
  *
  * # Safety
  * `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
@@ -2009,8 +2010,9 @@ larder_status larder_heap_new(const struct larder_classes *classes,
                               struct larder_error *error);
 
 /**
- * Makes a heap with slabs of its own: ending it ends its objects, without visiting one; large objects are the family's and stay.
- * `out` gets it, or NULL after a failure.
+ * Makes a heap with slabs of its own: ending it ends its objects, without visiting one. Large ones (more than 32 KiB, or aligned
+ * to more than a page) are the family's and stay: give them back before, or by larder_family_put_large. `out` gets it, or NULL
+ * after a failure.
  *
  * # Safety
  * `family` is NULL or a live family; `out` and `error` are NULL or can be written.

@@ -209,6 +209,21 @@ fn the_script_installs_what_pkg_config_finds() {
     let needed =
         String::from_utf8_lossy(&std::fs::read(&program).unwrap()).contains("liblarder.so.0");
     assert!(needed, "the program does not ask for liblarder.so.0");
+    // Linked statically, as the documentation says, it needs no library where it runs.
+    let flags = pkg(&["--static", "--cflags", "--libs"]);
+    let words: Vec<&str> = flags
+        .split_whitespace()
+        .map(|word| {
+            if word == "-llarder" {
+                "-l:liblarder.a"
+            } else {
+                word
+            }
+        })
+        .collect();
+    assert!(words.contains(&"-l:liblarder.a"), "{flags}");
+    let program = compile(&EXAMPLES[0], dir.path(), "whole", &words);
+    check(&EXAMPLES[0], &must(&mut Command::new(&program)));
 }
 
 #[test]

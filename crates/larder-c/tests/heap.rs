@@ -316,8 +316,9 @@ fn a_warning_comes_once_and_may_use_the_heap_but_not_end_it() {
         larder_heap_trim(h);
         let status = larder_heap_set_warning(h, 0, None, null_mut(), null_mut());
         assert_eq!(status, LARDER_OK);
-        alloc(h, 1 << 20);
+        let object = alloc(h, 1 << 20);
         assert_eq!((*user).charged.len(), 2, "nobody is told any more");
+        assert_eq!(larder_heap_dealloc(h, object), LARDER_OK);
         assert_eq!(larder_heap_free(h), LARDER_OK);
         assert_eq!(larder_family_free(f), LARDER_OK);
     }
@@ -330,7 +331,7 @@ fn the_numbers_can_be_read() {
     unsafe {
         let h = made(|out, e| larder_heap_new_private(f, out, e));
         alloc(h, 100);
-        alloc(h, 1 << 20);
+        let large = alloc(h, 1 << 20);
         let read = stats(h);
         assert_eq!(read.large_bytes, 1 << 20);
         assert_eq!(read.charged_bytes - read.stocked_bytes, (1 << 20) + 112);
@@ -339,6 +340,7 @@ fn the_numbers_can_be_read() {
         assert_eq!(told["large_bytes"], 1 << 20);
         assert!(told["limit_bytes"].is_null());
         assert_eq!(told.as_object().unwrap().len(), 6);
+        assert_eq!(larder_heap_dealloc(h, large), LARDER_OK);
         assert_eq!(larder_heap_free(h), LARDER_OK);
         assert_eq!(larder_family_free(f), LARDER_OK);
     }

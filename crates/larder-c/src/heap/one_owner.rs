@@ -90,8 +90,9 @@ pub unsafe extern "C" fn larder_heap_new(
     }
 }
 
-/// Makes a heap with slabs of its own: ending it ends its objects, without visiting one; large objects are the family's and stay.
-/// `out` gets it, or NULL after a failure.
+/// Makes a heap with slabs of its own: ending it ends its objects, without visiting one. Large ones (more than 32 KiB, or aligned
+/// to more than a page) are the family's and stay: give them back before, or by larder_family_put_large. `out` gets it, or NULL
+/// after a failure.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `out` and `error` are NULL or can be written.

@@ -48,7 +48,8 @@ pub unsafe extern "C" fn larder_family_new(
 }
 
 /// Ends a family; NULL does nothing. Its caches, classes and heaps keep what they need of it; with the last of them its memory
-/// goes, large objects included.
+/// goes. Large objects that are out then stay valid and keep their pool's memory for ever, since nobody can put them any more: put
+/// them before.
 ///
 /// # Safety
 /// `family` is NULL or a live family, which no other thread uses now and nobody afterwards.
