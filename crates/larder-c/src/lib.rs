@@ -16,6 +16,8 @@ mod arena;
 mod buffer;
 mod busy;
 mod error;
+#[cfg(test)]
+mod faults;
 mod guard;
 mod heap;
 mod helper;

@@ -160,7 +160,7 @@ impl larder_arena_options {
 }
 
 /// The library's error without the name, which goes with the arena.
-fn refused(error: BuildError) -> Failed {
+pub(crate) fn refused(error: BuildError) -> Failed {
     match error {
         BuildError::Quantum { quantum, .. } => {
             Failed::argument("options.quantum is", quantum, "; it must be a power of two")
