@@ -71,9 +71,14 @@ impl Depot {
         self.note(retries);
         // SAFETY: the stack gives a number to one taker, and `put` parked it.
         let magazine = index.and_then(|index| unsafe { self.magazines.unpark(index) })?;
-        let before = self.full_now.fetch_sub(1, Ordering::Relaxed);
-        self.full_least
-            .fetch_min(before.saturating_sub(1), Ordering::Relaxed);
+        let left = self
+            .full_now
+            .fetch_sub(1, Ordering::Relaxed)
+            .saturating_sub(1);
+        // Mostly it is not, and to look costs less than an atomic exchange.
+        if left < self.full_least.load(Ordering::Relaxed) {
+            self.full_least.fetch_min(left, Ordering::Relaxed);
+        }
         Some(magazine)
     }
 

@@ -46,6 +46,12 @@ impl Magazine {
         ))
     }
 
+    /// Whether this stands for no magazine.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::none()
+    }
+
     /// Takes over what a CPU's slot held.
     ///
     /// # Safety

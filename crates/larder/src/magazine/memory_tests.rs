@@ -156,6 +156,53 @@ fn a_pair_takes_its_magazines_when_it_needs_them() {
 }
 
 #[test]
+fn a_short_life_costs_a_pair_one_magazine() {
+    each_mode(7, 7, |stock| {
+        let tokens = Tokens::new(100);
+        for _ in 0..10 {
+            let mut pair = Pair::none();
+            let out = [(); 5].map(|()| pair.get(&stock, &tokens).unwrap());
+            for token in out {
+                assert!(pair.try_put(token), "there is room where they came from");
+            }
+            assert_eq!(pair.len(), 7);
+            pair.give_up(&stock);
+        }
+        assert_eq!(stock.stats().magazines, 1);
+        stock.drain(&tokens);
+        assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_pair_that_overflows_keeps_everything() {
+    each_mode(7, 7, |stock| {
+        let tokens = Tokens::new(100);
+        let out: Vec<_> = (0..40).map(|_| stock.get(&tokens).unwrap()).collect();
+        let mut pair = Pair::none();
+        for &token in &out {
+            if !pair.try_put(token) {
+                pair.put(token, &stock, &tokens);
+            }
+        }
+        assert!(pair.len() <= 14 && pair.len() > 7, "{}", pair.len());
+        // Across the edge and back: from the previous magazine, then from the depot.
+        let again: Vec<_> = (0..40)
+            .map(|_| {
+                pair.try_get()
+                    .unwrap_or_else(|| pair.get(&stock, &tokens).unwrap())
+            })
+            .collect();
+        for &token in &again {
+            pair.put(token, &stock, &tokens);
+        }
+        pair.give_up(&stock);
+        stock.drain(&tokens);
+        assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
+    });
+}
+
+#[test]
 fn a_stock_that_goes_leaves_its_magazines_to_those_it_shared_them_with() {
     for mode in modes() {
         let magazines = Arc::new(Magazines::new(system()));

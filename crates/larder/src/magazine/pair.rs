@@ -1,33 +1,33 @@
 //! Two magazines of one owner: what a [`Handle`](super::Handle) and each size class of a heap have inside.
 
+use super::depot::Depot;
 use super::magazines::Magazine;
 use super::stock::{Stock, Supply};
 use super::{FILL_MASK, WORD};
 use crate::os::OsError;
 
 /// The loaded and the previous magazine. All calls with a stock name the same one.
+///
+/// Each may be [none](Magazine::none): magazines are taken one by one, when they are needed, since an owner that lives
+/// shortly may need one only, and every exchange with the depot is an atomic instruction. While the loaded one is none, so
+/// is the previous one.
 #[derive(Debug)]
 pub(crate) struct Pair {
     loaded: Magazine,
     previous: Magazine,
     /// The top of the loaded magazine when it holds as many rounds as it may, which the depot says whenever it is visited.
-    /// 0 while there are no magazines.
+    /// 0 while it is none.
     full: usize,
 }
 
 impl Pair {
-    /// A pair without magazines, which it takes when it first needs them. It looks empty to get and full to put, so
-    /// neither has to ask.
+    /// A pair without magazines. It looks empty to get and full to put, so neither has to ask.
     pub(crate) const fn none() -> Self {
         Self {
             loaded: Magazine::none(),
             previous: Magazine::none(),
             full: 0,
         }
-    }
-
-    fn is_equipped(&self) -> bool {
-        self.full != 0
     }
 
     /// Loads the previous magazine.
@@ -39,7 +39,7 @@ impl Pair {
     /// Takes two empty magazines.
     #[cold]
     pub(crate) fn equip(&mut self, stock: &Stock) -> Result<(), OsError> {
-        debug_assert!(!self.is_equipped(), "a pair is equipped once");
+        debug_assert!(self.loaded.is_none(), "a pair is equipped once");
         let depot = stock.depot();
         let loaded = depot.take_empty()?;
         match depot.take_empty() {
@@ -61,9 +61,10 @@ impl Pair {
     /// Gives both magazines to the depot: constant time, no round is looked at. Afterwards there are none.
     pub(crate) fn give_up(&mut self, stock: &Stock) {
         let this = core::mem::replace(self, Self::none());
-        if this.is_equipped() {
-            stock.depot().put(this.loaded);
-            stock.depot().put(this.previous);
+        for magazine in [this.loaded, this.previous] {
+            if !magazine.is_none() {
+                stock.depot().put(magazine);
+            }
         }
     }
 
@@ -79,7 +80,8 @@ impl Pair {
     pub(crate) fn try_put(&mut self, round: usize) -> bool {
         let room = self.loaded.top() < self.full;
         if room {
-            // SAFETY: the depot bounds the rounds of a magazine by MAX_ROUNDS, and so the top by its last slot.
+            // SAFETY: the depot bounds the rounds of a magazine by MAX_ROUNDS, and so the top by its last slot; while there
+            // is no magazine `full` is 0, and nothing is below it.
             unsafe { self.loaded.push_unchecked(round) };
         }
         room
@@ -100,39 +102,61 @@ impl Pair {
         self.loaded.len() + self.previous.len()
     }
 
+    /// Loads a magazine from elsewhere in the place of an empty one or of none.
+    fn load(&mut self, magazine: Magazine, depot: &Depot) {
+        self.full = magazine.top_with(depot.rounds());
+        let empty = core::mem::replace(&mut self.loaded, magazine);
+        self.keep(empty, depot);
+    }
+
+    /// Keeps an empty magazine as the previous one when there is none, for the puts that may come.
+    fn keep(&mut self, empty: Magazine, depot: &Depot) {
+        debug_assert_eq!(empty.len(), 0);
+        if empty.is_none() {
+        } else if self.previous.is_none() && !self.loaded.is_none() {
+            self.previous = empty;
+        } else {
+            depot.put(empty);
+        }
+    }
+
     /// Takes a round when the loaded magazine has none: from the previous one, the depot or the supply.
     #[cold]
     pub(crate) fn get<S: Supply>(&mut self, stock: &Stock, supply: &S) -> Result<usize, S::Error> {
-        let one = || {
-            let mut round = [0];
-            supply.fetch(&mut round).map(|_| round[0])
-        };
-        // Without memory for magazines there is still the supply itself.
-        if !self.is_equipped() && self.equip(stock).is_err() {
-            return stock.get_stocked().map_or_else(one, Ok);
+        if let Some(round) = self.loaded.pop().or_else(|| self.turn()) {
+            return Ok(round);
         }
         let depot = stock.depot();
-        if self.previous.len() == 0 {
-            if let Some(full) = depot.take_full() {
-                depot.put(core::mem::replace(&mut self.previous, full));
-            } else {
-                let filled = self
-                    .previous
-                    .fill(depot.rounds(), |rounds| supply.fetch(rounds));
-                if let Err(error) = filled {
-                    // Nothing is out of stock as long as a CPU's magazine has some.
-                    stock.gather_or_wait();
-                    let full = depot.take_full().ok_or(error)?;
-                    depot.put(core::mem::replace(&mut self.previous, full));
+        let magazine = match depot.take_full() {
+            Some(full) => full,
+            None => {
+                // One of this pair's own is empty, if there is one.
+                let empty = core::mem::replace(&mut self.previous, Magazine::none());
+                let mut magazine = match Some(empty).filter(|m| !m.is_none()) {
+                    Some(empty) => empty,
+                    None => match depot.take_empty() {
+                        Ok(empty) => empty,
+                        // Without memory for magazines there is still the supply itself.
+                        Err(_) => return stock.get_stocked().map_or_else(|| one(supply), Ok),
+                    },
+                };
+                match magazine.fill(depot.rounds(), |rounds| supply.fetch(rounds)) {
+                    Ok(()) => magazine,
+                    Err(error) => {
+                        self.keep(magazine, depot);
+                        // Nothing is out of stock as long as a CPU's magazine has some.
+                        stock.gather_or_wait();
+                        depot.take_full().ok_or(error)?
+                    }
                 }
             }
-        }
-        self.swap(depot.rounds());
+        };
+        self.load(magazine, depot);
         match self.loaded.pop() {
             Some(round) => Ok(round),
             None => {
                 debug_assert!(false, "a supply that succeeds gives at least one round");
-                one()
+                one(supply)
             }
         }
     }
@@ -140,22 +164,35 @@ impl Pair {
     /// Gives a round when the loaded magazine has no room: to the previous one, or the depot.
     #[cold]
     pub(crate) fn put<S: Supply>(&mut self, round: usize, stock: &Stock, supply: &S) {
-        if !self.is_equipped() {
-            // Without memory for magazines it goes where such rounds go: into another one's magazine, or home.
-            if self.equip(stock).is_err() {
-                return stock.put_into_depot(round, supply);
+        let depot = stock.depot();
+        if self.loaded.is_none() {
+            match depot.take_empty() {
+                Ok(empty) => self.load(empty, depot),
+                // Without memory for magazines it goes where such rounds go: into another one's magazine, or home.
+                Err(_) => return stock.put_into_depot(round, supply),
             }
+        } else if self.loaded.len() < depot.rounds() {
+            // Magazines have grown meanwhile.
+            self.full = self.loaded.top_with(depot.rounds());
         } else {
-            let depot = stock.depot();
-            if self.previous.len() > 0 {
+            if self.previous.is_none() || self.previous.len() > 0 {
                 let Ok(empty) = depot.take_empty() else {
                     return supply.accept(&[round]);
                 };
-                depot.put(core::mem::replace(&mut self.previous, empty));
+                let full = core::mem::replace(&mut self.previous, empty);
+                if !full.is_none() {
+                    depot.put(full);
+                }
             }
             self.swap(depot.rounds());
         }
-        // SAFETY: the magazine that was previous is empty, and so are new ones.
+        // SAFETY: the magazine that was previous is empty, and so are new ones; one that has grown has room.
         unsafe { self.loaded.push_unchecked(round) };
     }
+}
+
+/// A round straight from the supply.
+fn one<S: Supply>(supply: &S) -> Result<usize, S::Error> {
+    let mut round = [0];
+    supply.fetch(&mut round).map(|_| round[0])
 }
