@@ -16,11 +16,23 @@ use super::supply::Forget;
 use crate::magazine::{MAX_ROUNDS, Stock};
 use crate::os::lock::{Lock, RawLock};
 
-/// Bytes of objects in a magazine at first, and at most.
-const MAGAZINE_BYTES: usize = 16 << 10;
+/// Bytes of objects in a magazine at first, and at most, as long as it has a few rounds.
+const MAGAZINE_BYTES: usize = 32 << 10;
 const MOST_MAGAZINE_BYTES: usize = 64 << 10;
-/// Rounds of a magazine at first, and at most, of small objects.
-const ROUNDS: usize = 63;
+/// Rounds that a magazine has even so: with fewer, who frees and allocates in turn would be at the depot all the time.
+const FEW_ROUNDS: usize = 8;
+/// Bytes beyond which it has fewer.
+const FEW_ROUNDS_BYTES: usize = 256 << 10;
+/// Objects that are taken from slabs at a time at most, and bytes of them. Less than a magazine holds, since what is taken
+/// may never be used; and whole cache lines of small ones, so that no two takers write to the same line.
+const FETCH_ROUNDS: usize = 64;
+const FETCH_BYTES: usize = 16 << 10;
+
+/// Rounds of a magazine for objects of `stride` bytes.
+fn rounds(stride: usize, bytes: usize) -> usize {
+    let few = FEW_ROUNDS.min(FEW_ROUNDS_BYTES / stride);
+    (bytes / stride).max(few).clamp(1, MAX_ROUNDS)
+}
 
 /// What a cache calls, beside the constructor. The functions get `data`.
 #[derive(Debug, Clone, Copy)]
@@ -126,8 +138,8 @@ impl CacheRef {
         let shape = Shape::new(config.layout, config.slab_pages)?;
         let inner = &*family.inner;
         let (rounds, most) = config.rounds.unwrap_or((
-            (MAGAZINE_BYTES / shape.stride).clamp(1, ROUNDS),
-            (MOST_MAGAZINE_BYTES / shape.stride).clamp(1, MAX_ROUNDS),
+            rounds(shape.stride, MAGAZINE_BYTES),
+            rounds(shape.stride, MOST_MAGAZINE_BYTES),
         ));
         let stock = Stock::sharing(
             inner.magazines.clone(),
@@ -288,6 +300,11 @@ impl Cache {
     pub(super) fn put_unmade(&self, addr: usize) {
         self.destroyed.fetch_add(1, Ordering::Relaxed);
         self.bring_home(&[addr], false);
+    }
+
+    /// Objects that a fetch takes from slabs at most.
+    pub(super) fn fetch_most(&self) -> usize {
+        (FETCH_BYTES / self.shape.stride).clamp(1, FETCH_ROUNDS)
     }
 
     /// Makes a slab.

@@ -52,9 +52,9 @@ impl<C: Construct> Supply for Objects<'_, C> {
     type Error = Failure<C::Error>;
 
     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
-        let room = rounds.len().min(MAX_ROUNDS);
-        let rounds = &mut rounds[..room];
         let cache = self.cache;
+        let room = rounds.len().min(cache.fetch_most());
+        let rounds = &mut rounds[..room];
         let fresh = cache.fresh(room);
         let mut unmade = [0_u64; MAX_ROUNDS.div_ceil(64)];
         let n = loop {
