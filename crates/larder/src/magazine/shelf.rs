@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::locked::{self, Held};
 use super::magazines::Magazine;
 use super::sections::{NOT_NOW, PARKED, Sections};
-use super::slot::{Beside, LIVE_BYTES, Slot, parked};
+use super::slot::{Beside, LIVE_BYTES, Slot, colour, parked};
 use super::{FILL_MASK, WORD};
 use crate::os::rseq::{Mode, mode};
 use crate::os::{MetaRegion, Span, System, fork, membarrier, page_size, possible_cpus};
@@ -93,7 +93,7 @@ impl Shelf {
         let Ok(region) = MetaRegion::new(self.system.clone(), LIVE_BYTES, size_of::<Slot>()) else {
             return 0;
         };
-        let made = region.span().addr();
+        let made = region.span().addr() + colour();
         match self
             .live
             .compare_exchange(0, made, Ordering::AcqRel, Ordering::Acquire)
@@ -463,7 +463,9 @@ impl Shelf {
 
 impl Drop for Shelf {
     fn drop(&mut self) {
-        if let Some(at) = NonNull::new(*self.live.get_mut() as *mut u8) {
+        // The region begins at a page, and the slots less than a page behind.
+        let region = *self.live.get_mut() & !(page_size() - 1);
+        if let Some(at) = NonNull::new(region as *mut u8) {
             let span = Span {
                 at,
                 len: LIVE_BYTES.next_multiple_of(page_size()),

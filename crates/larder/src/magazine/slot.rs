@@ -83,4 +83,16 @@ pub(super) fn parked() -> usize {
 
 /// Bytes of slots for every CPU that Linux can number, whatever this machine says of itself: a container may show a
 /// doctored /sys, and a section does not look before it indexes. Untouched slots cost addresses only.
-pub(super) const LIVE_BYTES: usize = MAX_CPUS * size_of::<Slot>();
+pub(super) const LIVE_BYTES: usize = MAX_CPUS * size_of::<Slot>() + COLOURS * size_of::<Slot>();
+
+/// Places in a page where the slots of a shelf may begin.
+const COLOURS: usize = 4096 / size_of::<Slot>();
+
+/// Where the slots of the next shelf begin in their region, in bytes below a page. Regions begin at pages, so without it the
+/// slots that one CPU has on all shelves would meet in the same few sets of its caches: with 40 size classes more than
+/// there are ways.
+pub(super) fn colour() -> usize {
+    /// Shelves so far.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed) % COLOURS * size_of::<Slot>()
+}
