@@ -8,7 +8,7 @@ use crate::error::{Failed, larder_error, larder_status};
 ///
 /// # Safety
 /// `error` is NULL or points to memory for a `larder_error`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn guard(
     error: *mut larder_error,
     body: impl FnOnce() -> Result<(), Failed>,
@@ -24,11 +24,12 @@ pub(crate) unsafe fn guard(
 }
 
 /// Runs the body of a function that answers with a value: `otherwise` when it fails.
-#[inline]
+#[inline(always)]
 pub(crate) fn value<T>(otherwise: T, body: impl FnOnce() -> Result<T, Failed>) -> T {
     caught(body).unwrap_or(otherwise)
 }
 
+#[inline(always)]
 fn caught<T>(body: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
     // What the body shares with others is a pool, whose own locks and counts hold through an unwind.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {

@@ -1,4 +1,7 @@
 //! What heaps and classes do alike, over the pointers of C.
+//!
+//! What is short is always inlined: each is the body of one or two C functions, and a `Result` with its error is large to hand
+//! from one to another.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -26,16 +29,16 @@ impl Front for Heap {
     fn classes(&self) -> &Classes {
         self.classes()
     }
-    #[inline]
+    #[inline(always)]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         self.alloc(layout)
     }
-    #[inline]
+    #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>) {
         // SAFETY: the caller's promise.
         unsafe { self.free(object) }
     }
-    #[inline]
+    #[inline(always)]
     unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { self.dealloc(object, layout) }
@@ -46,16 +49,16 @@ impl Front for Classes {
     fn classes(&self) -> &Classes {
         self
     }
-    #[inline]
+    #[inline(always)]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         self.alloc(layout)
     }
-    #[inline]
+    #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>) {
         // SAFETY: the caller's promise.
         unsafe { self.free(object) }
     }
-    #[inline]
+    #[inline(always)]
     unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { self.dealloc(object, layout) }
@@ -63,7 +66,7 @@ impl Front for Classes {
 }
 
 /// A layout of C's; an alignment of 0 is that of every class.
-#[inline]
+#[inline(always)]
 pub(super) fn layout(bytes: usize, align: usize) -> Result<Layout, Failed> {
     let align = alignment(align, GRAIN)?;
     Layout::from_size_align(bytes, align).map_err(|_| {
@@ -77,7 +80,6 @@ pub(super) fn layout(bytes: usize, align: usize) -> Result<Layout, Failed> {
 }
 
 /// Bytes that may be used of an object of these classes.
-#[inline]
 fn usable(classes: &Classes, object: NonNull<u8>) -> Result<usize, Failed> {
     classes.usable_size(object).ok_or_else(|| foreign(object))
 }
@@ -102,12 +104,14 @@ pub(super) fn usable_bytes(front: &impl Front, object: *const c_void) -> Result<
 ///
 /// # Safety
 /// What is an object of these classes is in the caller's hands, who gives it up.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
     let Some(object) = NonNull::new(object.cast::<u8>()) else {
         return Ok(());
     };
-    usable(front.classes(), object)?;
+    if front.classes().class_at(object).is_none() {
+        usable(front.classes(), object)?;
+    }
     // SAFETY: an object of these classes, as was just seen; the caller gives it up.
     unsafe { front.free(object) };
     Ok(())
@@ -117,7 +121,7 @@ pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<
 ///
 /// # Safety
 /// As for [`dealloc`].
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn dealloc_sized(
     front: &impl Front,
     object: *mut c_void,
@@ -128,25 +132,34 @@ pub(super) unsafe fn dealloc_sized(
         return Ok(());
     };
     let layout = layout(bytes, align)?;
-    let has = usable(front.classes(), object)?;
-    let fits = match class_of_layout(layout) {
-        Some(class) => front.classes().class_at(object) == Some(class),
-        None => {
-            let whole = bytes.max(1).checked_next_multiple_of(page_size());
-            front.classes().class_at(object).is_none() && whole == Some(has)
-        }
-    };
-    if !fits {
-        return Err(Failed::number(
-            larder_status::LARDER_SIZE,
-            "an object of",
-            has as u64,
-            " bytes was given back with a size or alignment that it was not allocated with",
-        ));
+    let class = class_of_layout(layout);
+    if class.is_none() || front.classes().class_at(object) != class {
+        check_size(front.classes(), object, layout, class)?;
     }
     // SAFETY: an object of this layout's class; the caller gives it up.
     unsafe { front.dealloc(object, layout) };
     Ok(())
+}
+
+/// Says what is wrong with an object that is given back with this layout; large ones may be right.
+#[cold]
+fn check_size(
+    classes: &Classes,
+    object: NonNull<u8>,
+    layout: Layout,
+    class: Option<usize>,
+) -> Result<(), Failed> {
+    let has = usable(classes, object)?;
+    let whole = layout.size().max(1).checked_next_multiple_of(page_size());
+    if class.is_none() && classes.class_at(object).is_none() && whole == Some(has) {
+        return Ok(());
+    }
+    Err(Failed::number(
+        larder_status::LARDER_SIZE,
+        "an object of",
+        has as u64,
+        " bytes was given back with a size or alignment that it was not allocated with",
+    ))
 }
 
 /// Makes `*object` larger or smaller; NULL in it begins a new one. On error it stays as it is.
