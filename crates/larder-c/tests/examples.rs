@@ -227,6 +227,37 @@ fn the_script_installs_what_pkg_config_finds() {
 }
 
 #[test]
+fn a_package_is_staged_under_destdir_and_names_the_final_prefix() {
+    if !starts_a_shell() {
+        return;
+    }
+    let shared = library("larder-c", "so");
+    let stage = tempfile::tempdir().unwrap();
+    must(
+        Command::new("sh")
+            .arg(Path::new(ROOT).join("install.sh"))
+            .arg("--from")
+            .arg(shared.parent().unwrap())
+            .args(["--prefix", "/opt/larder"])
+            .env("DESTDIR", stage.path()),
+    );
+    let root = stage.path().join("opt/larder");
+    for file in [
+        "include/larder.h",
+        "lib/liblarder.a",
+        "lib/liblarder.so",
+        "lib/liblarder.so.0",
+    ] {
+        assert!(root.join(file).exists(), "{file}");
+    }
+    let pc = std::fs::read_to_string(root.join("lib/pkgconfig/larder.pc")).unwrap();
+    assert!(
+        pc.starts_with("prefix=/opt/larder\n") && !pc.contains('@'),
+        "{pc}"
+    );
+}
+
+#[test]
 fn the_shared_library_exports_its_functions_and_nothing_else() {
     if !has("nm") {
         return;
