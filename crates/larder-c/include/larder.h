@@ -1,7 +1,7 @@
 /*
  * The C interface of larder. Made by cbindgen from crates/larder-c: do not edit; a test compares them.
  *
- *   LARDER_BLESS=1 cargo test -p larder-c --test header     writes it anew
+ *   LARDER_BLESS=1 cargo test -p larder-c --test header up_to_date     writes it anew
  *
  * Every function that can fail returns a larder_status. Those with a last argument of type larder_error also say what was
  * asked, what went wrong and what to do, in a buffer of the caller's: nothing is kept for a thread. It may be NULL.
@@ -569,6 +569,40 @@ typedef struct larder_arena_request {
    */
   uint32_t reserved;
 } larder_arena_request;
+
+/**
+ * Numbers of one quantum cache, read without stopping anybody.
+ */
+typedef struct larder_quantum_stats {
+  /**
+   * Bytes of this struct; set it before the call to what the program knows.
+   */
+  size_t size;
+  /**
+   * Units of each of its segments.
+   */
+  uint64_t units;
+  /**
+   * Segments taken from a CPU's magazines.
+   */
+  uint64_t hits;
+  /**
+   * Takes that found their CPU's magazines empty.
+   */
+  uint64_t misses;
+  /**
+   * Segments given to a CPU's magazines.
+   */
+  uint64_t puts;
+  /**
+   * Full magazines in the depot.
+   */
+  uint64_t full_magazines;
+  /**
+   * Segments that a magazine may hold now.
+   */
+  uint64_t magazine_segments;
+} larder_quantum_stats;
 
 /**
  * Numbers of an arena, of one moment. Units are the arena's own: bytes, pages, identifiers.
@@ -1417,6 +1451,27 @@ larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
                                           struct larder_error *error);
 
 /**
+ * Quantum caches of an arena; 0 for what is no arena.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena.
+ */
+size_t larder_arena_quantum_caches(const struct larder_arena *arena);
+
+/**
+ * Reads the numbers of quantum cache number `cache`, counted from 0, whose segments have `cache + 1` quanta; as
+ * larder_pool_stats_read. What is taken by handles is not counted.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can
+ * be written.
+ */
+larder_status larder_arena_quantum_stats_read(const struct larder_arena *arena,
+                                              size_t cache,
+                                              struct larder_quantum_stats *stats,
+                                              struct larder_error *error);
+
+/**
  * Fills in the defaults: no constraints, the arena's fit, no units. `request` points to a `larder_arena_request`; NULL is an error.
  *
  * # Safety
@@ -1533,6 +1588,27 @@ larder_status larder_arena_stats_json(const struct larder_arena *arena,
                                       size_t bytes,
                                       size_t *needed,
                                       struct larder_error *error);
+
+/**
+ * Quantum caches of an arena; 0 for what is no arena.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena.
+ */
+size_t larder_arena_quantum_caches(const struct larder_arena *arena);
+
+/**
+ * Reads the numbers of quantum cache number `cache`, counted from 0, whose segments have `cache + 1` quanta; as
+ * larder_pool_stats_read. What is taken by handles is not counted.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can
+ * be written.
+ */
+larder_status larder_arena_quantum_stats_read(const struct larder_arena *arena,
+                                              size_t cache,
+                                              struct larder_quantum_stats *stats,
+                                              struct larder_error *error);
 
 /**
  * Fills in the defaults. `options` points to a `larder_family_options`; NULL is an error.

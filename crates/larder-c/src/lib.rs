@@ -36,6 +36,9 @@ pub use arena::own::{
     larder_arena_handle, larder_arena_handle_alloc, larder_arena_handle_dealloc,
     larder_arena_handle_free, larder_arena_handle_new,
 };
+pub use arena::quantum_stats::{
+    larder_arena_quantum_caches, larder_arena_quantum_stats_read, larder_quantum_stats,
+};
 pub use arena::request::{
     LARDER_FIT_BEST, LARDER_FIT_DEFAULT, LARDER_FIT_INSTANT, LARDER_FIT_NEXT, larder_arena_request,
     larder_arena_request_init,

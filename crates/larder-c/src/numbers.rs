@@ -88,6 +88,20 @@ pub(crate) unsafe fn read<H: Opaque, T: Numbers>(
     take: impl FnOnce(&H::Inside) -> T,
 ) -> larder_status {
     // SAFETY: the caller's promises.
+    unsafe { try_read(handle, stats, error, |inside| Ok(take(inside))) }
+}
+
+/// As [`read`], for numbers that may not be there.
+///
+/// # Safety
+/// As for [`read`].
+pub(crate) unsafe fn try_read<H: Opaque, T: Numbers>(
+    handle: *const H,
+    stats: *mut T,
+    error: *mut larder_error,
+    take: impl FnOnce(&H::Inside) -> Result<T, Failed>,
+) -> larder_status {
+    // SAFETY: the caller's promises.
     unsafe {
         guard(error, || {
             let inside = shared(handle)?;
@@ -98,7 +112,7 @@ pub(crate) unsafe fn read<H: Opaque, T: Numbers>(
             if room < size_of::<usize>() {
                 return Err(Failed::argument("stats.size is", room as u64, T::HINT));
             }
-            let own = take(inside);
+            let own = take(inside)?;
             let size = room.min(size_of::<T>());
             core::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), stats.cast::<u8>(), size);
             // What was written; after the copy, which wrote the size of the library's own struct.

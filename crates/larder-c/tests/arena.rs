@@ -405,3 +405,40 @@ fn the_numbers_can_be_read() {
         assert_eq!(larder_arena_free(a), LARDER_OK);
     }
 }
+
+#[test]
+fn the_quantum_caches_can_be_looked_at() {
+    let a = arena(&larder_arena_options {
+        quantum: 4,
+        quantum_max: 8,
+        ..ids(4000)
+    });
+    // SAFETY: live pointers.
+    unsafe {
+        assert_eq!(larder_arena_quantum_caches(a), 2);
+        for _ in 0..100 {
+            let addr = alloc(a, 5);
+            assert_eq!(larder_arena_dealloc(a, addr, 5, null_mut()), LARDER_OK);
+        }
+        let mut stats = larder_quantum_stats {
+            size: size_of::<larder_quantum_stats>(),
+            ..Default::default()
+        };
+        let read = |cache, stats: *mut larder_quantum_stats, e| {
+            larder_arena_quantum_stats_read(a, cache, stats, e)
+        };
+        assert_eq!(read(1, &raw mut stats, null_mut()), LARDER_OK);
+        assert_eq!((stats.units, stats.misses > 0), (8, true));
+        assert!(stats.hits > 50, "{stats:?}");
+        refused(LARDER_ARGUMENT, "no quantum cache number 2", |e| {
+            read(2, &raw mut stats, e)
+        });
+        refused(LARDER_NULL, "stats is NULL", |e| read(0, null_mut(), e));
+        let none = larder_arena_quantum_stats_read(null_mut(), 0, &raw mut stats, null_mut());
+        assert_eq!(
+            (none, larder_arena_quantum_caches(null_mut())),
+            (LARDER_NULL, 0)
+        );
+        assert_eq!(larder_arena_destroy(a, null_mut()), LARDER_OK);
+    }
+}

@@ -13,6 +13,7 @@ use request::larder_arena_request;
 
 pub(crate) mod options;
 pub(crate) mod own;
+pub(crate) mod quantum_stats;
 pub(crate) mod request;
 pub(crate) mod source;
 pub(crate) mod stats;
