@@ -73,7 +73,7 @@ impl Naive for Lru2 {
     }
     fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
         for page in &mut self.pages {
-            page.ripe |= self.now - page.last > self.capacity / 5;
+            page.ripe |= self.now + 1 - page.last > self.capacity / 5;
         }
         let best = self
             .pages

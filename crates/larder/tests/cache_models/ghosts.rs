@@ -133,11 +133,11 @@ pub(crate) struct Arc {
 }
 
 impl Arc {
-    fn from_b1(&mut self, b1: usize, b2: usize) {
+    fn learn_b1(&mut self, b1: usize, b2: usize) {
         let step = if b1 >= b2 { 1.0 } else { b2 as f64 / b1 as f64 };
         self.p = (self.p + step).min(self.c as f64);
     }
-    fn from_b2(&mut self, b1: usize, b2: usize) {
+    fn learn_b2(&mut self, b1: usize, b2: usize) {
         let step = if b2 >= b1 { 1.0 } else { b1 as f64 / b2 as f64 };
         self.p = (self.p - step).max(0.0);
     }
@@ -162,12 +162,12 @@ impl Naive for Arc {
         self.last_from_b2 = false;
         if self.b1.take(ghost) {
             if !ahead {
-                self.from_b1(b1, b2);
+                self.learn_b1(b1, b2);
             }
             1
         } else if self.b2.take(ghost) {
             if !ahead {
-                self.from_b2(b1, b2);
+                self.learn_b2(b1, b2);
                 self.last_from_b2 = true;
             }
             2
@@ -192,8 +192,8 @@ impl Naive for Arc {
             let (b1, b2) = (self.b1.len(), self.b2.len());
             match self.t1.remove(at).1 {
                 Ahead::Decided(0) => return self.t1.push((frame, Ahead::No)),
-                Ahead::Decided(1) => self.from_b1(b1 + 1, b2),
-                Ahead::Decided(_) => self.from_b2(b1, b2 + 1),
+                Ahead::Decided(1) => self.learn_b1(b1 + 1, b2),
+                Ahead::Decided(_) => self.learn_b2(b1, b2 + 1),
                 Ahead::No => {}
             }
         }

@@ -88,7 +88,8 @@ impl Lru2 {
     fn ripen(&mut self) {
         loop {
             let frame = self.young.oldest();
-            if frame == NONE || self.now - self.pasts[frame as usize].last <= self.period {
+            // The use that wants room is the next one.
+            if frame == NONE || self.now + 1 - self.pasts[frame as usize].last <= self.period {
                 return;
             }
             self.young.unlink(&mut self.links, frame);
