@@ -8,6 +8,7 @@ mod counts;
 mod drive;
 mod ghosts;
 mod queues;
+mod recency;
 
 use drive::{Naive, Op, drive, ops};
 use proptest::prelude::*;
@@ -43,6 +44,8 @@ models! {
     lru_2: counts::Lru2,
     mq: counts::Mq,
     lfu_da: counts::LfuDa,
+    lirs: recency::Lirs,
+    clock_pro: recency::ClockPro,
 }
 
 #[test]

@@ -83,6 +83,8 @@ table! {
     super::LfuDa,
     super::Arc,
     super::Car,
+    super::Lirs,
+    super::ClockPro,
     super::S3Fifo,
     super::S3FifoOneBit,
     super::Clock2QPlus,
