@@ -4,6 +4,12 @@ use super::drive::{Arrival, Naive, Victim};
 use larder::cache::policy;
 use std::collections::HashMap;
 
+/// The first of those with the least key.
+pub(crate) fn first_least<T: Copy>(all: &[T], key: impl Fn(&T) -> f64) -> Option<T> {
+    let least = |a: T, b: T| if key(&b) < key(&a) { b } else { a };
+    all.iter().copied().reduce(least)
+}
+
 /// What LRU-2 knows of a page.
 #[derive(Clone, Copy)]
 struct Times {

@@ -13,7 +13,6 @@ pub(crate) type Victim = (u32, Option<u64>);
 /// What a model is told of a block that comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    #[allow(dead_code)]
     pub(crate) block: u64,
     /// What [`Naive::miss`] said.
     pub(crate) decision: u64,

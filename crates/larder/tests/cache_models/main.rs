@@ -6,6 +6,7 @@
 mod clocks;
 mod counts;
 mod drive;
+mod experts;
 mod ghosts;
 mod queues;
 mod recency;
@@ -46,6 +47,10 @@ models! {
     lfu_da: counts::LfuDa,
     lirs: recency::Lirs,
     clock_pro: recency::ClockPro,
+    w_tiny_lfu: experts::WindowTinyLfu<false>,
+    w_tiny_lfu_climbing: experts::WindowTinyLfu<true>,
+    hyperbolic: experts::Hyperbolic,
+    lecar: experts::LeCaR,
 }
 
 #[test]

@@ -175,6 +175,17 @@ impl<const N: usize> Ghosts<N> {
         there.then_some(list)
     }
 
+    /// The same for a shadow of which only the low `bits` are left.
+    pub(super) fn take_short(&mut self, shadow: u64, bits: u32) -> Option<usize> {
+        let (list, mask) = (
+            shadow & ((1 << LIST_BITS) - 1),
+            (1 << (bits - LIST_BITS)) - 1,
+        );
+        let oldest = self.lists.get(list as usize)?.oldest;
+        let after = (shadow >> LIST_BITS).wrapping_sub(oldest) & mask;
+        self.take(Some(Shadow::new((oldest + after) << LIST_BITS | list)))
+    }
+
     /// Forgets the oldest ghost of a list, if there is one.
     #[inline]
     pub(super) fn forget_oldest(&mut self, list: usize) {

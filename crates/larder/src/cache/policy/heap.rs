@@ -55,6 +55,12 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
             .reduce(|a, b| if b.0 < a.0 { b } else { a })
     }
 
+    /// The key of a frame that is in.
+    #[inline]
+    pub(super) fn key(&self, frame: u32) -> K {
+        self.entries[self.places[frame as usize] as usize].0
+    }
+
     #[inline]
     fn put(&mut self, place: usize, entry: (K, u32)) {
         self.entries[place] = entry;
