@@ -174,6 +174,39 @@ fn they_run_under_address_sanitizer() {
 }
 
 #[test]
+fn what_the_guide_shows_compiles() {
+    if !has("cc") {
+        return;
+    }
+    let guide = std::fs::read_to_string(Path::new(ROOT).join("../../docs/c-api.md")).unwrap();
+    let blocks: Vec<&str> = guide
+        .split("```c\n")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("```").map(|(block, _)| block))
+        .collect();
+    assert!(!blocks.is_empty(), "the guide shows no C");
+    let dir = tempfile::tempdir().unwrap();
+    for block in blocks {
+        let file = dir.path().join("guide.c");
+        std::fs::write(&file, block).unwrap();
+        must(
+            Command::new("cc")
+                .args([
+                    "-std=c11",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-pedantic",
+                    "-fsyntax-only",
+                ])
+                .arg("-I")
+                .arg(Path::new(ROOT).join("include"))
+                .arg(&file),
+        );
+    }
+}
+
+#[test]
 fn the_script_installs_what_pkg_config_finds() {
     if !(has("cc") && has("pkg-config") && starts_a_shell()) {
         return;
