@@ -19,6 +19,7 @@ mod depot;
 mod handle;
 mod magazines;
 mod pair;
+mod refused;
 mod shelf;
 mod slot;
 mod stack;

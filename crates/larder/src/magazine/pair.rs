@@ -144,6 +144,9 @@ impl Pair {
                     Ok(()) => magazine,
                     Err(error) => {
                         self.keep(magazine, depot);
+                        if S::is_final(&error) {
+                            return Err(error);
+                        }
                         // Nothing is out of stock as long as a CPU's magazine has some.
                         stock.gather_or_wait();
                         depot.take_full().ok_or(error)?

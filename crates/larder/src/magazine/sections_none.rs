@@ -6,6 +6,7 @@ use crate::os::rseq::Registration;
 
 pub(super) const NOT_NOW: usize = 1;
 pub(super) const PARKED: usize = 2;
+pub(super) const BEYOND: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sections(Infallible);
@@ -27,13 +28,32 @@ impl Sections {
     pub(super) unsafe fn push_many(self, _: *const usize, _: *const usize, _: usize) -> usize {
         match self.0 {}
     }
-    pub(super) unsafe fn replace_empty(self, _: *const usize, _: usize, _: usize) -> usize {
+    pub(super) unsafe fn replace_empty(
+        self,
+        _: *const usize,
+        _: usize,
+        _: usize,
+        _: usize,
+    ) -> usize {
         match self.0 {}
     }
-    pub(super) unsafe fn replace_full(self, _: *const usize, _: usize, _: usize) -> usize {
+    pub(super) unsafe fn replace_full(
+        self,
+        _: *const usize,
+        _: usize,
+        _: usize,
+        _: usize,
+    ) -> usize {
         match self.0 {}
     }
-    pub(super) unsafe fn set_if_none(self, _: *const usize, _: usize, _: usize, _: usize) -> usize {
+    pub(super) unsafe fn set_if_none(
+        self,
+        _: *const usize,
+        _: usize,
+        _: usize,
+        _: usize,
+        _: usize,
+    ) -> usize {
         match self.0 {}
     }
     pub(super) unsafe fn set_capacity(self, _: *const usize, _: usize, _: usize) -> bool {

@@ -18,6 +18,8 @@ use crate::os::rseq::Registration;
 pub(super) const NOT_NOW: usize = 1;
 /// The shelf is parked.
 pub(super) const PARKED: usize = 2;
+/// This CPU has no slot that is ever emptied: `end` says where those end.
+pub(super) const BEYOND: usize = 3;
 
 /// Where the sections find the kernel's area.
 #[derive(Debug, Clone, Copy)]
@@ -262,9 +264,15 @@ impl Sections {
     /// Puts magazine `new` in the place of an empty one (or of none), whose top it returns.
     ///
     /// # Safety
-    /// As for [`pop`](Self::pop); `live` is the address of the live slots; the caller gives up `new` unless the result
-    /// is [`NOT_NOW`] or [`PARKED`].
-    pub(super) unsafe fn replace_empty(self, base: *const usize, live: usize, new: usize) -> usize {
+    /// As for [`pop`](Self::pop); `live` is the address of the live slots, and `end` where those end that may have
+    /// magazines; the caller gives up `new` unless the result is [`NOT_NOW`], [`PARKED`] or [`BEYOND`].
+    pub(super) unsafe fn replace_empty(
+        self,
+        base: *const usize,
+        live: usize,
+        end: usize,
+        new: usize,
+    ) -> usize {
         let old: usize;
         // SAFETY: reads the slot; commits the new top.
         unsafe {
@@ -273,6 +281,9 @@ impl Sections {
                 "mov {old:e}, {parked}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",
+                "mov {old:e}, {beyond}",
+                "cmp {slot}, {end}",
+                "jae 5f",
                 "mov {old}, qword ptr [{slot}]",
                 "test {old:e}, {mask}",
                 "jz 6f",
@@ -293,6 +304,8 @@ impl Sections {
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
                 parked = const PARKED,
+                beyond = const BEYOND,
+                end = in(reg) end,
                 not_now = const NOT_NOW,
                 options(nostack),
             );
@@ -304,7 +317,13 @@ impl Sections {
     ///
     /// # Safety
     /// As for [`replace_empty`](Self::replace_empty).
-    pub(super) unsafe fn replace_full(self, base: *const usize, live: usize, new: usize) -> usize {
+    pub(super) unsafe fn replace_full(
+        self,
+        base: *const usize,
+        live: usize,
+        end: usize,
+        new: usize,
+    ) -> usize {
         let old: usize;
         // SAFETY: reads the slot; commits the new top.
         unsafe {
@@ -313,6 +332,9 @@ impl Sections {
                 "mov {old:e}, {parked}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",
+                "mov {old:e}, {beyond}",
+                "cmp {slot}, {end}",
+                "jae 5f",
                 "mov {capacity}, qword ptr [{slot} + 16]",
                 "mov {old}, qword ptr [{slot}]",
                 "mov {fill:e}, {old:e}",
@@ -340,6 +362,8 @@ impl Sections {
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
                 parked = const PARKED,
+                beyond = const BEYOND,
+                end = in(reg) end,
                 not_now = const NOT_NOW,
                 options(nostack),
             );
@@ -348,7 +372,7 @@ impl Sections {
     }
 
     /// Puts `new` into the word at `word` bytes of the slot if that word is zero. Returns 0 when it did, [`NOT_NOW`]
-    /// when the word was not zero, or [`PARKED`].
+    /// when the word was not zero, [`PARKED`] or [`BEYOND`].
     ///
     /// # Safety
     /// As for [`replace_empty`](Self::replace_empty); `word` is 0 or 8.
@@ -356,6 +380,7 @@ impl Sections {
         self,
         base: *const usize,
         live: usize,
+        end: usize,
         word: usize,
         new: usize,
     ) -> usize {
@@ -367,6 +392,9 @@ impl Sections {
                 "mov {result:e}, {parked}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",
+                "mov {result:e}, {beyond}",
+                "cmp {slot}, {end}",
+                "jae 5f",
                 "mov {result:e}, {not_now}",
                 "cmp qword ptr [{slot} + {word}], 0",
                 "jne 5f",
@@ -382,6 +410,8 @@ impl Sections {
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 parked = const PARKED,
+                beyond = const BEYOND,
+                end = in(reg) end,
                 not_now = const NOT_NOW,
                 options(nostack),
             );

@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use super::locked::{self, Held};
 use super::magazines::Magazine;
-use super::sections::{NOT_NOW, PARKED, Sections};
+use super::refused::{Begin, Refused};
+use super::sections::{BEYOND, NOT_NOW, PARKED, Sections};
 use super::slot::{Beside, LIVE_BYTES, Slot, colour, parked};
 use super::{FILL_MASK, WORD};
 use crate::os::rseq::{Mode, mode};
-use crate::os::{MetaRegion, Span, System, fork, membarrier, page_size, possible_cpus};
+use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, membarrier, page_size, possible_cpus};
 
 /// Most attempts to take a slot whose holder is at work when the shelf is emptied.
 const PATIENCE: u32 = 100_000;
@@ -27,35 +28,16 @@ enum Kind {
     Locked,
 }
 
-/// Why a magazine was not put on the shelf. It still belongs to the caller.
-#[derive(Debug)]
-pub(super) enum Refused {
-    /// The slot changed in the meantime, or its lock is taken: look again.
-    NotNow(Magazine),
-    /// The shelf is being emptied, or closed for good.
-    Parked(Magazine),
-}
-
-/// What came of the wish to empty the shelf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begin {
-    /// The shelf is parked and this thread's.
-    Begun,
-    /// Somebody else is at it.
-    Busy,
-    /// The shelf is closed.
-    Closed,
-    /// The kernel would not restart the sections (a seccomp filter that came later).
-    NoBarrier,
-}
-
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Address of the slots that sections use: the live or the parked ones.
     base: AtomicUsize,
     /// Address of the live slots; 0 until the first magazine comes.
     live: AtomicUsize,
+    /// Slots among which threads choose in locked mode.
     slots: usize,
+    /// Slots that may have magazines: those of the CPUs that the machine says it can have, and more when others turn up.
+    reach: AtomicUsize,
     kind: Kind,
     /// Fork generation of whoever empties the shelf; 0 is nobody.
     draining: AtomicU32,
@@ -73,6 +55,7 @@ impl Shelf {
             base: AtomicUsize::new(parked()),
             live: AtomicUsize::new(0),
             slots: possible_cpus(),
+            reach: AtomicUsize::new(possible_cpus()),
             kind,
             draining: AtomicU32::new(0),
             closed: AtomicU32::new(0),
@@ -202,7 +185,7 @@ impl Shelf {
         // SAFETY: `replace` passes the shelf's own words.
         self.replace(
             new,
-            |s, base, live, top| unsafe { s.replace_empty(base, live, top) },
+            |s, base, live, end, top| unsafe { s.replace_empty(base, live, end, top) },
             |slot, top| slot.replace_empty(top),
         )
     }
@@ -212,7 +195,7 @@ impl Shelf {
         // SAFETY: `replace` passes the shelf's own words.
         self.replace(
             new,
-            |s, base, live, top| unsafe { s.replace_full(base, live, top) },
+            |s, base, live, end, top| unsafe { s.replace_full(base, live, end, top) },
             |slot, top| slot.replace_full(top),
         )
     }
@@ -222,18 +205,18 @@ impl Shelf {
         self.replace(
             new,
             // SAFETY: `replace` passes the shelf's own words.
-            |s, base, live, top| unsafe { s.set_if_none(base, live, which * WORD, top) },
+            |s, base, live, end, top| unsafe { s.set_if_none(base, live, end, which * WORD, top) },
             |slot, top| slot.set_if_none(which, top).then_some(0),
         )
         .map(|_| ())
     }
 
     /// The exchange that the three above have in common. `section` and `held` return the old top; the section may
-    /// return `NOT_NOW` or `PARKED` instead.
+    /// return `NOT_NOW`, `PARKED` or `BEYOND` instead.
     fn replace(
         &self,
         new: Magazine,
-        section: impl FnOnce(Sections, *const usize, usize, usize) -> usize,
+        section: impl Fn(Sections, *const usize, usize, usize, usize) -> usize,
         held: impl FnOnce(&mut Held<'_>, usize) -> Option<usize>,
     ) -> Result<Option<Magazine>, Refused> {
         let live = self.live_or_make();
@@ -242,7 +225,19 @@ impl Shelf {
         }
         let top = new.into_top();
         let result = match self.kind {
-            Kind::PerCpu(sections) => section(sections, self.base.as_ptr(), live, top),
+            Kind::PerCpu(sections) => loop {
+                let reach = self.reach.load(Ordering::Relaxed);
+                let end = live + reach * size_of::<Slot>();
+                match section(sections, self.base.as_ptr(), live, end, top) {
+                    // Whoever empties the shelf must know before there is something: it parks first, and looks then.
+                    BEYOND if reach < MAX_CPUS => {
+                        let more = (2 * reach).clamp(1, MAX_CPUS);
+                        self.reach.fetch_max(more, Ordering::SeqCst);
+                    }
+                    BEYOND => break NOT_NOW,
+                    result => break result,
+                }
+            },
             Kind::Locked => match self.hold() {
                 Some(mut slot) => held(&mut slot, top).unwrap_or(NOT_NOW),
                 None if self.is_live() => NOT_NOW,
@@ -335,8 +330,7 @@ impl Shelf {
 
     /// Counters of all CPUs: rounds taken and given.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let slots = if self.live() == 0 { 0 } else { self.slots };
-        (0..slots).fold((0, 0), |(pops, pushes), i| {
+        (0..self.reach()).fold((0, 0), |(pops, pushes), i| {
             let slot = self.slot(i);
             // SAFETY: the counters are atomics of a live slot, which may be shared.
             let Beside {
@@ -345,6 +339,20 @@ impl Shelf {
             let sum = |c: &[AtomicU64; 2]| c.iter().map(|n| n.load(Ordering::Relaxed)).sum::<u64>();
             (pops + sum(a), pushes + sum(b))
         })
+    }
+
+    /// Slots that may have magazines, of the live ones if there are any.
+    fn reach(&self) -> usize {
+        if self.live() == 0 {
+            return 0;
+        }
+        self.reach.load(Ordering::SeqCst)
+    }
+
+    /// As if the machine had told of so many CPUs.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn pretend_cpus(&mut self, cpus: usize) {
+        *self.reach.get_mut() = cpus;
     }
 
     /// Slot `i`, of a shelf that has live ones.
@@ -399,10 +407,7 @@ impl Shelf {
 
     fn drain_parked(&self, mut take: impl FnMut(Magazine)) -> bool {
         let mut all = true;
-        if self.live() == 0 {
-            return all;
-        }
-        for i in 0..self.slots {
+        for i in 0..self.reach() {
             let tops = match self.kind {
                 Kind::PerCpu(_) => {
                     let slot = self.slot(i);
@@ -436,8 +441,7 @@ impl Shelf {
 
     /// Takes all magazines of a shelf that is used by nobody else and never again.
     pub(super) fn clear(&mut self, mut take: impl FnMut(Magazine)) {
-        let slots = if self.live() == 0 { 0 } else { self.slots };
-        for i in 0..slots {
+        for i in 0..self.reach() {
             let slot = self.slot(i);
             // SAFETY: the shelf is borrowed mutably, so no section and no holder is at its slots.
             for top in unsafe { (*slot).body.tops } {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::crowd::{Crowd, Place};
 use super::depot::Depot;
 use super::magazines::{Magazine, Magazines};
-use super::shelf::{Refused, Shelf};
+use super::refused::Refused;
+use super::shelf::Shelf;
 use crate::os::rseq::Mode;
 use crate::os::{System, fork};
 
@@ -20,6 +21,12 @@ pub trait Supply {
     /// # Errors
     /// When there is not a single one.
     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error>;
+
+    /// Whether an error must reach the caller at once. Others are forgotten when rounds are found elsewhere.
+    fn is_final(error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
 
     /// Takes rounds back. Called when the depot gives up what it does not need, and when no memory is left to keep a
     /// round in a magazine.
@@ -166,7 +173,8 @@ impl Stock {
     /// Fills `out` and says how much of it: all, unless the supply fails.
     ///
     /// # Errors
-    /// The supply's, when it has not a single round.
+    /// The supply's, when it has not a single round, or when it [must be told](Supply::is_final): then what was had is put
+    /// back.
     pub fn get_many<S: Supply>(&self, out: &mut [usize], supply: &S) -> Result<usize, S::Error> {
         let mut n = 0;
         while n < out.len() {
@@ -175,7 +183,10 @@ impl Stock {
             if taken == 0 {
                 match self.get_slow(supply) {
                     Ok(round) => out[n] = round,
-                    Err(error) if n == 0 => return Err(error),
+                    Err(error) if n == 0 || S::is_final(&error) => {
+                        self.put_many(&out[..n], supply);
+                        return Err(error);
+                    }
                     Err(_) => break,
                 }
                 n += 1;
@@ -270,6 +281,12 @@ impl Stock {
         self.depot.rounds()
     }
 
+    /// As if the machine had told of so many CPUs.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn pretend_cpus(&mut self, cpus: usize) {
+        self.shelf.pretend_cpus(cpus);
+    }
+
     pub(super) fn depot(&self) -> &Depot {
         &self.depot
     }
@@ -302,6 +319,7 @@ impl Stock {
             }
             match self.get_from_supply(supply, &place) {
                 Ok(round) => return Ok(round),
+                Err(error) if S::is_final(&error) => return Err(error),
                 // Nothing is out of stock as long as another CPU's magazine has some.
                 Err(error) => {
                     self.gather_or_wait();

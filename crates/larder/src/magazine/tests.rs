@@ -358,3 +358,84 @@ fn emptying_waits_for_sections_under_way() {
         assert_eq!(tokens.home(), (1..=TOKENS).collect::<Vec<_>>());
     });
 }
+
+/// A machine may hide CPUs on which threads run nevertheless: nothing that lies there is lost.
+#[test]
+fn what_lies_on_cpus_that_the_machine_hides_is_found() {
+    for mode in modes() {
+        if matches!(mode, Mode::Locked(_)) {
+            continue; // Slots are chosen among those that are known.
+        }
+        let magazines = std::sync::Arc::new(Magazines::new(system()));
+        let config = StockConfig {
+            rounds: 7,
+            most_rounds: 7,
+            mode,
+        };
+        let mut made = 0;
+        for turn in 0..20 {
+            let tokens = Tokens::new(100);
+            let mut stock = Stock::sharing(magazines.clone(), system(), config.clone());
+            stock.pretend_cpus(0);
+            let out: Vec<_> = (0..100).map(|_| stock.get(&tokens).unwrap()).collect();
+            stock.put_many(&out, &tokens);
+            assert!(stock.stats().pushes > 0, "this CPU has a slot");
+            if turn % 2 == 0 {
+                assert_eq!(stock.drain(&tokens), 100);
+                assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
+            }
+            drop(stock);
+            // A thread that moves between CPUs may need a few more.
+            assert!(turn == 0 || magazines.made() <= made + 4);
+            made = made.max(magazines.made());
+        }
+    }
+}
+
+/// Fails for good, after somebody else has brought rounds.
+struct Broken<'a> {
+    stock: &'a Stock,
+    tokens: Tokens,
+}
+
+impl Supply for Broken<'_> {
+    type Error = &'static str;
+    fn is_final(_: &Self::Error) -> bool {
+        true
+    }
+    fn fetch(&self, _: &mut [usize]) -> Result<usize, Self::Error> {
+        self.stock.stock_up(&[1000, 1001], &self.tokens);
+        self.stock.put(1002, &self.tokens);
+        Err("broken")
+    }
+    fn accept(&self, rounds: &[usize]) {
+        self.tokens.accept(rounds);
+    }
+}
+
+#[test]
+fn an_error_that_must_be_told_is_told_whatever_is_in_stock() {
+    each_mode(7, 7, |stock| {
+        let broken = Broken {
+            stock: &stock,
+            tokens: Tokens::new(0),
+        };
+        assert_eq!(stock.get(&broken), Err("broken"));
+        stock.drain(&broken.tokens);
+        let mut handle = Handle::new(&stock).unwrap();
+        assert_eq!(handle.get(&broken), Err("broken"));
+        stock.drain(&broken.tokens);
+        let tokens = Tokens::new(5);
+        let out: Vec<_> = (0..5).map(|_| stock.get(&tokens).unwrap()).collect();
+        stock.put_many(&out, &tokens);
+        assert_eq!(stock.get_many(&mut [0; 20], &broken), Err("broken"));
+        stock.drain(&broken.tokens);
+        let mut home = broken.tokens.home();
+        home.dedup();
+        assert_eq!(
+            home,
+            [1, 2, 3, 4, 5, 1000, 1001, 1002],
+            "what was had before it failed is put back"
+        );
+    });
+}
