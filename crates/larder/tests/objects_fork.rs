@@ -5,7 +5,8 @@
 mod common;
 mod objects_common;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use common::*;
@@ -203,5 +204,116 @@ fn values_of_before_the_fork_are_private_after_it() {
             assert_eq!(status, 0, "mode {mode}");
             assert!(held.iter().enumerate().all(|(i, v)| v[0] == i as u64));
         }
+    });
+}
+
+/// While one thread constructs, another one forks, and the child drops its copy of the cache: what was not constructed yet
+/// is not ended there.
+#[test]
+fn a_child_ends_only_what_was_constructed() {
+    alone("a_child_ends_only_what_was_constructed", |mode| {
+        struct Value(u64);
+        impl Drop for Value {
+            fn drop(&mut self) {
+                assert_eq!(self.0, MARK, "ended what was never constructed");
+                self.0 = 0;
+                ENDED.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        static ENDED: AtomicUsize = AtomicUsize::new(0);
+        static AT_WORK: AtomicBool = AtomicBool::new(false);
+        static GO_ON: AtomicBool = AtomicBool::new(false);
+        let family = family(mode);
+        let made = AtomicUsize::new(0);
+        let cache = ObjectCache::new(&family, move || {
+            if made.fetch_add(1, Ordering::Relaxed) == 10 {
+                AT_WORK.store(true, Ordering::Release);
+                while !GO_ON.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+            }
+            Value(MARK)
+        })
+        .unwrap();
+        std::thread::scope(|s| {
+            let _go_on = Stop(&GO_ON);
+            let worker = s.spawn(|| {
+                let values: Vec<_> = (0..20).map(|_| cache.get().unwrap()).collect();
+                values.len()
+            });
+            while !AT_WORK.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            let constructed = cache.stats().constructed as usize;
+            assert!((1..=10).contains(&constructed));
+            let status = fork(|| {
+                // SAFETY: the child's copy, used once.
+                drop(unsafe { core::ptr::read(&raw const cache) });
+                let ended = ENDED.load(Ordering::Relaxed);
+                assert!((constructed..=10).contains(&ended), "{ended} ended");
+            });
+            assert_eq!(status, 0, "mode {mode}");
+            GO_ON.store(true, Ordering::Release);
+            assert_eq!(worker.join().unwrap(), 20);
+        });
+        let constructed = cache.stats().constructed as usize;
+        drop(cache);
+        assert_eq!(ENDED.load(Ordering::Relaxed), constructed);
+    });
+}
+
+/// A destructor that is called by a visit of all caches forks: the child has the visitor, and none of the other threads.
+#[test]
+fn a_fork_within_a_visit_leaves_the_child_its_visit() {
+    alone("a_fork_within_a_visit_leaves_the_child_its_visit", |mode| {
+        struct Value {
+            cache: Option<Arc<ObjectCache<Value>>>,
+            forks: bool,
+        }
+        static STATUS: AtomicI32 = AtomicI32::new(-1);
+        static ENDED: AtomicUsize = AtomicUsize::new(0);
+        impl Drop for Value {
+            fn drop(&mut self) {
+                ENDED.fetch_add(1, Ordering::Relaxed);
+                if !core::mem::take(&mut self.forks) {
+                    return;
+                }
+                // The cache has no owner but this value, in parent and child alike.
+                let cache = self.cache.take().unwrap();
+                let family = cache.family().clone();
+                let mut cache = Some(cache);
+                let status = fork(|| {
+                    let weak = Arc::downgrade(cache.as_ref().unwrap());
+                    drop(cache.take());
+                    assert!(weak.upgrade().is_none(), "this was the last owner");
+                    // Other visits come and go; the cache stays as long as it is visited further up.
+                    let other = options(100).create(&family).unwrap();
+                    family.reap();
+                    assert_eq!(family.owner(core::ptr::from_ref(&*self).cast()), None);
+                    drop(other);
+                });
+                STATUS.store(status, Ordering::Relaxed);
+                drop(cache);
+            }
+        }
+        let family = family(mode);
+        let cache = Arc::new(
+            ObjectCache::new(&family, || Value {
+                cache: None,
+                forks: false,
+            })
+            .unwrap(),
+        );
+        let mut many: Vec<_> = (0..3).map(|_| cache.get().unwrap()).collect();
+        many[1].cache = Some(cache.clone());
+        many[1].forks = true;
+        drop(many);
+        let weak: Weak<_> = Arc::downgrade(&cache);
+        drop(cache);
+        family.drain();
+        assert_eq!(STATUS.load(Ordering::Relaxed), 0, "mode {mode}");
+        assert!(weak.upgrade().is_none());
+        assert!(ENDED.load(Ordering::Relaxed) >= 3);
+        assert_eq!(family.metadata_bytes(), 0, "the cache is gone");
     });
 }

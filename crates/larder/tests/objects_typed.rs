@@ -388,3 +388,116 @@ fn a_user_is_asked_for_values_when_memory_is_short() {
         );
     }
 }
+
+/// A value that may own caches, its own among them.
+#[derive(Default)]
+struct Owner {
+    caches: Vec<Arc<ObjectCache<Owner>>>,
+    count: Arc<Count>,
+}
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.count.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn owners(family: &Family, count: &Arc<Count>) -> Arc<ObjectCache<Owner>> {
+    let count = count.clone();
+    let make = move || Owner {
+        caches: Vec::new(),
+        count: count.clone(),
+    };
+    Arc::new(ObjectCache::new(family, make).unwrap())
+}
+
+/// Calls `f` in a thread, and fails when that hangs.
+fn within_a_minute(what: &str, f: impl FnOnce() + Send + 'static) {
+    let (send, receive) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        f();
+        send.send(()).unwrap();
+    });
+    match receive.recv_timeout(std::time::Duration::from_secs(60)) {
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("{what} hangs"),
+        _ => thread.join().unwrap(),
+    }
+}
+
+#[test]
+fn values_that_own_their_cache_go_with_it_when_the_family_is_drained() {
+    for mode in modes() {
+        let (family, count) = (family(mode), Arc::new(Count::default()));
+        let cache = owners(&family, &count);
+        let mut value = cache.get().unwrap();
+        value.caches.push(cache.clone());
+        drop(value);
+        let weak = Arc::downgrade(&cache);
+        drop(cache);
+        assert!(weak.upgrade().is_some(), "its value owns it");
+        let its = family.clone();
+        within_a_minute("a drain", move || {
+            its.drain();
+        });
+        assert!(weak.upgrade().is_none());
+        assert!(count.both().1 >= 1);
+        assert_eq!(family.metadata_bytes(), 0, "the cache is gone");
+    }
+}
+
+#[test]
+fn values_that_own_each_others_caches_go_under_many_visitors() {
+    for mode in modes() {
+        let (family, count) = (family(mode), Arc::new(Count::default()));
+        for _ in 0..200 {
+            let (a, b) = (owners(&family, &count), owners(&family, &count));
+            for (x, y) in [(&a, &b), (&b, &a)] {
+                let mut value = x.get().unwrap();
+                value.caches.push(y.clone());
+            }
+            drop((a, b));
+            let its = family.clone();
+            within_a_minute("two drains", move || {
+                std::thread::scope(|s| {
+                    for _ in 0..2 {
+                        s.spawn(|| its.drain());
+                    }
+                });
+            });
+            assert_eq!(family.metadata_bytes(), 0, "both caches are gone");
+        }
+        assert!(count.both().1 >= 400);
+    }
+}
+
+/// Other objects that could be had are no reason to be silent about a panic.
+#[test]
+fn a_constructors_panic_is_heard_whatever_is_in_stock() {
+    for mode in modes() {
+        let family = family(mode);
+        let calls = AtomicUsize::new(0);
+        let cache = ObjectCache::builder()
+            .magazine(7, 15)
+            .build(&family, move || {
+                let n = calls.fetch_add(1, Ordering::Relaxed);
+                assert!(n < 4, "call {n}");
+                n
+            })
+            .unwrap();
+        let mut held: Vec<_> = (0..4).map(|_| cache.get().unwrap()).collect();
+        // One lies in this CPU's stock, and the handle has none.
+        drop(held.pop());
+        let mut handle = cache.handle();
+        let panic = catch_unwind(AssertUnwindSafe(|| handle.get().map(|_| ()))).unwrap_err();
+        assert!(
+            panic
+                .downcast_ref::<String>()
+                .unwrap()
+                .starts_with("call 4")
+        );
+        drop(held);
+        drop(handle);
+        cache.drain();
+        let stats = cache.stats();
+        assert_eq!((stats.out, stats.constructed), (0, stats.destroyed));
+    }
+}

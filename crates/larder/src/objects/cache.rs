@@ -202,15 +202,32 @@ impl CacheRef {
         self
     }
 
-    /// Removes an owner. With the last one all slabs go, whoever has objects of them.
+    /// Removes an owner. With the last one all slabs go, whoever has objects of them: now, or when the last one who
+    /// visits the cache leaves it, which may be this thread further up its stack.
     pub(super) fn disown(self) {
         if self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
+        // A visitor who leaves may end the cache from here on, so nothing of it is looked at.
+        let (family, number) = (self.family.clone(), self.number.get());
+        if family.inner.table.leave(number) {
+            self.end();
+        }
+    }
+
+    /// The cache in a block.
+    ///
+    /// # Safety
+    /// There is one, and it is used only as long as it has an owner or is visited.
+    pub(super) unsafe fn in_block(inner: &family::Inner, block: BlockNumber) -> Self {
+        Self(inner.cache(block))
+    }
+
+    /// Ends a cache without owners and visitors, which the table has let go of.
+    pub(super) fn end(self) {
         let family = self.family.clone();
         let inner = &*family.inner;
-        inner.table.give_back(self.number.get());
-        let (block, hooks) = (self.block, self.hooks);
+        let (block, hooks, number) = (self.block, self.hooks, self.number.get());
         // The magazines are the family's; no round is looked at.
         self.stock.close(&Forget);
         let panic = self.release_all();
@@ -219,6 +236,7 @@ impl CacheRef {
             self.0.drop_in_place();
             inner.meta.put(block, size_of::<Cache>());
         }
+        inner.table.give_back(number);
         if let Some(end) = hooks.end {
             // SAFETY: called once, after everything else that gets `data`.
             unsafe { end(hooks.data) };
@@ -397,6 +415,20 @@ impl Cache {
                 self.refuse(&misuse);
             }
         }
+    }
+
+    /// Objects in the caller's hands are constructed from now on. Says how many.
+    pub(super) fn set_constructed(&self, objects: impl Iterator<Item = usize>) -> u64 {
+        let mut n = 0;
+        let _slabs = self.slabs();
+        for addr in objects {
+            if let Ok((slab, index)) = self.locate(addr) {
+                // SAFETY: a slab of this cache; the lock is held, and the value is gone at once.
+                unsafe { self.ground().slab(slab) }.set_constructed(index);
+                n += 1;
+            }
+        }
+        n
     }
 
     /// Tells of a pointer that is not taken.

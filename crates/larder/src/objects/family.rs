@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::cache::Cache;
+use super::cache::{Cache, CacheRef};
 use super::error::Misuse;
 use super::map::{self, PageMap};
 use super::meta::{BlockNumber, Meta};
@@ -19,8 +19,11 @@ use crate::os::rseq::{Mode, mode};
 use crate::os::{OsError, System, coarse_now, fork};
 use crate::pages::{self, BuildError, PagePool};
 
-/// Looks at another thread that reclaims memory before it is not waited for any more: some ten milliseconds.
-const PATIENCE: u32 = 400;
+/// Looks at another thread that reclaims memory, without a cache more that it has visited, before it is not waited for any
+/// more: about a second, since it may be descheduled, and since a callback of its may wait for this thread.
+const PATIENCE: u32 = 20_000;
+/// Looks without sleeping.
+const YIELDS: u32 = 200;
 
 /// Caches over one pool of pages. Cloning it makes a second owner of the same family.
 ///
@@ -69,6 +72,8 @@ pub(super) struct Inner {
     /// Fork generation of whoever asks all caches for memory; 0 is nobody. And its thread's number.
     reclaiming: AtomicU32,
     reclaimer: AtomicUsize,
+    /// Caches that were visited for it.
+    reclaimed: AtomicUsize,
     pub(super) reaper: Lock<Option<Reaper>>,
 }
 
@@ -151,6 +156,7 @@ impl FamilyBuilder {
             next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
             reclaiming: AtomicU32::new(0),
             reclaimer: AtomicUsize::new(0),
+            reclaimed: AtomicUsize::new(0),
             reaper: Lock::new(None),
         });
         let locks: *const Inner = Arc::as_ptr(&inner);
@@ -253,21 +259,18 @@ impl Inner {
         }
     }
 
-    /// Visits every cache, without a lock, and adds up what `f` returns.
+    /// Visits every cache, without a lock, and adds up what `f` returns. A cache whose last owner goes meanwhile ends
+    /// with the visit.
     fn each_cache(&self, f: impl Fn(&Cache) -> usize) -> usize {
-        /// Unpins however the visit ends.
-        struct Pin<'a>(&'a Table, u16);
-        impl Drop for Pin<'_> {
-            fn drop(&mut self) {
-                self.0.unpin(self.1);
-            }
-        }
         let mut sum = 0;
         let mut from = 1;
-        while let Some((number, block)) = self.table.pin_next(from) {
-            let _pin = Pin(&self.table, number);
-            // SAFETY: a cache in the table is whole, and stays as long as it is pinned.
-            sum += f(unsafe { self.cache(block).as_ref() });
+        while let Some(number) = self.table.visit(
+            from,
+            // SAFETY: a cache in the table is whole, and stays as long as it is visited.
+            |block| sum += f(unsafe { self.cache(block).as_ref() }),
+            // SAFETY: the table has let go of it, so nobody else ends it.
+            |block| unsafe { CacheRef::in_block(self, block) }.end(),
+        ) {
             from = number + 1;
         }
         sum
@@ -308,7 +311,7 @@ impl Inner {
     pub(super) fn reclaim(&self) -> bool {
         let now = fork::generation();
         let me = thread_number();
-        let mut turns = 0;
+        let (mut turns, mut visits) = (0, 0);
         loop {
             let seen = self.reclaiming.load(Ordering::Relaxed);
             if seen != now
@@ -322,11 +325,13 @@ impl Inner {
             if self.reclaimer.load(Ordering::Relaxed) == me {
                 return false;
             }
-            turns += 1;
+            let visited = self.reclaimed.load(Ordering::Relaxed);
+            turns = if visited == visits { turns + 1 } else { 0 };
+            visits = visited;
             if turns > PATIENCE {
                 return true;
             }
-            if turns > PATIENCE / 2 {
+            if turns > YIELDS {
                 std::thread::sleep(Duration::from_micros(50));
             } else {
                 std::thread::yield_now();
@@ -342,11 +347,16 @@ impl Inner {
             }
         }
         let _end = End(self);
+        let visited = || self.reclaimed.fetch_add(1, Ordering::Relaxed);
         self.each_cache(|cache| {
             cache.ask_users();
+            visited();
             0
         });
-        self.each_cache(|cache| cache.drain());
+        self.each_cache(|cache| {
+            visited();
+            cache.drain()
+        });
         self.pool.trim();
         true
     }
@@ -374,6 +384,7 @@ impl fork::Around for Inner {
     }
 
     fn after(&self) {
+        self.table.after_fork();
         self.meta.raw_lock().unlock();
         for (_, block) in self.table.filled(1) {
             // SAFETY: as above.

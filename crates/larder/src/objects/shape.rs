@@ -28,8 +28,9 @@ const SHIFT: u32 = 40;
 pub(super) struct Shape {
     /// Bytes from one object to the next.
     pub(super) stride: usize,
-    /// Pages of a slab.
+    /// Pages of a slab, and bytes of a page.
     pub(super) pages: usize,
+    page: usize,
     /// Objects of a slab.
     pub(super) objects: usize,
     /// Places where a slab's first object may begin, and the bytes between them: a cache line, or an object's alignment.
@@ -44,7 +45,15 @@ pub(super) struct Shape {
 impl Shape {
     /// Objects of `layout`, in slabs of at least `least_pages` pages.
     pub(super) fn new(layout: Layout, least_pages: usize) -> Result<Self, CreateError> {
-        let page = page_size();
+        Self::with_page(layout, least_pages, page_size())
+    }
+
+    /// As [`new`](Self::new), for pages of `page` bytes.
+    pub(super) fn with_page(
+        layout: Layout,
+        least_pages: usize,
+        page: usize,
+    ) -> Result<Self, CreateError> {
         let refused = CreateError::Layout {
             size: layout.size(),
             align: layout.align(),
@@ -77,6 +86,7 @@ impl Shape {
         Ok(Self {
             stride,
             pages,
+            page,
             objects,
             colours: left / colour_bytes + 1,
             colour_bytes,
@@ -87,7 +97,7 @@ impl Shape {
 
     /// Bytes of a slab.
     pub(super) fn bytes(&self) -> usize {
-        self.pages * page_size()
+        self.pages * self.page
     }
 
     /// Where the first object of the `n`-th slab begins, in bytes: what is left over goes before it in turn, so that the
@@ -103,8 +113,8 @@ impl Shape {
 
     /// Number of the object that begins `offset` bytes into its slab; `None` when none does.
     ///
-    /// The product is exact: offset and stride are at most 2^20, so the reciprocal's error, below one stride in 2^40,
-    /// grows to less than one object's share (Granlund and Montgomery, "Division by invariant integers", 1994).
+    /// The product is exact: an offset is below 2^22 (64 pages of 64 KiB), so the reciprocal's error, below one stride in
+    /// 2^40, grows to less than one object's share (Granlund and Montgomery, "Division by invariant integers", 1994).
     pub(super) fn index(&self, offset: usize) -> Option<usize> {
         debug_assert!(offset < self.bytes());
         let index = ((offset as u64 * self.reciprocal) >> SHIFT) as usize;

@@ -18,8 +18,8 @@ struct Header {
     /// Neighbours on the list that it is on.
     next: BlockNumber,
     previous: BlockNumber,
-    /// Free objects.
-    free: u16,
+    /// Free objects: more than 65535 where pages are larger than 4 KiB.
+    free: u32,
     /// Lowest word that may have a free object.
     first: u16,
     /// Bytes before the first object, below a page.
@@ -90,8 +90,8 @@ impl<'l> Slab<'l> {
     }
 
     /// Takes free objects, the lowest first, and calls `f` with each one's number and whether it is constructed, until
-    /// it was called `most` times. Of objects that must be constructed first it takes at most `fresh`. Says how many of
-    /// both kinds it took.
+    /// it was called `most` times. Of objects that must be constructed first it takes at most `fresh`; they count as not
+    /// constructed until [`set_constructed`](Self::set_constructed) says so. Says how many of both kinds it took.
     pub(super) fn take(
         &mut self,
         most: usize,
@@ -115,7 +115,6 @@ impl<'l> Slab<'l> {
                         continue;
                     }
                     made += 1;
-                    self.constructed[w] |= bit;
                 } else {
                     ready += 1;
                 }
@@ -130,8 +129,16 @@ impl<'l> Slab<'l> {
             }
         }
         self.header.first = first.unwrap_or(seen);
-        self.header.free -= (ready + made) as u16;
+        self.header.free -= (ready + made) as u32;
         (ready, made)
+    }
+
+    /// An object that was taken is constructed from now on. Not earlier: a cache that goes ends what is constructed, and
+    /// the child of a fork may drop its copy while a thread that it does not have was just constructing.
+    pub(super) fn set_constructed(&mut self, index: usize) {
+        if let Some(word) = self.constructed.get_mut(index / 64) {
+            *word |= 1 << (index % 64);
+        }
     }
 
     /// Free objects that are not constructed.
@@ -150,8 +157,12 @@ impl<'l> Slab<'l> {
             return false;
         }
         self.free[w] |= bit;
-        if !constructed && let Some(word) = self.constructed.get_mut(w) {
-            *word &= !bit;
+        if let Some(word) = self.constructed.get_mut(w) {
+            *word = if constructed {
+                *word | bit
+            } else {
+                *word & !bit
+            };
         }
         self.header.free += 1;
         self.header.first = self.header.first.min(w as u16);
@@ -190,7 +201,7 @@ pub(super) unsafe fn set_up(
             page,
             next: 0,
             previous: 0,
-            free: shape.objects as u16,
+            free: shape.objects as u32,
             first: 0,
             colour: colour as u16,
             list: 0,
@@ -212,7 +223,11 @@ mod tests {
     use core::alloc::Layout;
 
     fn with(size: usize, constructs: bool, f: impl FnOnce(Slab<'_>, &Shape)) {
-        let shape = Shape::new(Layout::from_size_align(size, 8).unwrap(), 1).unwrap();
+        let layout = Layout::from_size_align(size, 8).unwrap();
+        with_shape(Shape::new(layout, 1).unwrap(), constructs, f);
+    }
+
+    fn with_shape(shape: Shape, constructs: bool, f: impl FnOnce(Slab<'_>, &Shape)) {
         let mut block = vec![u64::MAX; bytes(&shape, constructs).div_ceil(8)];
         let at = NonNull::new(block.as_mut_ptr()).unwrap().cast();
         // SAFETY: the block is long enough and this test's own.
@@ -247,6 +262,31 @@ mod tests {
     }
 
     #[test]
+    fn slabs_of_large_pages_have_more_objects_than_sixteen_bits_count() {
+        let layout = Layout::new::<u64>();
+        for page in [16 << 10, 64 << 10] {
+            let shape = Shape::with_page(layout, 64, page).unwrap();
+            assert_eq!(shape.objects, 64 * page / 8);
+            with_shape(shape, true, |mut slab, shape| {
+                assert_eq!(slab.free(), shape.objects);
+                let mut taken = 0;
+                while slab.free() > 0 {
+                    taken += slab.take(255, 255, |_, _| {}).1;
+                }
+                assert_eq!(taken, shape.objects);
+                assert_eq!(slab.take(1, 1, |_, _| panic!("there is none")), (0, 0));
+                for i in (0..shape.objects).rev() {
+                    assert_eq!(shape.index(i * 8), Some(i));
+                    assert!(shape.eighth(i) < 8);
+                    assert!(slab.put(i, i == shape.objects - 1));
+                }
+                assert_eq!(slab.free(), shape.objects);
+                assert_eq!(slab.take(255, 0, |_, _| {}), (1, 0), "one is constructed");
+            });
+        }
+    }
+
+    #[test]
     fn the_lowest_comes_first_after_any_put() {
         with(8, false, |mut slab, shape| {
             slab.take(shape.objects, 0, |_, _| {});
@@ -266,6 +306,10 @@ mod tests {
                 slab.take(10, 3, |_, constructed| assert!(!constructed)),
                 (0, 3)
             );
+            assert_eq!(slab.take_constructed(|_| panic!("not yet")), 0);
+            for i in 0..3 {
+                slab.set_constructed(i);
+            }
             for i in 0..3 {
                 slab.put(i, i != 1);
             }

@@ -77,7 +77,7 @@ pub struct CacheStats {
     pub misses: u64,
     /// Objects that a constructor made.
     pub constructed: u64,
-    /// Objects that a destructor ended, or whose value was moved out.
+    /// Constructed objects that ended with their slab, or whose value was moved out.
     pub destroyed: u64,
     /// Pointers that were put and did not belong here; they were not taken.
     pub refused: u64,

@@ -51,6 +51,11 @@ pub(super) struct Objects<'a, C> {
 impl<C: Construct> Supply for Objects<'_, C> {
     type Error = Failure<C::Error>;
 
+    /// A panic is never swallowed, whatever other CPUs have in stock.
+    fn is_final(failure: &Self::Error) -> bool {
+        matches!(failure, Failure::Panic(_))
+    }
+
     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
         let cache = self.cache;
         let room = rounds.len().min(cache.fetch_most());
@@ -86,7 +91,8 @@ impl<C: Construct> Objects<'_, C> {
     /// Constructs what is not yet, and moves to the front what is afterwards. Says how many these are: at least one.
     fn construct(&self, objects: &mut [usize], unmade: &[u64]) -> Result<usize, Failure<C::Error>> {
         let cache = self.cache;
-        let (mut good, mut made) = (0, 0);
+        let mut good = 0;
+        let mut made = [0_u64; MAX_ROUNDS.div_ceil(64)];
         let mut failure = None;
         for i in 0..objects.len() {
             let addr = objects[i];
@@ -109,11 +115,17 @@ impl<C: Construct> Objects<'_, C> {
                     cache.bring_home(&[addr], false);
                     continue;
                 }
-                made += 1;
+                made[good / 64] |= 1 << (good % 64);
             }
             objects[good] = addr;
             good += 1;
         }
+        let made = objects[..good]
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| made[i / 64] >> (i % 64) & 1 != 0)
+            .map(|(_, &addr)| addr);
+        let made = cache.set_constructed(made);
         cache.constructed.fetch_add(made, Ordering::Relaxed);
         match failure {
             // What was had besides is worth more than the news; whoever needs the next object hears it again. A panic

@@ -1,8 +1,13 @@
 //! Which caches a family has, by number.
 //!
-//! Whoever visits a cache that is not its own pins it for that time; a cache that goes waits for its pins. A pin
-//! carries the fork generation in which it was set, so that a child does not wait for a visitor that it does not have.
+//! Whoever visits a cache that is not its own is counted in its entry for that time, and a cache that goes waits for its
+//! visitors. But within a visit nobody waits: a destructor that is called there may drop the last owner of any cache, the
+//! visited one among them. Such a cache is ended by the last of its visitors.
+//!
+//! A thread's visits are also on a list of its own, so that the child of a fork can count anew those of the one thread
+//! that it has.
 
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -11,16 +16,22 @@ use super::meta::BlockNumber;
 use crate::os::lock::RawLock;
 use crate::os::{MetaRegion, OsError, System, fork};
 
-/// One number. All zero at first; changed under the lock.
+/// Nobody has the number. All entries are zero at first.
+const FREE: u32 = 0;
+/// Somebody has it, though its cache may not be there yet or no more.
+const TAKEN: u32 = 1;
+/// Its cache has no owner and goes with its last visitor.
+const LEFT: u32 = 2;
+/// Its cache has no owner, and a thread waits for its visitors to end it.
+const AWAITED: u32 = 3;
+
+/// One number. Changed under the lock.
 #[derive(Debug)]
 struct Entry {
     /// The block that the cache lies in; 0 is none.
     cache: AtomicU32,
-    /// Who visits it, and since which generation.
-    pins: AtomicU32,
-    generation: AtomicU32,
-    /// The number is taken, though its cache may not be there yet.
-    taken: AtomicU32,
+    visitors: AtomicU32,
+    state: AtomicU32,
 }
 
 /// The numbers from 1 on.
@@ -29,7 +40,32 @@ pub(super) struct Table {
     lock: RawLock,
     /// One more than the highest number that was ever taken.
     top: AtomicUsize,
+    /// Fork generation in which the visitors were counted.
+    generation: AtomicU32,
     memory: MetaRegion,
+}
+
+/// One visit, on its thread's stack.
+struct Visit<'t, F: FnMut(BlockNumber)> {
+    table: &'t Table,
+    number: u16,
+    /// Ends a cache whose last visitor this was.
+    end: F,
+    link: Link,
+}
+
+/// The part of a visit that its thread's list is made of.
+#[derive(Clone, Copy)]
+struct Link {
+    table: *const Table,
+    number: u16,
+    /// The visit further up the stack.
+    outer: *const Link,
+}
+
+thread_local! {
+    /// The innermost visit of this thread.
+    static VISITS: Cell<*const Link> = const { Cell::new(core::ptr::null()) };
 }
 
 impl Table {
@@ -37,6 +73,7 @@ impl Table {
         Ok(Self {
             lock: RawLock::new(),
             top: AtomicUsize::new(1),
+            generation: AtomicU32::new(fork::generation()),
             memory: MetaRegion::new(system, (MOST_CACHES + 1) * size_of::<Entry>(), 64)?,
         })
     }
@@ -49,38 +86,33 @@ impl Table {
     pub(super) fn take(&self) -> Option<u16> {
         self.locked(|| {
             let top = self.top.load(Ordering::Relaxed);
-            let free = (1..top).find(|&n| self.entry(n).taken.load(Ordering::Relaxed) == 0);
+            let free = (1..top).find(|&n| get(&self.entry(n).state) == FREE);
             let number = free.or((top <= MOST_CACHES).then_some(top))?;
             self.top.store(top.max(number + 1), Ordering::Relaxed);
-            self.entry(number).taken.store(1, Ordering::Relaxed);
+            set(&self.entry(number).state, TAKEN);
             u16::try_from(number).ok()
         })
     }
 
     /// The cache of a number that was taken lies in this block from now on.
     pub(super) fn fill(&self, number: u16, cache: BlockNumber) {
-        self.locked(|| {
-            self.entry(number as usize)
-                .cache
-                .store(cache, Ordering::Relaxed);
-        });
+        self.locked(|| set(&self.entry(number as usize).cache, cache));
     }
 
-    /// Gives a number back, once nobody visits its cache.
-    pub(super) fn give_back(&self, number: u16) {
+    /// The cache of a number has no owner any more. True when the caller ends it, and is then the only one who knows it;
+    /// false when the last one who visits it does.
+    pub(super) fn leave(&self, number: u16) -> bool {
         let entry = self.entry(number as usize);
+        let within = !VISITS.get().is_null();
         let mut turns = 0_u32;
-        while !self.locked(|| {
-            let pinned = entry.pins.load(Ordering::Relaxed) > 0
-                && entry.generation.load(Ordering::Relaxed) == fork::generation();
-            // Nobody new comes.
-            entry.cache.store(0, Ordering::Relaxed);
-            if !pinned {
-                entry.pins.store(0, Ordering::Relaxed);
-                entry.taken.store(0, Ordering::Relaxed);
+        loop {
+            let alone = self.locked(|| {
+                set(&entry.state, if within { LEFT } else { AWAITED });
+                self.let_go(entry).is_some()
+            });
+            if alone || within {
+                return alone;
             }
-            !pinned
-        }) {
             turns += 1;
             if turns < 100 {
                 std::thread::yield_now();
@@ -90,37 +122,86 @@ impl Table {
         }
     }
 
-    /// Pins the cache with the lowest number from `from` on: its number and block. The caller unpins it.
-    pub(super) fn pin_next(&self, from: u16) -> Option<(u16, BlockNumber)> {
-        self.locked(|| {
-            let (number, cache) = self.filled(from as usize).next()?;
-            let entry = self.entry(number as usize);
-            let now = fork::generation();
-            if entry.generation.swap(now, Ordering::Relaxed) != now {
-                entry.pins.store(0, Ordering::Relaxed);
-            }
-            let pins = entry.pins.load(Ordering::Relaxed);
-            entry.pins.store(pins + 1, Ordering::Relaxed);
-            Some((number, cache))
-        })
+    /// A number is free, whose cache is gone.
+    pub(super) fn give_back(&self, number: u16) {
+        self.locked(|| set(&self.entry(number as usize).state, FREE));
     }
 
-    /// Ends a visit.
-    pub(super) fn unpin(&self, number: u16) {
-        self.locked(|| {
-            let entry = self.entry(number as usize);
-            if entry.generation.load(Ordering::Relaxed) == fork::generation() {
-                let pins = entry.pins.load(Ordering::Relaxed);
-                entry.pins.store(pins.saturating_sub(1), Ordering::Relaxed);
-            }
-        });
+    /// Calls `f` with the block of the cache that has the lowest number from `from` on, and says that number; `None` when
+    /// there is none. Calls `end` afterwards if the cache was left meanwhile.
+    pub(super) fn visit(
+        &self,
+        from: u16,
+        f: impl FnOnce(BlockNumber),
+        end: impl FnMut(BlockNumber),
+    ) -> Option<u16> {
+        let (number, cache) = self.locked(|| {
+            // One that was left and has no visitor is there only in the child of a fork without the visitor's thread:
+            // this visit ends it.
+            let mut all = self.filled(from as usize).filter(|&(number, _)| {
+                let entry = self.entry(number as usize);
+                get(&entry.state) == TAKEN || get(&entry.visitors) == 0
+            });
+            let (number, cache) = all.next()?;
+            let visitors = &self.entry(number as usize).visitors;
+            set(visitors, get(visitors) + 1);
+            Some((number, cache))
+        })?;
+        let visit = Visit {
+            table: self,
+            number,
+            end,
+            link: Link {
+                table: self,
+                number,
+                outer: VISITS.get(),
+            },
+        };
+        // The value stays where it is until it takes itself off the list, also when `f` unwinds.
+        VISITS.set(&raw const visit.link);
+        f(cache);
+        Some(number)
     }
 
     /// Numbers and blocks of all caches, for who holds the lock.
     pub(super) fn filled(&self, from: usize) -> impl Iterator<Item = (u16, BlockNumber)> {
         (from.max(1)..self.top.load(Ordering::Relaxed)).filter_map(|n| {
-            let cache = self.entry(n).cache.load(Ordering::Relaxed);
+            let cache = get(&self.entry(n).cache);
             (cache != 0).then_some((n as u16, cache))
+        })
+    }
+
+    /// In the child of a fork only the visits of its one thread are left. For who holds the lock.
+    pub(super) fn after_fork(&self) {
+        let now = fork::generation();
+        if self.generation.swap(now, Ordering::Relaxed) == now {
+            return;
+        }
+        for (number, _) in self.filled(1) {
+            let entry = self.entry(number as usize);
+            set(&entry.visitors, 0);
+            // Who forks does not wait, so whoever waited is gone.
+            if get(&entry.state) == AWAITED {
+                set(&entry.state, LEFT);
+            }
+        }
+        let mut at = VISITS.get();
+        // SAFETY: null, or a visit of this thread, which is on its stack until it takes itself off the list.
+        while let Some(link) = unsafe { at.as_ref() } {
+            if core::ptr::eq(link.table, self) {
+                let visitors = &self.entry(link.number as usize).visitors;
+                set(visitors, get(visitors) + 1);
+            }
+            at = link.outer;
+        }
+    }
+
+    /// The block of a cache that was left and has no visitor: nobody finds it from now on. For who holds the lock.
+    fn let_go(&self, entry: &Entry) -> Option<BlockNumber> {
+        let gone = matches!(get(&entry.state), LEFT | AWAITED) && get(&entry.visitors) == 0;
+        gone.then(|| {
+            set(&entry.state, TAKEN);
+            entry.cache.swap(0, Ordering::Relaxed)
         })
     }
 
@@ -138,10 +219,39 @@ impl Table {
     }
 }
 
+impl<F: FnMut(BlockNumber)> Drop for Visit<'_, F> {
+    fn drop(&mut self) {
+        VISITS.set(self.link.outer);
+        let table = self.table;
+        let gone = table.locked(|| {
+            let entry = table.entry(self.number as usize);
+            set(&entry.visitors, get(&entry.visitors) - 1);
+            (get(&entry.state) == LEFT)
+                .then(|| table.let_go(entry))
+                .flatten()
+        });
+        if let Some(block) = gone {
+            (self.end)(block);
+        }
+    }
+}
+
+fn get(word: &AtomicU32) -> u32 {
+    word.load(Ordering::Relaxed)
+}
+
+fn set(word: &AtomicU32, value: u32) {
+    word.store(value, Ordering::Relaxed);
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::os::testing::system;
+
+    fn never(_: BlockNumber) {
+        panic!("it has an owner");
+    }
 
     #[test]
     fn numbers_are_used_again_lowest_first() {
@@ -160,31 +270,121 @@ mod tests {
         let table = Table::new(system()).unwrap();
         table.top.store(MOST_CACHES, Ordering::Relaxed);
         for n in 1..MOST_CACHES {
-            table.entry(n).taken.store(1, Ordering::Relaxed);
+            set(&table.entry(n).state, TAKEN);
         }
         assert_eq!(table.take(), Some(MOST_CACHES as u16));
         assert_eq!(table.take(), None);
     }
 
     #[test]
-    fn a_cache_waits_for_its_visitors() {
+    fn a_cache_that_is_left_ends_with_its_last_visitor() {
         let table = Table::new(system()).unwrap();
         let number = table.take().unwrap();
         table.fill(number, 7);
-        assert_eq!(table.pin_next(0), Some((number, 7)));
+        let ended = Cell::new(0);
+        let end = |block| ended.set(ended.get() + block);
+        let visited = table.visit(
+            0,
+            |block| {
+                assert_eq!(block, 7);
+                table.visit(0, |_| assert!(!table.leave(number), "two visit it"), end);
+                assert_eq!(ended.get(), 0, "one visits it still");
+                assert_eq!(table.visit(0, |_| (), never), None, "nobody new comes");
+                assert_eq!(table.filled(0).count(), 1, "and its lock is known");
+            },
+            end,
+        );
+        assert_eq!((visited, ended.get()), (Some(number), 7));
+        assert_eq!(table.filled(0).count(), 0);
+        assert_eq!(table.take(), Some(number + 1), "the number is in use");
+        table.give_back(number);
+        assert_eq!(table.take(), Some(number));
+        assert!(table.leave(number), "nobody visits it");
+    }
+
+    #[test]
+    fn a_cache_waits_for_visitors_of_other_threads() {
+        let table = Table::new(system()).unwrap();
+        let number = table.take().unwrap();
+        table.fill(number, 7);
         let left = core::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|s| {
-            let gone = s.spawn(|| {
-                table.give_back(number);
-                left.load(Ordering::Acquire)
-            });
-            while table.locked(|| table.filled(0).next().is_some()) {
-                std::thread::yield_now();
-            }
-            left.store(true, Ordering::Release);
-            table.unpin(number);
-            assert!(gone.join().unwrap(), "gone while it was visited");
+            let mut gone = None;
+            table.visit(
+                0,
+                |_| {
+                    gone = Some(s.spawn(|| {
+                        assert!(table.leave(number), "who waited ends it");
+                        left.load(Ordering::Acquire)
+                    }));
+                    while get(&table.entry(number as usize).state) != AWAITED {
+                        std::thread::yield_now();
+                    }
+                    assert_eq!(table.visit(0, |_| (), never), None, "nobody new comes");
+                    left.store(true, Ordering::Release);
+                },
+                never,
+            );
+            assert!(gone.unwrap().join().unwrap(), "gone while it was visited");
         });
-        assert_eq!(table.pin_next(0), None);
+    }
+
+    #[test]
+    fn a_visit_that_unwinds_is_over() {
+        let table = Table::new(system()).unwrap();
+        let number = table.take().unwrap();
+        table.fill(number, 7);
+        let unwinding =
+            std::panic::AssertUnwindSafe(|| table.visit(0, |_| panic!("as meant"), never));
+        assert!(std::panic::catch_unwind(unwinding).is_err());
+        assert!(VISITS.get().is_null());
+        assert!(table.leave(number));
+    }
+
+    #[test]
+    fn a_child_counts_the_visits_of_the_thread_that_it_has() {
+        let table = Table::new(system()).unwrap();
+        let [mine, others] = [7, 8].map(|block| {
+            let number = table.take().unwrap();
+            table.fill(number, block);
+            number
+        });
+        let ended = Cell::new(0);
+        let end = |block| ended.set(ended.get() + block);
+        // A visitor that the child does not have, and a cache that was left to it.
+        set(&table.entry(others as usize).visitors, 1);
+        table.visit(
+            mine,
+            |_| {
+                set(&table.entry(mine as usize).visitors, 3);
+                table.generation.store(0, Ordering::Relaxed);
+                table.locked(|| table.after_fork());
+                assert_eq!(get(&table.entry(mine as usize).visitors), 1);
+                assert!(!table.leave(mine), "this thread visits it");
+                assert!(table.leave(others), "nobody does");
+            },
+            end,
+        );
+        assert_eq!(ended.get(), 7);
+        // What was left to a thread that is gone is ended by whoever comes next.
+        let [number, held] = [9, 10].map(|block| {
+            let number = table.take().unwrap();
+            table.fill(number, block);
+            number
+        });
+        let entry = table.entry(number as usize);
+        table.visit(
+            held,
+            |_| {
+                set(&entry.visitors, 1);
+                assert!(!table.leave(number), "another thread visits it");
+            },
+            never,
+        );
+        table.generation.store(0, Ordering::Relaxed);
+        table.locked(|| table.after_fork());
+        assert_eq!(table.visit(0, |_| (), end), Some(number));
+        assert_eq!(ended.get(), 7 + 9);
+        assert_eq!(table.visit(0, |_| (), never), Some(held));
     }
 }

@@ -128,10 +128,8 @@ impl Cache {
             // SAFETY: taken with this size, and the slab is gone.
             unsafe { inner.meta.put(number, slab_bytes(ground)) };
         }
-        if self.hooks.destroy.is_some() {
-            self.destroyed
-                .fetch_add(destroyed as u64, Ordering::Relaxed);
-        }
+        self.destroyed
+            .fetch_add(destroyed as u64, Ordering::Relaxed);
         let pages = self.shape.pages;
         inner
             .pool
