@@ -4,13 +4,13 @@
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use larder::heap::{AllocError, Classes, Heap, MAX_SMALL};
 use larder::objects::Family;
-use larder::os::testing::{Failing, Hooked};
-use larder::os::{Linux, page_size};
+use larder::os::testing::{Call, Hook, Hooked};
+use larder::os::{Linux, OsError, page_size};
 use larder::pages::PagePool;
 
 fn layout(size: usize) -> Layout {
@@ -208,33 +208,106 @@ fn heaps_move_between_threads() {
     assert_eq!(heap.alloc(layout(10)).unwrap().as_ptr() as usize, object);
 }
 
-#[test]
-fn refusals_are_errors_and_pass() {
-    for first in 0..60 {
-        let system = Arc::new(Hooked::new(Linux, Failing::from(first, 3)));
-        let pages = PagePool::builder().system(system).reserve_bytes(64 << 20);
-        let Ok(family) = Family::builder().pages(pages).build() else {
-            continue;
-        };
-        let heap = Heap::new(&Classes::new(&family));
-        let mut objects = Vec::new();
-        for size in [16, 100, 5000, MAX_SMALL, 100_000].repeat(20) {
-            if let Ok(object) = heap.alloc(layout(size)) {
-                // SAFETY: the object has this many bytes.
-                unsafe { object.write_bytes(7, size) };
-                objects.push((object, size));
-            }
+/// Refuses some calls, counted from when it is told to.
+#[derive(Debug)]
+struct Late {
+    first: usize,
+    many: usize,
+    armed: AtomicBool,
+    seen: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+impl Hook for Late {
+    fn before(&self, call: Call, bytes: usize) -> Result<(), OsError> {
+        if !self.armed.load(Ordering::Relaxed) || call == Call::Release {
+            return Ok(());
         }
-        assert!(
-            objects.len() >= 90,
-            "three calls failed, and {} objects came",
-            objects.len()
-        );
-        for (object, size) in objects {
-            // SAFETY: taken above, put once.
-            unsafe { heap.dealloc(object, layout(size)) };
+        let number = self.seen.fetch_add(1, Ordering::Relaxed);
+        if (self.first..self.first.saturating_add(self.many)).contains(&number) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(OsError::new("refused", bytes, rustix::io::Errno::NOMEM));
+        }
+        Ok(())
+    }
+}
+
+/// One heap whose system refuses calls `first` and the next ones, `many` in all. Says how many it refused, and how many
+/// of a hundred objects came.
+fn with_refusals(first: usize, many: usize) -> (usize, usize) {
+    let system = Arc::new(Hooked::new(
+        Linux,
+        Late {
+            first,
+            many,
+            armed: AtomicBool::new(false),
+            seen: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+        },
+    ));
+    let pages = PagePool::builder()
+        .ignore_environment()
+        .system(system.clone())
+        .reserve_bytes(64 << 20);
+    let family = Family::builder().pages(pages).build().unwrap();
+    let heap = Heap::new(&Classes::new(&family));
+    system.hook().armed.store(true, Ordering::Relaxed);
+    let mut objects = Vec::new();
+    for size in [16, 100, 5000, MAX_SMALL, 100_000].repeat(20) {
+        match heap.alloc(layout(size)) {
+            Ok(object) => {
+                let stamp = objects.len() as u8;
+                // SAFETY: the object has this many bytes.
+                unsafe { object.write_bytes(stamp, size) };
+                objects.push((object, size, stamp));
+            }
+            Err(error) => assert!(error.to_string().contains("refused"), "{error}"),
         }
     }
+    let came = objects.len();
+    for (object, size, stamp) in objects {
+        // SAFETY: taken above, put once.
+        unsafe {
+            let bytes = std::slice::from_raw_parts(object.as_ptr(), size);
+            assert!(
+                bytes.iter().all(|&b| b == stamp),
+                "an object has two owners"
+            );
+            heap.dealloc(object, layout(size));
+        }
+    }
+    drop(heap);
+    family.drain();
+    assert_eq!(family.pool().stats().out_bytes, 0, "pages were lost");
+    (system.hook().refused.load(Ordering::Relaxed), came)
+}
+
+#[test]
+fn refusals_are_errors_and_pass() {
+    for many in [1, 3] {
+        let mut cases = 0;
+        for first in 0.. {
+            let (refused, came) = with_refusals(first, many);
+            if refused == 0 {
+                assert_eq!(came, 100, "nothing was refused");
+                break;
+            }
+            cases += 1;
+            assert!(
+                came >= 90,
+                "{refused} calls failed, and {came} objects came"
+            );
+        }
+        assert!(cases > 20, "only {cases} calls to refuse");
+    }
+}
+
+#[test]
+fn a_lasting_refusal_is_an_error_for_each_object() {
+    let (refused, came) = with_refusals(0, usize::MAX);
+    assert!(refused > 20 && came == 0, "{refused} refused, {came} came");
+    let (_, came) = with_refusals(20, usize::MAX);
+    assert!((1..100).contains(&came), "{came} came");
 }
 
 #[test]

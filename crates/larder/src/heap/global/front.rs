@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::debugged::{self, UNSAID};
 use super::state::{self, Global, Source};
-use super::{bootstrap, slot};
+use super::{bootstrap, misuse, slot};
 use crate::heap::debug::{Call, Origin};
 use crate::heap::{AllocError, GRAIN, SIZES, class_of};
 
@@ -179,7 +179,8 @@ pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) 
     }
 }
 
-/// Makes a block larger or smaller; it may move. Null when there is no memory; then the block stays as it is.
+/// Makes a block larger or smaller; it may move. Null when there is no memory to make it larger; then the block stays as it
+/// is. To make it smaller never fails.
 ///
 /// # Safety
 /// As for [`free`], unless the result is null.
@@ -246,12 +247,18 @@ unsafe fn resize(object: NonNull<u8>, has: usize, size: usize, align: usize) -> 
         return object.as_ptr();
     }
     let to = alloc(size, align);
-    if !to.is_null() {
-        // SAFETY: both have at least this many bytes, and one of them is new.
-        unsafe {
-            to.copy_from_nonoverlapping(object.as_ptr(), has.min(size));
-            free(object.as_ptr());
-        }
+    if to.is_null() {
+        let smaller = size <= has && (object.as_ptr() as usize).is_multiple_of(align);
+        return if smaller && misuse::outgrow() {
+            object.as_ptr()
+        } else {
+            to
+        };
+    }
+    // SAFETY: both have at least this many bytes, and one of them is new.
+    unsafe {
+        to.copy_from_nonoverlapping(object.as_ptr(), has.min(size));
+        free(object.as_ptr());
     }
     to
 }

@@ -14,7 +14,7 @@ use super::{debugged, misuse};
 use crate::heap::debug::DebugHeap;
 use crate::heap::{Classes, Heap};
 use crate::objects::{Family, RawCache};
-use crate::os::{fork, physical_memory};
+use crate::os::{Linux, System, fork, physical_memory};
 use crate::pages::{ClusterSize, PagePool};
 
 /// Addresses for so many times the machine's memory: programs ask for more than they touch.
@@ -23,6 +23,9 @@ const LEAST_RESERVE: usize = 1 << 30;
 /// Pages that are populated at once. Stated, because to choose it one would have to read two dozen files; small, since a
 /// program may end before it needs more.
 const CLUSTER_PAGES: usize = 34;
+
+/// Smaller sizes that are tried in turn when the system grants less.
+const TRIALS: usize = 4;
 
 /// How long a thread waits for the one that makes the heap: a few seconds in all, though it takes a millisecond.
 const YIELDS: u32 = 1000;
@@ -111,7 +114,7 @@ fn make_claimed() -> Option<&'static Global> {
     slot::set_stage(Stage::Making);
     // Who had the claim may have finished in between.
     if global().is_none()
-        && let Some(made) = make()
+        && let Some(made) = make_or_pause()
     {
         // SAFETY: the claim is this thread's, and nobody reads the place before the pointer is stored.
         let at = unsafe { (*PLACE.0.get()).write(made) };
@@ -123,26 +126,55 @@ fn make_claimed() -> Option<&'static Global> {
     global()
 }
 
+/// Calls that are let pass before the heap is tried again: twice as many after each failure, since each trial uses some of
+/// the buffer of the start for good.
+static PAUSE_CALLS: AtomicU32 = AtomicU32::new(0);
+static NEXT_PAUSE: AtomicU32 = AtomicU32::new(1);
+
+/// Makes the heap, unless that failed a short while ago. The claim is this thread's.
+fn make_or_pause() -> Option<Global> {
+    let pause = PAUSE_CALLS.load(Ordering::Relaxed);
+    if pause > 0 {
+        PAUSE_CALLS.store(pause - 1, Ordering::Relaxed);
+        return None;
+    }
+    let made = make();
+    if made.is_none() {
+        let next = NEXT_PAUSE.load(Ordering::Relaxed);
+        PAUSE_CALLS.store(next, Ordering::Relaxed);
+        NEXT_PAUSE.store(next.saturating_mul(2), Ordering::Relaxed);
+    }
+    made
+}
+
 fn make() -> Option<Global> {
     let (mode, behind) = Mode::chosen();
-    // What the machine grants: an address space may be limited.
-    let mut reserve = (physical_memory().saturating_mul(OVERSIZE)).max(LEAST_RESERVE);
-    let family = loop {
+    let most = physical_memory()
+        .saturating_mul(OVERSIZE)
+        .max(LEAST_RESERVE);
+    let build = |reserve| {
         let pages = PagePool::builder()
             .ignore_environment()
             .mode(behind)
             .cluster(ClusterSize::pages(CLUSTER_PAGES).ok()?)
             .reserve_bytes(reserve);
-        let family = Family::builder()
+        Family::builder()
             .pages(pages)
             .mode(behind)
-            .on_misuse(misuse::met);
-        match family.build() {
-            Ok(family) => break family,
-            Err(_) if reserve > LEAST_RESERVE / 64 => reserve /= 2,
-            Err(_) => return None,
-        }
+            .on_misuse(misuse::met)
+            .build()
+            .ok()
     };
+    // What is granted alone may not be granted together with all the rest.
+    let mut family = build(most);
+    let mut bytes = most;
+    for _ in 0..TRIALS {
+        if family.is_none() {
+            bytes = granted(bytes / 2)?;
+            family = build(bytes);
+        }
+    }
+    let family = family?;
     let heaps = RawCache::options(Layout::new::<Heap>())
         .name("threads")
         .create(&family)
@@ -166,6 +198,27 @@ fn make_key() -> Option<libc::pthread_key_t> {
     // SAFETY: the key is written; the destructor is a plain function.
     let made = unsafe { libc::pthread_key_create(&raw mut key, Some(end_thread)) };
     (made == 0).then_some(key)
+}
+
+/// Addresses that the system grants now, at most `most`, half of it, and so on. That is tried with a bare mapping, which
+/// takes nothing of the buffer of the start.
+fn granted(most: usize) -> Option<usize> {
+    let sizes = core::iter::successors(Some(most), |bytes| Some(bytes / 2));
+    sizes
+        .take_while(|&bytes| bytes >= LEAST_RESERVE / 64)
+        .find(|&bytes| {
+            // Beside the pages lie addresses for metadata, and memory for the account of pages and for magazines.
+            let beside = bytes / 8 + (24 << 20);
+            let memory = bytes / 512 + (8 << 20);
+            Linux.reserve(bytes + beside, 1).is_ok_and(|span| {
+                // SAFETY: just reserved, and known to nobody. A refusal to release leaks addresses.
+                unsafe {
+                    let granted = Linux.commit(span.part(0, memory)).is_ok();
+                    let _ = Linux.release(span);
+                    granted
+                }
+            })
+        })
 }
 
 impl Global {

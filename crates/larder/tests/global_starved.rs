@@ -1,0 +1,59 @@
+//! A program on the heap that starts where there are no addresses for one: it lives on the buffer of the start, which
+//! lasts, and gets its heap when there are addresses.
+
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::process::Command;
+
+use larder::heap::global;
+
+#[global_allocator]
+static ALLOCATOR: larder::Larder = larder::Larder;
+
+/// What tells the program that it is the one with the limit.
+const ROLE: &str = "LARDER_TEST_STARVED";
+/// Blocks that are asked for while there is no heap, and the most that one takes of the buffer.
+const BLOCKS: usize = 400;
+const MOST: usize = 112 + 32;
+/// What the start of a program and some trials of making a heap may take of the buffer.
+const START: usize = 64 << 10;
+
+fn main() {
+    if std::env::var_os(ROLE).is_some() {
+        return starved();
+    }
+    let child = Command::new("sh")
+        .args(["-c", "ulimit -S -v 24000; exec \"$0\""])
+        .arg(std::env::current_exe().unwrap())
+        .env(ROLE, "1")
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{child:?}");
+}
+
+fn starved() {
+    assert_eq!(global::mode(), None, "there are addresses for a heap");
+    for _ in 0..BLOCKS {
+        black_box(Box::new([1_u8; 100]));
+    }
+    let stats = global::stats();
+    assert_eq!(stats.mode, None, "there are addresses for a heap");
+    let used = stats.bootstrap_bytes;
+    assert!(
+        used <= START + BLOCKS * MOST,
+        "{used} bytes of the buffer went on trials"
+    );
+    let all = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a limit on the stack.
+    let done = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const all) };
+    assert_eq!(done, 0);
+    for _ in 0..2 * BLOCKS {
+        black_box(Box::new([2_u8; 100]));
+    }
+    assert!(global::mode().is_some(), "now there are addresses");
+    assert!(black_box(vec![3_u8; 1 << 20]).iter().all(|&b| b == 3));
+}
