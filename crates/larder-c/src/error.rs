@@ -134,6 +134,8 @@ enum Why {
     Alloc(AllocError),
     Misuse(Misuse),
     System(OsError),
+    /// What could not be had of the standard library, and the error number.
+    Errno(&'static str, i32),
 }
 
 impl fmt::Display for Why {
@@ -150,6 +152,7 @@ impl fmt::Display for Why {
             Self::Alloc(error) => error.fmt(f),
             Self::Misuse(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
+            Self::Errno(what, errno) => write!(f, "{what}: error number {errno} of the system"),
         }
     }
 }
@@ -201,6 +204,14 @@ impl Failed {
         }
     }
 
+    /// `what` could not be had for `error`.
+    pub(crate) fn io(what: &'static str, error: &std::io::Error) -> Self {
+        Self {
+            status: LARDER_SYSTEM,
+            why: Why::Errno(what, error.raw_os_error().unwrap_or(0)),
+        }
+    }
+
     pub(crate) fn null(what: &'static str) -> Self {
         Self::said(LARDER_NULL, what, "is NULL")
     }
@@ -226,7 +237,10 @@ impl Failed {
         let _ = write!(text, "{}", self.why);
         let error = larder_error {
             status: self.status,
-            os_errno: self.system().map_or(0, OsError::raw_os_error),
+            os_errno: match self.why {
+                Why::Errno(_, errno) => errno,
+                _ => self.system().map_or(0, OsError::raw_os_error),
+            },
             message: text.bytes.map(|b| b as c_char),
         };
         // SAFETY: the caller's promise. An unaligned struct would be the caller's fault, and costs nothing to survive.

@@ -88,7 +88,7 @@ pub unsafe extern "C" fn larder_pool_start_helper(
                 cpu_budget: budget,
                 interval: Duration::from_millis(options.interval_ms),
             })
-            .map_err(|e| Failed::from(larder::pages::BuildError::Helper(e.to_string())))
+            .map_err(|e| Failed::io("page pool: the helper thread cannot be started", &e))
         })
     }
 }

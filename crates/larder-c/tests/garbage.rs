@@ -421,3 +421,37 @@ fn the_version_and_the_mode_are_told() {
         );
     }
 }
+
+/// A thread that cannot be had: the error has the number of the system's.
+#[test]
+fn a_helper_without_memory_for_its_stack_says_why() {
+    const NAME: &str = "a_helper_without_memory_for_its_stack_says_why";
+    const ROLE: &str = "LARDER_TEST_HELPER";
+    const RLIMIT_AS: i32 = 9;
+    const EAGAIN: i32 = 11;
+    unsafe extern "C" {
+        fn setrlimit(resource: i32, limits: *const [u64; 2]) -> i32;
+    }
+    if std::env::var_os(ROLE).is_none() {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([NAME, "--exact", "--test-threads=1"])
+            .env(ROLE, "1")
+            // No stack that is left of another thread shall do.
+            .env("RUST_MIN_STACK", (64 << 20).to_string())
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{child:?}");
+        return;
+    }
+    let pool = pool(&options());
+    let mut error = no_error();
+    // SAFETY: live pointers; a limit on the stack that leaves no room for another thread's.
+    unsafe {
+        assert_eq!(setrlimit(RLIMIT_AS, &[1 << 20, u64::MAX]), 0);
+        let status = larder_pool_start_helper(pool, null(), &raw mut error);
+        assert_eq!(setrlimit(RLIMIT_AS, &[u64::MAX, u64::MAX]), 0);
+        assert_eq!((status, error.os_errno), (LARDER_SYSTEM, EAGAIN));
+        assert!(text(&error).contains("helper"), "{}", text(&error));
+        assert_eq!(larder_pool_free(pool), LARDER_OK);
+    }
+}
