@@ -1,7 +1,13 @@
 //! Blocks of files kept in memory, and the rules that choose which one leaves.
 //!
-//! [`policy`] has the replacement rules, in one form that the cache, the simulator and a mount share. [`replay`] drives a
-//! rule with a sequence of requests and counts; it is the core of the simulator.
+//! [`BlockCache`] keeps blocks of files in page buffers. [`policy`] has the replacement rules, in one form that the cache, the
+//! simulator and a mount share. [`replay`] drives a rule with a sequence of requests and counts; it is the core of the simulator.
 
+mod blocks;
 pub mod policy;
 pub mod replay;
+
+pub use blocks::{
+    Access, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle, CacheStats,
+    CachedFile, FileId, FileStats, Files, MemoryStorage, Storage,
+};

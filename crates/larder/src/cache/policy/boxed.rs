@@ -38,6 +38,8 @@ pub trait Rule: Send {
     fn evict(&mut self, frames: &mut dyn Frames, wanted: usize) -> usize;
     /// [`Policy::remove`].
     fn remove(&mut self, frame: Frame);
+    /// [`Policy::remembers`].
+    fn remembers(&self, shadow: Shadow) -> bool;
     /// [`Policy::resize`].
     ///
     /// # Errors
@@ -110,6 +112,10 @@ impl<P: Policy> Rule for P {
 
     fn remove(&mut self, frame: Frame) {
         Policy::remove(self, frame);
+    }
+
+    fn remembers(&self, shadow: Shadow) -> bool {
+        Policy::remembers(self, shadow)
     }
 
     fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {

@@ -57,6 +57,12 @@ pub trait Policy: Sized + Send + 'static {
     /// The block of a frame is gone for other reasons (truncated, deleted): no shadow is left.
     fn remove(&mut self, frame: Frame);
 
+    /// Would this shadow still say something? Owners who must forget some forget those first of which this is false.
+    fn remembers(&self, shadow: Shadow) -> bool {
+        let _ = shadow;
+        true
+    }
+
     /// Changes the capacity while running. When it shrinks, the owner evicts until as many frames are in as the capacity says,
     /// and names no frame beyond the largest capacity that there was.
     ///

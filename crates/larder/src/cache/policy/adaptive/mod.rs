@@ -146,6 +146,10 @@ impl Policy for Adaptive {
         }
     }
 
+    fn remembers(&self, shadow: Shadow) -> bool {
+        self.queues.remembers(shadow.get() as u32)
+    }
+
     /// The miniatures begin anew, since the sample is another one, and the first expert rules until they know better.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         let sample = Sample::new(capacity(frames)?);

@@ -106,6 +106,10 @@ impl Queues {
         true
     }
 
+    pub(super) fn remembers(&self, at: u32) -> bool {
+        self.ghosts.has(at)
+    }
+
     pub(super) fn insert(&mut self, frame: Frame, returns: bool, unused: bool) {
         let at = frame as usize;
         self.state[at] = IN;

@@ -1,0 +1,103 @@
+//! How a cache is to be.
+
+use super::cache::BlockCache;
+use super::error::CacheError;
+use super::inner::Inner;
+use super::storage::Storage;
+use crate::cache::policy::{Adaptive, Policy, rule};
+use crate::os::page_size;
+use crate::pages::PagePool;
+
+/// Says how large a cache is and what rules it; [`BlockCache::builder`] begins one.
+///
+/// ```
+/// use larder::{cache::{BlockCache, MemoryStorage}, pages::PagePool};
+/// let cache = BlockCache::builder(MemoryStorage::default())
+///     .bytes(16 << 20)
+///     .most_bytes(64 << 20)
+///     .policy("lirs")
+///     .read_ahead(0)
+///     .pool(PagePool::new()?)
+///     .build();
+/// # let _ = cache;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub struct BlockCacheBuilder {
+    storage: Box<dyn Storage>,
+    pool: Option<PagePool>,
+    bytes: usize,
+    most: Option<usize>,
+    policy: String,
+    read_ahead: usize,
+}
+
+impl BlockCacheBuilder {
+    pub(super) fn new(storage: Box<dyn Storage>) -> Self {
+        Self {
+            storage,
+            pool: None,
+            bytes: 64 << 20,
+            most: None,
+            policy: Adaptive::NAME.to_owned(),
+            read_ahead: 32,
+        }
+    }
+
+    /// Bytes of blocks in memory; 64 MiB if nothing is said.
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// The most that [`BlockCache::set_bytes`] may ask for; as much as the cache begins with if nothing is said. Tables are made
+    /// for so many.
+    pub fn most_bytes(mut self, bytes: usize) -> Self {
+        self.most = Some(bytes);
+        self
+    }
+
+    /// The replacement rule, by [name](crate::cache::policy::rules); `adaptive` if nothing is said.
+    pub fn policy(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.policy);
+        self
+    }
+
+    /// Most blocks that are read ahead of a sequential reader; 32 if nothing is said, 0 turns it off.
+    pub fn read_ahead(mut self, blocks: usize) -> Self {
+        self.read_ahead = blocks;
+        self
+    }
+
+    /// Takes pages from this pool, which others may use as well; a pool of its own if nothing is said.
+    pub fn pool(mut self, pool: PagePool) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// Makes the cache.
+    ///
+    /// # Errors
+    /// [`CacheError`]: a size of less than a block, a rule that does not exist, no memory.
+    pub fn build(self) -> Result<BlockCache, CacheError> {
+        let most_bytes = self.most.unwrap_or(self.bytes);
+        let (frames, most) = (self.bytes / page_size(), most_bytes / page_size());
+        if frames == 0 || frames > most {
+            return Err(CacheError::Size {
+                bytes: self.bytes,
+                block: page_size(),
+                most: most_bytes,
+            });
+        }
+        let pool = match self.pool {
+            Some(pool) => pool,
+            None => PagePool::new()?,
+        };
+        let mut rule = rule(&self.policy, most)?;
+        if frames < most {
+            rule.resize(frames)?;
+        }
+        let inner = Inner::new(rule, most)?;
+        BlockCache::new(self.storage, pool, inner, most, self.read_ahead)
+    }
+}

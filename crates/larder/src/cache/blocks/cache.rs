@@ -1,0 +1,269 @@
+//! The cache itself.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+
+use super::builder::BlockCacheBuilder;
+use super::error::CacheError;
+use super::file::CachedFile;
+use super::handle::CacheHandle;
+use super::inner::{Claimed, Inner, Opened, Recorder};
+use super::key::{FileId, MOST_FILES};
+use super::stats::CacheStats;
+use super::storage::Storage;
+use super::table::Table;
+use crate::cache::policy::Frame;
+use crate::pages::{PageBuf, PagePool};
+
+/// Percent of the last ten seconds in which some program waited for memory, from which on the cache gives some back.
+const PRESSURE: f64 = 10.0;
+
+/// Blocks of files in page buffers: read once for all who ask, kept by a [rule](crate::cache::policy), written back in order.
+///
+/// Each thread makes a [`CacheHandle`] and reads and writes through it; blocks come as guards, which keep the block in memory.
+/// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and takes the block's own
+/// reader-writer lock, which is also what pins it. Cloning gives another owner of the same cache.
+///
+/// ```
+/// use larder::cache::{BlockCache, FileId, MemoryStorage};
+///
+/// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).build()?;
+/// let file = cache.file(FileId(1))?;
+/// let mut handle = cache.handle();
+/// handle.write(&file, 3)?[..5].copy_from_slice(b"hello");
+/// assert_eq!(&handle.read(&file, 3)?[..5], b"hello");
+/// file.sync()?;
+/// # Ok::<(), larder::cache::CacheError>(())
+/// ```
+#[derive(Clone)]
+pub struct BlockCache {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What all owners share.
+pub(super) struct Shared {
+    pub(super) table: Table,
+    /// Each frame's page, behind the lock that pins it: who reads or writes a block holds it, and who changes what is in the
+    /// frame has it alone. Taken after the cache's lock only where nobody can hold it for long.
+    pub(super) frames: Box<[RwLock<Option<PageBuf>>]>,
+    inner: Mutex<Inner>,
+    /// A block was read, or could not be.
+    pub(super) loaded: Condvar,
+    pub(super) pool: PagePool,
+    pub(super) storage: Box<dyn Storage>,
+    pub(super) read_ahead: usize,
+    pub(super) most: usize,
+}
+
+impl Shared {
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until some block was read or could not be.
+    pub(super) fn wait_for_load<'c>(&'c self, inner: MutexGuard<'c, Inner>) {
+        drop(self.loaded.wait(inner));
+    }
+
+    pub(super) fn claim(&self, frame: Frame) -> Claimed<'_> {
+        let frame = self.frames[frame as usize].write();
+        frame.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn try_claim(&self, frame: Frame) -> Option<Claimed<'_>> {
+        match self.frames[frame as usize].try_write() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    pub(super) fn block_size(&self) -> usize {
+        self.pool.page_size()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.table.bytes() + self.frames.len() * size_of::<RwLock<Option<PageBuf>>>()
+    }
+}
+
+impl BlockCache {
+    /// Says how large the cache is and what rules it.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).policy("arc").build()?;
+    /// assert_eq!(cache.stats().policy, "arc");
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    pub fn builder(storage: impl Storage) -> BlockCacheBuilder {
+        BlockCacheBuilder::new(Box::new(storage))
+    }
+
+    pub(super) fn new(
+        storage: Box<dyn Storage>,
+        pool: PagePool,
+        inner: Inner,
+        most: usize,
+        read_ahead: usize,
+    ) -> Result<Self, CacheError> {
+        let mut frames = Vec::new();
+        frames
+            .try_reserve_exact(most)
+            .map_err(|_| CacheError::Memory { frames: most })?;
+        frames.extend((0..most).map(|_| RwLock::new(None)));
+        Ok(Self {
+            shared: Arc::new(Shared {
+                table: Table::new(most)?,
+                frames: frames.into_boxed_slice(),
+                inner: Mutex::new(inner),
+                loaded: Condvar::new(),
+                pool,
+                storage,
+                read_ahead,
+                most,
+            }),
+        })
+    }
+
+    /// Bytes of a block: a page of the system.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// assert_eq!(cache.block_size(), larder::os::page_size());
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    pub fn block_size(&self) -> usize {
+        self.shared.block_size()
+    }
+
+    /// Opens a file of the storage. Opening it again gives another opener of the same file.
+    ///
+    /// # Errors
+    /// [`CacheError::Files`] when as many files are open as the cache can number (2^24).
+    pub fn file(&self, id: FileId) -> Result<CachedFile, CacheError> {
+        let mut inner = self.shared.inner();
+        let next = inner.files.len() as u32;
+        let number = match inner.numbers.get(&id) {
+            Some(&number) => number,
+            None if next >= MOST_FILES => return Err(CacheError::Files { most: MOST_FILES }),
+            None => {
+                inner.files.push(Opened::new(id));
+                inner.numbers.insert(id, next);
+                next
+            }
+        };
+        let seen = inner.files[number as usize].failures;
+        drop(inner);
+        Ok(CachedFile::new(Arc::clone(&self.shared), id, number, seen))
+    }
+
+    /// A thread's way in.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// assert!(cache.handle().read(&file, 0)?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    pub fn handle(&self) -> CacheHandle<'_> {
+        CacheHandle::new(&self.shared)
+    }
+
+    /// Changes how many bytes of blocks there may be, while the cache is in use. Blocks that are too many leave, dirty ones after
+    /// they were written; those that are held stay until they are let go, and the cache is larger for that long.
+    ///
+    /// # Errors
+    /// [`CacheError::Size`] for less than a block or more than [`BlockCacheBuilder::most_bytes`]; [`CacheError::Write`] when dirty
+    /// blocks cannot be written: the size is the new one all the same.
+    pub fn set_bytes(&self, bytes: usize) -> Result<(), CacheError> {
+        let frames = bytes / self.block_size();
+        if frames == 0 || frames > self.shared.most {
+            return Err(CacheError::Size {
+                bytes,
+                block: self.block_size(),
+                most: self.shared.most * self.block_size(),
+            });
+        }
+        self.shared.inner().rule.resize(frames)?;
+        self.shared.shrink(frames)
+    }
+
+    /// Gives back about `bytes` of memory, for a moment of pressure: blocks that the rule would take next, and their pages. The
+    /// size stays as it is, and the cache grows again as it is used. Returns how many bytes were given back.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).read_ahead(0).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// let mut handle = cache.handle();
+    /// for index in 0..100 {
+    ///     handle.read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.relieve(40 * cache.block_size())?, 40 * cache.block_size());
+    /// assert_eq!(cache.stats().resident, 60);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Write`] when dirty blocks would have to go and cannot be written.
+    pub fn relieve(&self, bytes: usize) -> Result<usize, CacheError> {
+        let resident = self.shared.inner().rule.len();
+        let wanted = (bytes / self.block_size()).min(resident);
+        self.shared.shrink(resident - wanted)?;
+        let left = self.shared.inner().rule.len();
+        Ok(resident.saturating_sub(left) * self.block_size())
+    }
+
+    /// To be called about once a second by whoever has the time: rules that age by time do so, and when programs of this machine
+    /// had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`), a sixteenth of the blocks
+    /// leaves. Returns the bytes given back.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).policy("linux-2.4.7").build()?;
+    /// cache.maintain()?;
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`relieve`](Self::relieve).
+    pub fn maintain(&self) -> Result<usize, CacheError> {
+        self.shared.inner().tick(&self.shared);
+        let pressure = crate::os::pressure::memory_some_avg10().unwrap_or(0.0);
+        if pressure <= PRESSURE {
+            return Ok(0);
+        }
+        let resident = self.shared.inner().rule.len();
+        self.relieve(resident.div_ceil(16) * self.block_size())
+    }
+
+    /// Tells `recorder` of every use from now on, in order; `None` ends it. It is called under the cache's lock and must not
+    /// use the cache.
+    pub fn record(&self, recorder: Option<Recorder>) {
+        self.shared.inner().recorder = recorder;
+    }
+
+    /// What it has done so far.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// cache.handle().read(&file, 0)?;
+    /// assert_eq!((cache.stats().misses, cache.stats().resident), (1, 1));
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    pub fn stats(&self) -> CacheStats {
+        self.shared.inner().stats(&self.shared)
+    }
+
+    /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced.
+    ///
+    /// # Errors
+    /// [`CacheError::Write`], the first there was; the others are written all the same.
+    pub fn write_back(&self) -> Result<(), CacheError> {
+        self.shared.write_back(None)
+    }
+}

@@ -1,0 +1,343 @@
+//! What is changed under the cache's lock.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::{Arc, RwLockWriteGuard};
+
+use super::cache::Shared;
+use super::error::CacheError;
+use super::key::{FileId, Key};
+use super::shadows::Shadows;
+use super::stats::{CacheStats, FileStats};
+use crate::cache::policy::{
+    Admission, Arrival, Block, Frame, FrameState, Frames, Reason, Rule, Shadow, Touch,
+};
+use crate::pages::PageBuf;
+
+/// One use of a block, as [`BlockCache::record`](super::BlockCache::record) tells it.
+///
+/// ```
+/// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+/// # use std::sync::{Arc, Mutex};
+/// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+/// let all = Arc::new(Mutex::new(Vec::new()));
+/// let log = Arc::clone(&all);
+/// cache.record(Some(Box::new(move |access| log.lock().unwrap().push(access))));
+/// let file = cache.file(FileId(1))?;
+/// let mut handle = cache.handle();
+/// handle.read(&file, 7)?;
+/// handle.read(&file, 7)?;
+/// drop(handle);
+/// let hits: Vec<bool> = all.lock().unwrap().iter().map(|access| access.hit).collect();
+/// assert_eq!(hits, [false, true]);
+/// # Ok::<(), larder::cache::CacheError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Access {
+    /// The file.
+    pub file: FileId,
+    /// Index of the block in it.
+    pub index: u64,
+    /// The identity by which the rule knows the block.
+    pub block: Block,
+    /// The request that it belongs to.
+    pub request: u32,
+    /// Why the block came; for a hit [`Reason::Demand`].
+    pub reason: Reason,
+    /// It was in memory.
+    pub hit: bool,
+}
+
+/// Somebody who wants to know of every use.
+pub(super) type Recorder = Box<dyn FnMut(Access) + Send>;
+
+/// A file that was opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) id: FileId,
+    pub(super) stats: FileStats,
+    /// Write-backs that failed when nobody was asking, and the latest of them.
+    pub(super) failures: u64,
+    pub(super) failure: Option<Arc<io::Error>>,
+    /// Bytes behind this are not written back.
+    pub(super) end: u64,
+    /// A block was written, and left before the storage was synced: if the sync fails, it cannot be written again.
+    pub(super) left_unsynced: bool,
+    /// That has happened.
+    pub(super) lost: bool,
+}
+
+impl Opened {
+    pub(super) fn new(id: FileId) -> Self {
+        Self {
+            id,
+            stats: FileStats::default(),
+            failures: 0,
+            failure: None,
+            end: u64::MAX,
+            left_unsynced: false,
+            lost: false,
+        }
+    }
+}
+
+pub(super) struct Inner {
+    pub(super) rule: Box<dyn Rule>,
+    /// Frames that hold nothing.
+    pub(super) free: Vec<Frame>,
+    shadows: Shadows,
+    /// In the order in which they are written back.
+    pub(super) dirty: BTreeMap<Key, Frame>,
+    /// Written since their file was last synced.
+    pub(super) unsynced: BTreeMap<Key, Frame>,
+    /// By frame: it was read ahead and not used yet.
+    ahead: Vec<bool>,
+    pub(super) files: Vec<Opened>,
+    pub(super) numbers: HashMap<FileId, u32>,
+    pub(super) counts: CacheStats,
+    pub(super) recorder: Option<Recorder>,
+    /// Blocks that somebody reads now.
+    pub(super) loading: usize,
+}
+
+/// A frame that was emptied for a new block, in the hands of who empties it.
+pub(super) type Claimed<'c> = RwLockWriteGuard<'c, Option<PageBuf>>;
+
+/// The cache as the rule sees it while it looks for a victim.
+struct Victims<'i, 'c> {
+    shared: &'c Shared,
+    dirty: &'i BTreeMap<Key, Frame>,
+    /// The frame that was last said to be free to go, so that it still is when the rule takes it.
+    claim: RefCell<Option<(Frame, Claimed<'c>)>>,
+    gone: Vec<(Frame, Claimed<'c>, Option<Shadow>)>,
+    /// Frames that the rule took out although they must stay.
+    kept: Vec<Frame>,
+}
+
+impl Frames for Victims<'_, '_> {
+    fn state(&self, frame: Frame) -> FrameState {
+        // Clean ones first: as long as there is one, dirty ones stay.
+        if self.dirty.contains_key(&self.shared.table.key(frame)) {
+            return FrameState::Pinned;
+        }
+        let mut claim = self.claim.borrow_mut();
+        if claim.as_ref().is_some_and(|(claimed, _)| *claimed == frame) {
+            return FrameState::Clean;
+        }
+        match self.shared.try_claim(frame) {
+            Some(guard) => {
+                *claim = Some((frame, guard));
+                FrameState::Clean
+            }
+            None => FrameState::Pinned,
+        }
+    }
+
+    fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
+        let claimed = self.claim.get_mut().take().filter(|(at, _)| *at == frame);
+        // A rule may have asked for several frames before it chose; by now somebody may hold this one.
+        let dirty = self.dirty.contains_key(&self.shared.table.key(frame));
+        let again = || (!dirty).then(|| self.shared.try_claim(frame)).flatten();
+        match claimed.map(|(_, guard)| guard).or_else(again) {
+            Some(guard) => self.gone.push((frame, guard, shadow)),
+            None => self.kept.push(frame),
+        }
+    }
+}
+
+impl Inner {
+    pub(super) fn new(rule: Box<dyn Rule>, frames: usize) -> Result<Self, CacheError> {
+        let (mut free, mut ahead) = (Vec::new(), Vec::new());
+        if free.try_reserve_exact(frames).is_err() || ahead.try_reserve_exact(frames).is_err() {
+            return Err(CacheError::Memory { frames });
+        }
+        free.extend((0..frames as Frame).rev());
+        ahead.resize(frames, false);
+        Ok(Self {
+            rule,
+            free,
+            shadows: Shadows::new(frames),
+            dirty: BTreeMap::new(),
+            unsynced: BTreeMap::new(),
+            ahead,
+            files: Vec::new(),
+            numbers: HashMap::new(),
+            counts: CacheStats::default(),
+            recorder: None,
+            loading: 0,
+        })
+    }
+
+    /// A use of a block that was found in a frame, reported some time after it was used.
+    pub(super) fn hit(&mut self, shared: &Shared, frame: Frame, key: Key, request: u32) {
+        if shared.table.key(frame) == key {
+            self.rule.touch(frame, Touch { request });
+            self.ahead[frame as usize] = false;
+        }
+        self.counts.hits += 1;
+        self.files[key.file() as usize].stats.hits += 1;
+        self.tell(key, request, Reason::Demand, true);
+    }
+
+    fn tell(&mut self, key: Key, request: u32, reason: Reason, hit: bool) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder(Access {
+                file: self.files[key.file() as usize].id,
+                index: key.index(),
+                block: Block(key.0),
+                request,
+                reason,
+                hit,
+            });
+        }
+    }
+
+    /// Counts a miss, and tells the rule of it, before room is made.
+    pub(super) fn miss(&mut self, key: Key, reason: Reason, request: u32) -> Admission {
+        if reason != Reason::Readahead {
+            self.counts.misses += 1;
+            self.files[key.file() as usize].stats.misses += 1;
+            self.tell(key, request, reason, false);
+        }
+        let shadow = self.shadows.take(key);
+        self.counts.refaults += u64::from(shadow.is_some() && reason != Reason::Readahead);
+        self.rule.miss(Block(key.0), shadow, reason)
+    }
+
+    /// Gives a block that is not in memory a frame, in the hands of the caller, who fills it.
+    pub(super) fn admit<'c>(
+        &mut self,
+        shared: &'c Shared,
+        key: Key,
+        reason: Reason,
+        request: u32,
+        admission: Admission,
+    ) -> Result<(Frame, Claimed<'c>), CacheError> {
+        let (mut frame, mut claimed) = self.room(shared)?;
+        if claimed.is_none() {
+            match shared.pool.get() {
+                Ok(page) => *claimed = Some(page),
+                Err(error) => {
+                    // The pool has reached its limit: the page of another block will do.
+                    drop(claimed);
+                    let other = (self.evict(shared, 1) == 1)
+                        .then(|| self.free.pop())
+                        .flatten();
+                    self.free.push(frame);
+                    let Some(other) = other else {
+                        return Err(error.into());
+                    };
+                    (frame, claimed) = (other, shared.claim(other));
+                }
+            }
+        }
+        shared.table.insert(key, frame);
+        self.ahead[frame as usize] = reason == Reason::Readahead;
+        self.counts.read_ahead += u64::from(reason == Reason::Readahead);
+        self.loading += 1;
+        self.rule.insert(
+            frame,
+            Arrival {
+                block: Block(key.0),
+                reason,
+                request,
+                admission,
+            },
+        );
+        Ok((frame, claimed))
+    }
+
+    /// An empty frame.
+    fn room<'c>(&mut self, shared: &'c Shared) -> Result<(Frame, Claimed<'c>), CacheError> {
+        let pinned = CacheError::Pinned {
+            frames: self.rule.capacity(),
+        };
+        let over = (self.rule.len() + 1).saturating_sub(self.rule.capacity());
+        if over > 0 && self.evict(shared, over) == 0 {
+            return Err(pinned);
+        }
+        let frame = self.free.pop().ok_or(pinned)?;
+        // Nobody holds it for longer than it takes to see that it is not what he wants.
+        Ok((frame, shared.claim(frame)))
+    }
+
+    /// Takes up to `wanted` clean blocks out that nobody holds.
+    pub(super) fn evict(&mut self, shared: &Shared, wanted: usize) -> usize {
+        self.let_go(shared, |rule, victims| {
+            rule.evict(victims, wanted);
+        })
+    }
+
+    /// Time passes for the rule, which may let blocks go.
+    pub(super) fn tick(&mut self, shared: &Shared) {
+        self.let_go(shared, |rule, victims| rule.tick(victims));
+    }
+
+    fn let_go(
+        &mut self,
+        shared: &Shared,
+        choose: impl FnOnce(&mut Box<dyn Rule>, &mut Victims<'_, '_>),
+    ) -> usize {
+        let mut victims = Victims {
+            shared,
+            dirty: &self.dirty,
+            claim: RefCell::new(None),
+            gone: Vec::new(),
+            kept: Vec::new(),
+        };
+        choose(&mut self.rule, &mut victims);
+        let Victims { gone, kept, .. } = victims;
+        for frame in kept {
+            let block = Block(shared.table.key(frame).0);
+            let arrival = Arrival::demand(block, 0, Admission::default());
+            self.rule.insert(frame, arrival);
+        }
+        let count = gone.len();
+        for (frame, guard, shadow) in gone {
+            let key = shared.table.key(frame);
+            shared.table.remove(frame);
+            drop(guard);
+            self.free.push(frame);
+            if self.unsynced.remove(&key).is_some() {
+                self.files[key.file() as usize].left_unsynced = true;
+            }
+            self.counts.evictions += 1;
+            self.counts.wasted += u64::from(core::mem::take(&mut self.ahead[frame as usize]));
+            if let Some(shadow) = shadow {
+                let rule = &self.rule;
+                self.shadows
+                    .put(key, shadow, |shadow| rule.remembers(shadow));
+            }
+        }
+        count
+    }
+
+    /// A block is gone for other reasons than the rule's.
+    pub(super) fn forget(&mut self, shared: &Shared, frame: Frame) {
+        let key = shared.table.key(frame);
+        self.dirty.remove(&key);
+        self.unsynced.remove(&key);
+        shared.table.remove(frame);
+        self.rule.remove(frame);
+        self.ahead[frame as usize] = false;
+        self.free.push(frame);
+    }
+
+    pub(super) fn stats(&self, shared: &Shared) -> CacheStats {
+        CacheStats {
+            resident: self.rule.len(),
+            dirty: self.dirty.len(),
+            capacity: self.rule.capacity(),
+            table_bytes: shared.bytes()
+                + self.rule.bytes()
+                + self.shadows.bytes()
+                + self.ahead.capacity()
+                + self.free.capacity() * size_of::<Frame>(),
+            policy: self.rule.name(),
+            explanation: self.rule.explain(),
+            ..self.counts.clone()
+        }
+    }
+}

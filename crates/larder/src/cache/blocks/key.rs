@@ -1,0 +1,49 @@
+//! The name of a block.
+
+/// A file, as the storage knows it: an inode number, a table of a database, a device.
+///
+/// ```
+/// use larder::cache::FileId;
+/// assert_ne!(FileId(1), FileId(2));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u64);
+
+/// Bits of a block's index in its file: 2^40 blocks of 4 KiB are 4 PiB.
+const INDEX_BITS: u32 = 40;
+
+/// Most files a cache numbers.
+pub(super) const MOST_FILES: u32 = (1 << (64 - INDEX_BITS)) - 1;
+
+/// The largest index of a block.
+pub(super) const MOST_INDEX: u64 = (1 << INDEX_BITS) - 1;
+
+/// File and index in one word, ordered by file and then by index: the order in which blocks are written back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key(pub(super) u64);
+
+impl Key {
+    /// No block has it: its file number is never given.
+    pub(super) const NONE: Self = Self(u64::MAX);
+
+    /// The index is at most [`MOST_INDEX`].
+    pub(super) fn new(file: u32, index: u64) -> Self {
+        Self(u64::from(file) << INDEX_BITS | index)
+    }
+
+    pub(super) fn file(self) -> u32 {
+        (self.0 >> INDEX_BITS) as u32
+    }
+
+    pub(super) fn index(self) -> u64 {
+        self.0 & MOST_INDEX
+    }
+
+    /// Every bit depends on all bits of the key (the finaliser of SplitMix64, Steele and others, OOPSLA 2014).
+    pub(super) fn hash(self) -> u64 {
+        let mut word = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}

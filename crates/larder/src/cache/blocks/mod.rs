@@ -1,0 +1,28 @@
+//! Blocks of files in page buffers.
+
+mod builder;
+mod cache;
+mod error;
+mod file;
+mod guard;
+mod handle;
+mod inner;
+mod key;
+mod load;
+mod shadows;
+mod stats;
+mod storage;
+mod stream;
+mod table;
+mod write_back;
+
+pub use builder::BlockCacheBuilder;
+pub use cache::BlockCache;
+pub use error::CacheError;
+pub use file::CachedFile;
+pub use guard::{BlockMut, BlockRef};
+pub use handle::CacheHandle;
+pub use inner::Access;
+pub use key::FileId;
+pub use stats::{CacheStats, FileStats};
+pub use storage::{Files, MemoryStorage, Storage};
