@@ -15,6 +15,7 @@ use super::run::Run;
 use super::settings::SettingsArgs;
 use super::shell::{Completions, Man};
 use super::sim::Sim;
+use super::trace::Trace;
 use crate::measure::FactorFilter;
 
 /// Measures on this machine what page buffers cost, which setting is best, and how sure that is.
@@ -76,6 +77,7 @@ pub(super) enum Command {
     Calc(Calc),
     Settings(SettingsArgs),
     Sim(Sim),
+    Trace(Trace),
     Completions(Completions),
     Man(Man),
     #[command(hide = true)]

@@ -17,6 +17,7 @@ pub mod run;
 mod settings;
 mod shell;
 mod sim;
+mod trace;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Calc(args) => calc::run(global, &args, &mut out)?,
         Command::Settings(args) => settings::run(global, &args, &mut out)?,
         Command::Sim(args) => sim::run(global, &args, &mut out)?,
+        Command::Trace(args) => trace::run(global, &args, &mut out)?,
         Command::Completions(args) => shell::completions(&args, &mut out)?,
         Command::Man(args) => shell::man(global, &args, &mut out)?,
         Command::Worker(args) => {

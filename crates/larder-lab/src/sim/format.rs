@@ -123,6 +123,49 @@ impl Format {
             .find(|f| f.name().eq_ignore_ascii_case(plain))
     }
 
+    /// Is a record's time in microseconds? Otherwise in the unit of the trace, mostly seconds.
+    #[must_use]
+    pub const fn in_microseconds(self) -> bool {
+        matches!(
+            self,
+            Self::Vscsi1
+                | Self::Vscsi2
+                | Self::Spc
+                | Self::Msr
+                | Self::Fio
+                | Self::Blkparse
+                | Self::Strace
+        )
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::OracleGeneral => {
+                "libCacheSim, 24 bytes: u32 time, u64 object, u32 size, i64 next access"
+            }
+            Self::Lcs => "libCacheSim's own format with a header, versions 1 to 8",
+            Self::Csv => "columns by their headings or --columns; id, or offset/sector and size",
+            Self::Txt => "one block a line; lines of LIRS traces with * are marks",
+            Self::Vscsi1 => "VMware vscsiStats, records of 32 bytes",
+            Self::Vscsi2 => "VMware vscsiStats, records of 40 bytes",
+            Self::Arc => "lines 'start count ignored request' (.lis)",
+            Self::U32le => "numbers of 32 bits, low byte first",
+            Self::U32be => "numbers of 32 bits, high byte first",
+            Self::I32le => "signed numbers of 32 bits, low byte first",
+            Self::I32be => "signed numbers of 32 bits, high byte first",
+            Self::I64le => "signed numbers of 64 bits, low byte first",
+            Self::I64be => "signed numbers of 64 bits, high byte first",
+            Self::Spc => "UMass / Storage Performance Council: unit,sector,bytes,r|w,seconds",
+            Self::Msr => "MSR Cambridge: timestamp,host,disk,Read|Write,offset,bytes,response",
+            Self::Fio => "fio's iolog, versions 2 and 3",
+            Self::Blkparse => "text of blkparse; queued requests (Q)",
+            Self::Strace => "text of strace -f, best with -y",
+            Self::Dbench => "dbench's load file (client.txt)",
+        }
+    }
+
     /// All names, for messages.
     #[must_use]
     pub fn names() -> String {

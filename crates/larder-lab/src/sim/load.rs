@@ -273,7 +273,7 @@ impl Loaded {
         Ok(Self::put_together(name.to_owned(), None, chunks, loader))
     }
 
-    fn put_together(
+    pub(super) fn put_together(
         name: String,
         format: Option<Format>,
         mut chunks: Vec<Arc<Chunk>>,

@@ -8,6 +8,8 @@ mod format;
 mod input;
 mod intern;
 mod load;
+mod mrc;
+mod part;
 mod read;
 mod record;
 mod row;
@@ -15,12 +17,18 @@ mod run;
 mod sink;
 mod size;
 mod source;
+mod write;
 
 pub use error::{Place, TraceError};
 pub use format::Format;
 pub use input::Meter;
 pub use intern::{Interner, MOST_DENSE};
 pub use load::{CHUNK, Chunk, Counts, Loaded, Loader};
+pub use mrc::{
+    Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,
+    sample,
+};
+pub use part::{Header, Line, Merger, Plan, PlannedCell, write_part};
 pub use record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
 pub use row::{Placed, Row, place, standing};
 pub use run::{
@@ -29,3 +37,4 @@ pub use run::{
 };
 pub use size::Size;
 pub use source::{BATCH, ReadOptions, Trace};
+pub use write::{Encoder, Lost, Output, WRITABLE};

@@ -104,6 +104,11 @@ impl Sink {
         Ok(())
     }
 
+    /// What comes next belongs to the request before it.
+    pub(super) fn again(&mut self) {
+        self.request = self.request.wrapping_sub(1);
+    }
+
     pub(super) fn block_size(&self) -> u64 {
         self.block_size
     }

@@ -34,9 +34,9 @@ pub(in crate::cli) struct Sim {
     /// Miss-ratio curves: exact for LRU in one pass, sampled for all.
     #[arg(long)]
     pub(super) mrc: bool,
-    /// Share of the blocks that sampled curves look at.
-    #[arg(long, value_name = "SHARE", default_value = "0.01", requires = "mrc")]
-    pub(super) mrc_rate: f64,
+    /// Share of the blocks that sampled curves look at [default: about 16384 blocks].
+    #[arg(long, value_name = "SHARE", requires = "mrc")]
+    pub(super) mrc_rate: Option<f64>,
     /// Leave the exact curves of rules other than LRU out: nothing is then known of the samples' error.
     #[arg(long, requires = "mrc")]
     pub(super) mrc_sampled: bool,
@@ -65,15 +65,14 @@ pub(super) struct What {
         default_value = "all"
     )]
     pub(super) policy: Vec<String>,
-    /// Sizes: blocks or shares.
+    /// Sizes: blocks or shares [default: 0.1%,1%,10%; 24 sizes with --mrc].
     #[arg(
         long,
         value_name = "N|N%,…",
         value_delimiter = ',',
-        default_value = "0.1%,1%,10%",
         allow_negative_numbers = true
     )]
-    pub(super) size: Vec<String>,
+    pub(super) size: Option<Vec<String>>,
     /// Threads [default: all processors].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) threads: Option<u16>,
@@ -149,7 +148,11 @@ impl What {
     }
 
     pub(super) fn sizes(&self) -> Result<Vec<Size>, Failure> {
-        let sizes: Result<Vec<_>, _> = self.size.iter().map(|s| Size::parse(s)).collect();
+        let asked = self
+            .size
+            .clone()
+            .unwrap_or_else(|| ["0.1%", "1%", "10%"].map(str::to_owned).to_vec());
+        let sizes: Result<Vec<_>, _> = asked.iter().map(|s| Size::parse(s)).collect();
         let sizes = sizes.map_err(|why| Failure::usage(format!("--size {why}")))?;
         if sizes.is_empty() {
             return Err(Failure::usage("--size names no size"));

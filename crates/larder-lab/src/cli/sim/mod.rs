@@ -2,6 +2,9 @@
 
 pub(in crate::cli) mod args;
 mod bar;
+mod batch;
+mod curves;
+mod page;
 mod print;
 
 use std::io::Write;
@@ -13,6 +16,7 @@ pub(in crate::cli) use bar::Progress;
 
 use super::args::Global;
 use super::failure::{Failure, Outcome};
+use super::output;
 use crate::sim::{Job, Loaded, Row, SimError, Trace, TraceError, Watch, choices, stream, sweep};
 
 /// What a trace's fault means for a script: a file that cannot be read is 5, one that must be named better is 2.
@@ -32,6 +36,9 @@ fn sim_fault(why: SimError) -> Failure {
 }
 
 pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
+    if let Some(batch) = &args.batch {
+        return batch::run(global, batch, out);
+    }
     if args.rules {
         return list(global, out);
     }
@@ -40,8 +47,35 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
             "sim needs a trace: larder sim FILE (see larder sim --help)",
         ));
     }
+    if args.mrc {
+        return mrc(global, args, out);
+    }
     let rows = rows(global, args)?;
+    if let Some(path) = &args.html {
+        page::write(&rows, &[], path)?;
+        output::hint(global, &format!("wrote {}", path.display()));
+    }
     print::rows(global, &rows, args.csv, out)
+}
+
+fn mrc(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
+    let sizes = args
+        .what
+        .size
+        .as_ref()
+        .map(|_| args.what.sizes())
+        .transpose()?;
+    let asked = curves::Asked {
+        rate: args.mrc_rate,
+        sampled_only: args.mrc_sampled,
+        sizes,
+    };
+    let curves = curves::all(global, &args.what, &asked)?;
+    if let Some(path) = &args.html {
+        page::write(&[], &curves, path)?;
+        output::hint(global, &format!("wrote {}", path.display()));
+    }
+    curves::print(global, &curves, args.csv, out)
 }
 
 fn list(global: &Global, out: &mut dyn Write) -> Outcome {

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::number::{decimal, shown, trim, whole};
 
 /// What a column can be, with the headings that say so.
-const ROLES: [(Role, &[&str]); 8] = [
+const ROLES: [(Role, &[&str]); 9] = [
     (
         Role::Id,
         &[
@@ -28,6 +28,7 @@ const ROLES: [(Role, &[&str]); 8] = [
     (Role::Time, &["time", "timestamp", "ts", "clock_time"]),
     (Role::File, &["file", "disk", "device", "volume", "inode"]),
     (Role::Tenant, &["tenant", "client", "pid", "host"]),
+    (Role::Request, &["request", "request_id"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,17 +41,19 @@ enum Role {
     Time,
     File,
     Tenant,
+    Request,
 }
 
 pub(in super::super) struct Csv {
     delimiter: u8,
     /// By role: the column, from 0.
-    places: [Option<usize>; 8],
+    places: [Option<usize>; 9],
     widest: usize,
     header: bool,
     ids: Option<Names>,
     files: Names,
     tenants: Names,
+    request: Option<u64>,
     cells: Vec<(usize, usize)>,
 }
 
@@ -88,12 +91,13 @@ impl Csv {
             .collect();
         let mut csv = Self {
             delimiter,
-            places: [None; 8],
+            places: [None; 9],
             widest: 0,
             header: false,
             ids: options.text_ids.then(Names::default),
             files: Names::default(),
             tenants: Names::default(),
+            request: None,
             cells: Vec::new(),
         };
         match &options.columns {
@@ -122,7 +126,7 @@ impl Csv {
             let why = || format!("'{pair}' in --columns is not NAME=NUMBER or NAME=HEADING");
             let (name, place) = pair.split_once('=').ok_or_else(why)?;
             let role = role(name.trim()).ok_or_else(|| {
-                format!("'{name}' in --columns is no column that is known; there are id, offset, sector, size, op, time, file, tenant")
+                format!("'{name}' in --columns is no column that is known; there are id, offset, sector, size, op, time, file, tenant, request")
             })?;
             let place = place.trim();
             let at = match place.parse::<usize>() {
@@ -231,6 +235,9 @@ impl LineParser for Csv {
         if let Some(op) = cell(Role::Op) {
             about.kind = kind(op)?;
         }
+        let request = cell(Role::Request)
+            .map(|n| whole(n, "the request"))
+            .transpose()?;
         let size = cell(Role::Size)
             .map(|size| whole(size, "the size"))
             .transpose()?;
@@ -245,6 +252,10 @@ impl LineParser for Csv {
             let (from, to) = self.cells[self.places[role as usize]?];
             Some(unquoted(trim(&line[from..to])))
         };
+        if request.is_some() && request == self.request {
+            sink.again();
+        }
+        self.request = request;
         if let Some(file) = file {
             about.file = self.files.number(&file)?;
         }

@@ -1,0 +1,255 @@
+//! The page of a simulation: tables and charts by the report's machinery.
+
+use std::path::Path;
+
+use super::curves::CurveRow;
+use crate::cli::failure::Outcome;
+use crate::cli::report::write_page;
+use crate::machine;
+use crate::model::{
+    Analysis, Axis, Block, Chart, NoiseRecord, Point, Provenance, RunRecord, Scale, Section,
+    Series, Table, Value,
+};
+use crate::report::Document;
+use crate::sim::{Placed, Row, place, standing};
+use crate::store;
+
+/// Writes the page.
+pub(super) fn write(rows: &[Row], curves: &[CurveRow], path: &Path) -> Outcome {
+    let placed = place(rows);
+    let mut sections = Vec::new();
+    let mut traces: Vec<&str> = Vec::new();
+    for name in rows
+        .iter()
+        .map(|r| r.trace.as_str())
+        .chain(curves.iter().map(|c| c.trace.as_str()))
+    {
+        if !traces.contains(&name) {
+            traces.push(name);
+        }
+    }
+    for trace in traces {
+        let here: Vec<&Placed> = placed.iter().filter(|p| p.row.trace == trace).collect();
+        let mut blocks = Vec::new();
+        if let Some(first) = here.first() {
+            let c = &first.row.counts;
+            blocks.push(Block::Text(format!(
+                "Format {}: {} uses of {} blocks by {} requests; {} writes, {} read ahead, {} removed.",
+                first.row.format, c.uses, c.blocks, c.requests, c.writes, c.readahead, c.removed
+            )));
+            blocks.push(Block::Table(table(&here)));
+            blocks.extend(chart(&here).map(Block::Chart));
+        }
+        let curves: Vec<&CurveRow> = curves.iter().filter(|c| c.trace == trace).collect();
+        if !curves.is_empty() {
+            blocks.push(Block::Chart(curve_chart(&curves)));
+            blocks.push(Block::Table(errors(&curves)));
+        }
+        sections.push(Section {
+            title: trace.to_owned(),
+            blocks,
+        });
+    }
+    let standing = standing(&placed);
+    if standing.len() > 2 {
+        sections.insert(
+            0,
+            Section {
+                title: "All traces and sizes".to_owned(),
+                blocks: vec![Block::Table(means(&standing))],
+            },
+        );
+    }
+    let analysis = Analysis {
+        experiment: "sim".to_owned(),
+        title: "Replacement rules over traces".to_owned(),
+        sections,
+        ..Analysis::default()
+    };
+    let mut run = RunRecord {
+        schema: store::SCHEMA,
+        id: String::new(),
+        experiment: "sim".to_owned(),
+        started: jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string(),
+        seconds: 0.0,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        argv: std::env::args().collect(),
+        seed: 0,
+        depth: "full".to_owned(),
+        machine: machine::capture(),
+        noise: NoiseRecord::default(),
+        groups: Vec::new(),
+        skipped: Vec::new(),
+        samples: Vec::new(),
+    };
+    run.id = store::id_of(&run);
+    write_page(
+        &Document {
+            runs: vec![(run, analysis)],
+            submissions: Vec::new(),
+        },
+        path,
+    )
+}
+
+fn number(v: f64, unit: &str) -> Value {
+    Value::Number(v, unit.to_owned())
+}
+
+fn table(placed: &[&Placed]) -> Table {
+    Table {
+        title: "Hits".to_owned(),
+        columns: ["rule", "blocks", "hits", "misses", "hits %", "LRU to OPT %"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: placed
+            .iter()
+            .map(|p| {
+                let count = |n: u64| Value::Count(i64::try_from(n).unwrap_or(i64::MAX));
+                vec![
+                    Value::Text(p.row.policy.clone()),
+                    count(p.row.size as u64),
+                    count(p.row.tally.hits),
+                    count(p.row.tally.misses),
+                    number(p.hit_percent, ""),
+                    p.gap_closed_percent.map_or(Value::Empty, |c| number(c, "")),
+                ]
+            })
+            .collect(),
+        notes: vec![
+            "LRU to OPT: 0 is LRU's hits, 100 those of OPT, which knows the future.".to_owned(),
+        ],
+        long: true,
+    }
+}
+
+fn series(name: String, points: impl Iterator<Item = (usize, f64)>) -> Series {
+    Series {
+        name,
+        points: points
+            .map(|(x, y)| Point {
+                x: x as f64,
+                y,
+                lo: y,
+                hi: y,
+            })
+            .collect(),
+        from: Provenance::Measured,
+    }
+}
+
+fn axes() -> (Axis, Axis) {
+    (
+        Axis {
+            label: "blocks of the cache".to_owned(),
+            scale: Scale::Log,
+        },
+        Axis {
+            label: "hits, % of the uses".to_owned(),
+            scale: Scale::Linear,
+        },
+    )
+}
+
+/// Most lines that a chart can show apart.
+const LINES: usize = 8;
+
+/// Hits by size; nothing for a single size. With many rules: LRU, OPT and the best others.
+fn chart(placed: &[&Placed]) -> Option<Chart> {
+    let mut lines: Vec<Series> = Vec::new();
+    for p in placed {
+        if !lines.iter().any(|s| s.name == p.row.policy) {
+            let mut points: Vec<(usize, f64)> = placed
+                .iter()
+                .filter(|o| o.row.policy == p.row.policy)
+                .map(|o| (o.row.size, o.hit_percent))
+                .collect();
+            points.sort_unstable_by_key(|(size, _)| *size);
+            points.dedup_by_key(|(size, _)| *size);
+            lines.push(series(p.row.policy.clone(), points.into_iter()));
+        }
+    }
+    if lines.first()?.points.len() < 2 {
+        return None;
+    }
+    let mean =
+        |s: &Series| s.points.iter().map(|p| p.y).sum::<f64>() / s.points.len().max(1) as f64;
+    let rank = |s: &Series| matches!(s.name.as_str(), "lru" | "opt");
+    lines.sort_by(|a, b| rank(b).cmp(&rank(a)).then(mean(b).total_cmp(&mean(a))));
+    lines.truncate(LINES);
+    let (x, y) = axes();
+    Some(Chart {
+        title: "Hits by size".to_owned(),
+        x,
+        y,
+        series: lines,
+        marks: Vec::new(),
+    })
+}
+
+fn curve_chart(curves: &[&CurveRow]) -> Chart {
+    let lines = curves.iter().take(LINES).map(|c| {
+        let points = c.sizes.iter().copied().zip(c.hit_percent.iter().copied());
+        series(format!("{}, {}", c.policy, c.method), points)
+    });
+    let (x, y) = axes();
+    Chart {
+        title: "Curves".to_owned(),
+        x,
+        y,
+        series: lines.collect(),
+        marks: Vec::new(),
+    }
+}
+
+fn errors(curves: &[&CurveRow]) -> Table {
+    Table {
+        title: "How far samples are off, in points of hit percent".to_owned(),
+        columns: ["rule", "method", "blocks looked at %", "mean", "most"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: curves
+            .iter()
+            .map(|c| {
+                let error = |f: fn(&crate::sim::Difference) -> f64| {
+                    c.error_points
+                        .as_ref()
+                        .map_or(Value::Empty, |e| number(f(e), ""))
+                };
+                vec![
+                    Value::Text(c.policy.clone()),
+                    Value::Text(c.method.clone()),
+                    number(c.rate * 100.0, ""),
+                    error(|e| e.mean),
+                    error(|e| e.most),
+                ]
+            })
+            .collect(),
+        notes: Vec::new(),
+        long: false,
+    }
+}
+
+fn means(standing: &[(String, f64, f64, usize)]) -> Table {
+    Table {
+        title: "Share of the way from LRU to OPT, %".to_owned(),
+        columns: ["rule", "mean", "least", "cells"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: standing
+            .iter()
+            .map(|(policy, mean, least, cells)| {
+                vec![
+                    Value::Text(policy.clone()),
+                    number(*mean, ""),
+                    number(*least, ""),
+                    Value::Count(*cells as i64),
+                ]
+            })
+            .collect(),
+        notes: Vec::new(),
+        long: false,
+    }
+}

@@ -1,0 +1,190 @@
+//! `trace convert`.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::Convert;
+use crate::cli::args::Global;
+use crate::cli::failure::{Failure, Outcome};
+use crate::cli::output;
+use crate::cli::sim::{Progress, trace_fault};
+use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE};
+
+fn written() -> String {
+    let names: Vec<&str> = WRITABLE.iter().map(|f| f.name()).collect();
+    names.join(", ")
+}
+
+/// The format to write, by name or by the file's ending.
+pub(super) fn target(to: Option<&str>, path: &Path) -> Result<Format, Failure> {
+    let format = match to {
+        Some(name) => Format::by_name(name).ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no format '{name}'; larder writes {}",
+                written()
+            ))
+        })?,
+        None => {
+            let name = path
+                .file_name()
+                .and_then(|n| n.to_str())
+                .unwrap_or_default();
+            name.split('.').skip(1).filter_map(Format::by_name).next().ok_or_else(|| {
+                Failure::usage(format!(
+                    "{} does not say its format; name it for instance x.txt.gz, or say --to NAME; larder writes {}",
+                    path.display(),
+                    written()
+                ))
+            })?
+        }
+    };
+    if !WRITABLE.contains(&format) {
+        return Err(Failure::usage(format!(
+            "larder does not write {}; it writes {}",
+            format.name(),
+            written()
+        )));
+    }
+    Ok(format)
+}
+
+pub(super) fn run(global: &Global, args: &Convert, _: &mut dyn Write) -> Outcome {
+    let to = target(args.to.as_deref(), &args.out)?;
+    convert(
+        global,
+        &args.trace,
+        &args.out,
+        to,
+        args.dense,
+        &args.reading.options()?,
+    )
+}
+
+/// Reads a trace once, or twice for oracleGeneral, which has to know when blocks come again.
+pub(super) fn convert(
+    global: &Global,
+    from: &Path,
+    out: &Path,
+    to: Format,
+    dense: bool,
+    options: &ReadOptions,
+) -> Outcome {
+    let oracle = to == Format::OracleGeneral;
+    if oracle && std::fs::metadata(from).is_ok_and(|m| !m.is_file())
+        || oracle && from == Path::new("-")
+    {
+        return Err(Failure::usage(format!(
+            "{} can be read only once, and oracleGeneral says of each use when the next one comes; convert it to csv first",
+            from.display()
+        )));
+    }
+    let next = if oracle {
+        next_uses(global, from, options)?
+    } else {
+        Vec::new()
+    };
+    let mut trace = Trace::open(from, options).map_err(trace_fault)?;
+    let mut bar = Progress::reading(global, from);
+    let fail = |e: std::io::Error| {
+        Failure::io(format!(
+            "{} cannot be written: {e}; nothing was left there",
+            out.display()
+        ))
+    };
+    let mut file = Output::create(out).map_err(fail)?;
+    let mut encoder = Encoder::new(to, trace.format().in_microseconds());
+    let mut interner = Interner::new();
+    let (mut records, mut bytes): (Vec<Record>, Vec<u8>) = (Vec::new(), Vec::new());
+    encoder.begin(&mut bytes);
+    loop {
+        records.clear();
+        let more = trace.fill(&mut records).map_err(trace_fault)?;
+        for record in &mut records {
+            if dense {
+                record.block = interner
+                    .number(record.block)
+                    .map(u64::from)
+                    .ok_or_else(|| Failure::refused("more blocks than can be numbered"))?;
+            }
+            let n = encoder.written();
+            let next = next
+                .get(usize::try_from(n).unwrap_or(usize::MAX))
+                .filter(|n| **n != NEVER);
+            encoder
+                .record(record, next.map(|n| u64::from(*n)), &mut bytes)
+                .map_err(|fault| Failure::refused(format!("{}: {fault}", from.display())))?;
+        }
+        file.write(&bytes).map_err(fail)?;
+        bytes.clear();
+        bar.at(trace.meter());
+        if !more {
+            break;
+        }
+    }
+    file.finish().map_err(fail)?;
+    bar.end();
+    let lost = encoder.lost();
+    for (n, what) in [
+        (lost.removals, "removals were left out"),
+        (lost.readahead, "blocks that were read ahead were left out"),
+        (lost.writes, "writes are plain uses there"),
+        (
+            lost.grouped,
+            "uses belonged to one request with the use before, which is not kept",
+        ),
+    ] {
+        if n > 0 {
+            output::hint(
+                global,
+                &format!("{} has no place for everything: {n} {what}", to.name()),
+            );
+        }
+    }
+    output::hint(
+        global,
+        &format!("wrote {} uses to {}", encoder.written(), out.display()),
+    );
+    Ok(())
+}
+
+const NEVER: u32 = u32::MAX;
+
+/// For each use that is written, the number of the use at which its block comes again. 4 bytes a use.
+fn next_uses(global: &Global, from: &Path, options: &ReadOptions) -> Result<Vec<u32>, Failure> {
+    let mut trace = Trace::open(from, options).map_err(trace_fault)?;
+    let encoder = Encoder::new(Format::OracleGeneral, false);
+    let mut bar = Progress::reading(global, from);
+    let mut interner = Interner::new();
+    let (mut next, mut last): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+    let mut records = Vec::new();
+    loop {
+        records.clear();
+        let more = trace.fill(&mut records).map_err(trace_fault)?;
+        next.try_reserve(records.len()).map_err(|_| {
+            Failure::refused("no memory for another use; take a part of the trace with --limit")
+        })?;
+        for record in records.iter().filter(|r| encoder.keeps(r)) {
+            let at = u32::try_from(next.len())
+                .ok()
+                .filter(|n| *n != NEVER)
+                .ok_or_else(|| {
+                    Failure::refused("more than 2^32 uses; take a part of the trace with --limit")
+                })?;
+            let block = interner
+                .number(record.block)
+                .ok_or_else(|| Failure::refused("more blocks than can be numbered"))?
+                as usize;
+            if block == last.len() {
+                last.push(at);
+            } else {
+                next[last[block] as usize] = at;
+                last[block] = at;
+            }
+            next.push(NEVER);
+        }
+        bar.at(trace.meter());
+        if !more {
+            return Ok(next);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `trace record`: a command under strace, and what it read and wrote as a trace.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Record, convert, info};
+use crate::cli::args::Global;
+use crate::cli::failure::{Failure, Outcome};
+use crate::cli::output;
+use crate::cli::sim::trace_fault;
+use crate::sim::{Format, Loaded, Output, ReadOptions};
+
+/// What the reader of strace's text follows.
+const CALLS: &str = "trace=open,openat,openat2,creat,close,close_range,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,\
+pwritev,pwritev2,sendfile,lseek,dup,dup2,dup3,fcntl,mmap,truncate,ftruncate,unlink,unlinkat,rename,renameat,renameat2,chdir,\
+clone,clone3,fork,vfork,execve,execveat";
+
+/// A file that is deleted at the end.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+pub(super) fn run(global: &Global, args: &Record) -> Outcome {
+    let name = args
+        .out
+        .file_name()
+        .and_then(|n| n.to_str())
+        .unwrap_or_default();
+    let keep_text = name.split('.').skip(1).any(|p| p == "strace");
+    let to = if keep_text {
+        Format::Strace
+    } else {
+        convert::target(None, &args.out)?
+    };
+    let mut text = args.out.as_os_str().to_owned();
+    text.push(format!(".{}.calls", std::process::id()));
+    let text = Temporary(PathBuf::from(text));
+    // Before the command runs for an hour: can something be written there?
+    std::fs::File::create(&text.0)
+        .map_err(|e| Failure::io(format!("{} cannot be written: {e}", text.0.display())))?;
+    let mut strace = Command::new(&args.strace);
+    // -y says what each descriptor is; -s 1 keeps data out of the text (paths are printed whole).
+    strace.args([
+        "-f",
+        "-y",
+        "-qq",
+        "-ttt",
+        "-s",
+        "1",
+        "-e",
+        "signal=none",
+        "-e",
+        CALLS,
+        "-o",
+    ]);
+    strace.arg(&text.0).arg("--").args(&args.command);
+    let status = strace.status().map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Failure::refused(format!(
+            "{} is not there: install strace (Debian and Fedora: package strace), or say --strace PROGRAM",
+            args.strace.display()
+        )),
+        _ => Failure::refused(format!("{} cannot be started: {e}", args.strace.display())),
+    })?;
+    if !status.success() {
+        output::hint(
+            global,
+            &format!("the command ended with {status}; what it did until then is kept"),
+        );
+    }
+    let options = ReadOptions {
+        format: Some(Format::Strace),
+        block_size: args.block_size,
+        ..ReadOptions::default()
+    };
+    let loaded = Loaded::read(&text.0, &options, |_| {}).map_err(|why| {
+        let fault = trace_fault(why);
+        let hint = if status.success() {
+            ""
+        } else {
+            " (the command did not succeed)"
+        };
+        match fault {
+            Failure::Because(code, why) => Failure::Because(code, format!("{why}{hint}")),
+            other => other,
+        }
+    })?;
+    if keep_text {
+        copy(&text.0, &args.out)?;
+    } else {
+        convert::convert(global, &text.0, &args.out, to, false, &options)?;
+    }
+    output::hint(
+        global,
+        &format!("{}: {}", args.out.display(), info::short(&loaded)),
+    );
+    Ok(())
+}
+
+/// The text as it is, compressed as the new name says.
+fn copy(from: &Path, to: &Path) -> Outcome {
+    use std::io::Read;
+    let fail = |e: std::io::Error| Failure::io(format!("{} cannot be written: {e}", to.display()));
+    let mut file = std::fs::File::open(from).map_err(fail)?;
+    let mut out = Output::create(to).map_err(fail)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).map_err(fail)? {
+            0 => break,
+            n => out.write(&buffer[..n]).map_err(fail)?,
+        }
+    }
+    out.finish().map_err(fail)
+}

@@ -1,0 +1,70 @@
+//! Miniature simulation: any rule over a sample of the blocks, in a cache that is smaller by the same share (Waldspurger,
+//! Saemundsson, Ahmad, Park, USENIX ATC 2017).
+
+use super::super::load::Loaded;
+use super::super::run::Tally;
+use super::super::{Record, TraceError};
+use super::shards::{hash, threshold};
+
+/// A part of a trace that has all uses of some of its blocks.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Its uses.
+    pub trace: Loaded,
+    /// The share of blocks that was asked for.
+    pub rate: f64,
+    /// Uses of the whole trace.
+    uses: u64,
+}
+
+impl Sample {
+    /// The size that stands for `size` blocks here.
+    #[must_use]
+    pub fn size(&self, size: usize) -> usize {
+        ((size as f64 * self.rate).round() as usize).max(1)
+    }
+
+    /// The share of hits that a tally over the sample makes likely for the whole. Misses are stretched by the rate and set against
+    /// all uses: a sample that has caught a hot block, or missed it, errs in hits and not in misses.
+    #[must_use]
+    pub fn hit_ratio(&self, tally: &Tally) -> f64 {
+        if self.uses == 0 {
+            return 0.0;
+        }
+        (1.0 - tally.misses as f64 / self.rate / self.uses as f64).clamp(0.0, 1.0)
+    }
+}
+
+/// Takes the blocks whose hash says so: a share `rate` of them.
+///
+/// # Errors
+/// [`TraceError::TooMuch`]: no memory.
+pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, TraceError> {
+    let limit = threshold(rate);
+    let mut loader = super::super::Loader::new();
+    let mut chunks = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
+    for chunk in &trace.chunks {
+        records.clear();
+        chunk.for_each(|block, request, kind| {
+            if hash(block, seed) <= limit {
+                records.push(Record {
+                    block: u64::from(block),
+                    request,
+                    kind,
+                    ..Record::default()
+                });
+            }
+        });
+        loader.add(&trace.name, &records, |chunk| {
+            chunks.push(std::sync::Arc::new(chunk));
+            Ok(())
+        })?;
+    }
+    let sampled = Loaded::put_together(trace.name.clone(), trace.format, chunks, loader);
+    Ok(Sample {
+        trace: sampled,
+        rate: rate.min(1.0),
+        uses: trace.counts.uses,
+    })
+}

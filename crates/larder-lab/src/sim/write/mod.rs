@@ -1,0 +1,181 @@
+//! Traces written: oracleGeneral, CSV, text and bare numbers.
+
+mod output;
+
+use super::{Format, Kind, Record};
+
+pub use output::Output;
+
+/// Formats that can be written.
+pub const WRITABLE: [Format; 9] = [
+    Format::OracleGeneral,
+    Format::Csv,
+    Format::Txt,
+    Format::U32le,
+    Format::U32be,
+    Format::I32le,
+    Format::I32be,
+    Format::I64le,
+    Format::I64be,
+];
+
+/// What a format had no place for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Removals that were left out.
+    pub removals: u64,
+    /// Readahead that was left out.
+    pub readahead: u64,
+    /// Writes that became plain uses.
+    pub writes: u64,
+    /// Uses that belonged to one request with others.
+    pub grouped: u64,
+}
+
+/// Makes bytes of records.
+#[derive(Debug)]
+pub struct Encoder {
+    format: Format,
+    /// Divides times: 1 or a million.
+    clock: u64,
+    lost: Lost,
+    last: Option<u32>,
+    written: u64,
+}
+
+impl Encoder {
+    /// For a format, from a trace whose time is in microseconds or not.
+    #[must_use]
+    pub fn new(format: Format, microseconds: bool) -> Self {
+        Self {
+            format,
+            clock: if microseconds && format == Format::OracleGeneral {
+                1_000_000
+            } else {
+                1
+            },
+            lost: Lost::default(),
+            last: None,
+            written: 0,
+        }
+    }
+
+    /// What comes first.
+    pub fn begin(&self, bytes: &mut Vec<u8>) {
+        if self.format == Format::Csv {
+            bytes.extend_from_slice(b"time,id,size,op,request,tenant\n");
+        }
+    }
+
+    /// Is this record written at all?
+    #[must_use]
+    pub fn keeps(&self, record: &Record) -> bool {
+        self.format == Format::Csv || matches!(record.kind, Kind::Read | Kind::Write)
+    }
+
+    /// Appends a record. `next` is the number of the written record at which its block comes again (oracleGeneral only).
+    ///
+    /// # Errors
+    /// A sentence: a number that the format cannot hold.
+    pub fn record(
+        &mut self,
+        record: &Record,
+        next: Option<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        use std::io::Write;
+        if !self.keeps(record) {
+            match record.kind {
+                Kind::Remove => self.lost.removals += 1,
+                _ => self.lost.readahead += 1,
+            }
+            return Ok(());
+        }
+        if self.format != Format::Csv {
+            self.lost.writes += u64::from(record.kind == Kind::Write);
+            self.lost.grouped += u64::from(self.last == Some(record.request));
+        }
+        self.last = Some(record.request);
+        let n = self.written;
+        self.written += 1;
+        let block = record.block;
+        let narrow = |most: u64| {
+            if block > most {
+                Err(format!(
+                    "use {n}: block {block} is too large for {}; --dense numbers blocks from 0",
+                    self.format.name()
+                ))
+            } else {
+                Ok(())
+            }
+        };
+        match self.format {
+            Format::OracleGeneral => {
+                let time = u32::try_from(record.time / self.clock).map_err(|_| {
+                    format!(
+                        "use {n}: time {} is too large for the 32 bits of oracleGeneral",
+                        record.time
+                    )
+                })?;
+                bytes.extend_from_slice(&time.to_le_bytes());
+                bytes.extend_from_slice(&block.to_le_bytes());
+                bytes.extend_from_slice(&record.bytes.to_le_bytes());
+                let next = next.map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX));
+                bytes.extend_from_slice(&next.to_le_bytes());
+            }
+            Format::Csv => {
+                let op = match record.kind {
+                    Kind::Read => "read",
+                    Kind::Write => "write",
+                    Kind::Readahead => "readahead",
+                    Kind::Remove => "remove",
+                };
+                writeln!(
+                    bytes,
+                    "{},{block},{},{op},{},{}",
+                    record.time, record.bytes, record.request, record.tenant
+                )
+                .map_err(|e| e.to_string())?;
+            }
+            Format::Txt => writeln!(bytes, "{block}").map_err(|e| e.to_string())?,
+            Format::U32le => {
+                narrow(u64::from(u32::MAX))?;
+                bytes.extend_from_slice(&(block as u32).to_le_bytes());
+            }
+            Format::U32be => {
+                narrow(u64::from(u32::MAX))?;
+                bytes.extend_from_slice(&(block as u32).to_be_bytes());
+            }
+            Format::I32le => {
+                narrow(i32::MAX as u64)?;
+                bytes.extend_from_slice(&(block as u32).to_le_bytes());
+            }
+            Format::I32be => {
+                narrow(i32::MAX as u64)?;
+                bytes.extend_from_slice(&(block as u32).to_be_bytes());
+            }
+            Format::I64le => {
+                narrow(i64::MAX as u64)?;
+                bytes.extend_from_slice(&block.to_le_bytes());
+            }
+            Format::I64be => {
+                narrow(i64::MAX as u64)?;
+                bytes.extend_from_slice(&block.to_be_bytes());
+            }
+            other => return Err(format!("larder does not write {}", other.name())),
+        }
+        Ok(())
+    }
+
+    /// What could not be written, so far.
+    #[must_use]
+    pub fn lost(&self) -> Lost {
+        self.lost
+    }
+
+    /// Records that were.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+}
