@@ -6,6 +6,7 @@ pub mod arena;
 pub mod ids;
 pub mod pool;
 pub mod records;
+pub mod trace;
 
 /// One mutation in so many begins anew from a seed.
 const RESTART: u32 = 64;

@@ -12,7 +12,7 @@ use crate::sim::{Format, Loaded, Output, ReadOptions};
 
 /// What the reader of strace's text follows.
 const CALLS: &str = "trace=open,openat,openat2,creat,close,close_range,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,\
-pwritev,pwritev2,sendfile,lseek,dup,dup2,dup3,fcntl,mmap,truncate,ftruncate,unlink,unlinkat,rename,renameat,renameat2,chdir,\
+pwritev,pwritev2,sendfile,copy_file_range,lseek,dup,dup2,dup3,fcntl,mmap,truncate,ftruncate,unlink,unlinkat,rename,renameat,renameat2,chdir,\
 clone,clone3,fork,vfork,execve,execveat";
 
 /// A file that is deleted at the end.

@@ -4,8 +4,8 @@
 //! | call | what it is here |
 //! |---|---|
 //! | open, openat, creat | a description with a position; O_TRUNC drops the file's pages |
-//! | read, readv, pread64, preadv, sendfile | a request that reads as many bytes as were returned |
-//! | write, writev, pwrite64, pwritev | one that writes |
+//! | read, readv, pread64, preadv, sendfile, copy_file_range | a request that reads as many bytes as were returned |
+//! | write, writev, pwrite64, pwritev, copy_file_range | one that writes |
 //! | mmap of a file | one that reads what is mapped (which pages were used is not to be seen) |
 //! | lseek, dup, fcntl, close, fork, clone, execve, chdir | followed |
 //! | unlink, rename over a file, truncate | the pages are removed |
@@ -95,13 +95,21 @@ impl Strace {
                 let last = call.fd(1).number.unwrap_or(i32::MAX);
                 self.files.close_range(call.pid, call.fd(0).number, last);
             }
-            b"dup" | b"dup2" | b"dup3" => self.files.dup(call.pid, call.fd(0), result),
+            b"dup" | b"dup2" | b"dup3" => {
+                let close_on_exec = call.arg(2) == b"O_CLOEXEC";
+                self.files
+                    .dup(call.pid, call.fd(0), result, close_on_exec)?;
+            }
             b"fcntl" | b"fcntl64" if call.arg(1).starts_with(b"F_DUPFD") => {
-                self.files.dup(call.pid, call.fd(0), result);
+                let close_on_exec = call.arg(1) == b"F_DUPFD_CLOEXEC";
+                self.files
+                    .dup(call.pid, call.fd(0), result, close_on_exec)?;
             }
-            b"lseek" | b"_llseek" if call.name == b"lseek" => {
-                self.files.seek(call.pid, call.fd(0), result, call.arg(2))?
+            b"fcntl" | b"fcntl64" if call.arg(1) == b"F_SETFD" => {
+                self.files
+                    .close_on_exec(call.pid, call.fd(0), call.arg(2) == b"FD_CLOEXEC");
             }
+            b"lseek" => self.files.seek(call.pid, call.fd(0), result, call.arg(2))?,
             b"read" | b"readv" => self.transfer(call, 0, None, result, Kind::Read, sink)?,
             b"write" | b"writev" => self.transfer(call, 0, None, result, Kind::Write, sink)?,
             b"pread64" | b"pread" | b"preadv" | b"preadv2" => {
@@ -113,6 +121,11 @@ impl Strace {
             b"sendfile" | b"sendfile64" => {
                 let at = (call.arg(2) != b"NULL").then_some(2);
                 self.transfer(call, 1, at, result, Kind::Read, sink)?;
+            }
+            b"copy_file_range" => {
+                let at = |n: usize| (call.arg(n) != b"NULL").then_some(n);
+                self.transfer(call, 0, at(1), result, Kind::Read, sink)?;
+                self.transfer(call, 2, at(3), result, Kind::Write, sink)?;
             }
             b"mmap" | b"mmap2" => {
                 let len = call.number(1, "mmap's length")?;

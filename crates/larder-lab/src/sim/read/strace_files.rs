@@ -282,25 +282,36 @@ impl Files {
         }
     }
 
-    pub(super) fn dup(&mut self, pid: u32, from: Fd<'_>, to: u64) {
+    /// A second number for what a descriptor points to.
+    pub(super) fn dup(
+        &mut self,
+        pid: u32,
+        from: Fd<'_>,
+        to: u64,
+        close_on_exec: bool,
+    ) -> Result<(), String> {
+        let Ok(to) = i32::try_from(to) else {
+            return Ok(());
+        };
+        let description = self.description(pid, from)?;
         let table = self.processes[&pid].table;
-        let Ok(to) = i32::try_from(to) else { return };
-        match from
-            .number
-            .and_then(|fd| self.tables[table].get(&fd).copied())
-        {
-            Some(descriptor) => {
-                self.tables[table].insert(
-                    to,
-                    Descriptor {
-                        close_on_exec: false,
-                        ..descriptor
-                    },
-                );
-            }
-            None => {
-                self.tables[table].remove(&to);
-            }
+        match description {
+            Some(description) => self.tables[table].insert(
+                to,
+                Descriptor {
+                    description,
+                    close_on_exec,
+                },
+            ),
+            None => self.tables[table].remove(&to),
+        };
+        Ok(())
+    }
+
+    pub(super) fn close_on_exec(&mut self, pid: u32, fd: Fd<'_>, close_on_exec: bool) {
+        let table = self.processes[&pid].table;
+        if let Some(descriptor) = fd.number.and_then(|fd| self.tables[table].get_mut(&fd)) {
+            descriptor.close_on_exec = close_on_exec;
         }
     }
 

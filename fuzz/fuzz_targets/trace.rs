@@ -1,0 +1,12 @@
+//! Every reader of traces: any bytes are records, or an error with a place.
+
+#![no_main]
+
+use larder_fuzz::trace::{check, seeds};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_target!(|data: &[u8]| check(data));
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    larder_fuzz::mutate_bytes_from(&seeds(), data, size, max_size, seed)
+});
