@@ -29,7 +29,8 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
         return match (by_name, fits.as_slice()) {
             // The name decides among bare numbers, of which nothing can be seen, and where it agrees with what is seen.
             (Some(format), fits) if bare(format) || fits.contains(&format) => Ok(format),
-            (None, [format]) => Ok(*format),
+            // What is seen wins over a name that says otherwise.
+            (_, [format]) => Ok(*format),
             (Some(named), []) => Err(unclear(
                 format!(
                     "is named like {}, but its first records are not that",

@@ -128,7 +128,7 @@ impl FixedSize {
             // Those with this hash and above are sampled no more.
             self.limit = hash.saturating_sub(1);
             if let Some(id) = self.local.remove(&block) {
-                self.stack.remove(id);
+                self.stack.forget(id);
                 self.free.push(id);
             }
         }

@@ -4,11 +4,15 @@
 //! of 64 bits, so it is 64 times smaller than the line, and lies in a near cache even for millions of blocks. When the
 //! line is full, its bits are moved together: it is never longer than twice the blocks.
 
+use std::collections::BTreeSet;
+
 use super::super::Kind;
 use super::super::load::Loaded;
 use super::curve::Curve;
 
 const NOWHERE: u32 = u32::MAX;
+/// The owner of a place whose block was removed.
+const HOLE: u32 = u32::MAX - 1;
 /// Shortest line.
 const LEAST: usize = 1 << 12;
 
@@ -31,7 +35,10 @@ pub struct Stack {
     /// By block: its place.
     place: Vec<u32>,
     now: usize,
+    /// Bits: blocks and holes.
     live: usize,
+    /// Places of holes.
+    holes: BTreeSet<u32>,
 }
 
 impl Default for Stack {
@@ -51,6 +58,7 @@ impl Stack {
             place: Vec::new(),
             now: 0,
             live: 0,
+            holes: BTreeSet::new(),
         };
         stack.line(LEAST);
         stack
@@ -66,20 +74,20 @@ impl Stack {
     /// Blocks in it.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.live
+        self.live - self.holes.len()
     }
 
     /// Nothing is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.live == 0
+        self.len() == 0
     }
 
     /// Uses a block. Its distance: the number of different blocks used since its last use, itself included, so the least
     /// size of an LRU cache that has it. None for a block that is not in the stack.
     #[inline]
     pub fn touch(&mut self, block: u32) -> Option<u64> {
-        let distance = self.remove(block);
+        let distance = self.take(block, false);
         if self.now == self.owner.len() {
             self.pack();
         }
@@ -96,14 +104,25 @@ impl Stack {
         distance
     }
 
-    /// Takes a block out; its distance as for [`touch`](Self::touch).
-    #[inline]
+    /// The block's contents are gone (unlink, truncate): every cache that has it has a free frame instead, a hole, which the next
+    /// block that the cache does not have fills. Its distance as for [`touch`](Self::touch).
     pub fn remove(&mut self, block: u32) -> Option<u64> {
-        let place = self
-            .place
-            .get_mut(block as usize)
-            .filter(|p| **p != NOWHERE)?;
-        let at = core::mem::replace(place, NOWHERE) as usize;
+        let (at, distance) = self.find(block)?;
+        self.place[block as usize] = NOWHERE;
+        self.owner[at] = HOLE;
+        self.holes.insert(at as u32);
+        Some(distance)
+    }
+
+    /// Takes a block out as if it had never come. Its distance as for [`touch`](Self::touch).
+    pub fn forget(&mut self, block: u32) -> Option<u64> {
+        self.take(block, true)
+    }
+
+    /// A block's place and distance.
+    #[inline]
+    fn find(&self, block: u32) -> Option<(usize, u64)> {
+        let at = *self.place.get(block as usize).filter(|p| **p != NOWHERE)? as usize;
         let (word, bit) = (at / 64, at % 64);
         let mut before = u64::from((self.bits[word] & ((1 << bit) - 1)).count_ones());
         let mut n = word;
@@ -111,10 +130,36 @@ impl Stack {
             before += u64::from(self.tree[n]);
             n &= n - 1;
         }
-        let distance = self.live as u64 - before;
-        self.bits[word] &= !(1 << bit);
-        self.add(word, u32::MAX);
-        self.live -= 1;
+        Some((at, self.live as u64 - before))
+    }
+
+    /// Takes a block out of its place, to use it or to forget it. To caches that do not reach down to it a use brings it in: it
+    /// fills their hole, the one nearest to the top, and to those that have it its old place is the hole then.
+    #[inline]
+    fn take(&mut self, block: u32, forget: bool) -> Option<u64> {
+        let found = self.find(block);
+        let mut gone = found.map(|(at, _)| at);
+        if !forget
+            && let Some(hole) = self
+                .holes
+                .last()
+                .copied()
+                .filter(|h| gone.is_none_or(|at| at < *h as usize))
+        {
+            self.holes.remove(&hole);
+            if let Some(at) = gone {
+                self.owner[at] = HOLE;
+                self.holes.insert(at as u32);
+            }
+            gone = Some(hole as usize);
+        }
+        if let Some(at) = gone {
+            self.bits[at / 64] &= !(1 << (at % 64));
+            self.add(at / 64, u32::MAX);
+            self.live -= 1;
+        }
+        let (_, distance) = found?;
+        self.place[block as usize] = NOWHERE;
         Some(distance)
     }
 
@@ -141,8 +186,13 @@ impl Stack {
         }
         self.line((self.live * 2).max(LEAST));
         self.owner.fill(NOWHERE);
+        self.holes.clear();
         for (at, &block) in order.iter().enumerate() {
-            self.place[block as usize] = at as u32;
+            if block == HOLE {
+                self.holes.insert(at as u32);
+            } else {
+                self.place[block as usize] = at as u32;
+            }
             self.owner[at] = block;
             self.bits[at / 64] |= 1 << (at % 64);
         }
@@ -159,7 +209,7 @@ impl Stack {
     }
 }
 
-/// LRU's exact curve: the hits of every size, in one pass. Removed blocks leave the stack. Blocks that are read ahead come to its
+/// LRU's exact curve: the hits of every size, in one pass. Removed blocks leave holes. Blocks that are read ahead come to its
 /// top without being counted; where one is in the stack already, LRU leaves it and the curve does not, so the curve is exact
 /// for traces without readahead.
 #[must_use]
@@ -214,7 +264,7 @@ mod tests {
             list.retain(|b| *b != block);
             let distance = found.map(|n| n as u64 + 1);
             if n % 97 == 0 {
-                assert_eq!(stack.remove(block), distance);
+                assert_eq!(stack.forget(block), distance);
             } else {
                 assert_eq!(stack.touch(block), distance, "at {n}");
                 list.push(block);

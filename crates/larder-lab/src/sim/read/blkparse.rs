@@ -61,7 +61,12 @@ impl LineParser for Blkparse {
             // Flushes and messages move nothing.
             _ => return Ok(()),
         };
-        let sector = whole(next(), "the sector")?;
+        let sector = next();
+        if sector.starts_with(b"[") {
+            // A flush by itself has no place.
+            return Ok(());
+        }
+        let sector = whole(sector, "the sector")?;
         if next() != b"+" {
             // A flush with a barrier has a sector and no length.
             return Ok(());

@@ -208,9 +208,9 @@ impl Strace {
             Some(n) => Some(call.number(n, "the offset")?),
             None => None,
         };
-        let Some((file, at)) = self
-            .files
-            .advance(call.pid, call.fd(fd), said, bytes, kind)?
+        let Some((file, at)) =
+            self.files
+                .advance(call.pid, call.fd(fd), said, bytes, kind, sink.block_size())?
         else {
             return Ok(());
         };

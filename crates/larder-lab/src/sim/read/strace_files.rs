@@ -31,6 +31,7 @@ struct Process {
 #[derive(Debug, Default)]
 struct File {
     size: u64,
+    /// Blocks.
     used: Ranges,
 }
 
@@ -341,6 +342,7 @@ impl Files {
         said: Option<u64>,
         bytes: u64,
         kind: Kind,
+        block_size: u64,
     ) -> Result<Option<(u32, u64)>, String> {
         let Some(d) = self.description(pid, fd)? else {
             return Ok(None);
@@ -364,7 +366,7 @@ impl Files {
         }
         // What is mapped may reach beyond the file's end; what was moved does not.
         state.size = state.size.max(end);
-        state.used.add(at, end);
+        state.used.add(at / block_size, end.div_ceil(block_size));
         Ok(Some((file, at)))
     }
 
@@ -379,19 +381,17 @@ impl Files {
         let state = &mut self.files[file as usize];
         state.size = len;
         let size = sink.block_size();
-        let from = len.div_ceil(size).saturating_mul(size);
         let about = About {
             time,
             kind: Kind::Remove,
             file,
             tenant: 0,
         };
-        for (first, end) in state.used.cut(from) {
-            let mut at = first;
+        for (mut at, end) in state.used.cut(len.div_ceil(size)) {
             while at < end {
-                let len = (end - at).min(1 << 30);
-                sink.bytes(at, len, about)?;
-                at += len;
+                let blocks = (end - at).min(1 << 16);
+                sink.bytes(at.saturating_mul(size), blocks.saturating_mul(size), about)?;
+                at += blocks;
             }
         }
         Ok(())
