@@ -8,6 +8,10 @@ use super::policy::{
 const RESIDENT: u64 = 1 << 63;
 const NOTHING: u64 = RESIDENT - 1;
 
+/// How many accesses ahead [`Replay::run`] looks: a few misses of the processor's cache long, and not so long that what it loads
+/// has gone again.
+const AHEAD: usize = 12;
+
 /// A cache without contents: a rule, and what it must know to say hit or miss. Blocks are numbered densely from 0, in 8 bytes
 /// each; an access is one look into that table and one call of the rule.
 ///
@@ -110,6 +114,48 @@ impl<P: Policy> Replay<P> {
         }
     }
 
+    /// Is it in memory? Tells the rule nothing.
+    ///
+    /// ```
+    /// use larder::cache::{policy::Lru, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// cache.access(3, 0);
+    /// assert!(cache.holds(3) && !cache.holds(4));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    #[inline]
+    pub fn holds(&self, block: u32) -> bool {
+        let at = self.slots.blocks.get(block as usize);
+        at.is_some_and(|at| at & RESIDENT != 0)
+    }
+
+    /// One access after the other, each a request of its own, numbered from `first` on. Faster than a loop over
+    /// [`access`](Self::access) where the table of blocks is larger than the processor's cache, since it looks ahead.
+    ///
+    /// ```
+    /// use larder::cache::{policy::Lru, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 2, 1, 3, 1, 2], 0);
+    /// assert_eq!((cache.hits(), cache.misses()), (2, 4));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    pub fn run(&mut self, accesses: &[u32], first: u32) {
+        let mut request = first;
+        let (near, last) = accesses.split_at(accesses.len().saturating_sub(AHEAD));
+        // The sum is used, so that the loads are made; nothing waits for them.
+        let mut loaded = 0;
+        for (&block, &ahead) in near.iter().zip(&accesses[accesses.len() - near.len()..]) {
+            loaded ^= self.slots.blocks.get(ahead as usize).copied().unwrap_or(0);
+            self.access(block, request);
+            request = request.wrapping_add(1);
+        }
+        core::hint::black_box(loaded);
+        for &block in last {
+            self.access(block, request);
+            request = request.wrapping_add(1);
+        }
+    }
+
     #[inline]
     fn fetch(&mut self, block: u32, request: u32, at: Option<u64>) {
         let at = match at {
@@ -198,6 +244,25 @@ mod tests {
             [false, false, true, false, false, true, false, false]
         );
         assert_eq!((made.hits(), made.misses(), made.lost()), (2, 6, 0));
+    }
+
+    #[test]
+    fn runs_and_single_accesses_count_alike() {
+        let trace: Vec<u32> = (0..1000).map(|at| at * at % 37).collect();
+        for len in [0, 1, AHEAD - 1, AHEAD, AHEAD + 1, 1000] {
+            let mut single = Replay::<Lru>::new(9).unwrap();
+            let mut run = Replay::<Lru>::new(9).unwrap();
+            for (&block, request) in trace[..len].iter().zip(0..) {
+                single.access(block, request);
+            }
+            run.run(&trace[..len], 0);
+            assert_eq!((single.hits(), single.misses()), (run.hits(), run.misses()));
+            assert!(
+                trace
+                    .iter()
+                    .all(|&block| single.holds(block) == run.holds(block))
+            );
+        }
     }
 
     #[test]

@@ -31,9 +31,7 @@ impl Visitor for Timed<'_> {
         let Self(Run(trace, capacity), seconds) = self;
         let mut cache = Replay::with(P::new(capacity)?, trace.blocks)?;
         let begin = Instant::now();
-        for (&block, at) in trace.accesses.iter().zip(0..) {
-            cache.access(block, at);
-        }
+        cache.run(&trace.accesses, 0);
         let seconds = begin.elapsed().as_secs_f64().min(seconds);
         cache.rule().check().unwrap();
         assert_eq!(cache.lost(), 0);
@@ -41,6 +39,37 @@ impl Visitor for Timed<'_> {
             cache.hits() as f64 * 100.0 / trace.accesses.len() as f64,
             seconds,
         ))
+    }
+}
+
+/// Belady, Nelson, Shedler, CACM 12(6), 1969: a FIFO may miss more often with more memory; LRU never does.
+#[test]
+fn the_anomaly_of_1969_is_found_where_it_was_and_nowhere_else() {
+    let trace = Trace::of([1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5]);
+    let misses = |rule: &str, capacity| {
+        let hits = with_rule(rule, Run(&trace, capacity)).unwrap().unwrap();
+        12 - (hits * 12.0 / 100.0).round() as u64
+    };
+    assert_eq!([3, 4, 5].map(|frames| misses("fifo", frames)), [9, 10, 5]);
+    assert_eq!([3, 4, 5].map(|frames| misses("lru", frames)), [10, 8, 5]);
+    for rule in rules() {
+        assert_eq!(misses(rule.name, 5), 5, "{} with room for all", rule.name);
+    }
+}
+
+/// A loop of 100 blocks over a cache of 90: what uses recency alone finds nothing, what resists keeps most.
+#[test]
+fn a_loop_that_does_not_fit_tells_the_rules_apart() {
+    let trace = Trace::of((0..20_000).map(|at| at % 100));
+    let hits = |rule| with_rule(rule, Run(&trace, 90)).unwrap().unwrap();
+    for rule in ["fifo", "lru", "clock", "arc", "lru-2", "sieve", "car", "mq"] {
+        assert_eq!(hits(rule), 0.0, "{rule}");
+    }
+    for rule in ["lirs", "clock-pro"] {
+        assert!((87.0..89.1).contains(&hits(rule)), "{rule}: {}", hits(rule));
+    }
+    for rule in ["2q", "s3-fifo", "clock2q+", "w-tinylfu"] {
+        assert!(hits(rule) > 50.0, "{rule}: {}", hits(rule));
     }
 }
 
