@@ -71,7 +71,6 @@ impl Held<'_> {
     /// Takes a round.
     pub(super) fn pop(&mut self) -> Option<usize> {
         let which = self.body().tops.iter().position(|&top| fill(top) > 0)?;
-        count(&self.beside.pops[which]);
         let top = &mut self.body().tops[which];
         // SAFETY: the magazine is the slot's and has a round at its top.
         let round = unsafe { *(*top as *const usize) };

@@ -7,14 +7,14 @@
 //! A new shelf is parked, too, until the first magazine is put on it: so making one costs nothing.
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::locked::{self, Held};
 use super::magazines::Magazine;
 use super::refused::{Begin, Refused};
 use super::sections::{BEYOND, NOT_NOW, PARKED, Sections};
-use super::slot::{Beside, LIVE_BYTES, Slot, colour, parked};
+use super::slot::{LIVE_BYTES, Slot, colour, counts, parked};
 use super::{FILL_MASK, WORD};
 use crate::os::rseq::{Mode, mode};
 use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, membarrier, page_size, possible_cpus};
@@ -42,6 +42,8 @@ pub(super) struct Shelf {
     /// Fork generation of whoever empties the shelf; 0 is nobody.
     draining: AtomicU32,
     closed: AtomicU32,
+    /// Rounds that came here in magazines less those that left in magazines.
+    came: AtomicI64,
     system: Arc<dyn System>,
 }
 
@@ -59,6 +61,7 @@ impl Shelf {
             kind,
             draining: AtomicU32::new(0),
             closed: AtomicU32::new(0),
+            came: AtomicI64::new(0),
             system,
         }
     }
@@ -223,6 +226,7 @@ impl Shelf {
         if live == 0 {
             return Err(Refused::NotNow(new));
         }
+        let rounds = new.len();
         let top = new.into_top();
         let result = match self.kind {
             Kind::PerCpu(sections) => loop {
@@ -253,7 +257,12 @@ impl Shelf {
             PARKED => Err(Refused::Parked(
                 owned(top).unwrap_or_else(|| unreachable!("new is a magazine")),
             )),
-            old => Ok(owned(old)),
+            old => {
+                let old = owned(old);
+                let left = old.as_ref().map_or(0, Magazine::len);
+                self.count(rounds as i64 - left as i64);
+                Ok(old)
+            }
         }
     }
 
@@ -328,17 +337,25 @@ impl Shelf {
         }
     }
 
-    /// Counters of all CPUs: rounds taken and given.
+    /// Rounds came or left in magazines.
+    fn count(&self, rounds: i64) {
+        if rounds != 0 {
+            self.came.fetch_add(rounds, Ordering::Relaxed);
+        }
+    }
+
+    /// Rounds taken from the magazines of all CPUs, and rounds given. What was taken nobody counts: it is what came and is
+    /// not here. So the first number is off by what happens while this looks.
     pub(super) fn counts(&self) -> (u64, u64) {
-        (0..self.reach()).fold((0, 0), |(pops, pushes), i| {
-            let slot = self.slot(i);
-            // SAFETY: the counters are atomics of a live slot, which may be shared.
-            let Beside {
-                pops: a, pushes: b, ..
-            } = unsafe { &(*slot).beside };
-            let sum = |c: &[AtomicU64; 2]| c.iter().map(|n| n.load(Ordering::Relaxed)).sum::<u64>();
-            (pops + sum(a), pushes + sum(b))
-        })
+        let (mut pushes, mut here) = (0, 0);
+        for i in 0..self.reach() {
+            // SAFETY: a live slot.
+            let (given, rounds) = unsafe { counts(self.slot(i)) };
+            pushes += given;
+            here += rounds;
+        }
+        let pops = pushes as i64 + self.came.load(Ordering::Relaxed) - here;
+        (u64::try_from(pops).unwrap_or(0), pushes)
     }
 
     /// Slots that may have magazines, of the live ones if there are any.
@@ -432,6 +449,7 @@ impl Shelf {
             for top in tops {
                 // SAFETY: just taken out of the slot that owned it.
                 if let Some(magazine) = unsafe { Magazine::from_top(top) } {
+                    self.count(-(magazine.len() as i64));
                     take(magazine);
                 }
             }

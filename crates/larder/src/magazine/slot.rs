@@ -3,6 +3,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
+use super::{FILL_MASK, WORD};
 use crate::os::MAX_CPUS;
 
 /// What one CPU owns. Two cache lines, because the hardware prefetches them in pairs.
@@ -42,10 +43,8 @@ impl Body {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Beside {
-    /// Rounds taken from each magazine. An aborted section may count one twice. Only the owner of the moment adds, so no
+    /// Rounds given to each magazine. An aborted section may count one twice. Only the owner of the moment adds, so no
     /// addition needs an exchange.
-    pub(super) pops: [AtomicU64; 2],
-    /// Rounds given to each magazine.
     pub(super) pushes: [AtomicU64; 2],
     /// Fork generation of the holder; 0 is free. Used in locked mode only.
     pub(super) lock: AtomicU32,
@@ -56,8 +55,7 @@ const _: () = {
     assert!(size_of::<Slot>() == 128);
     assert!(offset_of!(Slot, body) + offset_of!(Body, tops) == 0);
     assert!(offset_of!(Slot, body) + offset_of!(Body, capacity) == 16);
-    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pops) == 24);
-    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pushes) == 40);
+    assert!(offset_of!(Slot, beside) + offset_of!(Beside, pushes) == 24);
 };
 
 /// The parked slots of all shelves: nothing is ever written to them, for a section that finds neither a round nor room
@@ -95,4 +93,25 @@ pub(super) fn colour() -> usize {
     /// Shelves so far.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed) % COLOURS * size_of::<Slot>()
+}
+
+/// Rounds that were given to a slot, and those that lie in its magazines now.
+///
+/// # Safety
+/// The slot lives. Others may use it meanwhile.
+pub(super) unsafe fn counts(slot: *mut Slot) -> (u64, i64) {
+    // SAFETY: the counters are atomics, which may be shared; the tops are aligned words, which sections and holders change
+    // by single stores.
+    unsafe {
+        let given = &(*slot).beside.pushes;
+        let tops = &raw mut (*slot).body.tops;
+        let rounds = |which: usize| {
+            let top = AtomicUsize::from_ptr(&raw mut (*tops)[which]).load(Ordering::Relaxed);
+            ((top & FILL_MASK) / WORD) as i64
+        };
+        (
+            given.iter().map(|n| n.load(Ordering::Relaxed)).sum(),
+            rounds(0) + rounds(1),
+        )
+    }
 }
