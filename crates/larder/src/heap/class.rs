@@ -62,7 +62,13 @@ const fn table() -> [u8; MAX_SMALL / GRAIN + 1] {
 #[inline(always)]
 #[must_use]
 pub fn class_of(size: usize) -> Option<usize> {
-    (size <= MAX_SMALL).then(|| usize::from(TABLE[(size + GRAIN - 1) >> GRAIN.ilog2()]))
+    if size > MAX_SMALL {
+        return None;
+    }
+    let class = usize::from(TABLE[(size + GRAIN - 1) >> GRAIN.ilog2()]);
+    // SAFETY: the table has numbers of classes only (a test looks at each). It spares whoever indexes by it a comparison.
+    unsafe { core::hint::assert_unchecked(class < CLASSES) };
+    Some(class)
 }
 
 /// The class of a layout; `None` when it is too large, or aligned to more than a page.
@@ -108,6 +114,11 @@ mod tests {
         assert_eq!(class_of(MAX_SMALL + 1), None);
         assert_eq!(SIZES[CLASSES - 1], MAX_SMALL);
         assert!(SIZES.iter().all(|size| size.is_multiple_of(GRAIN)));
+    }
+
+    #[test]
+    fn the_table_has_numbers_of_classes_only() {
+        assert!(TABLE.iter().all(|&class| usize::from(class) < CLASSES));
     }
 
     #[test]
