@@ -114,12 +114,20 @@ impl Chunk {
     /// Gives one back if the form stays as it is and few instructions tell; false says nothing.
     #[inline]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
-        let Self::Short(list) = self else {
-            return false;
-        };
-        match list.find(at) {
-            None if list.of_free() && !list.is_full() => list.insert(at),
-            Some(place) if !list.of_free() && list.len() > 1 => list.remove_at(place),
+        match self {
+            Self::Short(list) => match list.find(at) {
+                None if list.of_free() && !list.is_full() => list.insert(at),
+                Some(place) if !list.of_free() && list.len() > 1 => list.remove_at(place),
+                _ => return false,
+            },
+            Self::Bits(bits) => {
+                let (w, bit) = split(at);
+                // One that leaves few taken may be the one that makes it a list.
+                if bits.word(w) & bit != 0 || CHUNK - bits.free() <= list::MOST / 2 + 1 {
+                    return false;
+                }
+                bits.insert(w, bit);
+            }
             _ => return false,
         }
         true
