@@ -59,7 +59,7 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
 
 fn chosen(names: &[String]) -> Result<Vec<Box<dyn Experiment>>, Failure> {
     if names.is_empty() {
-        return Ok(experiments::all());
+        return Ok(experiments::without_names());
     }
     names.iter().map(|n| find(n)).collect()
 }

@@ -33,7 +33,7 @@ pub use mimalloc::Mimalloc;
 #[cfg(feature = "peers")]
 pub use mimalloc_heap::MimallocHeaps;
 pub use object_cache::{ObjectCache, ObjectHandles, per_cpu};
-pub use preloaded::{Preloaded, environment};
+pub use preloaded::{Preloaded, environment, named_libraries};
 #[cfg(feature = "peers")]
 pub use rpmalloc::{Rpmalloc, RpmallocThread};
 #[cfg(feature = "peers-cpp")]

@@ -60,7 +60,8 @@ pub fn environment(params: &Params) -> Vec<(&'static str, String)> {
 }
 
 /// The libraries that the user named in `LARDER_PRELOAD`, as absolute paths; those that are no files are sentences.
-pub(super) fn named_libraries() -> Vec<Result<String, String>> {
+#[must_use]
+pub fn named_libraries() -> Vec<Result<String, String>> {
     named(&std::env::var(VARIABLE).unwrap_or_default())
 }
 

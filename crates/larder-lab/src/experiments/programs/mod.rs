@@ -1,0 +1,99 @@
+//! Real programs on the preloaded malloc, beside the system's and the peers' found on the machine.
+//!
+//! `work` has the programs, one to a file; `process` runs one and looks at what it wrote; `libraries` finds the mallocs.
+
+mod contestants;
+mod goals;
+mod libraries;
+mod plan;
+mod process;
+mod report;
+mod rows;
+mod shop;
+mod work;
+
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
+use crate::model::{Analysis, Better, Metric, RunRecord};
+
+pub(super) use libraries::{LARDER, Library, found};
+pub use rows::OUTPUT;
+
+/// The experiment `programs`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Programs;
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: rows::SECONDS,
+        unit: "s",
+        better: Better::Lower,
+        about: "wall time from the start of the program to its end",
+    },
+    Metric {
+        name: rows::CPU,
+        unit: "s",
+        better: Better::Lower,
+        about: "user and system time of the program and of what it started",
+    },
+    Metric {
+        name: rows::PEAK,
+        unit: "B",
+        better: Better::Lower,
+        about: "largest resident set of any of its processes, but no less than that of the lab's process that started it",
+    },
+    Metric {
+        name: rows::FAULTS,
+        unit: "",
+        better: Better::Lower,
+        about: "page faults, minor and major",
+    },
+    Metric {
+        name: OUTPUT,
+        unit: "",
+        better: Better::Neither,
+        about: "52 bits of the SHA-256 of everything that it wrote",
+    },
+];
+
+impl Experiment for Programs {
+    fn name(&self) -> &'static str {
+        "programs"
+    }
+
+    fn title(&self) -> &'static str {
+        "Real programs"
+    }
+
+    fn source(&self) -> &'static str {
+        "what malloc-bench, mimalloc-bench and Hoard's authors took for real programs: interpreters, compilers, databases"
+    }
+
+    fn question(&self) -> &'static str {
+        "Is any program slower with larder's malloc preloaded than with the system's, and how do the other mallocs fare?"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        contestants::all()
+    }
+
+    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
+        plan::plan(request, found(), &|program| program.missing())
+    }
+
+    fn analyse(&self, run: &RunRecord) -> Analysis {
+        let view = RunView::new(run);
+        Analysis {
+            experiment: self.name().to_owned(),
+            title: self.title().to_owned(),
+            findings: report::findings(&view),
+            goals: goals::all(&view),
+            sections: report::sections(&view),
+            warnings: report::warnings(&view),
+            ..Analysis::default()
+        }
+    }
+}

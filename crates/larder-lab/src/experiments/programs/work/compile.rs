@@ -1,0 +1,167 @@
+//! The C and C++ compilers: generated sources, and SQLite's where cargo's registry has it.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use super::super::process::{Malloc, Step};
+use super::super::shop::{Shop, tool};
+use super::{Program, commands, nothing};
+use crate::model::Measures;
+
+/// Classes and functions over the standard library's own headers.
+pub(super) const CPP: Program = Program {
+    name: "c++",
+    about: "c++ -O1: a generated source over the standard library's maps, strings, vectors and algorithms",
+    tools: &["c++"],
+    lacks: nothing,
+    scale: 1,
+    quick: true,
+    run: |shop, malloc| {
+        let source = shop.write("work.cpp", &cpp(shop.scale))?;
+        compile(shop, malloc, "c++", "-O1", &source)
+    },
+};
+
+/// Functions of many branches.
+pub(super) const C: Program = Program {
+    name: "cc",
+    about: "cc -O2: generated functions with loops, branches and tables",
+    tools: &["cc"],
+    scale: 15,
+    run: |shop, malloc| {
+        let source = shop.write("work.c", &c(shop.scale))?;
+        compile(shop, malloc, "cc", "-O2", &source)
+    },
+    ..CPP
+};
+
+/// A quarter of a million lines.
+pub(super) const SQLITE: Program = Program {
+    name: "cc-sqlite",
+    about: "cc -O0: sqlite3.c, as cargo's registry has it",
+    tools: &["cc"],
+    lacks: || {
+        sqlite3_c().is_none().then(|| {
+            "cargo's registry has no libsqlite3-sys with its sqlite3.c; build larder from source here"
+                .to_owned()
+        })
+    },
+    scale: 1,
+    quick: false,
+    run: |shop, malloc| {
+        let source = sqlite3_c().context("sqlite3.c is gone from cargo's registry")?;
+        compile(shop, malloc, "cc", "-O0", &source)
+    },
+};
+
+fn compile(
+    shop: &Shop,
+    malloc: &Malloc,
+    compiler: &str,
+    level: &str,
+    source: &std::path::Path,
+) -> anyhow::Result<Measures> {
+    let object = shop.path("work.o");
+    let words = [level, "-c", &source.to_string_lossy(), "-o", "work.o"];
+    let step = Step::new(tool(compiler)?, &words).makes(object);
+    commands(shop, malloc, &[step])
+}
+
+/// The newest `sqlite3.c` in cargo's registry.
+fn sqlite3_c() -> Option<PathBuf> {
+    let home = match std::env::var_os("CARGO_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => PathBuf::from(std::env::var_os("HOME")?).join(".cargo"),
+    };
+    let entries = |folder: PathBuf| {
+        std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+    };
+    entries(home.join("registry/src"))
+        .flat_map(entries)
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("libsqlite3-sys-"))
+        })
+        .map(|path| path.join("sqlite3/sqlite3.c"))
+        .filter(|path| path.is_file())
+        .max()
+}
+
+/// A C++ source of `scale` classes.
+fn cpp(scale: usize) -> String {
+    let mut text = String::from(
+        "#include <algorithm>\n#include <functional>\n#include <map>\n#include <memory>\n#include <numeric>\n\
+         #include <sstream>\n#include <string>\n#include <unordered_map>\n#include <vector>\n",
+    );
+    for i in 0..scale {
+        let _ = write!(
+            text,
+            "struct K{i} {{ int a; std::string b; bool operator<(const K{i}& o) const {{ return a < o.a; }} }};\n\
+             class C{i} {{\n  std::map<K{i}, std::vector<std::unique_ptr<K{i}>>> m;\n  \
+             std::unordered_map<std::string, std::function<int(int)>> f;\npublic:\n  \
+             void add(int x, const std::string& s) {{ m[K{i}{{x, s}}].push_back(std::make_unique<K{i}>(K{i}{{x + {i}, s}})); \
+             f[s] = [x](int y) {{ return x * y + {i}; }}; }}\n  \
+             int sum() const {{ int n = 0; for (const auto& [k, v] : m) {{ n += k.a; for (const auto& p : v) n += p->a; }} \
+             return n; }}\n  \
+             std::vector<K{i}> sorted() const {{ std::vector<K{i}> r; for (const auto& [k, v] : m) r.push_back(k); \
+             std::sort(r.begin(), r.end(), [](const K{i}& x, const K{i}& y) {{ return y < x; }}); return r; }}\n  \
+             std::string text() const {{ std::ostringstream o; for (const auto& k : sorted()) o << k.a << ' ' << k.b; \
+             return o.str(); }}\n}};\n\
+             int use{i}(int n) {{ C{i} c; for (int i = 0; i < n; ++i) c.add(i % 7, std::to_string(i)); \
+             return c.sum() + (int) c.text().size(); }}\n"
+        );
+    }
+    text
+}
+
+/// A C source of `scale` functions.
+fn c(scale: usize) -> String {
+    let mut text = String::from("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n");
+    for i in 0..scale {
+        let _ = write!(
+            text,
+            "struct s{i} {{ int a[{}]; double d; struct s{i} *next; }};\nstatic const int t{i}[] = {{",
+            i % 13 + 3
+        );
+        for j in 0..40 {
+            let _ = write!(text, "{},", (i * 31 + j * 17) % 251);
+        }
+        let _ = write!(
+            text,
+            "}};\nint f{i}(struct s{i} *s, int n, char *out) {{\n  int sum = 0;\n  \
+             for (struct s{i} *p = s; p; p = p->next) {{\n    \
+             for (int k = 0; k < n; ++k) sum += p->a[k % {m}] * t{i}[(k + sum) & 31];\n    switch (sum & 15) {{\n",
+            m = i % 13 + 3
+        );
+        for j in 0..14 {
+            let _ = writeln!(
+                text,
+                "    case {j}: if (n > {}) {{ sum ^= n << {}; p->d += sum / {}.5; }} else sum -= t{i}[{j}]; break;",
+                j * i % 29,
+                j % 7,
+                j + 1
+            );
+        }
+        text.push_str(
+            "    default: sum = -sum; }\n  }\n  sprintf(out, \"%d\", sum);\n  return (int) strlen(out) + sum;\n}\n",
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_grow_with_the_scale_and_are_always_the_same() {
+        assert_eq!(c(3), c(3));
+        assert_eq!(cpp(4).matches("\nclass C").count(), 4);
+        assert_eq!(c(5).matches("\nint f").count(), 5);
+    }
+}

@@ -1,0 +1,157 @@
+//! Redis: redis-benchmark asks a server on a socket of its own; the server has the malloc, the asker the system's.
+
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+use super::super::process::{Malloc, Output, Spent, measures, wait};
+use super::super::shop::{Shop, tool};
+use super::{Program, nothing};
+use crate::model::Measures;
+
+pub(super) const REDIS: Program = Program {
+    name: "redis",
+    about: "redis-server on a local socket, asked by redis-benchmark: set, get, lpush, lpop, sadd, hset, zadd, mset",
+    tools: &["redis-server", "redis-benchmark", "redis-cli"],
+    lacks: nothing,
+    scale: 4,
+    quick: true,
+    run,
+};
+
+const SOCKET: &str = "redis.sock";
+
+/// How long the server may take to begin.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is asked at the end: the same with every malloc.
+const QUESTIONS: [&[&str]; 6] = [
+    &["dbsize"],
+    &["llen", "mylist"],
+    &["scard", "myset"],
+    &["hlen", "myhash"],
+    &["zcard", "myzset"],
+    &["strlen", "key:__rand_int__"],
+];
+
+/// A server that ends with this value.
+struct Server(Option<Child>);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn run(shop: &Shop, malloc: &Malloc) -> anyhow::Result<Measures> {
+    let server = tool("redis-server")?;
+    malloc.check(shop, &server)?;
+    let options = [
+        "--port",
+        "0",
+        "--unixsocket",
+        SOCKET,
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--daemonize",
+        "no",
+        "--activedefrag",
+        "no",
+        "--loglevel",
+        "warning",
+    ];
+    let mut command = malloc.command(shop, &server);
+    command
+        .args(options)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    die_with_us(&mut command);
+    let child = command.spawn().context("redis-server cannot be run")?;
+    let mut server = Server(Some(child));
+    await_socket(&mut server, shop.path(SOCKET))?;
+
+    let begin = Instant::now();
+    let count = (10_000 * shop.scale).to_string();
+    ask(
+        shop,
+        "redis-benchmark",
+        &[
+            "-q",
+            "-n",
+            &count,
+            "-c",
+            "20",
+            "-P",
+            "16",
+            "-d",
+            "120",
+            "-t",
+            "set,get,lpush,lpop,sadd,hset,zadd,mset",
+        ],
+    )?;
+    let seconds = begin.elapsed().as_secs_f64();
+
+    let mut output = Output::default();
+    for question in QUESTIONS {
+        output.add(&ask(shop, "redis-cli", question)?);
+    }
+    // The server ends while it answers.
+    ask(shop, "redis-cli", &["shutdown", "nosave"])?;
+    let child = server.0.take().context("redis-server is gone")?;
+    let (status, spent) = wait(child)?;
+    ensure!(status.success(), "redis-server ended with {status}");
+    Ok(measures(Spent { seconds, ..spent }, output))
+}
+
+/// What a client on the system's malloc says.
+fn ask(shop: &Shop, client: &str, words: &[&str]) -> anyhow::Result<Vec<u8>> {
+    let said = Malloc::default()
+        .command(shop, &tool(client)?)
+        .args(["-s", SOCKET])
+        .args(words)
+        .output()
+        .with_context(|| format!("{client} cannot be run"))?;
+    let complaint = String::from_utf8_lossy(&said.stderr);
+    ensure!(
+        said.status.success() && !complaint.contains("Error"),
+        "{client} ended with {}: {}",
+        said.status,
+        complaint.lines().next().unwrap_or("it said nothing")
+    );
+    Ok(said.stdout)
+}
+
+fn await_socket(server: &mut Server, socket: PathBuf) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+        let ended = server
+            .0
+            .as_mut()
+            .and_then(|child| child.try_wait().ok().flatten());
+        if let Some(status) = ended {
+            server.0 = None;
+            bail!("redis-server ended with {status} before it listened");
+        }
+        ensure!(begin.elapsed() < PATIENCE, "redis-server does not listen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// A worker that is ended at its limit must not leave a server behind.
+fn die_with_us(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt;
+    let die = || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only prctl is called, which is a bare system call.
+    unsafe { command.pre_exec(die) };
+}

@@ -1,0 +1,127 @@
+//! What the arenas experiment concludes from samples whose truth is known.
+
+mod page_record;
+
+use larder_lab::experiments::arenas::Arenas;
+use larder_lab::measure::{Depth, Experiment};
+use larder_lab::model::{Analysis, Block, Cell, GoalState, Measures, RunRecord};
+use larder_lab::report::{self, Document, Style};
+use page_record::record;
+
+/// Quantum caches cost the same always, best fit as the ranges are many, and handles twice as much in the end.
+fn truth(_: &str, cell: &Cell) -> Measures {
+    let live = cell.params.int("live").unwrap_or(1) as f64;
+    let cost = match cell.contestant.as_str() {
+        "quantum" => 10.0,
+        "handle" => 5.0 * if live > 50_000.0 { 2.0 } else { 1.0 },
+        "instant" => 60.0,
+        "offset-allocator" => 20.0,
+        _ => 10.0 + live,
+    };
+    Measures::new()
+        .with("ns_per_range", cost)
+        .with("segments", 2.0 * live)
+        .with("bookkeeping_bytes", 64.0 * live)
+}
+
+fn analysis(depth: Depth) -> Analysis {
+    Arenas.analyse(&record(&Arenas, depth, 10, truth))
+}
+
+#[test]
+fn constant_is_what_does_not_grow() {
+    for depth in [Depth::Quick, Depth::Full] {
+        let analysis = analysis(depth);
+        let states: Vec<_> = analysis.goals.iter().map(|goal| goal.state).collect();
+        assert_eq!(states, [GoalState::Met, GoalState::Missed]);
+        let answer = &analysis.findings[0].answer;
+        for words in [
+            "quantum 1.00 [",
+            "(constant)",
+            "handle 2.00 [",
+            "(grows)",
+            "(grows, not promised)",
+        ] {
+            assert!(answer.contains(words), "{answer}");
+        }
+    }
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn ours_are_shares_of_the_peer_where_it_has_most() {
+    let analysis = analysis(Depth::Quick);
+    let beside = analysis
+        .findings
+        .iter()
+        .find(|f| f.question.contains("beside today's crates (pair)"))
+        .expect("told");
+    assert!(
+        beside
+            .answer
+            .contains("offset-allocator 20.0 ns at 100000; of that quantum 0.50"),
+        "{}",
+        beside.answer
+    );
+    assert!(
+        beside.answer.contains("range-alloc 100"),
+        "{}",
+        beside.answer
+    );
+}
+
+#[test]
+fn tables_have_a_row_for_each_count() {
+    let analysis = analysis(Depth::Full);
+    assert_eq!(analysis.sections.len(), 4);
+    for section in &analysis.sections {
+        let Some(Block::Table(table)) = section.blocks.first() else {
+            panic!("no table");
+        };
+        assert_eq!(table.rows.len(), 5);
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row.len() == table.columns.len())
+        );
+    }
+}
+
+fn draw(run: &RunRecord) {
+    let document = Document {
+        runs: vec![(run.clone(), Arenas.analyse(run))],
+        submissions: Vec::new(),
+    };
+    assert!(!report::markdown(&document).contains("NaN"));
+    report::html(&document).expect("every analysis can be drawn");
+    report::terminal(&document, &Style::plain(), &mut Vec::new())
+        .expect("a vector takes everything");
+}
+
+#[test]
+fn partial_and_absurd_runs_are_read_without_panic() {
+    let full = record(&Arenas, Depth::Full, 6, truth);
+    for keep in (0..full.samples.len()).step_by(17) {
+        let mut run = full.clone();
+        run.samples.truncate(keep);
+        let _ = Arenas.analyse(&run);
+    }
+    for odd in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE] {
+        let mut run = full.clone();
+        for sample in run.samples.iter_mut().step_by(3) {
+            for value in sample.measures.0.values_mut() {
+                *value = odd;
+            }
+        }
+        draw(&run);
+    }
+    let empty = Arenas.analyse(&record(&Arenas, Depth::Quick, 0, truth));
+    assert!(empty.findings.is_empty());
+    assert!(
+        empty
+            .goals
+            .iter()
+            .all(|g| g.state == GoalState::Skipped && !g.note.is_empty())
+    );
+}

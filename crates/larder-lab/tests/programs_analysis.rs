@@ -1,0 +1,246 @@
+//! What the programs experiment concludes from samples whose truth is known.
+
+mod page_record;
+
+use std::time::Duration;
+
+use larder_lab::experiments::programs::{OUTPUT, Programs};
+use larder_lab::measure::{Contestant, Depth, Experiment, Group, Plan, PlanRequest};
+use larder_lab::model::{
+    Analysis, Block, Cell, GoalState, Measures, Metric, Params, RunRecord, Value,
+};
+use larder_lab::report::{self, Document, Style};
+use page_record::record;
+
+/// The experiment with a plan that does not depend on what is installed here.
+struct Planned;
+
+const PROGRAMS: [&str; 4] = ["perl", "git", "cc", "z3"];
+
+fn cell(program: &str, malloc: &str) -> Cell {
+    let params = Params::new().with_text("program", program).with("scale", 1);
+    match malloc {
+        "system" => Cell::new(malloc, params),
+        "odd" => Cell::new("preloaded", params.with_text("library", "/mine/libodd.so")),
+        _ => Cell::new(
+            malloc,
+            params.with_text("library", &format!("/lib/lib{malloc}.so")),
+        ),
+    }
+}
+
+impl Experiment for Planned {
+    fn name(&self) -> &'static str {
+        Programs.name()
+    }
+
+    fn title(&self) -> &'static str {
+        Programs.title()
+    }
+
+    fn source(&self) -> &'static str {
+        Programs.source()
+    }
+
+    fn question(&self) -> &'static str {
+        Programs.question()
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        Programs.metrics()
+    }
+
+    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        Programs.contestants()
+    }
+
+    fn plan(&self, _: &PlanRequest<'_>) -> Plan {
+        let groups = PROGRAMS.map(|program| Group {
+            name: program.to_owned(),
+            reference: cell(program, "system"),
+            metric: "seconds",
+            cells: ["system", "larder", "jemalloc", "odd"]
+                .map(|malloc| cell(program, malloc))
+                .to_vec(),
+            min_rounds: 6,
+            max_rounds: 6,
+            target: 0.01,
+            round_guess: Duration::from_secs(1),
+        });
+        Plan {
+            groups: groups.to_vec(),
+            skipped: Vec::new(),
+        }
+    }
+
+    fn analyse(&self, run: &RunRecord) -> Analysis {
+        Programs.analyse(run)
+    }
+}
+
+/// Larder's malloc is a tenth faster in perl, half a percent faster in git, and three percent slower in cc.
+fn truth(program: &str, cell: &Cell) -> Measures {
+    let share = match (cell.contestant.as_str(), program) {
+        ("larder", "perl" | "z3") => 0.9,
+        ("larder", "git") => 0.995,
+        ("larder", "cc") => 1.03,
+        ("jemalloc", _) => 0.8,
+        _ => 1.0,
+    };
+    Measures::new()
+        .with("seconds", 0.5 * share)
+        .with("cpu_seconds", 0.4 * share)
+        .with("peak_bytes", 2e7)
+        .with("faults", 1000.0)
+}
+
+/// The same with what the programs wrote: the number of the program, unless `other` says otherwise.
+fn run_of(rounds: u32, other: impl Fn(&str, &Cell, u32) -> bool) -> RunRecord {
+    let mut run = record(&Planned, Depth::Full, rounds, truth);
+    for sample in &mut run.samples {
+        let is_other = other(&sample.group, &sample.cell, sample.round);
+        let number = sample.group.len() as f64 + if is_other { 1000.0 } else { 0.0 };
+        sample.measures.0.insert(OUTPUT.to_owned(), number);
+    }
+    run
+}
+
+fn all_the_same(_: &str, _: &Cell, _: u32) -> bool {
+    false
+}
+
+fn answer(analysis: &Analysis, question: &str) -> String {
+    analysis
+        .findings
+        .iter()
+        .find(|f| f.question.contains(question))
+        .map(|f| f.answer.clone())
+        .unwrap_or_else(|| panic!("no finding about '{question}'"))
+}
+
+fn state(analysis: &Analysis, program: &str) -> GoalState {
+    analysis
+        .goals
+        .iter()
+        .find(|goal| goal.what.starts_with(&format!("{program}:")))
+        .unwrap_or_else(|| panic!("no goal for {program}"))
+        .state
+}
+
+#[test]
+fn one_percent_is_the_bound_and_it_is_computed() {
+    let analysis = Programs.analyse(&run_of(12, all_the_same));
+    assert_eq!(state(&analysis, "perl"), GoalState::Met);
+    assert_eq!(state(&analysis, "git"), GoalState::Met);
+    assert_eq!(state(&analysis, "cc"), GoalState::Missed);
+    let answer = answer(&analysis, "slower with larder's malloc");
+    assert!(answer.starts_with("1 of 4 programs are slower"), "{answer}");
+    let (_, slow) = answer.split_once("Slower: ").expect("a list");
+    assert!(slow.starts_with("cc 1.03 ["), "{answer}");
+    let (_, good) = answer.split_once("Not slower: ").expect("a list");
+    assert!(good.contains("git ") && good.contains("perl "), "{answer}");
+    assert!(analysis.warnings.is_empty());
+}
+
+#[test]
+fn none_is_slower_when_none_is() {
+    let mut run = run_of(12, all_the_same);
+    run.samples.retain(|sample| sample.group != "cc");
+    let answer = answer(&Programs.analyse(&run), "slower with larder's malloc");
+    assert!(answer.starts_with("None of 3 programs"), "{answer}");
+}
+
+#[test]
+fn a_malloc_that_breaks_a_program_cannot_win() {
+    // In one round of twelve larder's malloc makes perl say something else, and jemalloc always does in z3.
+    let run = run_of(12, |program, cell, round| {
+        (program == "perl" && cell.contestant == "larder" && round == 7)
+            || (program == "z3" && cell.contestant == "jemalloc")
+    });
+    let analysis = Programs.analyse(&run);
+    assert_eq!(state(&analysis, "perl"), GoalState::Missed);
+    let answer = answer(&analysis, "slower with larder's malloc");
+    let (_, broken) = answer.split_once("Another output").expect("told");
+    assert!(broken.contains("perl"), "{answer}");
+    assert!(!answer.contains("Not slower: perl"), "{answer}");
+    assert_eq!(analysis.warnings.len(), 2, "{:?}", analysis.warnings);
+    let texts: Vec<_> = tables(&analysis)
+        .flat_map(|rows| rows.iter().flatten())
+        .filter(|v| **v == Value::Text("another output".to_owned()))
+        .collect();
+    // Two cells in each of the four tables.
+    assert_eq!(texts.len(), 8);
+}
+
+fn tables(analysis: &Analysis) -> impl Iterator<Item = &Vec<Vec<Value>>> {
+    analysis
+        .sections
+        .iter()
+        .flat_map(|s| &s.blocks)
+        .filter_map(|b| match b {
+            Block::Table(t) => Some(&t.rows),
+            _ => None,
+        })
+}
+
+#[test]
+fn a_program_that_never_says_the_same_is_compared_with_nobody() {
+    let run = run_of(12, |program, cell, round| {
+        program == "git" && cell.contestant == "system" && round % 2 == 1
+    });
+    let analysis = Programs.analyse(&run);
+    assert_eq!(state(&analysis, "git"), GoalState::Missed);
+    assert!(analysis.warnings.iter().any(|w| w.starts_with("git ")));
+}
+
+#[test]
+fn named_libraries_are_columns_and_means_are_over_all() {
+    let analysis = Programs.analyse(&run_of(12, all_the_same));
+    let Some(Block::Table(time)) = analysis.sections.first().and_then(|s| s.blocks.first()) else {
+        panic!("no table");
+    };
+    assert_eq!(
+        time.columns,
+        ["program", "system", "larder", "jemalloc", "libodd.so"]
+    );
+    assert!(time.rows.iter().all(|row| row.len() == time.columns.len()));
+    let answer = answer(&analysis, "fare over all");
+    assert!(
+        answer.contains("the 4 programs") && answer.contains("jemalloc 0.80"),
+        "{answer}"
+    );
+}
+
+/// Draws a run in every format: none may show a number that is none.
+fn draw(run: &RunRecord) {
+    let document = Document {
+        runs: vec![(run.clone(), Programs.analyse(run))],
+        submissions: Vec::new(),
+    };
+    assert!(!report::markdown(&document).contains("NaN"));
+    report::html(&document).expect("every analysis can be drawn");
+    report::terminal(&document, &Style::plain(), &mut Vec::new())
+        .expect("a vector takes everything");
+}
+
+#[test]
+fn partial_and_absurd_runs_are_read_without_panic() {
+    let full = run_of(6, all_the_same);
+    for keep in 0..full.samples.len() {
+        let mut run = full.clone();
+        run.samples.truncate(keep);
+        let _ = Programs.analyse(&run);
+    }
+    for odd in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE] {
+        let mut run = full.clone();
+        for sample in run.samples.iter_mut().step_by(3) {
+            for value in sample.measures.0.values_mut() {
+                *value = odd;
+            }
+        }
+        draw(&run);
+    }
+    let empty = run_of(0, all_the_same);
+    let analysis = Programs.analyse(&empty);
+    assert!(analysis.findings.is_empty() && analysis.goals.is_empty());
+}
