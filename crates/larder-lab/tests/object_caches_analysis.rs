@@ -4,7 +4,9 @@ mod page_record;
 
 use larder_lab::experiments::object_caches::ObjectCaches;
 use larder_lab::measure::{Depth, Experiment};
-use larder_lab::model::{Analysis, Block, Cell, Goal, GoalState, Measures, RunRecord, Value};
+use larder_lab::model::{
+    Analysis, Block, Cell, Goal, GoalState, Measures, Params, RunRecord, Sample, Value,
+};
 use larder_lab::report::{self, Document, Style};
 use page_record::record;
 
@@ -61,6 +63,19 @@ fn truth(_: &str, cell: &Cell) -> Measures {
         .with("ns_per_object", cost + constructor)
         .with("constructor_ns", 100.0)
         .with("held_bytes", 8192.0)
+        .with("destroy_ns", end(cell))
+        .with("drop_ns", 0.1 * end(cell))
+        .with("returned_share", if name == "heap" { 0.95 } else { 0.1 })
+        .with("returned_at_once", 0.05)
+}
+
+/// A private heap's objects die with it; freed one by one each takes 5 ns.
+fn end(cell: &Cell) -> f64 {
+    let count = |name| cell.params.int(name).unwrap_or(1) as f64;
+    match cell.contestant.as_str() {
+        "private-heap" | "mimalloc-heap" | "cache-handles" => 100.0 * count("classes"),
+        _ => 100.0 * count("classes") + 5.0 * count("objects"),
+    }
 }
 
 fn analysis() -> Analysis {
@@ -177,10 +192,103 @@ fn goals_are_against_the_best_linked_peer() {
             measures.0.insert("ns_per_pair".to_owned(), 5.9);
             measures.0.insert("ns_per_object".to_owned(), 105.0);
         }
+        for (name, value) in [("destroy_ns", 1000.0), ("returned_share", 0.5)] {
+            measures.0.insert(name.to_owned(), value);
+        }
         measures
     });
     let slow = ObjectCaches.analyse(&slow);
-    assert!(slow.goals.iter().all(|g| g.state == GoalState::Missed));
+    // Where liblarder_malloc.so is not built it does not run.
+    let ran = |goal: &&Goal| !goal.what.contains("malloc, preloaded");
+    assert!(
+        slow.goals
+            .iter()
+            .filter(ran)
+            .all(|g| g.state == GoalState::Missed)
+    );
+}
+
+#[test]
+fn destruction_is_no_murder_where_objects_die_with_their_heap() {
+    let analysis = analysis();
+    let answer = answer(&analysis, "It is not, where objects die");
+    // 3 us of 5.003 ms.
+    assert!(answer.contains("is gone in 3.00 us"), "{answer}");
+    assert!(answer.contains("(5.0"), "{answer}");
+    assert!(answer.contains("300 in 30.0 us"), "{answer}");
+    assert_eq!(goal(&analysis, "destroyed whole").state, GoalState::Met);
+    let same = record(&ObjectCaches, Depth::Quick, 8, |group, cell| {
+        truth(group, cell).with("destroy_ns", 1000.0)
+    });
+    let same = ObjectCaches.analyse(&same);
+    assert!(
+        same.findings
+            .iter()
+            .any(|f| f.answer.starts_with("It is: dying whole saves nothing"))
+    );
+    assert_eq!(goal(&same, "destroyed whole").state, GoalState::Missed);
+}
+
+#[test]
+fn a_burst_is_returned_or_not() {
+    let analysis = analysis();
+    for how in [
+        "heap, no calls are made, the thread is on",
+        "heap, calls are made, no thread",
+    ] {
+        let goal = goal(&analysis, how);
+        assert_eq!((goal.state, goal.unit.as_str()), (GoalState::Met, ""));
+        assert!(goal.note.starts_with("0.10 s after"), "{}", goal.note);
+    }
+    let full = ObjectCaches.analyse(&record(&ObjectCaches, Depth::Full, 8, truth));
+    let goal = goal(&full, "global, calls are made");
+    assert_eq!(goal.state, GoalState::Missed);
+    assert!(goal.note.starts_with("10.0 s after"), "{}", goal.note);
+}
+
+#[test]
+fn the_second_thread_is_counted() {
+    let answer = answer(&analysis(), "hashed-mutex: two threads on two CPUs");
+    assert!(
+        answer.contains("in a million cycles: 500 sleeps, 1.00 times"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn the_preloaded_malloc_is_compared_with_the_best_that_is_preloaded() {
+    let mut run = record(&ObjectCaches, Depth::Quick, 0, truth);
+    let params = Params::new().with_text("shape", "pair").with("bytes", 64);
+    let with = |name: &str| params.clone().with_text("library", name);
+    let cells = [
+        (Cell::new("malloc", params.clone()), 9.0),
+        (
+            Cell::new("larder-preloaded", with("/x/liblarder_malloc.so")),
+            6.0,
+        ),
+        (Cell::new("preloaded", with("/x/libslow.so")), 20.0),
+        (Cell::new("preloaded", with("/x/libfast.so")), 8.0),
+    ];
+    for round in 0..8 {
+        for (slot, (cell, ns)) in cells.iter().enumerate() {
+            run.samples.push(Sample {
+                group: "preloaded-64".to_owned(),
+                cell: cell.clone(),
+                round,
+                slot: slot as u32,
+                at_us: 0,
+                measures: Measures::new()
+                    .with("ns_per_pair", ns * (1.0 + 0.001 * f64::from(round))),
+            });
+        }
+    }
+    let analysis = ObjectCaches.analyse(&run);
+    let goal = goal(&analysis, "64 bytes, there and back: malloc, preloaded");
+    assert_eq!(
+        (goal.state, goal.against.as_str()),
+        (GoalState::Met, "libfast.so")
+    );
+    assert!((goal.measured.expect("measured").value - 0.75).abs() < 0.01);
 }
 
 /// Draws a run in every format: none may show a number that is none.

@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use larder::heap::{self, Classes, global};
 use larder::objects::Family;
@@ -48,6 +49,18 @@ impl LarderHeaps {
     /// What the family needs and does not get.
     pub fn new() -> anyhow::Result<Self> {
         Ok(Self(Classes::new(&Family::new()?)))
+    }
+
+    /// As [`new`](Self::new) with another working-set interval, and with a thread that ends it or without.
+    ///
+    /// # Errors
+    /// As there, and a thread that cannot be started.
+    pub fn every(interval: Duration, reaper: bool) -> anyhow::Result<Self> {
+        let family = Family::builder().interval(interval).build()?;
+        if reaper {
+            family.start_reaper(interval)?;
+        }
+        Ok(Self(Classes::new(&family)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The contestants: his allocators and today's, in every shape.
 
 use crate::contestants::heaps::{
-    self, Heaps, LarderClasses, LarderGlobal, LarderHeaps, ObjectCache, ObjectHandles, Preloaded,
-    SystemMalloc, per_cpu,
+    self, Heaps, LarderClasses, LarderGlobal, LarderHeaps, LarderPrivate, ObjectCache,
+    ObjectHandles, PRELOADED, Preloaded, SystemMalloc, per_cpu,
 };
 use crate::contestants::parrot::{
     ExplicitHandles, GlobalLocked, Hashed, HashedMutex, LockedStack, Spacing, UnlockedStack,
@@ -10,7 +10,8 @@ use crate::contestants::parrot::{
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::{constructed, his_loop, kept, pair};
+use super::ends::LARDER_PRELOADED;
+use super::{constructed, destroy, held, his_loop, kept, pair};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -78,7 +79,13 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         Box::new(Bench {
             name: "heap",
             about: "larder's explicit heap, one for each thread, over shared classes",
-            run: |params| run(LarderHeaps::new, params),
+            run: |params| match params.text("shape")? {
+                "held" => run(
+                    || LarderHeaps::every(held::interval(params)?, params.text("calls")? == "no"),
+                    params,
+                ),
+                _ => run(LarderHeaps::new, params),
+            },
             needs: nothing,
         }),
         Box::new(Bench {
@@ -90,7 +97,30 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         Box::new(Bench {
             name: "global",
             about: "larder as Rust's global allocator: sized and aligned",
-            run: |params| run(|| Ok(LarderGlobal), params),
+            run: |params| {
+                if params.text("shape")? == "held" && params.text("calls")? == "no" {
+                    larder::heap::global::start_reaper(held::interval(params)?)?;
+                }
+                run(|| Ok(LarderGlobal), params)
+            },
+            needs: nothing,
+        }),
+        Box::new(Bench {
+            name: "private-heap",
+            about: "a private heap of larder's, which is dropped with all its objects",
+            run: |params| run(LarderPrivate::new, params),
+            needs: nothing,
+        }),
+        Box::new(Bench {
+            name: "private-freed",
+            about: "the same, but every object is freed first",
+            run: |params| run(|| Ok(destroy::OneByOne(LarderPrivate::new()?)), params),
+            needs: nothing,
+        }),
+        Box::new(Bench {
+            name: "cache-handles",
+            about: "a handle of each of many object caches of larder's",
+            run: destroy::run_handles,
             needs: nothing,
         }),
         Box::new(Bench {
@@ -102,7 +132,13 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
     ];
     #[cfg(feature = "peers")]
     {
-        use crate::contestants::heaps::{Jemalloc, Mimalloc, Rpmalloc};
+        use crate::contestants::heaps::{Jemalloc, Mimalloc, MimallocHeaps, Rpmalloc};
+        all.push(Box::new(Bench {
+            name: "mimalloc-heap",
+            about: "a heap of mimalloc's own, destroyed with all its objects",
+            run: |params| run(|| Ok(MimallocHeaps), params),
+            needs: nothing,
+        }));
         all.push(Box::new(Bench {
             name: "mimalloc",
             about: "mi_malloc and mi_free",
@@ -129,7 +165,14 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         run: |params| run(|| Ok(heaps::Snmalloc), params),
         needs: nothing,
     }));
-    all.push(Box::new(Named));
+    all.push(Box::new(Named {
+        name: PRELOADED,
+        about: "malloc and free of the library that LARDER_PRELOAD names, loaded before the C library",
+    }));
+    all.push(Box::new(Named {
+        name: LARDER_PRELOADED,
+        about: "malloc and free of liblarder_malloc.so, loaded before the C library",
+    }));
     all
 }
 
@@ -167,16 +210,19 @@ impl Contestant for Bench {
     }
 }
 
-/// The malloc of a library that the user names.
-struct Named;
+/// The malloc of a library that is loaded before the C library.
+struct Named {
+    name: &'static str,
+    about: &'static str,
+}
 
 impl Contestant for Named {
     fn name(&self) -> &'static str {
-        "preloaded"
+        self.name
     }
 
     fn about(&self) -> &'static str {
-        "malloc and free of the library that LARDER_PRELOAD names, loaded before the C library"
+        self.about
     }
 
     fn environment(&self, params: &Params) -> Vec<(&'static str, String)> {
@@ -199,9 +245,11 @@ fn run<H: Heaps>(
         "loop" => his_loop::run(heaps, params),
         "pair" => pair::run(heaps, params),
         "constructor" => constructed::run_built(heaps, params),
-        other => {
-            anyhow::bail!("shape '{other}' is unknown; the shapes are loop, pair and constructor")
-        }
+        "destroy" => destroy::run(heaps, params),
+        "held" => held::run(heaps, params),
+        other => anyhow::bail!(
+            "shape '{other}' is unknown; the shapes are loop, pair, constructor, destroy and held"
+        ),
     }
 }
 
@@ -218,7 +266,13 @@ mod tests {
             .with_text("cpus", "any")
             .with_text("slab", "his");
         let mut here = all();
-        here.retain(|c| c.name() != "preloaded" && c.available().is_ok());
+        let ends = [
+            "preloaded",
+            "larder-preloaded",
+            "cache-handles",
+            "mimalloc-heap",
+        ];
+        here.retain(|c| !ends.contains(&c.name()) && c.available().is_ok());
         for contestant in &here {
             let measures = contestant
                 .run(&params.clone().with_text("shape", "loop"))

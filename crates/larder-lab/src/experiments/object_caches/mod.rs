@@ -1,10 +1,15 @@
 //! The mail on magazines for Parrot: his loop over his allocators and today's, and his question about the second thread.
 //!
-//! The timed loops are in `his_loop`, `pair` and `constructed`; `second` answers the question.
+//! The timed loops are in `his_loop`, `pair` and `constructed`; `second` answers the question. `destroy` and `held` are about
+//! the ends: of a heap, and of a burst.
 
 mod constructed;
 mod contestants;
+mod destroy;
+mod ends;
+mod ends_report;
 mod goals;
+mod held;
 mod his_loop;
 mod kept;
 mod pair;
@@ -71,6 +76,30 @@ const METRICS: &[Metric] = &[
         about: "the constructor alone, CPU time",
     },
     Metric {
+        name: "destroy_ns",
+        unit: "ns",
+        better: Better::Lower,
+        about: "the end of a heap: its objects freed, unless they die with it, and the heap dropped",
+    },
+    Metric {
+        name: "drop_ns",
+        unit: "ns",
+        better: Better::Lower,
+        about: "the drop alone, when all objects are freed",
+    },
+    Metric {
+        name: "returned_share",
+        unit: "",
+        better: Better::Higher,
+        about: "share of a burst's memory that is back with the system ten intervals after it was freed",
+    },
+    Metric {
+        name: "returned_at_once",
+        unit: "",
+        better: Better::Higher,
+        about: "the same as soon as it is freed",
+    },
+    Metric {
         name: "held_bytes",
         unit: "B",
         better: Better::Lower,
@@ -120,9 +149,9 @@ impl Experiment for ObjectCaches {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
-            findings: report::findings(&view),
-            goals: goals::all(&view),
-            sections: tables::sections(&view),
+            findings: [report::findings(&view), ends_report::findings(&view)].concat(),
+            goals: [goals::all(&view), ends_report::goals(&view)].concat(),
+            sections: [tables::sections(&view), ends_report::sections(&view)].concat(),
             ..Analysis::default()
         }
     }

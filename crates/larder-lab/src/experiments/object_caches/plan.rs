@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::ends;
 use crate::contestants::heaps::{PRELOADED, libraries};
 use crate::measure::{Depth, Group, Plan, PlanRequest};
 use crate::model::{Cell, Params, Skipped};
@@ -95,7 +96,7 @@ pub(super) fn loop_cell(
     Cell::new(contestant, params)
 }
 
-fn pair_cell(contestant: &str, bytes: i64, quick: bool) -> Cell {
+pub(super) fn pair_cell(contestant: &str, bytes: i64, quick: bool) -> Cell {
     let params = Params::new()
         .with_text("shape", "pair")
         .with("bytes", bytes)
@@ -220,6 +221,8 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
         seconds(0.1, 1.5),
     ));
 
+    ends::add(&mut plan, quick, names);
+
     if quick {
         plan.skipped.push(Skipped {
             what: "his ten million turns, and 5 and 7 to 10 threads".to_owned(),
@@ -229,7 +232,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     plan
 }
 
-fn group(
+pub(super) fn group(
     name: &str,
     reference: Cell,
     metric: &'static str,
@@ -314,6 +317,6 @@ mod tests {
             .iter()
             .map(|g| g.round_guess * g.min_rounds)
             .sum();
-        assert!(guess < Duration::from_secs(15), "{guess:?}");
+        assert!(guess < Duration::from_secs(18), "{guess:?}");
     }
 }

@@ -4,7 +4,7 @@
 //! moves and hardly a lock is found taken; with the slab's pieces on lines of their own only what the arrays share is left;
 //! and a lock that is waited for shows in the times that a thread goes to sleep.
 
-use crate::experiments::page_buffers::words::ratio;
+use crate::experiments::page_buffers::words::{ratio, short};
 use crate::measure::RunView;
 use crate::stats::Estimate;
 
@@ -27,6 +27,8 @@ pub(super) struct Facts {
     pub(super) one_cpu: Option<Estimate>,
     /// Sleeps per million cycles of two threads on two CPUs.
     pub(super) sleeps: Option<f64>,
+    /// Times that they lost their CPU, in a million cycles.
+    pub(super) preemptions: Option<f64>,
 }
 
 /// Why the second thread costs what it costs.
@@ -48,12 +50,15 @@ impl Facts {
     /// What the run says about a variant.
     pub(super) fn of(view: &RunView<'_>, contestant: &str) -> Self {
         let his = ("two", "his");
+        let count = |metric| {
+            second(view, contestant, 2, his).and_then(|cell| view.middle(SECOND, cell, metric))
+        };
         Self {
             as_his: second_over_one(view, contestant, his),
             apart: second_over_one(view, contestant, ("two", "apart")),
             one_cpu: second_over_one(view, contestant, ("one", "his")),
-            sleeps: second(view, contestant, 2, his)
-                .and_then(|cell| view.middle(SECOND, cell, "sleeps_per_million")),
+            sleeps: count("sleeps_per_million"),
+            preemptions: count("preemptions_per_million"),
         }
     }
 
@@ -117,10 +122,18 @@ impl Facts {
         };
         Some(format!(
             "{contestant}: two threads on two CPUs take {} times as long as one for as many cycles each (1 would be \
-             perfect): {why}. On one CPU it is {one} (2 is fair).",
-            ratio(&as_his)
+             perfect): {why}. On one CPU it is {one} (2 is fair). Counted on two CPUs, in a million cycles: {} sleeps, {} \
+             times that a thread lost its CPU.",
+            ratio(&as_his),
+            counted(self.sleeps),
+            counted(self.preemptions)
         ))
     }
+}
+
+/// A count, which a run may lack.
+fn counted(count: Option<f64>) -> String {
+    count.map_or_else(|| "unknown".to_owned(), short)
 }
 
 /// Whether two threads together are slower than one and than three: what he saw.
@@ -152,6 +165,7 @@ mod tests {
             apart: about(apart),
             one_cpu: about(one_cpu),
             sleeps: Some(sleeps),
+            preemptions: Some(0.0),
         }
     }
 

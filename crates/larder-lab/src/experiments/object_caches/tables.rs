@@ -337,7 +337,23 @@ fn peers(view: &RunView<'_>) -> Table {
 
 /// The contestants of a group by ascending cost, against the best peer.
 fn by_cost(view: &RunView<'_>, group: &str, metric: &str, title: &str) -> Table {
-    let peer = best(view, group, &PEERS, metric);
+    by_cost_against(
+        view,
+        group,
+        metric,
+        title,
+        best(view, group, &PEERS, metric),
+    )
+}
+
+/// The same against a peer that was found otherwise.
+pub(super) fn by_cost_against(
+    view: &RunView<'_>,
+    group: &str,
+    metric: &str,
+    title: &str,
+    peer: Option<&Cell>,
+) -> Table {
     let mut cells: Vec<(&Cell, f64)> = view
         .cells(group)
         .into_iter()
