@@ -4,6 +4,7 @@ use libfuzzer_sys::fuzzer_mutate;
 
 pub mod arena;
 pub mod ids;
+pub mod objects;
 pub mod pool;
 pub mod records;
 pub mod trace;

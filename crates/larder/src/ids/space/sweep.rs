@@ -82,7 +82,9 @@ impl<R: SharedRule> IdSpace<R> {
         let len = ledger.last + 1;
         let mut looked = 0;
         while looked < len.min(FARTHEST) {
-            if ledger.direct || ledger.order.taken() < len {
+            // The gate is down whenever the lock was just taken: see below, and the caller.
+            debug_assert!(!ledger.direct);
+            if ledger.order.taken() < len {
                 // Some are in the map, and come in their turn.
                 let taken = self.sweep(front, &mut ledger, out);
                 return (ledger, taken);
