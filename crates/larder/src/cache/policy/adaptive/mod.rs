@@ -29,11 +29,12 @@ const RETURNS: u64 = 1;
 /// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). How large the small queue is, how long a block that
 /// left is remembered, and whether one that comes back must show that it is used more often than what it would replace (as in
 /// LIRS, SIGMETRICS 2002, which is what loops need), is no constant: five settings run in miniature beside the cache, each with
-/// 512 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
+/// 512 to 2048 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
 /// one that does better than its own by more than chance and by more than the move costs.
 ///
-/// 13 bytes a frame and half a bit a ghost; about 120 KiB for the miniatures. A hit is two stores into the frame's state and stamp
-/// when these change, and in a cache of n frames 512 in n hits are also five looks into the miniatures.
+/// 13 bytes a frame, half a byte for each ghost there may be, and 120 to 480 KiB for the miniatures, of which the larger belong to
+/// caches of 64 Ki frames and more. A hit is two stores into the frame's state and stamp when these change; one hit in 32 (one in
+/// n/2048 in large caches, every one in caches of up to 512 frames) is also five looks into the miniatures.
 ///
 /// ```
 /// use larder::cache::{policy::Adaptive, replay::Replay};
