@@ -115,3 +115,82 @@ fn a_missing_library_is_one_line_that_says_what_to_do() {
     assert_eq!(code, 2);
     assert!(err.contains("PROGRAM"), "{err}");
 }
+
+/// A program in C, or `None` with a line where there is no compiler.
+fn compiled(home: &Home, name: &str, text: &str) -> Option<String> {
+    let (source, program) = (
+        home.path().join(format!("{name}.c")),
+        home.path().join(name),
+    );
+    std::fs::write(&source, text).unwrap();
+    let made = Command::new("cc")
+        .args(["-O0", "-w", "-rdynamic", "-fno-builtin", "-o"])
+        .args([&program, &source])
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no C compiler");
+        return None;
+    }
+    Some(program.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_misuse_is_told_and_ends_the_program() {
+    let (home, library) = (Home::new(), library());
+    let text =
+        "#include <stdlib.h>\nint main(void) { char *p = malloc(10); free(p); free(p); return 0; }";
+    let Some(twice) = compiled(&home, "twice", text) else {
+        return;
+    };
+    let (code, _, err) = run(&home, &library, &["--debug", "on", "--", &twice]);
+    assert_eq!(code, 134, "{err}");
+    assert!(err.starts_with("larder: double free: free(0x"), "{err}");
+    assert!(err.contains("\n    main+0x"), "{err}");
+    let (code, _, err) = run(&home, &library, &["--debug", "on,keep-going", "--", &twice]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("larder: double free: free(0x"), "{err}");
+    assert!(
+        err.contains("\nlarder: per-thread; resident at most "),
+        "{err}"
+    );
+}
+
+#[test]
+fn leaks_are_told_and_become_the_exit_code() {
+    let (home, library) = (Home::new(), library());
+    let text = "#include <stdlib.h>\nint main(void) { malloc(4321); return 0; }";
+    let Some(leaks) = compiled(&home, "leaks", text) else {
+        return;
+    };
+    let (code, _, err) = run(&home, &library, &["--debug", "leaks=7", "--", &leaks]);
+    assert_eq!(code, 7, "{err}");
+    assert!(
+        err.contains("larder: leak: 4321 bytes in 1 block, by malloc:\n    main+0x"),
+        "{err}"
+    );
+    // Also what the program allocated is told, although its exit code was changed.
+    assert!(err.contains("resident at most"), "{err}");
+}
+
+#[test]
+fn debug_options_that_mean_nothing_are_refused() {
+    let (home, library) = (Home::new(), library());
+    for (words, needle) in [
+        (
+            "onn",
+            "no debug option \"onn\"; there are on, off, redzone=BYTES",
+        ),
+        ("on,redzone=3", "a number from 16 to 4096"),
+        ("", "say `on`, or what to check"),
+    ] {
+        let (code, out, err) = run(&home, &library, &["--debug", words, "--", "echo", "ran"]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(needle), "{err}");
+    }
+    let (code, out, _) = run(&home, &library, &["--debug", "off", "--", "echo", "ran"]);
+    assert_eq!((code, out.as_str()), (0, "ran\n"));
+    let (_, help, _) = home.run(&["run", "--help"]);
+    for word in ["redzone=BYTES", "keep-going", "leaks=3", "code 134"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+}

@@ -10,6 +10,8 @@ use std::process::{Command, Output};
 
 use common::{Mode, Program, has};
 
+/// Instructions of malloc and free of 64 bytes and of the loop around them, as they were before there was a debug mode.
+const PAIR: i64 = 76;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/misuse");
 
 /// A program of the folder: the options that its first comment names, and what its last one says that it prints.
@@ -28,6 +30,16 @@ impl Case {
             name: format!("misuse/{}", path.file_name().unwrap().to_str().unwrap()),
             options: options.split_once(" */").unwrap().0.to_owned(),
             prints: prints.split_once("*/").unwrap().0.to_owned(),
+        }
+    }
+
+    /// How it ends: by abort, unless what it prints is a list of leaks.
+    fn code(&self) -> i32 {
+        let leaks = self.prints.starts_with("larder: leak");
+        match self.options.split_once("leaks=") {
+            Some((_, code)) if !self.prints.contains("none") => code.parse().unwrap(),
+            _ if leaks => 0,
+            _ => 134,
         }
     }
 
@@ -58,6 +70,14 @@ fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The name in a function's name of C++.
+fn plain(name: &str) -> &str {
+    name.strip_prefix("_Z").map_or(name, |name| {
+        name.trim_start_matches(|c: char| c.is_ascii_digit())
+            .trim_end_matches('v')
+    })
+}
+
 /// Addresses become @1, @2 and so on, in the order in which they come; threads become T; frames become names, and what lies
 /// below main is left out.
 fn normal(text: &str) -> String {
@@ -66,7 +86,7 @@ fn normal(text: &str) -> String {
     let mut below_main = false;
     for line in text.lines() {
         if let Some(frame) = line.strip_prefix("    ") {
-            let name = frame.split(['+', ' ']).next().unwrap();
+            let name = plain(frame.split(['+', ' ']).next().unwrap());
             if !below_main && !name.is_empty() && !name.starts_with('(') {
                 lines += &format!("    {name}\n");
             }
@@ -102,7 +122,9 @@ fn normal(text: &str) -> String {
 
 #[test]
 fn each_misuse_prints_its_message_and_ends() {
-    for case in Case::all() {
+    // One of them, while it is written: LARDER_TEST_ONLY=double_free.
+    let only = std::env::var("LARDER_TEST_ONLY").unwrap_or_default();
+    for case in Case::all().iter().filter(|c| c.name.contains(&only)) {
         let Some(program) = Program::compile(&case.name) else {
             return;
         };
@@ -113,8 +135,8 @@ fn each_misuse_prints_its_message_and_ends() {
             let code = ended
                 .status
                 .code()
-                .unwrap_or(128 + ended.status.signal().unwrap());
-            assert_eq!(code, 134, "{}: it must abort", case.name);
+                .unwrap_or_else(|| 128 + ended.status.signal().unwrap());
+            assert_eq!(code, case.code(), "{}", case.name);
         }
     }
 }
@@ -169,4 +191,217 @@ fn guard_pages_disturb_no_program() {
     unharmed("sizes.c", "guard=3,quarantine=1M", 10, 1);
     unharmed("threads.c", "guard=10", 10, 0);
     unharmed("forks.c", "guard=20", 20, 0);
+}
+
+/// Runs a program of the folder per thread, with other options than its own.
+fn misused(name: &str, options: &str) -> Option<Output> {
+    let program = Program::compile(&format!("misuse/{name}"))?;
+    Some(
+        debugged(Mode::PerThread, &program, options)
+            .output()
+            .unwrap(),
+    )
+}
+
+#[test]
+fn the_process_goes_on_where_it_shall() {
+    for (name, needle) in [
+        ("double_free.c", "larder: double free"),
+        ("free_middle.c", "larder: invalid free"),
+        ("free_stack.c", "larder: invalid free"),
+        ("overflow.c", "larder: overflow"),
+        ("underflow.c", "larder: underflow"),
+        ("write_after_free.c", "larder: use after free"),
+        ("size_mismatch.c", "larder: mismatched size"),
+        ("free_new.cpp", "larder: mismatched functions"),
+        ("size_freed.c", "larder: use after free: malloc_usable_size"),
+    ] {
+        let Some(ended) = misused(name, "keep-going") else {
+            return;
+        };
+        let said = err(&ended);
+        assert_eq!(ended.status.code(), Some(0), "{name}: {said}");
+        // Told once, and nothing else with it.
+        assert_eq!(said.matches("larder: ").count(), 1, "{name}: {said}");
+        assert!(said.starts_with(needle), "{name}: {said}");
+    }
+    // realloc answers NULL, which this program makes its exit code.
+    let ended = misused("realloc_freed.c", "keep-going").unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{}", err(&ended));
+    // A guard page is opened.
+    for name in [
+        "overflow_guard.c",
+        "underflow_guard.c",
+        "read_after_free_guard.c",
+    ] {
+        let ended = misused(name, "guard,keep-going").unwrap();
+        let said = err(&ended);
+        assert!(ended.status.code().is_some(), "{name}: {said}");
+        assert!(said.contains("was touched, at 0x"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_check_that_is_turned_off_is_off() {
+    for (name, options) in [
+        ("free_new.cpp", "no-families"),
+        ("write_after_free.c", "no-fill"),
+        ("write_after_free_at_exit.c", "no-fill"),
+        ("double_free.c", "off"),
+        ("leak_code.c", "on"),
+    ] {
+        let Some(ended) = misused(name, options) else {
+            return;
+        };
+        let said = err(&ended);
+        assert!(
+            !said.contains("free(0x") || options == "off",
+            "{name}: {said}"
+        );
+        assert!(!said.contains("larder: leak"), "{name}: {said}");
+        if options != "off" {
+            assert_eq!(
+                (ended.status.code(), said.as_str()),
+                (Some(0), ""),
+                "{name}"
+            );
+        }
+    }
+    let Some(none) = misused("double_free.c", "frames=0") else {
+        return;
+    };
+    assert!(!err(&none).contains("main"), "{}", err(&none));
+    let wide = misused("overflow.c", "redzone=16,frames=2").unwrap();
+    assert!(
+        err(&wide).starts_with("larder: overflow: byte 3"),
+        "{}",
+        err(&wide)
+    );
+}
+
+#[test]
+fn allocations_fail_on_purpose() {
+    let Some(program) = Program::compile("failures.c") else {
+        return;
+    };
+    let count = |mode: Mode, options: &str| {
+        let said = common::must(&mut debugged(mode, &program, options));
+        said.trim().parse::<u32>().unwrap()
+    };
+    for mode in [Mode::PerThread, Mode::PerCpu, Mode::Locked, Mode::NoRseq] {
+        assert_eq!(count(mode, "on"), 0);
+        // 1000 allocations of each of five functions.
+        let every = count(mode, "fail=10,fail-after=100");
+        assert!((490..=500).contains(&every), "{every}");
+        let drawn = count(mode, "fail-chance=10,fail-after=100,seed=3");
+        assert!((350..650).contains(&drawn), "{drawn}");
+        assert_eq!(count(mode, "fail-chance=10,fail-after=100,seed=3"), drawn);
+    }
+}
+
+#[test]
+fn a_bad_word_is_one_line_and_the_others_hold() {
+    let Some(ended) = misused("double_free.c", "on,guards") else {
+        return;
+    };
+    let said = err(&ended);
+    let first = said.lines().next().unwrap();
+    assert!(
+        first.starts_with(
+            "larder: LARDER_MALLOC_DEBUG: there is no debug option \"guards\"; there are on, off"
+        ),
+        "{said}"
+    );
+    assert!(first.ends_with("; it is ignored"), "{said}");
+    assert!(
+        said.lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("larder: double free"),
+        "{said}"
+    );
+    let ended = misused("overflow.c", "bogus").unwrap();
+    assert_eq!(
+        err(&ended).lines().count(),
+        1,
+        "no good word is left, so nothing is checked"
+    );
+}
+
+/// Fault messages come from a handler of ours; a fault that is not ours ends the program as it did.
+#[test]
+fn other_faults_are_left_alone() {
+    let Some(program) = Program::compile("fault.c") else {
+        return;
+    };
+    for options in ["on", "guard"] {
+        let ended = debugged(Mode::PerThread, &program, options)
+            .output()
+            .unwrap();
+        let code = ended
+            .status
+            .code()
+            .unwrap_or_else(|| 128 + ended.status.signal().unwrap());
+        assert_eq!(
+            (code, err(&ended).contains("larder")),
+            (139, false),
+            "{options}"
+        );
+    }
+}
+
+/// Code of the way that every call takes: it must not know of the debug mode, neither its state nor its functions. Only
+/// where the compiler puts functions into each other is that code in one piece.
+#[test]
+fn the_fast_path_knows_nothing_of_it() {
+    if cfg!(debug_assertions) || !has("objdump") {
+        return;
+    }
+    let code = common::must(
+        Command::new("objdump")
+            .args(["-d", "--no-show-raw-insn", "-M", "intel"])
+            .arg(common::library()),
+    );
+    for function in ["malloc", "free", "calloc", "_Znwm", "_ZdlPv", "_ZdlPvm"] {
+        let from = code.find(&format!("<{function}>:\n")).unwrap();
+        let body = &code[from..];
+        let body = &body[..body.find("\n\n").unwrap_or(body.len())];
+        assert!(
+            body.contains("fs:"),
+            "{function} asks for the thread's heap: {body}"
+        );
+        assert!(!body.contains("debug"), "{function}: {body}");
+    }
+}
+
+/// Instructions of a pair do not depend on whether anybody could debug: the word of the thread's heap is looked at either
+/// way. More would be seen here; the ceiling is that of the code before there was a debug mode.
+#[test]
+fn a_pair_costs_no_more_than_before() {
+    if cfg!(debug_assertions) || !has("valgrind") {
+        return;
+    }
+    let Some(program) = Program::compile("pairs.c") else {
+        return;
+    };
+    let instructions = |pairs: u32| {
+        let out = program.dir.path().join(format!("callgrind.{pairs}"));
+        common::must(
+            Command::new("valgrind")
+                .args(["--tool=callgrind", "--trace-children=no"])
+                .arg(format!("--callgrind-out-file={}", out.display()))
+                .arg(&program.path)
+                .arg(pairs.to_string())
+                .env("LD_PRELOAD", common::library()),
+        );
+        let text = std::fs::read_to_string(&out).unwrap();
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix("summary: "))
+            .unwrap();
+        line.trim().parse::<i64>().unwrap()
+    };
+    let pair = (instructions(101_000) - instructions(1_000)) / 100_000;
+    println!("{pair} instructions for a pair and the loop around it");
+    assert!((30..=PAIR).contains(&pair), "{pair}");
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueEnum};
+use larder::heap::debug::Options;
 use serde_json::json;
 
 use super::args::Global;
@@ -26,16 +27,27 @@ The program runs as it would without larder, and its exit code is larder's; 128 
 allocated is told on standard error when it has ended, or in --out. Programs that are linked statically or run with
 another user's rights load no library, and those that end by a signal or by _exit say nothing.
 
+With --debug every block is recorded, surrounded and looked at again. A misuse (a write outside of a block or into a freed
+one, a second free, a free of what is no block, another size, alignment or function than it was allocated with) is told on
+standard error with the stacks of who allocated and who freed it, and the program ends by an abort: code 134. `leaks` tells
+at the end what nothing points to any more, `fail=N` lets every N-th allocation fail. docs/malloc.md has the options.
+
 Examples:
   larder run -- python3 script.py
   larder run --stats --mode per-cpu -- make -j8
   larder run --json --out stats.json -- ./server
+  larder run --debug on,leaks=3 -- ./test
+  larder run --debug guard=100,keep-going -- ./server
 
 Exit codes of larder's own: 2 wrong usage, 4 the library or the program is missing, 5 a file cannot be written.")]
 pub(super) struct Run {
     /// Who has magazines: each thread, each CPU, or each CPU under a lock [default: the library's].
     #[arg(long, value_enum, value_name = "MODE")]
     mode: Option<Mode>,
+    /// Check every block, by words with commas between them: on, redzone=BYTES, quarantine=BYTES, no-fill, frames=N, guard,
+    /// guard=N, no-families, leaks, leaks=CODE, fail=N, fail-chance=N, fail-after=N, seed=N, keep-going.
+    #[arg(long, value_name = "OPTIONS", value_parser = debug_options)]
+    debug: Option<String>,
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
@@ -89,6 +101,9 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     if let Some(mode) = args.mode {
         command.env("LARDER_MALLOC_MODE", mode.name());
     }
+    if let Some(options) = &args.debug {
+        command.env("LARDER_MALLOC_DEBUG", options);
+    }
     out.flush()?;
     let mut child = command.spawn().map_err(|e| {
         Failure::refused(format!(
@@ -108,6 +123,21 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
         0 => Ok(()),
         // The program's own code, whatever it means: the commands' failures have no such thing.
         code => std::process::exit(code),
+    }
+}
+
+/// Words that the library would ignore are refused here.
+fn debug_options(text: &str) -> Result<String, String> {
+    let mut first = None;
+    let options = Options::read(text, &mut |bad| {
+        first.get_or_insert_with(|| bad.to_string());
+    });
+    match first {
+        Some(bad) => Err(bad),
+        None if options.is_none() && !text.split(',').any(|w| matches!(w.trim(), "off" | "0")) => {
+            Err("say `on`, or what to check".to_owned())
+        }
+        None => Ok(text.to_owned()),
     }
 }
 

@@ -65,6 +65,14 @@ impl<T: ZeroIsValid> Chunks<T> {
         }
     }
 
+    /// Shows where the chunks lie.
+    pub(super) fn own(&self, f: &mut dyn FnMut((usize, usize))) {
+        for chunk in self.chunks.iter().flatten() {
+            let from = chunk.as_ptr() as usize;
+            f((from, from + size_of_val::<[T]>(chunk)));
+        }
+    }
+
     pub(super) fn system(&self) -> &Arc<dyn System> {
         &self.system
     }

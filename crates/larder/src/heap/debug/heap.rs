@@ -8,6 +8,7 @@ use super::call::{Call, Claim, Origin};
 use super::incident::{Incident, Kind};
 use super::inject::{Inject, is_guarded};
 use super::inner::Inner;
+use super::leaks::Here;
 use super::options::Options;
 use super::records::{self, Record};
 use super::stacks::{Frames, capture};
@@ -16,7 +17,7 @@ use super::symbol;
 use crate::heap::{AllocError, Classes};
 use crate::objects::GetError;
 use crate::os::forked::ForkLock;
-use crate::os::{OsError, System};
+use crate::os::{OsError, System, fork};
 
 /// A block in use, as [`for_each_live`](crate::heap::global::for_each_live) shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub(crate) struct DebugHeap {
     own: (usize, usize),
     pub(super) storage: Storage,
     pub(super) inner: ForkLock<Inner>,
+    /// Of the process that made it.
+    generation: u32,
 }
 
 /// What a call came to.
@@ -70,6 +73,7 @@ impl DebugHeap {
             own: symbol::own_module(),
             inner: ForkLock::new(Inner::new(&system, options)?)?,
             storage: Storage::new(classes, system, options.redzone),
+            generation: fork::generation(),
         })
     }
 
@@ -272,9 +276,25 @@ impl DebugHeap {
         None
     }
 
-    /// At the program's end: what is damaged.
-    pub(crate) fn at_exit(&self) {
+    /// Whether this process is a child of the one that made the heap.
+    pub(super) fn is_forked(&self) -> bool {
+        fork::generation() != self.generation
+    }
+
+    /// At the program's end: what is damaged, and what leaked.
+    pub(crate) fn at_exit(&self, here: &Here) {
         self.check();
+        if !self.options.leaks {
+            return;
+        }
+        let lost = self.leaks(here).is_some_and(|stats| stats.blocks > 0);
+        if lost && self.options.leak_code != 0 {
+            // SAFETY: the exit handlers have run; what the program printed goes out, and the process ends.
+            unsafe {
+                libc::fflush(core::ptr::null_mut());
+                libc::_exit(i32::from(self.options.leak_code));
+            }
+        }
     }
 
     /// Lets the oldest freed blocks go while there are too many.

@@ -43,6 +43,11 @@ impl Inner {
         })
     }
 
+    /// Shows where the heap itself keeps addresses of blocks.
+    pub(super) fn own(&self, f: &mut dyn FnMut((usize, usize))) {
+        self.records.own(f);
+    }
+
     pub(super) fn find(&self, at: usize) -> Option<&Record> {
         self.records.find(at).map(|number| self.records.get(number))
     }
@@ -127,6 +132,11 @@ impl Inner {
             .contradiction(&record, claim)
             .or_else(|| broken_zone(storage, &record, Seen::By(claim)));
         let incident = wrong.map(|kind| self.incident(kind, at, &record, here));
+        if wrong.is_some() {
+            // Told once.
+            // SAFETY: the block's own memory, accessible still.
+            unsafe { storage.draw_zones(&record) };
+        }
         let free_stack = self.stacks.number(here);
         let record = self.records.get_mut(number);
         record.state = KEPT;
@@ -139,9 +149,7 @@ impl Inner {
         } else {
             if self.options.fill && !record.guarded {
                 // SAFETY: the program has given the block up.
-                unsafe {
-                    pattern::fill(at, record.size.min(pattern::MOST_FILLED), pattern::FREED);
-                };
+                unsafe { fill_freed(&record) };
             }
             self.kept.push(&mut self.records, number);
         }
@@ -207,6 +215,14 @@ impl Inner {
             };
             if let Some(kind) = wrong {
                 let incident = self.incident(kind, record.at, &record, &Frames::NONE);
+                // Told once.
+                // SAFETY: the block's own memory, which is accessible; freed bytes are nobody's.
+                unsafe {
+                    storage.draw_zones(&record);
+                    if record.state == KEPT {
+                        fill_freed(&record);
+                    }
+                }
                 return (number, Some(incident));
             }
         }
@@ -248,6 +264,14 @@ impl Inner {
         self.records.get_mut(number).opened = open;
         Some(self.incident(kind, address, &record, &Frames::NONE))
     }
+}
+
+/// # Safety
+/// The block is free, and its memory accessible.
+unsafe fn fill_freed(record: &Record) {
+    let bytes = record.size.min(pattern::MOST_FILLED);
+    // SAFETY: the caller's promise.
+    unsafe { pattern::fill(record.at, bytes, pattern::FREED) };
 }
 
 fn broken_zone(storage: &Storage, record: &Record, seen: Seen) -> Option<Kind> {

@@ -189,6 +189,15 @@ impl Records {
         self.records.get_mut(number as usize)
     }
 
+    /// Shows where the addresses of blocks stand.
+    pub(super) fn own(&self, f: &mut dyn FnMut((usize, usize))) {
+        self.records.own(f);
+    }
+
+    pub(super) fn system(&self) -> &Arc<dyn System> {
+        self.records.system()
+    }
+
     /// All numbers that may be in use.
     pub(super) fn numbers(&self) -> core::ops::RangeInclusive<u32> {
         1..=self.used

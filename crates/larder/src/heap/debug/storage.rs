@@ -42,6 +42,10 @@ impl Storage {
         }
     }
 
+    pub(super) fn system(&self) -> &Arc<dyn System> {
+        &self.system
+    }
+
     /// Room for a block between redzones.
     pub(super) fn take(&self, layout: Layout, zeroed: bool) -> Option<Place> {
         let before = self.redzone.checked_next_multiple_of(layout.align())?;

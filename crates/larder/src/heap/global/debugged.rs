@@ -13,7 +13,7 @@ use super::mode::environment;
 use super::slot::{self, Stage};
 use super::{misuse, state};
 use crate::heap::debug::{
-    Call, Claim, DebugHeap, LiveBlock, Options, Origin, Outcome, Output, watch,
+    Call, Claim, DebugHeap, Here, LeakStats, LiveBlock, Options, Origin, Outcome, Output, watch,
 };
 use crate::heap::{AllocError, Classes};
 use crate::objects::Family;
@@ -53,7 +53,8 @@ fn say(text: &str) {
 pub(super) fn begin() {
     extern "C" fn end() {
         if let Some(debug) = debug() {
-            inside(|| debug.at_exit());
+            let here = Here::new();
+            inside(|| debug.at_exit(&here));
         }
     }
     if let Some(debug) = debug() {
@@ -188,4 +189,17 @@ pub fn for_each_live(mut f: impl FnMut(LiveBlock)) {
 /// ```
 pub fn check() -> usize {
     debug().map_or(0, |debug| inside(|| debug.check()))
+}
+
+/// Searches for blocks that nothing of the program points to, in debug mode, and tells them on standard error by the place
+/// that allocated them. Threads are stopped for the time of it: some milliseconds and what it takes to read all memory that
+/// the program wrote. `None` without debug mode, or without memory for the search.
+///
+/// ```
+/// // This program was started without LARDER_MALLOC_DEBUG.
+/// assert_eq!(larder::heap::global::leaks(), None);
+/// ```
+pub fn leaks() -> Option<LeakStats> {
+    let here = Here::new();
+    debug().and_then(|debug| inside(|| debug.leaks(&here)))
 }

@@ -17,7 +17,7 @@ mod slot;
 mod state;
 mod stats;
 
-pub use debugged::{check, debug_options, for_each_live};
+pub use debugged::{check, debug_options, for_each_live, leaks};
 pub use front::{
     alloc, alloc_as, alloc_zeroed, free, free_aligned_as, free_as, free_sized, free_sized_as,
     realloc, realloc_sized, start_reaper, trim, usable_size,

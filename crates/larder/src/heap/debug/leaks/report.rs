@@ -1,0 +1,80 @@
+//! The leaks in words.
+
+use core::fmt::{self, Write};
+
+use super::super::call::Origin;
+use super::super::heap::DebugHeap;
+use super::super::output::Output;
+use super::super::symbol;
+use super::LeakStats;
+use super::mark::{Group, Groups};
+
+/// Most places that are told.
+const MOST: usize = 100;
+
+/// Says that there was no search.
+pub(super) fn refused() {
+    let _ = writeln!(
+        Output::new(),
+        "larder: leaks: there is no memory to search them"
+    );
+}
+
+pub(super) fn tell(heap: &DebugHeap, groups: &Groups, stats: LeakStats) {
+    let mut out = Output::new();
+    let _ = write(heap, groups.as_slice(), stats, &mut out);
+}
+
+fn write(heap: &DebugHeap, groups: &[Group], stats: LeakStats, out: &mut Output) -> fmt::Result {
+    if groups.is_empty() {
+        return writeln!(out, "larder: leaks: none");
+    }
+    for group in groups.iter().take(MOST) {
+        write!(
+            out,
+            "larder: leak: {} bytes in {}, by {}",
+            group.bytes,
+            count(group.blocks, "block"),
+            Origin::of(group.origin).name()
+        )?;
+        match group.indirect {
+            0 => {}
+            n if n == group.blocks => write!(out, ", behind other leaks")?,
+            n => write!(out, ", {n} of them behind other leaks")?,
+        }
+        writeln!(out, ":")?;
+        let frames = heap.inner.lock().stacks.frames(group.stack);
+        symbol::write(&frames, out)?;
+    }
+    if groups.len() > MOST {
+        writeln!(out, "larder: leaks: {} more places", groups.len() - MOST)?;
+    }
+    writeln!(
+        out,
+        "larder: leaks: {} bytes in {} from {}",
+        stats.bytes,
+        count(stats.blocks, "block"),
+        count(groups.len(), "place")
+    )
+}
+
+/// A number of things in words.
+fn count(n: usize, thing: &'static str) -> Count {
+    Count { n, thing }
+}
+
+struct Count {
+    n: usize,
+    thing: &'static str,
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.n, self.thing)?;
+        if self.n == 1 {
+            Ok(())
+        } else {
+            f.write_str("s")
+        }
+    }
+}
