@@ -405,3 +405,15 @@ fn a_pair_costs_no_more_than_before() {
     println!("{pair} instructions for a pair and the loop around it");
     assert!((30..=PAIR).contains(&pair), "{pair}");
 }
+
+/// The core utilities close standard error before the end, to see whether all was written.
+#[test]
+fn a_program_that_closes_standard_error_is_told_of() {
+    let ended = Command::new("sort")
+        .arg("/dev/null")
+        .env("LD_PRELOAD", common::library())
+        .env("LARDER_MALLOC_DEBUG", "leaks")
+        .output()
+        .unwrap();
+    assert!(err(&ended).starts_with("larder: leak"), "{ended:?}");
+}

@@ -41,4 +41,4 @@ pub(crate) use heap::{DebugHeap, Outcome};
 pub(crate) use leaks::Here;
 pub use leaks::LeakStats;
 pub use options::{BadWord, Options};
-pub(crate) use output::Output;
+pub(crate) use output::{Output, keep_stderr};

@@ -13,7 +13,8 @@ use super::mode::environment;
 use super::slot::{self, Stage};
 use super::{misuse, state};
 use crate::heap::debug::{
-    Call, Claim, DebugHeap, Here, LeakStats, LiveBlock, Options, Origin, Outcome, Output, watch,
+    Call, Claim, DebugHeap, Here, LeakStats, LiveBlock, Options, Origin, Outcome, Output,
+    keep_stderr, watch,
 };
 use crate::heap::{AllocError, Classes};
 use crate::objects::Family;
@@ -58,6 +59,7 @@ pub(super) fn begin() {
         }
     }
     if let Some(debug) = debug() {
+        keep_stderr();
         watch(debug);
         // SAFETY: a plain function that stays. A refusal (no memory) only means that nobody looks.
         unsafe { libc::atexit(end) };
