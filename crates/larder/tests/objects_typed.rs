@@ -7,9 +7,8 @@ mod objects_common;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::*;
 use larder::objects::{CreateError, Family, GetError, Object, ObjectCache, ObjectError};
@@ -488,12 +487,8 @@ fn a_constructors_panic_is_heard_whatever_is_in_stock() {
         drop(held.pop());
         let mut handle = cache.handle();
         let panic = catch_unwind(AssertUnwindSafe(|| handle.get().map(|_| ()))).unwrap_err();
-        assert!(
-            panic
-                .downcast_ref::<String>()
-                .unwrap()
-                .starts_with("call 4")
-        );
+        let said = panic.downcast_ref::<String>().unwrap();
+        assert!(said.starts_with("call 4"));
         drop(held);
         drop(handle);
         cache.drain();

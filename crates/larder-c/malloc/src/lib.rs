@@ -23,5 +23,6 @@ mod aligned;
 mod c;
 mod errno;
 mod operators;
+mod replaced;
 mod report;
 mod start;

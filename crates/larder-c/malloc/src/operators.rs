@@ -5,12 +5,14 @@
 //! through the functions here, which therefore are `extern "C-unwind"` and have nothing to clean up.
 
 use core::ffi::{CStr, c_char, c_void};
+use core::sync::atomic::AtomicPtr;
 
 use larder::heap::debug::{Call, Origin};
 use larder::heap::global as heap;
 
 use crate::aligned::allocate_aligned;
 use crate::c::{ALIGN, allocate};
+use crate::replaced;
 
 type Handler = Option<unsafe extern "C-unwind" fn()>;
 
@@ -147,39 +149,35 @@ unsafe extern "C-unwind" fn nothrow_slow(
     }
 }
 
-/// The exported functions of `new`. Each is unsafe to call as the C++ operator of its name is.
+/// The exported functions of `new`. Each is unsafe to call as the C++ operator of its name is. Where the program has replaced
+/// a plain form, all but the scalar ones are left to the C++ library, see [`replaced`].
 macro_rules! operators {
-    ($($origin:ident: $plain:literal $aligned:literal $nothrow:literal $both:literal;)+) => {
+    ($($name:literal => $origin:ident $form:ident ($size:ident $(, $more:ident: $type:ty)*) $body:expr;)+) => {
         $(const _: () = {
-            #[unsafe(export_name = $plain)]
-            unsafe extern "C-unwind" fn operator(size: usize) -> *mut c_void {
-                // SAFETY: the caller is C++, which catches what is thrown; there is nothing to clean up here.
-                unsafe { new(size, ALIGN, Origin::$origin) }
+            #[unsafe(export_name = $name)]
+            unsafe extern "C-unwind" fn operator($size: usize $(, $more: $type)*) -> *mut c_void {
+                const OWN: &CStr = name(concat!($name, "\0"));
+                operators!($form OWN ($size $(, $more: $type)*));
+                // SAFETY: the caller is C++, which catches what is thrown; there is nothing to clean up here. The name is this
+                // operator's.
+                unsafe { $body(OWN, Origin::$origin) }
             }
         };)+
-        $(const _: () = {
-            #[unsafe(export_name = $aligned)]
-            unsafe extern "C-unwind" fn operator(size: usize, align: usize) -> *mut c_void {
-                // SAFETY: the caller is C++, which catches what is thrown; there is nothing to clean up here.
-                unsafe { new(size, align, Origin::$origin) }
+    };
+    (plain $own:ident ($($any:tt)*)) => {};
+    (derived $own:ident ($size:ident $(, $more:ident: $type:ty)*)) => {
+        if replaced::any() {
+            static LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+            let library = replaced::library(&LIBRARY, $own);
+            if !library.is_null() {
+                // SAFETY: the C++ library's operator of this very name.
+                let library = unsafe {
+                    core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(usize $(, $type)*) -> *mut c_void>(library)
+                };
+                // SAFETY: with the arguments that this one was called with.
+                return unsafe { library($size $(, $more)*) };
             }
-        };)+
-        $(const _: () = {
-            #[unsafe(export_name = $nothrow)]
-            unsafe extern "C-unwind" fn operator(size: usize, tag: *const c_void) -> *mut c_void {
-                const OWN: &CStr = name(concat!($nothrow, "\0"));
-                // SAFETY: the name is this operator's, and the tag is what it was called with.
-                unsafe { new_nothrow(size, 0, Origin::$origin, OWN.as_ptr(), tag) }
-            }
-        };)+
-        $(const _: () = {
-            #[unsafe(export_name = $both)]
-            unsafe extern "C-unwind" fn operator(size: usize, align: usize, tag: *const c_void) -> *mut c_void {
-                const OWN: &CStr = name(concat!($both, "\0"));
-                // SAFETY: the name is this operator's, and the tag is what it was called with.
-                unsafe { new_nothrow(size, align, Origin::$origin, OWN.as_ptr(), tag) }
-            }
-        };)+
+        }
     };
 }
 
@@ -191,36 +189,60 @@ const fn name(text: &'static str) -> &'static CStr {
 }
 
 operators! {
-    New: "_Znwm" "_ZnwmSt11align_val_t" "_ZnwmRKSt9nothrow_t" "_ZnwmSt11align_val_tRKSt9nothrow_t";
-    NewArray: "_Znam" "_ZnamSt11align_val_t" "_ZnamRKSt9nothrow_t" "_ZnamSt11align_val_tRKSt9nothrow_t";
+    "_Znwm" => New plain (size) |_, origin| new(size, ALIGN, origin);
+    "_Znam" => NewArray derived (size) |_, origin| new(size, ALIGN, origin);
+    "_ZnwmSt11align_val_t" => New plain (size, align: usize) |_, origin| new(size, align, origin);
+    "_ZnamSt11align_val_t" => NewArray derived (size, align: usize) |_, origin| new(size, align, origin);
+    "_ZnwmRKSt9nothrow_t" => New derived (size, tag: *const c_void) |own: &CStr, origin| new_nothrow(size, 0, origin, own.as_ptr(), tag);
+    "_ZnamRKSt9nothrow_t" => NewArray derived (size, tag: *const c_void) |own: &CStr, origin| new_nothrow(size, 0, origin, own.as_ptr(), tag);
+    "_ZnwmSt11align_val_tRKSt9nothrow_t" => New derived (size, align: usize, tag: *const c_void) |own: &CStr, origin| new_nothrow(size, align, origin, own.as_ptr(), tag);
+    "_ZnamSt11align_val_tRKSt9nothrow_t" => NewArray derived (size, align: usize, tag: *const c_void) |own: &CStr, origin| new_nothrow(size, align, origin, own.as_ptr(), tag);
 }
 
-/// The exported functions of `delete`. Each needs a block of the matching `new`, with its size and alignment, or NULL.
+/// The exported functions of `delete`. Each needs a block of the matching `new`, with its size and alignment, or NULL. Where the
+/// program has replaced a plain form, all but the scalar ones are left to the C++ library, see [`replaced`].
 macro_rules! delete {
-    ($($name:literal => ($pointer:ident $(, $more:ident: $type:ty)*) $body:expr;)+) => {
+    ($($name:literal => $form:ident ($pointer:ident $(, $more:ident: $type:ty)*) $body:expr;)+) => {
         $(const _: () = {
             #[unsafe(export_name = $name)]
-            unsafe extern "C" fn operator($pointer: *mut c_void $(, $more: $type)*) {
-                if !$pointer.is_null() {
-                    // SAFETY: the program's promise: a block of the matching `new`, not deleted yet.
-                    unsafe { $body }
+            unsafe extern "C-unwind" fn operator($pointer: *mut c_void $(, $more: $type)*) {
+                if $pointer.is_null() {
+                    return;
                 }
+                delete!($form $name ($pointer $(, $more: $type)*));
+                // SAFETY: the program's promise: a block of the matching `new`, not deleted yet.
+                unsafe { $body }
             }
         };)+
+    };
+    (plain $name:literal ($($any:tt)*)) => {};
+    (derived $name:literal ($pointer:ident $(, $more:ident: $type:ty)*)) => {
+        if replaced::any() {
+            static LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+            let library = replaced::library(&LIBRARY, const { name(concat!($name, "\0")) });
+            if !library.is_null() {
+                // SAFETY: the C++ library's operator of this very name.
+                let library = unsafe {
+                    core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(*mut c_void $(, $type)*)>(library)
+                };
+                // SAFETY: with the arguments that this one was called with.
+                return unsafe { library($pointer $(, $more)*) };
+            }
+        }
     };
 }
 
 delete! {
-    "_ZdlPv" => (p) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
-    "_ZdaPv" => (p) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
-    "_ZdlPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
-    "_ZdaPvRKSt9nothrow_t" => (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
-    "_ZdlPvm" => (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::Delete);
-    "_ZdaPvm" => (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::DeleteArray);
-    "_ZdlPvSt11align_val_t" => (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
-    "_ZdaPvSt11align_val_t" => (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
-    "_ZdlPvSt11align_val_tRKSt9nothrow_t" => (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
-    "_ZdaPvSt11align_val_tRKSt9nothrow_t" => (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
-    "_ZdlPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::Delete);
-    "_ZdaPvmSt11align_val_t" => (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::DeleteArray);
+    "_ZdlPv" => plain (p) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
+    "_ZdaPv" => derived (p) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
+    "_ZdlPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
+    "_ZdaPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
+    "_ZdlPvm" => derived (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::Delete);
+    "_ZdaPvm" => derived (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::DeleteArray);
+    "_ZdlPvSt11align_val_t" => plain (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
+    "_ZdaPvSt11align_val_t" => derived (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t" => derived (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t" => derived (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
+    "_ZdlPvmSt11align_val_t" => derived (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::Delete);
+    "_ZdaPvmSt11align_val_t" => derived (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::DeleteArray);
 }

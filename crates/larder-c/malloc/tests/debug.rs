@@ -172,6 +172,7 @@ fn programs_without_misuse_run_as_before() {
     unharmed("contract.c", "on", 100, 100);
     unharmed("sizes.c", "on", 20, 1);
     unharmed("operators.cpp", "on", 100, 20);
+    unharmed("replaced.cpp", "on", 100, 20);
     unharmed("lifetime.c", "on", 100, 100);
 }
 

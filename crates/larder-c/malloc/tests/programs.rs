@@ -125,6 +125,11 @@ fn the_operators_of_cpp() {
     suite("operators.cpp", 20, plain);
 }
 
+#[test]
+fn operators_that_the_program_replaces_are_called_by_all_forms() {
+    suite("replaced.cpp", 20, plain);
+}
+
 /// What programs call, under the names that they call; whatever else left would take another library's place.
 #[test]
 fn nothing_else_leaves_the_library() {

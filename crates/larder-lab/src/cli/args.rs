@@ -64,6 +64,7 @@ pub(super) enum Color {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, and clap makes it")]
 pub(super) enum Command {
     Measure(Measure),
     List(List),

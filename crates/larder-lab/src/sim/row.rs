@@ -1,5 +1,7 @@
 //! Results as rows: one for each trace, rule and size.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::load::Counts;
@@ -60,8 +62,9 @@ pub struct Placed {
 /// ```
 #[must_use]
 pub fn place(rows: &[Row]) -> Vec<Placed> {
-    let mut ends: std::collections::HashMap<(&str, usize), (Option<u64>, Option<u64>)> =
-        std::collections::HashMap::new();
+    /// Hits of LRU and of OPT.
+    type Ends = (Option<u64>, Option<u64>);
+    let mut ends: HashMap<(&str, usize), Ends> = HashMap::new();
     for row in rows {
         let end = ends.entry((&row.trace, row.size)).or_default();
         match row.policy.as_str() {

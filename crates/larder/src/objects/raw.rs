@@ -94,7 +94,7 @@ impl CacheOptions {
         self
     }
 
-    /// Rounds of a magazine at first and at most (up to 255). By default about 16 KiB and 64 KiB of objects.
+    /// Rounds of a magazine at first and at most (up to 255). By default 32 KiB of objects, 8 at least and 255 at most, of objects up to 32 KiB.
     #[must_use]
     pub fn magazine(mut self, rounds: usize, most: usize) -> Self {
         self.config.rounds = Some((rounds, most));

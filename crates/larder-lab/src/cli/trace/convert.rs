@@ -70,9 +70,8 @@ pub(super) fn convert(
     options: &ReadOptions,
 ) -> Outcome {
     let oracle = to == Format::OracleGeneral;
-    if oracle && std::fs::metadata(from).is_ok_and(|m| !m.is_file())
-        || oracle && from == Path::new("-")
-    {
+    let once = from == Path::new("-") || std::fs::metadata(from).is_ok_and(|m| !m.is_file());
+    if oracle && once {
         return Err(Failure::usage(format!(
             "{} can be read only once, and oracleGeneral says of each use when the next one comes; convert it to csv first",
             from.display()

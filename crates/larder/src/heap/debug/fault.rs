@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::heap::DebugHeap;
 use super::incident::Incident;
+use super::inner::Touched;
 
 /// The heap whose guard pages are told of: that of the program.
 static HEAP: AtomicPtr<DebugHeap> = AtomicPtr::new(core::ptr::null_mut());
@@ -47,22 +48,23 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
     let heap = unsafe { HEAP.load(Ordering::Acquire).as_ref() };
     // Sent by somebody: there is no address.
     let is_fault = code > 0;
-    let incident = heap.filter(|_| is_fault).and_then(|heap| {
+    let touched = heap.filter(|_| is_fault).and_then(|heap| {
         let open = heap.options().keep_going;
         // Whoever has the lock and faults is this very thread, inside of the heap: nothing can be said then.
-        let incident = heap.patiently(|inner| inner.touched(&heap.storage, address, open))??;
-        Some((heap, incident))
+        let touched = heap.patiently(|inner| inner.touched(&heap.storage, address, open))?;
+        Some((heap, touched))
     });
-    match incident {
-        Some((heap, incident)) => {
+    match touched {
+        Some((heap, Touched::Guard(incident))) => {
             let here = heap.here().from(interrupted(context));
             heap.meet(&Incident { here, ..incident });
             // The pages are open now; what was interrupted is tried again.
         }
+        Some((_, Touched::Open)) => {}
         // Not ours: the former handler gets it, as the same instruction is tried again. A signal that was sent does not
         // come again by itself.
         // SAFETY: the former action was written before this handler was there.
-        None => unsafe {
+        Some((_, Touched::Foreign)) | None => unsafe {
             libc::sigaction(
                 libc::SIGSEGV,
                 (*FORMER.0.get()).as_ptr(),

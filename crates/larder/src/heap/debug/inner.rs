@@ -239,31 +239,43 @@ impl Inner {
     }
 
     /// The guard page that was touched: what it means, and the pages are opened if the process shall go on.
-    pub(super) fn touched(
-        &mut self,
-        storage: &Storage,
-        address: usize,
-        open: bool,
-    ) -> Option<Incident> {
-        let number = self.records.around(address)?;
+    pub(super) fn touched(&mut self, storage: &Storage, address: usize, open: bool) -> Touched {
+        let Some(number) = self.records.around(address) else {
+            return Touched::Foreign;
+        };
         let record = *self.records.get(number);
-        if !record.guarded || record.opened || record.state == GONE {
-            return None;
+        if !record.guarded || record.state == GONE {
+            return Touched::Foreign;
         }
-        let kind = if record.state == KEPT {
-            Kind::AfterFree(address.wrapping_sub(record.at), Seen::Access)
-        } else if address < record.at {
-            Kind::Underflow(record.at - address, Seen::Access)
-        } else {
-            Kind::Overflow(address - (record.at + record.size), Seen::Access)
+        if record.opened {
+            return Touched::Open;
+        }
+        let after = address.checked_sub(record.at + record.size);
+        let kind = match (record.state == KEPT, address < record.at, after) {
+            // Guard pages around a block that is free: of the block all that is said is that it is.
+            (true, ..) => Kind::AfterFree(address.saturating_sub(record.at), Seen::Access),
+            (false, true, _) => Kind::Underflow(record.at - address, Seen::Access),
+            (false, false, Some(after)) => Kind::Overflow(after, Seen::Access),
+            // Inside of a live block: the program has protected these pages itself.
+            (false, false, None) => return Touched::Foreign,
         };
         if open && !storage.open(&record) {
-            return None;
+            return Touched::Foreign;
         }
         // Nothing is known of its contents from here on.
         self.records.get_mut(number).opened = open;
-        Some(self.incident(kind, address, &record, &Frames::NONE))
+        Touched::Guard(self.incident(kind, address, &record, &Frames::NONE))
     }
+}
+
+/// What a fault at an address means.
+pub(super) enum Touched {
+    /// A guard page: this is to be told.
+    Guard(Incident),
+    /// A guard page that another thread has touched, told of and opened meanwhile.
+    Open,
+    /// None of ours.
+    Foreign,
 }
 
 /// # Safety
