@@ -3,8 +3,9 @@
 use super::cache::BlockCache;
 use super::error::CacheError;
 use super::inner::Inner;
+use super::rule::rule;
 use super::storage::Storage;
-use crate::cache::policy::{Adaptive, Policy, rule};
+use crate::cache::policy::{Adaptive, Policy};
 use crate::os::page_size;
 use crate::pages::PagePool;
 

@@ -1,18 +1,18 @@
 //! The cache itself.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::builder::BlockCacheBuilder;
 use super::error::CacheError;
 use super::file::CachedFile;
+use super::frames::Frames;
 use super::handle::CacheHandle;
-use super::inner::{Claimed, Inner, Opened, Recorder};
+use super::inner::{Inner, Opened, Recorder};
 use super::key::{FileId, MOST_FILES};
 use super::stats::CacheStats;
 use super::storage::Storage;
 use super::table::Table;
-use crate::cache::policy::Frame;
-use crate::pages::{PageBuf, PagePool};
+use crate::pages::PagePool;
 
 /// Percent of the last ten seconds in which some program waited for memory, from which on the cache gives some back.
 const PRESSURE: f64 = 10.0;
@@ -20,8 +20,8 @@ const PRESSURE: f64 = 10.0;
 /// Blocks of files in page buffers: read once for all who ask, kept by a [rule](crate::cache::policy), written back in order.
 ///
 /// Each thread makes a [`CacheHandle`] and reads and writes through it; blocks come as guards, which keep the block in memory.
-/// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and takes the block's own
-/// reader-writer lock, which is also what pins it. Cloning gives another owner of the same cache.
+/// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and counts itself in the block's own
+/// latch, which pins it. Cloning gives another owner of the same cache.
 ///
 /// ```
 /// use larder::cache::{BlockCache, FileId, MemoryStorage};
@@ -42,13 +42,12 @@ pub struct BlockCache {
 /// What all owners share.
 pub(super) struct Shared {
     pub(super) table: Table,
-    /// Each frame's page, behind the lock that pins it: who reads or writes a block holds it, and who changes what is in the
-    /// frame has it alone. Taken after the cache's lock only where nobody can hold it for long.
-    pub(super) frames: Box<[RwLock<Option<PageBuf>>]>,
+    /// Each frame's block and page, behind the latch that pins it: who reads or writes a block holds it, and who changes what
+    /// is in the frame has it alone. Taken after the cache's lock only where nobody can hold it for long.
+    pub(super) frames: Frames,
     inner: Mutex<Inner>,
     /// A block was read, or could not be.
     pub(super) loaded: Condvar,
-    pub(super) pool: PagePool,
     pub(super) storage: Box<dyn Storage>,
     pub(super) read_ahead: usize,
     pub(super) most: usize,
@@ -64,25 +63,21 @@ impl Shared {
         drop(self.loaded.wait(inner));
     }
 
-    pub(super) fn claim(&self, frame: Frame) -> Claimed<'_> {
-        let frame = self.frames[frame as usize].write();
-        frame.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn try_claim(&self, frame: Frame) -> Option<Claimed<'_>> {
-        match self.frames[frame as usize].try_write() {
-            Ok(guard) => Some(guard),
+    /// [`inner`](Self::inner), if nobody has it now.
+    pub(super) fn try_inner(&self) -> Option<MutexGuard<'_, Inner>> {
+        match self.inner.try_lock() {
+            Ok(inner) => Some(inner),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     pub(super) fn block_size(&self) -> usize {
-        self.pool.page_size()
+        self.frames.block_size()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.table.bytes() + self.frames.len() * size_of::<RwLock<Option<PageBuf>>>()
+        self.table.bytes() + self.frames.bytes()
     }
 }
 
@@ -106,18 +101,12 @@ impl BlockCache {
         most: usize,
         read_ahead: usize,
     ) -> Result<Self, CacheError> {
-        let mut frames = Vec::new();
-        frames
-            .try_reserve_exact(most)
-            .map_err(|_| CacheError::Memory { frames: most })?;
-        frames.extend((0..most).map(|_| RwLock::new(None)));
         Ok(Self {
             shared: Arc::new(Shared {
                 table: Table::new(most)?,
-                frames: frames.into_boxed_slice(),
+                frames: Frames::new(most, pool)?,
                 inner: Mutex::new(inner),
                 loaded: Condvar::new(),
-                pool,
                 storage,
                 read_ahead,
                 most,

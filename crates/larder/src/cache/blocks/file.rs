@@ -50,6 +50,7 @@ impl CachedFile {
         &self.shared
     }
 
+    #[inline]
     pub(super) fn number(&self) -> u32 {
         self.number
     }
@@ -137,12 +138,12 @@ impl CachedFile {
         };
         let frames = 0..self.shared.frames.len() as u32;
         let mut here: Vec<(Key, u32)> = frames
-            .map(|frame| (self.shared.table.key(frame), frame))
+            .map(|frame| (self.shared.frames.key(frame), frame))
             .filter(|&(key, _)| inside(key))
             .collect();
         here.sort_unstable();
         for (key, frame) in here {
-            let Some(page) = self.shared.try_claim(frame) else {
+            let Some(page) = self.shared.frames.try_claim(frame) else {
                 return Err(CacheError::Held {
                     file: self.id,
                     index: key.index(),

@@ -1,26 +1,20 @@
 //! A thread's way into the cache.
 
-use std::sync::{PoisonError, TryLockError};
-
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
-use super::guard::{BlockMut, BlockRef};
-use super::inner::Claimed;
+use super::frames::{BlockRef, Claimed};
+use super::guard::BlockMut;
 use super::key::{Key, MOST_INDEX};
+use super::rule::Use;
 use super::stream::Streams;
 use crate::cache::policy::{Frame, Reason};
 
-/// Uses that are reported to the rule at once.
-const BATCH: usize = 64;
+/// Uses after which the rule is told, if nobody else has the cache's lock.
+const BATCH: u8 = 64;
 
-/// A use that was not reported yet.
-#[derive(Debug, Clone, Copy)]
-struct Use {
-    frame: Frame,
-    request: u32,
-    key: Key,
-}
+/// Uses after which it is told in any case.
+const MOST: u8 = 192;
 
 /// Reads and writes blocks for one thread. It keeps the uses that found their block, and reports them to the rule by 64, before a
 /// miss and when it is dropped, so that a hit does not touch what threads share.
@@ -43,21 +37,24 @@ struct Use {
 /// ```
 pub struct CacheHandle<'c> {
     shared: &'c Shared,
-    uses: Vec<Use>,
+    /// As many as the index below can name, so that none is outside.
+    uses: [Use; 256],
+    used: u8,
     streams: Streams,
     request: u32,
-    /// Uses belong to the same request until somebody says otherwise.
-    joined: bool,
+    /// What a use adds to the request's number: nothing while uses belong to the same one.
+    step: u32,
 }
 
 impl<'c> CacheHandle<'c> {
     pub(super) fn new(shared: &'c Shared) -> Self {
         Self {
             shared,
-            uses: Vec::with_capacity(BATCH),
+            uses: [Use::NONE; 256],
+            used: 0,
             streams: Streams::new(),
             request: 0,
-            joined: false,
+            step: 1,
         }
     }
 
@@ -78,9 +75,9 @@ impl<'c> CacheHandle<'c> {
     /// ```
     pub fn request<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.request = self.request.wrapping_add(1);
-        let before = core::mem::replace(&mut self.joined, true);
+        let before = core::mem::replace(&mut self.step, 0);
         let out = work(self);
-        self.joined = before;
+        self.step = before;
         out
     }
 
@@ -89,18 +86,34 @@ impl<'c> CacheHandle<'c> {
     ///
     /// # Errors
     /// [`CacheError`]: an index that no file has, all blocks held, the storage or the pool failed.
+    // A call of its own would save and restore more than the work is.
+    #[inline(always)]
     pub fn read(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
         let key = self.key(file, index)?;
+        if let Some(frame) = self.shared.table.guess(key)
+            && let Some(block) = self.shared.frames.try_read(frame, key)
+        {
+            self.used(frame, key);
+            return Ok(block);
+        }
+        self.read_slowly(file, key)
+    }
+
+    /// The block was not there, or somebody changes it.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(&mut self, file: &CachedFile, key: Key) -> Result<BlockRef<'c>, CacheError> {
+        let Shared { table, frames, .. } = self.shared;
         loop {
-            if let Some(frame) = self.shared.table.find(key)
-                && let Some(block) = self.held(frame, key)
+            if let Some(frame) = table.find(frames, key)
+                && let Some(block) = frames.read(frame, key, false)
             {
                 self.used(frame, key);
                 return Ok(block);
             }
             self.report();
             if let Some((_, page)) = self.load(file, key, Reason::Demand)? {
-                return Ok(BlockRef::new(Claimed::downgrade(page)));
+                return Ok(page.downgrade());
             }
         }
     }
@@ -130,9 +143,9 @@ impl<'c> CacheHandle<'c> {
     ) -> Result<BlockMut<'c>, CacheError> {
         let key = self.key(file, index)?;
         let (frame, page) = loop {
-            if let Some(frame) = self.shared.table.find(key) {
-                let page = self.shared.claim(frame);
-                if self.shared.table.key(frame) == key && page.is_some() {
+            if let Some(frame) = self.shared.table.find(&self.shared.frames, key) {
+                let page = self.shared.frames.claim(frame);
+                if self.shared.frames.key(frame) == key {
                     self.used(frame, key);
                     break (frame, page);
                 }
@@ -167,14 +180,13 @@ impl<'c> CacheHandle<'c> {
         self.shared.load(file, key, reason, self.request, ahead)
     }
 
+    #[inline(always)]
     fn key(&mut self, file: &CachedFile, index: u64) -> Result<Key, CacheError> {
         debug_assert!(
             core::ptr::eq(file.shared(), self.shared),
             "file of another cache"
         );
-        if !self.joined {
-            self.request = self.request.wrapping_add(1);
-        }
+        self.request = self.request.wrapping_add(self.step);
         if index > MOST_INDEX {
             return Err(CacheError::Index {
                 index,
@@ -184,41 +196,38 @@ impl<'c> CacheHandle<'c> {
         Ok(Key::new(file.number(), index))
     }
 
-    /// The block, if it is in this frame now that nobody can take it out.
-    fn held(&self, frame: Frame, key: Key) -> Option<BlockRef<'c>> {
-        let lock = &self.shared.frames[frame as usize];
-        let page = match lock.try_read() {
-            Ok(page) => page,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => lock.read().unwrap_or_else(PoisonError::into_inner),
-        };
-        (self.shared.table.key(frame) == key && page.is_some()).then(|| BlockRef::new(page))
-    }
-
+    #[inline(always)]
     fn used(&mut self, frame: Frame, key: Key) {
-        self.uses.push(Use {
+        self.uses[usize::from(self.used)] = Use {
             frame,
             request: self.request,
             key,
-        });
-        if self.uses.len() >= BATCH {
-            self.report();
+        };
+        self.used += 1;
+        if self.used.is_multiple_of(BATCH) {
+            self.report_some();
         }
     }
 
-    /// Tells the rule of all uses so far. Happens by itself before a miss, after 64 hits, and at the end.
-    pub fn report(&mut self) {
-        if self.uses.is_empty() {
-            return;
+    /// Tells the rule, unless somebody else tells it something just now: then there is time yet.
+    #[cold]
+    #[inline(never)]
+    fn report_some(&mut self) {
+        if self.used >= MOST {
+            return self.report();
         }
-        let mut inner = self.shared.inner();
-        for Use {
-            frame,
-            request,
-            key,
-        } in self.uses.drain(..)
-        {
-            inner.hit(self.shared, frame, key, request);
+        if let Some(mut inner) = self.shared.try_inner() {
+            inner.hits(self.shared, &self.uses[..usize::from(self.used)]);
+            self.used = 0;
+        }
+    }
+
+    /// Tells the rule of all uses so far. Happens by itself before a miss, after 64 hits or some more, and at the end.
+    pub fn report(&mut self) {
+        if self.used > 0 {
+            let uses = &self.uses[..usize::from(self.used)];
+            self.shared.inner().hits(self.shared, uses);
+            self.used = 0;
         }
     }
 }

@@ -3,17 +3,18 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::{Arc, RwLockWriteGuard};
+use std::sync::Arc;
 
+use super::ahead::Ahead;
 use super::cache::Shared;
 use super::error::CacheError;
+use super::frames::Claimed;
+use super::free::FreeFrames;
 use super::key::{FileId, Key};
+use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
-use crate::cache::policy::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Reason, Rule, Shadow, Touch,
-};
-use crate::pages::PageBuf;
+use crate::cache::policy::{Admission, Arrival, Block, Frame, FrameState, Frames, Reason, Shadow};
 
 /// One use of a block, as [`BlockCache::record`](super::BlockCache::record) tells it.
 ///
@@ -84,16 +85,14 @@ impl Opened {
 }
 
 pub(super) struct Inner {
-    pub(super) rule: Box<dyn Rule>,
-    /// Frames that hold nothing.
-    pub(super) free: Vec<Frame>,
+    pub(super) rule: Box<dyn CacheRule>,
+    free: FreeFrames,
     shadows: Shadows,
     /// In the order in which they are written back.
     pub(super) dirty: BTreeMap<Key, Frame>,
     /// Written since their file was last synced.
     pub(super) unsynced: BTreeMap<Key, Frame>,
-    /// By frame: it was read ahead and not used yet.
-    ahead: Vec<bool>,
+    ahead: Ahead,
     pub(super) files: Vec<Opened>,
     pub(super) numbers: HashMap<FileId, u32>,
     pub(super) counts: CacheStats,
@@ -101,9 +100,6 @@ pub(super) struct Inner {
     /// Blocks that somebody reads now.
     pub(super) loading: usize,
 }
-
-/// A frame that was emptied for a new block, in the hands of who empties it.
-pub(super) type Claimed<'c> = RwLockWriteGuard<'c, Option<PageBuf>>;
 
 /// The cache as the rule sees it while it looks for a victim.
 struct Victims<'i, 'c> {
@@ -119,14 +115,14 @@ struct Victims<'i, 'c> {
 impl Frames for Victims<'_, '_> {
     fn state(&self, frame: Frame) -> FrameState {
         // Clean ones first: as long as there is one, dirty ones stay.
-        if self.dirty.contains_key(&self.shared.table.key(frame)) {
+        if self.dirty.contains_key(&self.shared.frames.key(frame)) {
             return FrameState::Pinned;
         }
         let mut claim = self.claim.borrow_mut();
         if claim.as_ref().is_some_and(|(claimed, _)| *claimed == frame) {
             return FrameState::Clean;
         }
-        match self.shared.try_claim(frame) {
+        match self.shared.frames.try_claim(frame) {
             Some(guard) => {
                 *claim = Some((frame, guard));
                 FrameState::Clean
@@ -138,8 +134,12 @@ impl Frames for Victims<'_, '_> {
     fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
         let claimed = self.claim.get_mut().take().filter(|(at, _)| *at == frame);
         // A rule may have asked for several frames before it chose; by now somebody may hold this one.
-        let dirty = self.dirty.contains_key(&self.shared.table.key(frame));
-        let again = || (!dirty).then(|| self.shared.try_claim(frame)).flatten();
+        let dirty = self.dirty.contains_key(&self.shared.frames.key(frame));
+        let again = || {
+            (!dirty)
+                .then(|| self.shared.frames.try_claim(frame))
+                .flatten()
+        };
         match claimed.map(|(_, guard)| guard).or_else(again) {
             Some(guard) => self.gone.push((frame, guard, shadow)),
             None => self.kept.push(frame),
@@ -148,16 +148,11 @@ impl Frames for Victims<'_, '_> {
 }
 
 impl Inner {
-    pub(super) fn new(rule: Box<dyn Rule>, frames: usize) -> Result<Self, CacheError> {
-        let (mut free, mut ahead) = (Vec::new(), Vec::new());
-        if free.try_reserve_exact(frames).is_err() || ahead.try_reserve_exact(frames).is_err() {
-            return Err(CacheError::Memory { frames });
-        }
-        free.extend((0..frames as Frame).rev());
-        ahead.resize(frames, false);
+    pub(super) fn new(rule: Box<dyn CacheRule>, frames: usize) -> Result<Self, CacheError> {
+        let ahead = Ahead::new(frames).ok_or(CacheError::Memory { frames })?;
         Ok(Self {
             rule,
-            free,
+            free: FreeFrames::new(frames as Frame),
             shadows: Shadows::new(frames),
             dirty: BTreeMap::new(),
             unsynced: BTreeMap::new(),
@@ -170,15 +165,32 @@ impl Inner {
         })
     }
 
-    /// A use of a block that was found in a frame, reported some time after it was used.
-    pub(super) fn hit(&mut self, shared: &Shared, frame: Frame, key: Key, request: u32) {
-        if shared.table.key(frame) == key {
-            self.rule.touch(frame, Touch { request });
-            self.ahead[frame as usize] = false;
+    /// Uses of blocks that were found in frames, reported some time after they were used.
+    pub(super) fn hits(&mut self, shared: &Shared, uses: &[Use]) {
+        self.rule.touch_all(uses, &shared.frames);
+        if self.ahead.any() {
+            for used in uses {
+                if shared.frames.key(used.frame) == used.key {
+                    self.ahead.take(used.frame);
+                }
+            }
         }
-        self.counts.hits += 1;
-        self.files[key.file() as usize].stats.hits += 1;
-        self.tell(key, request, Reason::Demand, true);
+        self.counts.hits += uses.len() as u64;
+        let first = uses.first().map_or(Key::NONE, |used| used.key);
+        if uses.iter().all(|used| used.key.file() == first.file()) {
+            if let Some(opened) = self.files.get_mut(first.file() as usize) {
+                opened.stats.hits += uses.len() as u64;
+            }
+        } else {
+            for used in uses {
+                self.files[used.key.file() as usize].stats.hits += 1;
+            }
+        }
+        if self.recorder.is_some() {
+            for used in uses {
+                self.tell(used.key, used.request, Reason::Demand, true);
+            }
+        }
     }
 
     fn tell(&mut self, key: Key, request: u32, reason: Reason, hit: bool) {
@@ -216,25 +228,22 @@ impl Inner {
         admission: Admission,
     ) -> Result<(Frame, Claimed<'c>), CacheError> {
         let (mut frame, mut claimed) = self.room(shared)?;
-        if claimed.is_none() {
-            match shared.pool.get() {
-                Ok(page) => *claimed = Some(page),
-                Err(error) => {
-                    // The pool has reached its limit: the page of another block will do.
-                    drop(claimed);
-                    let other = (self.evict(shared, 1) == 1)
-                        .then(|| self.free.pop())
-                        .flatten();
-                    self.free.push(frame);
-                    let Some(other) = other else {
-                        return Err(error.into());
-                    };
-                    (frame, claimed) = (other, shared.claim(other));
-                }
-            }
+        if let Err(error) = claimed.take_page() {
+            // The pool has reached its limit: the page of another block will do.
+            drop(claimed);
+            let other = (self.evict(shared, 1) == 1)
+                .then(|| self.free.pop(&shared.frames))
+                .flatten();
+            self.free.push(&shared.frames, frame);
+            let Some(other) = other else {
+                return Err(error.into());
+            };
+            (frame, claimed) = (other, shared.frames.claim(other));
         }
-        shared.table.insert(key, frame);
-        self.ahead[frame as usize] = reason == Reason::Readahead;
+        shared.table.insert(&shared.frames, key, frame);
+        if reason == Reason::Readahead {
+            self.ahead.put(frame);
+        }
         self.counts.read_ahead += u64::from(reason == Reason::Readahead);
         self.loading += 1;
         self.rule.insert(
@@ -258,9 +267,9 @@ impl Inner {
         if over > 0 && self.evict(shared, over) == 0 {
             return Err(pinned);
         }
-        let frame = self.free.pop().ok_or(pinned)?;
+        let frame = self.free.pop(&shared.frames).ok_or(pinned)?;
         // Nobody holds it for longer than it takes to see that it is not what he wants.
-        Ok((frame, shared.claim(frame)))
+        Ok((frame, shared.frames.claim(frame)))
     }
 
     /// Takes up to `wanted` clean blocks out that nobody holds.
@@ -278,7 +287,7 @@ impl Inner {
     fn let_go(
         &mut self,
         shared: &Shared,
-        choose: impl FnOnce(&mut Box<dyn Rule>, &mut Victims<'_, '_>),
+        choose: impl FnOnce(&mut Box<dyn CacheRule>, &mut Victims<'_, '_>),
     ) -> usize {
         let mut victims = Victims {
             shared,
@@ -290,21 +299,21 @@ impl Inner {
         choose(&mut self.rule, &mut victims);
         let Victims { gone, kept, .. } = victims;
         for frame in kept {
-            let block = Block(shared.table.key(frame).0);
+            let block = Block(shared.frames.key(frame).0);
             let arrival = Arrival::demand(block, 0, Admission::default());
             self.rule.insert(frame, arrival);
         }
         let count = gone.len();
         for (frame, guard, shadow) in gone {
-            let key = shared.table.key(frame);
-            shared.table.remove(frame);
+            let key = shared.frames.key(frame);
+            shared.table.remove(&shared.frames, frame);
             drop(guard);
-            self.free.push(frame);
+            self.free.push(&shared.frames, frame);
             if self.unsynced.remove(&key).is_some() {
                 self.files[key.file() as usize].left_unsynced = true;
             }
             self.counts.evictions += 1;
-            self.counts.wasted += u64::from(core::mem::take(&mut self.ahead[frame as usize]));
+            self.counts.wasted += u64::from(self.ahead.take(frame));
             if let Some(shadow) = shadow {
                 let rule = &self.rule;
                 self.shadows
@@ -314,15 +323,24 @@ impl Inner {
         count
     }
 
+    /// The pages of frames that hold nothing go back to the pool.
+    pub(super) fn give_back(&self, shared: &Shared) {
+        for frame in self.free.iter(&shared.frames) {
+            if let Some(mut claimed) = shared.frames.try_claim(frame) {
+                claimed.give_back();
+            }
+        }
+    }
+
     /// A block is gone for other reasons than the rule's.
     pub(super) fn forget(&mut self, shared: &Shared, frame: Frame) {
-        let key = shared.table.key(frame);
+        let key = shared.frames.key(frame);
         self.dirty.remove(&key);
         self.unsynced.remove(&key);
-        shared.table.remove(frame);
+        shared.table.remove(&shared.frames, frame);
         self.rule.remove(frame);
-        self.ahead[frame as usize] = false;
-        self.free.push(frame);
+        self.ahead.take(frame);
+        self.free.push(&shared.frames, frame);
     }
 
     pub(super) fn stats(&self, shared: &Shared) -> CacheStats {
@@ -333,8 +351,7 @@ impl Inner {
             table_bytes: shared.bytes()
                 + self.rule.bytes()
                 + self.shadows.bytes()
-                + self.ahead.capacity()
-                + self.free.capacity() * size_of::<Frame>(),
+                + self.ahead.bytes(),
             policy: self.rule.name(),
             explanation: self.rule.explain(),
             ..self.counts.clone()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
-use super::inner::Claimed;
+use super::frames::Claimed;
 use super::key::Key;
 use super::write_back::NOTHING;
 use crate::cache::policy::{Frame, Reason};
@@ -30,7 +30,7 @@ impl Drop for Filling<'_> {
     fn drop(&mut self) {
         let mut inner = self.shared.inner();
         inner.loading -= 1;
-        if self.page.is_some() && self.shared.table.key(self.frame) == self.key {
+        if self.page.is_some() && self.shared.frames.key(self.frame) == self.key {
             inner.forget(self.shared, self.frame);
         }
         drop(inner);
@@ -51,8 +51,7 @@ impl Shared {
         let Some((mut wanted, ahead)) = self.begin(key, reason, request, ahead)? else {
             return Ok(None);
         };
-        let page = wanted.page.as_deref_mut().and_then(Option::as_deref_mut);
-        let page = page.unwrap_or(&mut []);
+        let page = wanted.page.as_deref_mut().unwrap_or(&mut []);
         if reason == Reason::Write {
             page.fill(0);
         } else {
@@ -60,7 +59,7 @@ impl Shared {
         }
         let (frame, claimed) = wanted.full();
         for mut filling in ahead {
-            let page = filling.page.as_deref_mut().and_then(Option::as_deref_mut);
+            let page = filling.page.as_deref_mut();
             // What fails ahead of the reader fails again when he comes there.
             if self
                 .fill(file, filling.key, page.unwrap_or(&mut []))
@@ -89,7 +88,7 @@ impl Shared {
         let mut missed = None;
         loop {
             let mut inner = self.inner();
-            if self.table.find(key).is_some() {
+            if self.table.find(&self.frames, key).is_some() {
                 return Ok(None);
             }
             let admission = *missed.get_or_insert_with(|| inner.miss(key, reason, request));
@@ -100,7 +99,7 @@ impl Shared {
                     for key in next.take_while(|next| next.file() == key.file()) {
                         // Readahead takes what is easily had, and not the last frames of others.
                         let few = inner.loading * 4 > inner.rule.capacity();
-                        if few || self.table.find(key).is_some() {
+                        if few || self.table.find(&self.frames, key).is_some() {
                             break;
                         }
                         let reason = Reason::Readahead;
@@ -170,12 +169,7 @@ impl Shared {
                 break; // the others are held
             }
         }
-        let inner = self.inner();
-        for &frame in &inner.free {
-            if let Some(mut page) = self.try_claim(frame) {
-                *page = None;
-            }
-        }
+        self.inner().give_back(self);
         Ok(())
     }
 }

@@ -1,79 +1,126 @@
 //! Which frame holds a block: looked at without a lock, changed under one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::error::CacheError;
+use super::frames::Frames;
 use super::key::Key;
 use crate::cache::policy::Frame;
 
-/// Open addressing with linear probing, at most half full. A slot has 32 bits of the key's hash and the frame plus one; 0 is
-/// free.
+/// Open addressing with linear probing, at most half full. A slot has the frame plus one in its low bits, as many as that
+/// needs, and bits of the key's hash above; 0 is free. The keys are the frames' own.
 ///
 /// A look takes no lock and may therefore come while entries move: it may miss a block that is there (the caller looks again
-/// under the lock) and may name a frame that holds another block by now (the caller compares the key when it holds the frame).
+/// under the lock) and may name a frame that holds another block by now (whoever then holds the frame compares its key).
 #[derive(Debug)]
 pub(super) struct Table {
-    slots: Box<[AtomicU64]>,
-    /// By frame.
-    keys: Box<[AtomicU64]>,
+    slots: Box<[AtomicU32]>,
+    /// The bits of a slot that are the frame's.
+    frame: u32,
 }
 
 impl Table {
     pub(super) fn new(frames: usize) -> Result<Self, CacheError> {
-        let slots = (frames * 2).next_power_of_two();
+        let len = (frames * 2).next_power_of_two();
+        let mut slots = Vec::new();
+        slots
+            .try_reserve_exact(len)
+            .map_err(|_| CacheError::Memory { frames })?;
+        slots.extend((0..len).map(|_| AtomicU32::new(0)));
         Ok(Self {
-            slots: words(slots, 0).ok_or(CacheError::Memory { frames })?,
-            keys: words(frames, Key::NONE.0).ok_or(CacheError::Memory { frames })?,
+            slots: slots.into_boxed_slice(),
+            frame: (frames + 1).next_power_of_two() as u32 - 1,
         })
     }
 
-    fn home(&self, hash: u64) -> usize {
-        hash as usize & (self.slots.len() - 1)
+    fn mask(&self) -> usize {
+        self.slots.len() - 1
     }
 
-    /// The frame that holds the block, if it was there when looked at. About 12 instructions when the first slot has it.
-    #[inline]
-    pub(super) fn find(&self, key: Key) -> Option<Frame> {
-        let hash = key.hash();
-        let mut at = self.home(hash);
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & self.mask()
+    }
+
+    /// The bits of a slot that are the key's.
+    fn tag(&self, hash: u64) -> u32 {
+        (hash >> 32) as u32 & !self.frame
+    }
+
+    /// The first frame from slot `at` on that may hold a block of this hash, and its slot.
+    fn look(&self, hash: u64, at: usize) -> Option<(Frame, usize)> {
+        let tag = self.tag(hash);
+        let mask = self.mask();
+        let mut at = at & mask;
         // Entries that move towards their homes cannot make this endless: the table is at most half full, but a look that is
         // overtaken again and again ends after one round.
         for _ in 0..self.slots.len() {
             let slot = self.slots[at].load(Ordering::Acquire);
+            // One is taken off so that what is left is a frame, and large if the slot is free or has another tag.
+            let frame = slot.wrapping_sub(tag).wrapping_sub(1);
+            if frame < self.frame {
+                return Some((frame, at));
+            }
             if slot == 0 {
                 return None;
             }
-            let frame = slot as u32 - 1;
-            if slot >> 32 == hash >> 32 && self.key(frame) == key {
-                return Some(frame);
-            }
-            at = (at + 1) & (self.slots.len() - 1);
+            at = (at + 1) & mask;
         }
         None
     }
 
-    /// The block in a frame.
-    #[inline]
-    pub(super) fn key(&self, frame: Frame) -> Key {
-        Key(self.keys[frame as usize].load(Ordering::Acquire))
+    /// The frame that holds the block, if it was there when looked at.
+    pub(super) fn find(&self, frames: &Frames, key: Key) -> Option<Frame> {
+        let hash = key.hash();
+        let mut at = hash as usize;
+        for _ in 0..self.slots.len() {
+            let (frame, found) = self.look(hash, at)?;
+            if frames.key(frame) == key {
+                return Some(frame);
+            }
+            at = found + 1;
+        }
+        None
+    }
+
+    /// The frame that holds the block, most likely: by the bits of its hash alone. Only the first two slots are looked at here,
+    /// where 4 in 5 blocks of a full table are.
+    #[inline(always)]
+    pub(super) fn guess(&self, key: Key) -> Option<Frame> {
+        let hash = key.hash();
+        let (tag, mask) = (self.tag(hash), self.mask());
+        let home = hash as usize & mask;
+        let frame = |at: usize| {
+            let slot = self.slots.get(at)?.load(Ordering::Acquire);
+            let frame = slot.wrapping_sub(tag).wrapping_sub(1);
+            (frame < self.frame).then_some(frame)
+        };
+        frame(home)
+            .or_else(|| frame((home + 1) & mask))
+            .or_else(|| self.guess_far(hash))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn guess_far(&self, hash: u64) -> Option<Frame> {
+        let (frame, _) = self.look(hash, hash as usize)?;
+        Some(frame)
     }
 
     /// Under the lock: the block is in the frame from now on. It must not be in the table.
-    pub(super) fn insert(&self, key: Key, frame: Frame) {
-        self.keys[frame as usize].store(key.0, Ordering::Release);
+    pub(super) fn insert(&self, frames: &Frames, key: Key, frame: Frame) {
+        frames.set_key(frame, key);
         let hash = key.hash();
         let mut at = self.home(hash);
         while self.slots[at].load(Ordering::Relaxed) != 0 {
-            at = (at + 1) & (self.slots.len() - 1);
+            at = (at + 1) & self.mask();
         }
-        let slot = hash >> 32 << 32 | (u64::from(frame) + 1);
-        self.slots[at].store(slot, Ordering::Release);
+        self.slots[at].store(self.tag(hash) | (frame + 1), Ordering::Release);
     }
 
     /// Under the lock: the frame holds nothing from now on. Entries behind it move up, so that no mark of it is left.
-    pub(super) fn remove(&self, frame: Frame) {
-        let key = self.key(frame);
-        let mask = self.slots.len() - 1;
+    pub(super) fn remove(&self, frames: &Frames, frame: Frame) {
+        let key = frames.key(frame);
+        let mask = self.mask();
         let mut hole = self.home(key.hash());
         loop {
             let slot = self.slots[hole].load(Ordering::Relaxed);
@@ -81,7 +128,7 @@ impl Table {
                 debug_assert!(false, "frame {frame} is not in the table");
                 return;
             }
-            if slot as u32 == frame + 1 {
+            if slot & self.frame == frame + 1 {
                 break;
             }
             hole = (hole + 1) & mask;
@@ -92,7 +139,7 @@ impl Table {
             if slot == 0 {
                 break;
             }
-            let home = self.home(self.key(slot as u32 - 1).hash());
+            let home = self.home(frames.key((slot & self.frame) - 1).hash());
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.slots[hole].store(slot, Ordering::Release);
                 hole = at;
@@ -100,17 +147,10 @@ impl Table {
             at = (at + 1) & mask;
         }
         self.slots[hole].store(0, Ordering::Release);
-        self.keys[frame as usize].store(Key::NONE.0, Ordering::Release);
+        frames.set_key(frame, Key::NONE);
     }
 
     pub(super) fn bytes(&self) -> usize {
-        (self.slots.len() + self.keys.len()) * size_of::<u64>()
+        self.slots.len() * size_of::<u32>()
     }
-}
-
-fn words(len: usize, value: u64) -> Option<Box<[AtomicU64]>> {
-    let mut words = Vec::new();
-    words.try_reserve_exact(len).ok()?;
-    words.extend((0..len).map(|_| AtomicU64::new(value)));
-    Some(words.into_boxed_slice())
 }

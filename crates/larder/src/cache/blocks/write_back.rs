@@ -1,7 +1,7 @@
 //! Dirty blocks go to the storage.
 
 use std::io;
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::Arc;
 
 use super::cache::Shared;
 use super::error::CacheError;
@@ -68,17 +68,17 @@ impl Shared {
 
     /// Writes one block, if it is dirty still. False if it was not, or if somebody changes it and `wait` is not said.
     fn write_block(&self, key: Key, frame: Frame, wait: bool) -> Result<bool, CacheError> {
-        let lock = &self.frames[frame as usize];
-        let page = match lock.try_read() {
-            Ok(page) => page,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) if !wait => return Ok(false),
-            Err(TryLockError::WouldBlock) => lock.read().unwrap_or_else(PoisonError::into_inner),
+        let page = match self.frames.try_read(frame, key) {
+            None if wait => self.frames.read(frame, key, true),
+            page => page,
+        };
+        let Some(page) = page else {
+            return Ok(false);
         };
         // From here on nobody changes the block, so what is clean now is what was written.
         let (file, within) = {
             let inner = self.inner();
-            if self.table.key(frame) != key || !inner.dirty.contains_key(&key) {
+            if !inner.dirty.contains_key(&key) {
                 return Ok(false);
             }
             let opened = &inner.files[key.file() as usize];
@@ -86,7 +86,6 @@ impl Shared {
             let within = opened.end.saturating_sub(start);
             (opened.id, within.min(self.block_size() as u64) as usize)
         };
-        let page = page.as_deref().unwrap_or(&[]);
         let written = self.write_whole(file, key, &page[..within.min(page.len())]);
         let mut inner = self.inner();
         match written {
@@ -131,7 +130,7 @@ impl Shared {
         let mut inner = self.inner();
         let mut lost = left;
         for (key, frame) in pending {
-            if self.table.key(frame) == key {
+            if self.frames.key(frame) == key {
                 inner.dirty.insert(key, frame);
             } else {
                 lost = true;

@@ -1,0 +1,299 @@
+//! The frames: for each one 16 bytes that say which block it holds, who has it, and where its page is. The only file of the cache
+//! with `unsafe`: the page of a frame is the business of whoever holds the frame's latch.
+
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+use core::slice;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::error::CacheError;
+use super::key::Key;
+use super::latch::Latch;
+use crate::cache::policy::Frame;
+use crate::os::page_size;
+use crate::pages::{PagePool, PoolError};
+
+/// Bytes of a block. x86-64 has pages of no other size, and a constant saves a hit two instructions.
+#[inline]
+fn block_bytes() -> usize {
+    if cfg!(all(target_arch = "x86_64", not(miri))) {
+        4096
+    } else {
+        page_size()
+    }
+}
+
+/// One frame. A hit touches its one cache line, the table's and those of the rule.
+#[derive(Debug)]
+#[cfg_attr(not(loom), repr(align(16)))]
+struct Slot {
+    /// Changed under the cache's lock, and while the frame is held for writing.
+    key: AtomicU64,
+    latch: Latch,
+    /// Number of its page in the pool's reservation plus one, 0 without. Changed by who holds the frame for writing.
+    page: AtomicU32,
+}
+
+/// All frames of a cache, and the pool of their pages.
+pub(super) struct Frames {
+    slots: Box<[Slot]>,
+    pool: PagePool,
+    /// The pool's reservation.
+    base: NonNull<u8>,
+}
+
+// SAFETY: `base` is a number here; the pages behind it are reached through guards only, which follow the latches.
+unsafe impl Send for Frames {}
+// SAFETY: as above; the rest is atomics, locks and a pool, which are `Sync`.
+unsafe impl Sync for Frames {}
+
+impl Frames {
+    pub(super) fn new(frames: usize, pool: PagePool) -> Result<Self, CacheError> {
+        let reserved = pool.ground().0;
+        if reserved.len / block_bytes() >= u32::MAX as usize {
+            return Err(CacheError::Pool(format!(
+                "the pool has reserved {} bytes; a cache can number the pages of 16 TiB, so reserve less when building the pool",
+                reserved.len
+            )));
+        }
+        let mut slots = Vec::new();
+        slots
+            .try_reserve_exact(frames)
+            .map_err(|_| CacheError::Memory { frames })?;
+        slots.extend((0..frames).map(|_| Slot {
+            key: AtomicU64::new(Key::NONE.0),
+            latch: Latch::default(),
+            page: AtomicU32::new(0),
+        }));
+        Ok(Self {
+            slots: slots.into_boxed_slice(),
+            base: reserved.at,
+            pool,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot>()
+    }
+
+    pub(super) fn block_size(&self) -> usize {
+        self.pool.page_size()
+    }
+
+    /// The block in a frame.
+    #[inline]
+    pub(super) fn key(&self, frame: Frame) -> Key {
+        Key(self.slots[frame as usize].key.load(Ordering::Acquire))
+    }
+
+    /// Under the cache's lock, by who holds the frame for writing.
+    pub(super) fn set_key(&self, frame: Frame, key: Key) {
+        self.slots[frame as usize]
+            .key
+            .store(key.0, Ordering::Release);
+    }
+
+    /// The block, if it is in this frame and nobody changes it. 2 atomic additions with the guard's end, about 14 instructions.
+    #[inline(always)]
+    pub(super) fn try_read(&self, frame: Frame, key: Key) -> Option<BlockRef<'_>> {
+        let slot = &self.slots[frame as usize];
+        if !slot.latch.try_read() {
+            return None;
+        }
+        // Held now: the key stays.
+        self.reading(slot, key)
+    }
+
+    /// As [`try_read`](Self::try_read), but waits for who changes the block. With `push` it passes others who wait.
+    #[cold]
+    pub(super) fn read(&self, frame: Frame, key: Key, push: bool) -> Option<BlockRef<'_>> {
+        let slot = &self.slots[frame as usize];
+        slot.latch.read(push);
+        self.reading(slot, key)
+    }
+
+    /// The guard of who has come in as a reader.
+    #[inline(always)]
+    fn reading<'c>(&'c self, slot: &'c Slot, key: Key) -> Option<BlockRef<'c>> {
+        let page = slot.page.load(Ordering::Relaxed);
+        if slot.key.load(Ordering::Relaxed) != key.0 || page == 0 {
+            slot.latch.end_read();
+            return None;
+        }
+        Some(BlockRef {
+            at: self.at(page),
+            latch: &slot.latch,
+        })
+    }
+
+    /// Where a page is, by its number plus one.
+    #[inline]
+    fn at(&self, page: u32) -> NonNull<u8> {
+        // SAFETY: such a number comes from a page inside the reservation, which begins at `base`.
+        unsafe { self.base.add((page as usize - 1) * block_bytes()) }
+    }
+
+    fn claimed(&self, frame: Frame) -> Claimed<'_> {
+        Claimed {
+            frames: self,
+            frame,
+        }
+    }
+
+    /// The frame for its holder alone, who waits for others to let go.
+    pub(super) fn claim(&self, frame: Frame) -> Claimed<'_> {
+        self.slots[frame as usize].latch.write();
+        self.claimed(frame)
+    }
+
+    /// The frame for its holder alone, unless somebody has it.
+    pub(super) fn try_claim(&self, frame: Frame) -> Option<Claimed<'_>> {
+        let free = self.slots[frame as usize].latch.try_write();
+        free.then(|| self.claimed(frame))
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        for frame in 0..self.slots.len() as Frame {
+            // Guards that were forgotten keep their pages.
+            if let Some(mut claimed) = self.try_claim(frame) {
+                claimed.give_back();
+            }
+        }
+    }
+}
+
+/// A frame in the hands of one, who may change its block and its page.
+pub(super) struct Claimed<'c> {
+    frames: &'c Frames,
+    frame: Frame,
+}
+
+impl<'c> Claimed<'c> {
+    fn slot(&self) -> &'c Slot {
+        &self.frames.slots[self.frame as usize]
+    }
+
+    pub(super) fn has_page(&self) -> bool {
+        self.slot().page.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes a page from the pool, if there is none.
+    pub(super) fn take_page(&mut self) -> Result<(), PoolError> {
+        if self.has_page() {
+            return Ok(());
+        }
+        let at = self.frames.pool.get_raw()?.as_ptr() as usize;
+        let page = (at - self.frames.base.as_ptr() as usize) / block_bytes() + 1;
+        self.slot().page.store(page as u32, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives the page back to the pool.
+    pub(super) fn give_back(&mut self) {
+        let page = self.slot().page.swap(0, Ordering::Relaxed);
+        if page != 0 {
+            // SAFETY: the page came from this pool, its only mark was just taken out, and no guard of it is there: the frame
+            // is held by this claim alone.
+            unsafe { self.frames.pool.put_raw(self.frames.at(page)) };
+        }
+    }
+
+    /// Others may read from now on.
+    pub(super) fn downgrade(self) -> BlockRef<'c> {
+        let slot = self.slot();
+        let at = self.frames.at(slot.page.load(Ordering::Relaxed));
+        core::mem::forget(self);
+        slot.latch.downgrade();
+        BlockRef {
+            at,
+            latch: &slot.latch,
+        }
+    }
+}
+
+impl Deref for Claimed<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self.slot().page.load(Ordering::Relaxed) {
+            0 => &[],
+            // SAFETY: the page is the frame's and has this many bytes, which the kernel or a former owner initialised; who
+            // claims a frame has it alone, and the page stays while he does not give it back, which takes him exclusively.
+            page => unsafe { slice::from_raw_parts(self.frames.at(page).as_ptr(), block_bytes()) },
+        }
+    }
+}
+
+impl DerefMut for Claimed<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self.slot().page.load(Ordering::Relaxed) {
+            0 => &mut [],
+            // SAFETY: as above, and borrowed exclusively.
+            page => unsafe {
+                slice::from_raw_parts_mut(self.frames.at(page).as_ptr(), block_bytes())
+            },
+        }
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.slot().latch.end_write();
+    }
+}
+
+/// A block to be read. It stays in memory, and nobody writes it, while this is there. May be handed to another thread.
+///
+/// ```
+/// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+/// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+/// # let file = cache.file(FileId(1))?;
+/// let mut handle = cache.handle();
+/// let one = handle.read(&file, 1)?;
+/// let two = handle.read(&file, 2)?;
+/// assert_eq!(one[..], two[..]);
+/// # Ok::<(), larder::cache::CacheError>(())
+/// ```
+pub struct BlockRef<'c> {
+    at: NonNull<u8>,
+    latch: &'c Latch,
+}
+
+// SAFETY: a count in a latch that no thread owns, and bytes that nobody writes while it is counted.
+unsafe impl Send for BlockRef<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for BlockRef<'_> {}
+
+impl Deref for BlockRef<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: a page has this many bytes, initialised by the kernel or a former owner. The latch counts this reader, so
+        // nobody claims the frame, and only a claim writes the page or gives it back.
+        unsafe { slice::from_raw_parts(self.at.as_ptr(), block_bytes()) }
+    }
+}
+
+impl Drop for BlockRef<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.latch.end_read();
+    }
+}
+
+impl core::fmt::Debug for BlockRef<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("BlockRef")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}

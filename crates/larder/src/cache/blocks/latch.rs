@@ -1,0 +1,200 @@
+//! One word that says who has a block: any number of readers, or one writer.
+//!
+//! A reader comes and goes with one atomic addition each, and nothing else. Everybody else's cases (somebody is in the way, or
+//! waits) leave that path. Who must wait does so at a [`Park`], which all latches of the process share by their addresses.
+
+#[cfg(not(loom))]
+use std::sync::{
+    Condvar, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+
+#[cfg(loom)]
+use loom::sync::{
+    Condvar, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+
+/// Somebody changes the block.
+const WRITER: u32 = 1 << 31;
+/// Somebody waits to change it: no reader comes in before.
+const WANTED: u32 = 1 << 30;
+/// Somebody waits, and whoever goes wakes him.
+const WAITING: u32 = 1 << 29;
+/// So many guards are not dropped but forgotten; the next is refused before the count runs into the bits above.
+const FULL: u32 = 1 << 28;
+/// The count of readers.
+const READERS: u32 = WAITING - 1;
+
+/// Where those wait who cannot have a latch now.
+#[derive(Debug)]
+struct Park {
+    lock: Mutex<()>,
+    gone: Condvar,
+}
+
+#[cfg(not(loom))]
+static PARKS: [Park; 16] = [const {
+    Park {
+        lock: Mutex::new(()),
+        gone: Condvar::new(),
+    }
+}; 16];
+
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref PARKS: [Park; 1] = [Park { lock: Mutex::new(()), gone: Condvar::new() }];
+}
+
+/// Readers or a writer. Nobody waits for a reader's sake alone: a writer who waits keeps new readers out.
+#[derive(Debug, Default)]
+pub(super) struct Latch(AtomicU32);
+
+impl Latch {
+    /// A reader comes in, unless somebody writes or waits to. 1 atomic addition, 3 instructions.
+    #[inline(always)]
+    pub(super) fn try_read(&self) -> bool {
+        let was = self.0.fetch_add(1, Ordering::Acquire);
+        if was & (WRITER | WANTED | FULL) == 0 {
+            return true;
+        }
+        self.retreat(was)
+    }
+
+    /// The reader that came in must not be.
+    #[cold]
+    fn retreat(&self, was: u32) -> bool {
+        self.end_read();
+        assert!(was & FULL == 0, "2^28 guards of one block were forgotten");
+        false
+    }
+
+    /// A reader comes in, and waits for that if he must. With `push` he passes writers who wait themselves, as somebody may
+    /// who holds the block already.
+    #[cold]
+    pub(super) fn read(&self, push: bool) {
+        let stop = if push { WRITER } else { WRITER | WANTED };
+        self.wait(0, |now| (now & (stop | FULL) == 0).then_some(now + 1));
+    }
+
+    /// A reader goes. 1 atomic addition, 4 instructions.
+    #[inline]
+    pub(super) fn end_read(&self) {
+        let was = self.0.fetch_sub(1, Ordering::Release);
+        if was & (WAITING | READERS) == WAITING | 1 {
+            self.wake();
+        }
+    }
+
+    fn writing(now: u32) -> Option<u32> {
+        (now & (WRITER | READERS) == 0).then_some((now | WRITER) & !WANTED)
+    }
+
+    /// The writer comes in, unless somebody is there.
+    pub(super) fn try_write(&self) -> bool {
+        self.change(Self::writing)
+    }
+
+    /// The writer comes in, and waits for that if he must.
+    pub(super) fn write(&self) {
+        if !self.try_write() {
+            self.wait(WANTED, Self::writing);
+        }
+    }
+
+    /// The writer goes.
+    pub(super) fn end_write(&self) {
+        let was = self.0.fetch_and(!WRITER, Ordering::Release);
+        if was & WAITING != 0 {
+            self.wake();
+        }
+    }
+
+    /// The writer becomes a reader; nobody writes in between.
+    pub(super) fn downgrade(&self) {
+        let was = self.0.fetch_sub(WRITER - 1, Ordering::Release);
+        if was & WAITING != 0 {
+            self.wake();
+        }
+    }
+
+    fn park(&self) -> &'static Park {
+        let at = core::ptr::from_ref(self).addr() / 16;
+        &PARKS[at % PARKS.len()]
+    }
+
+    fn change(&self, to: impl Fn(u32) -> Option<u32>) -> bool {
+        let (yes, no) = (Ordering::Acquire, Ordering::Relaxed);
+        self.0.fetch_update(yes, no, to).is_ok()
+    }
+
+    /// Who goes after the mark was set finds it, and cannot wake before the waiter sleeps, since both have the park's lock.
+    #[cold]
+    fn wait(&self, mark: u32, to: impl Fn(u32) -> Option<u32>) {
+        let park = self.park();
+        let mut lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
+        loop {
+            self.0.fetch_or(WAITING | mark, Ordering::Relaxed);
+            if self.change(&to) {
+                return;
+            }
+            lock = park.gone.wait(lock).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    /// All who wait at the park look again; those for whom it is too early set their mark anew.
+    #[cold]
+    fn wake(&self) {
+        let park = self.park();
+        let lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
+        self.0.fetch_and(!WAITING, Ordering::Relaxed);
+        drop(lock);
+        park.gone.notify_all();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_alone_and_readers_are_not() {
+        let latch = Latch::default();
+        assert!(latch.try_read() && latch.try_read());
+        assert!(!latch.try_write());
+        latch.end_read();
+        assert!(!latch.try_write());
+        latch.end_read();
+        assert!(latch.try_write());
+        assert!(!latch.try_read() && !latch.try_write());
+        latch.downgrade();
+        assert!(latch.try_read() && !latch.try_write());
+    }
+
+    #[test]
+    fn who_waits_to_write_keeps_new_readers_out_but_not_those_who_push() {
+        let latch = Latch::default();
+        assert!(latch.try_read());
+        std::thread::scope(|threads| {
+            let writer = threads.spawn(|| latch.write());
+            while latch.0.load(Ordering::Relaxed) & WANTED == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!latch.try_read());
+            latch.read(true);
+            latch.end_read();
+            latch.end_read();
+            writer.join().unwrap();
+        });
+        assert!(!latch.try_read());
+        latch.end_write();
+        assert!(latch.try_read());
+    }
+
+    #[test]
+    #[should_panic(expected = "were forgotten")]
+    fn the_count_of_readers_does_not_run_over() {
+        let latch = Latch(AtomicU32::new(FULL));
+        latch.try_read();
+    }
+}

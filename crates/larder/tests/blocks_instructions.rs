@@ -1,0 +1,98 @@
+//! How many instructions a hit in the block cache takes, held against a ceiling: counts do not depend on noise.
+//!
+//! Only a release build is worth counting; `cargo test --release -p larder --test blocks_instructions -- --nocapture` prints
+//! the number.
+
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::io;
+use std::process::Command;
+
+use larder::cache::{BlockCache, CacheHandle, CachedFile, FileId, Storage};
+use larder::pages::PagePool;
+
+/// Instructions of a read of a resident block, with the end of its guard, the loop, and the telling of the default rule.
+const HIT: f64 = 165.0;
+
+const BLOCKS: u64 = 32_768;
+const READS: u64 = 200_000;
+const ROLE: &str = "LARDER_BLOCKS_READS";
+
+struct Nothing;
+
+impl Storage for Nothing {
+    fn read(&self, _: FileId, _: u64, into: &mut [u8]) -> io::Result<usize> {
+        Ok(into.len())
+    }
+
+    fn write(&self, _: FileId, _: u64, from: &[u8]) -> io::Result<usize> {
+        Ok(from.len())
+    }
+
+    fn sync(&self, _: FileId) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[inline(never)]
+fn reads(handle: &mut CacheHandle<'_>, file: &CachedFile, n: u64) {
+    let mut word = 1_u64;
+    for _ in 0..n {
+        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let block = handle.read(file, (word >> 32) % BLOCKS).unwrap();
+        black_box(block.as_ptr());
+    }
+}
+
+fn child(n: u64) {
+    let pool = PagePool::builder().populate(false).build().unwrap();
+    let cache = BlockCache::builder(Nothing)
+        .bytes(BLOCKS as usize * larder::os::page_size())
+        .read_ahead(0)
+        .pool(pool)
+        .build()
+        .unwrap();
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    for block in 0..BLOCKS {
+        handle.read(&file, block).unwrap();
+    }
+    reads(&mut handle, &file, n);
+    drop(handle);
+    assert_eq!((cache.stats().hits, cache.stats().misses), (n, BLOCKS));
+}
+
+#[test]
+fn a_hit() {
+    if let Ok(n) = std::env::var(ROLE) {
+        child(n.parse().unwrap());
+        return;
+    }
+    if cfg!(debug_assertions) {
+        println!("a debug build is not counted; run it with --release");
+        return;
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("valgrind is not installed, so nothing was counted; `apt-get install valgrind`");
+        return;
+    }
+    let count = |n: u64| -> u64 {
+        let out = Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "a_hit", "--nocapture"])
+            .env(ROLE, n.to_string())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{text}");
+        text.lines()
+            .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
+            .unwrap_or_else(|| panic!("no count in {text}"))
+    };
+    let per_hit = (count(2 * READS) - count(READS)) as f64 / READS as f64;
+    println!("a hit among {BLOCKS} blocks: {per_hit:.1} instructions (ceiling {HIT})");
+    assert!(per_hit > 40.0, "the compiler removed the loop");
+    assert!(per_hit <= HIT, "{per_hit:.1} instructions a hit");
+}
