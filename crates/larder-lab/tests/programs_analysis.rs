@@ -134,8 +134,11 @@ fn one_percent_is_the_bound_and_it_is_computed() {
     assert_eq!(state(&analysis, "git"), GoalState::Met);
     assert_eq!(state(&analysis, "cc"), GoalState::Missed);
     let answer = answer(&analysis, "slower with larder's malloc");
-    assert!(answer.starts_with("1 of 4 programs are slower"), "{answer}");
-    let (_, slow) = answer.split_once("Slower: ").expect("a list");
+    assert!(
+        answer.starts_with("Slower by more than 1 %: 1 of 4 programs."),
+        "{answer}"
+    );
+    let (_, slow) = answer.split_once(" Slower: ").expect("a list");
     assert!(slow.starts_with("cc 1.03 ["), "{answer}");
     let (_, good) = answer.split_once("Not slower: ").expect("a list");
     assert!(good.contains("git ") && good.contains("perl "), "{answer}");
@@ -148,6 +151,56 @@ fn none_is_slower_when_none_is() {
     run.samples.retain(|sample| sample.group != "cc");
     let answer = answer(&Programs.analyse(&run), "slower with larder's malloc");
     assert!(answer.starts_with("None of 3 programs"), "{answer}");
+}
+
+#[test]
+fn what_lies_within_the_twins_distance_is_not_told() {
+    // The system's malloc is five percent off itself, larder's three: more than one, but chance can do that.
+    let mut run = run_of(12, all_the_same);
+    for sample in run.samples.iter_mut().filter(|s| s.cell.twin) {
+        sample.measures.0.insert("seconds".to_owned(), 0.525);
+    }
+    let analysis = Programs.analyse(&run);
+    assert_eq!(state(&analysis, "cc"), GoalState::Open);
+    let goal = analysis
+        .goals
+        .iter()
+        .find(|g| g.what.starts_with("cc:"))
+        .expect("there");
+    assert!(goal.note.contains("% apart"), "{}", goal.note);
+    let answer = answer(&analysis, "slower with larder's malloc");
+    assert!(
+        answer.starts_with("None of 4 programs is surely slower"),
+        "{answer}"
+    );
+    assert!(answer.contains("Cannot be told: cc "), "{answer}");
+}
+
+#[test]
+fn two_percent_that_chance_cannot_do_are_slower() {
+    // A full run calls things equal within 2 %; the bound here is 1 %.
+    let mut run = run_of(12, all_the_same);
+    for sample in run
+        .samples
+        .iter_mut()
+        .filter(|s| s.cell.contestant == "larder")
+    {
+        if let Some(seconds) = sample
+            .measures
+            .0
+            .get_mut("seconds")
+            .filter(|_| sample.group == "git")
+        {
+            *seconds *= 1.015 / 0.995;
+        }
+    }
+    let analysis = Programs.analyse(&run);
+    assert_eq!(state(&analysis, "git"), GoalState::Missed);
+    let answer = answer(&analysis, "slower with larder's malloc");
+    assert!(
+        answer.starts_with("Slower by more than 1 %: 2 of 4"),
+        "{answer}"
+    );
 }
 
 #[test]

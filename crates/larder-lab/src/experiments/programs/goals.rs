@@ -1,11 +1,11 @@
 //! No program slower than with the system's malloc by more than one in a hundred.
 
-use crate::experiments::page_buffers::words::Bound;
+use crate::experiments::page_buffers::words::{Bound, short};
 use crate::measure::RunView;
-use crate::model::Goal;
+use crate::model::{Better, Goal, GoalState};
 
 use super::LARDER;
-use super::rows::{PEAK, Row, SECONDS, name, rows, says_the_same};
+use super::rows::{PEAK, Row, SECONDS, beyond_chance, name, rows, says_the_same};
 
 /// The most that larder's malloc may cost.
 pub(super) const MOST: f64 = 1.01;
@@ -25,8 +25,22 @@ fn goal(view: &RunView<'_>, row: &Row<'_>) -> Goal {
     match says_the_same(view, row, own) {
         Some(true) => {
             let held = |cell| view.middle(row.program, cell, PEAK);
-            let ratio = view.ratio(row.program, own, row.system, SECONDS);
-            bound.goal(what, against, ratio, held(own).zip(held(row.system)), "")
+            let both = held(own).zip(held(row.system));
+            let c = view.compare(row.program, own, row.system, SECONDS, Better::Lower);
+            let mut goal = bound.goal(what, against, c.ratio, both, "");
+            if goal.state == GoalState::Missed && !beyond_chance(&c) {
+                goal.state = GoalState::Open;
+                goal.note = c.floor.map_or_else(
+                    || "the system's malloc has no twin to be told from".to_owned(),
+                    |floor| {
+                        format!(
+                            "not told from chance: the system's malloc and its twin lie {} % apart",
+                            short(100.0 * floor.exp_m1())
+                        )
+                    },
+                );
+            }
+            goal
         }
         _ => {
             let mut goal = bound.goal(
@@ -36,7 +50,7 @@ fn goal(view: &RunView<'_>, row: &Row<'_>) -> Goal {
                 None,
                 "what it wrote is not what it wrote with the system's malloc",
             );
-            goal.state = crate::model::GoalState::Missed;
+            goal.state = GoalState::Missed;
             goal
         }
     }

@@ -6,7 +6,9 @@ use crate::model::{Better, Block, Finding, Section, Table, Value};
 
 use super::LARDER;
 use super::goals::MOST;
-use super::rows::{CPU, FAULTS, PEAK, Row, SECONDS, find, mallocs, name, rows, says_the_same};
+use super::rows::{
+    CPU, FAULTS, PEAK, Row, SECONDS, beyond_chance, find, mallocs, name, rows, says_the_same,
+};
 use super::work::ALL;
 
 /// The tables.
@@ -168,7 +170,7 @@ fn slower(view: &RunView<'_>, rows: &[Row<'_>]) -> Option<Finding> {
                 short(cpu.value)
             ))
         );
-        if wall.lo > MOST {
+        if wall.lo > MOST && beyond_chance(&c) {
             slow.push(text);
         } else if wall.hi <= MOST {
             good.push(text);
@@ -182,15 +184,16 @@ fn slower(view: &RunView<'_>, rows: &[Row<'_>]) -> Option<Finding> {
     }
     let mut parts = vec![match (slow.len(), open.len(), broken.len()) {
         (0, 0, 0) => format!("None of {all} programs is slower by more than 1 %."),
-        (0, _, 0) => format!(
-            "{} of {all} programs are not slower by more than 1 %; the other {} this run cannot tell.",
-            good.len(),
-            open.len()
+        (0, open, 0) => format!(
+            "None of {all} programs is surely slower by more than 1 %: {} surely not, {open} this run cannot tell.",
+            good.len()
         ),
-        _ => format!(
-            "{} of {all} programs are slower by more than 1 %.",
-            slow.len()
-        ),
+        (slow, _, 0) => format!("Slower by more than 1 %: {slow} of {all} programs."),
+        (slow, _, broken) => {
+            format!(
+                "Slower by more than 1 %: {slow} of {all} programs; {broken} say something else."
+            )
+        }
     }];
     for (title, list) in [
         ("Another output than with the system's malloc", broken),

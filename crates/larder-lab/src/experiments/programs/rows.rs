@@ -1,6 +1,6 @@
 //! The cells of a run by program and malloc, and which of them said the same as the system's malloc.
 
-use crate::measure::RunView;
+use crate::measure::{Comparison, RunView};
 use crate::model::Cell;
 
 /// Wall time.
@@ -88,6 +88,13 @@ pub(super) fn says_the_same(view: &RunView<'_>, row: &Row<'_>, cell: &Cell) -> O
             .chain(&system)
             .all(|(_, number)| *number == expected),
     )
+}
+
+/// Whether a cost lies further off than the system's malloc lies from its twin, with its whole interval.
+pub(super) fn beyond_chance(c: &Comparison) -> bool {
+    c.ratio
+        .zip(c.floor)
+        .is_some_and(|(ratio, floor)| ratio.lo.ln() > floor)
 }
 
 /// The cell of a malloc, where it wrote what it should.
