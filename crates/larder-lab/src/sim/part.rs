@@ -49,13 +49,16 @@ impl Plan {
             .filter(move |c| c.cell % shards as usize + 1 == shard as usize)
     }
 
-    /// A number that differs where plans do: FNV-1a of the plan as JSON.
+    /// A number that differs where plans do, or versions of larder, whose rules may differ: FNV-1a of the plan as JSON.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let text = serde_json::to_string(self).unwrap_or_default();
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, b| {
-            (sum ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-        })
+        let version = env!("CARGO_PKG_VERSION");
+        text.bytes()
+            .chain(version.bytes())
+            .fold(0xcbf2_9ce4_8422_2325, |sum, b| {
+                (sum ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+            })
     }
 }
 
@@ -121,6 +124,12 @@ impl Merger {
                 header.larder_sim_part
             ));
         }
+        if !(1..=header.shards).contains(&header.shard) {
+            return Err(format!(
+                "{name}, line 1: shard {} of {} cannot be; the part is damaged",
+                header.shard, header.shards
+            ));
+        }
         match self.plan {
             None => {
                 self.plan = Some((header.plan, header.cells));
@@ -157,8 +166,8 @@ impl Merger {
                 there => *there = Some(line.row),
             }
         }
-        let wanted = (header.cells + header.shards.max(1) as usize - header.shard as usize)
-            / header.shards.max(1) as usize;
+        let (shard, shards) = (header.shard as usize, header.shards as usize);
+        let wanted = header.cells.saturating_add(shards - shard) / shards;
         if own != wanted {
             return Err(format!(
                 "{name}: has {own} of its {wanted} cells; it is cut off"

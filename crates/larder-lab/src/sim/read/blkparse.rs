@@ -23,8 +23,17 @@ const SECTOR: u64 = 512;
 impl LineParser for Blkparse {
     fn line(&mut self, line: &[u8], sink: &mut Sink) -> Result<(), String> {
         let text = trim(line);
-        if text.is_empty() || self.summary {
+        if text.is_empty() {
             return Ok(());
+        }
+        if self.summary {
+            // Where outputs were joined, the next one's events come after the summary.
+            let device = words(text).next().unwrap_or_default();
+            let parts = memchr::memchr(b',', device).map(|n| (&device[..n], &device[n + 1..]));
+            if parts.is_none_or(|(a, b)| decimal(a).is_none() || decimal(b).is_none()) {
+                return Ok(());
+            }
+            self.summary = false;
         }
         if self.events > 0 && (text.starts_with(b"CPU") || text.starts_with(b"Total")) {
             self.summary = true;

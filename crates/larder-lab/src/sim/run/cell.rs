@@ -205,7 +205,8 @@ impl<P: Policy> Cell for Ruled<P> {
         self.slots
             .blocks
             .resize(self.slots.blocks.len() + more, NOTHING);
-        if !chunk.kinds.is_empty() {
+        // Once something was read ahead, a use must look whether it is the first of its block.
+        if !chunk.kinds.is_empty() || self.tally.fetched > 0 {
             chunk.for_each(|block, request, kind| self.any(block, request, kind));
         } else if chunk.requests.is_empty() {
             let mut request = chunk.first_request;

@@ -269,6 +269,10 @@ impl Inner {
 }
 
 /// What a fault at an address means.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once, on the stack of a signal handler, which must not allocate"
+)]
 pub(super) enum Touched {
     /// A guard page: this is to be told.
     Guard(Incident),
