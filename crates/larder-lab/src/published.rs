@@ -88,6 +88,19 @@ pub struct WalfieldStderr {
     pub stderr_s_1m: f64,
 }
 
+/// One run of Lord's dbench table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LordDbench {
+    /// `vanilla` or `use-once`.
+    pub kernel: String,
+    /// Clients of dbench.
+    pub clients: u32,
+    /// 1 to 3.
+    pub run: u32,
+    /// Megabytes a second.
+    pub throughput_mb_s: f64,
+}
+
 /// One submitted machine of 2003: microseconds per operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ZerofillMachine {
@@ -431,6 +444,21 @@ embedded!(
         variant: l.text(1),
         elapsed_s: l.number(2)?,
         mcycles_s: l.number_or_absent(3)?,
+    })
+);
+
+embedded!(
+    /// Lord 2001: dbench throughput by kernel and clients, three runs each. NetBench's number is 1.25 times the first.
+    lord_dbench,
+    parse_lord_dbench,
+    LordDbench,
+    "lord2001_dbench.csv",
+    "kernel,clients,run,throughput_mb_s,netbench_mb_s",
+    |l| Ok(LordDbench {
+        kernel: l.text(0),
+        clients: l.count(1)?,
+        run: l.count(2)?,
+        throughput_mb_s: l.number(3)?,
     })
 );
 

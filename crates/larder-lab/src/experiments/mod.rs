@@ -8,6 +8,7 @@ pub mod page_buffers;
 pub mod page_pool;
 pub mod process_ids;
 pub mod programs;
+pub mod use_once;
 pub mod zero_fill;
 
 use crate::measure::Experiment;
@@ -36,6 +37,7 @@ pub fn without_names() -> Vec<Box<dyn Experiment>> {
         Box::new(process_ids::ProcessIds),
         Box::new(object_caches::ObjectCaches),
         Box::new(alloc_workloads::AllocWorkloads),
+        Box::new(use_once::UseOnce),
     ]
 }
 

@@ -12,6 +12,8 @@ fn every_table_parses_to_its_number_of_rows() {
     assert_eq!(zerofill_mmap().len(), 4);
     assert_eq!((franke_getpid().len(), franke_limit256().len()), (87, 87));
     assert_eq!((magazine_single().len(), magazine_threads().len()), (7, 29));
+    assert_eq!(lord_dbench().len(), 2 * 8 * 3);
+    assert_eq!(lord_dbench()[0].throughput_mb_s, 6.77363);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod sink;
 mod size;
 mod source;
 mod write;
+pub mod workload;
 
 pub use error::{Place, TraceError};
 pub use format::Format;

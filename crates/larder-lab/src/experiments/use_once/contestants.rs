@@ -1,0 +1,169 @@
+//! The contestants: every rule of the library, and the best there can be.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use larder::cache::policy::{Info, rules};
+
+use crate::measure::Contestant;
+use crate::model::{Measures, Params};
+use crate::sim::workload::{
+    BuildShape, Loadfile, Shape, build_like, correlated, dbench_client, interleave,
+};
+use crate::sim::{Cell as _, Loaded, OptHeap, Record, make};
+
+use super::machine::{Machine, Outcome, Setup};
+
+/// The best there can be.
+pub(super) const OPT: &str = "opt";
+
+/// Every rule, then OPT.
+pub(super) fn all() -> Vec<Box<dyn Contestant>> {
+    let mut all: Vec<Box<dyn Contestant>> = rules()
+        .iter()
+        .map(|rule| Box::new(Ruled(rule)) as Box<dyn Contestant>)
+        .collect();
+    all.push(Box::new(Opt));
+    all
+}
+
+/// dbench's own loadfile, if it is here.
+pub(super) fn loadfile() -> Option<PathBuf> {
+    let named = std::env::var_os("LARDER_DBENCH").map(PathBuf::from);
+    let path = named.unwrap_or_else(|| PathBuf::from("/usr/share/dbench/client.txt"));
+    path.is_file().then_some(path)
+}
+
+/// The records of a cell.
+fn records(params: &Params) -> anyhow::Result<Vec<Record>> {
+    let seed = params.int("seed").unwrap_or(1).unsigned_abs();
+    let records = match params.text("load")? {
+        "dbench" => {
+            let turns = u32::try_from(params.count("turns")?)?;
+            let clients = u16::try_from(params.count("clients")?)?;
+            let clients = (0..clients).map(|client| dbench_client(seed, client, turns));
+            interleave(clients.collect(), seed).collect()
+        }
+        "loadfile" => {
+            let path = loadfile().context("dbench's client.txt is not here; install Debian's dbench or name it in LARDER_DBENCH")?;
+            let file = std::fs::File::open(&path).with_context(|| path.display().to_string())?;
+            let one: Vec<Record> =
+                Loadfile::new(std::io::BufReader::new(file), 0).collect::<Result<_, _>>()?;
+            let files = 1 + one.iter().map(|record| record.file).max().unwrap_or(0);
+            let clients = u32::try_from(params.count("clients")?)?;
+            if u64::from(clients) * u64::from(files) >= 1 << 24 {
+                bail!("{clients} clients of {files} files each are more than 2^24 files");
+            }
+            let client = |client: u32| {
+                one.iter().map(move |record| Record {
+                    block: record.block + (u64::from(client * files) << 40),
+                    file: record.file + client * files,
+                    ..*record
+                })
+            };
+            interleave((0..clients).map(client).collect(), seed).collect()
+        }
+        "correlated" => {
+            let touches = u32::try_from(params.count("touches")?)?;
+            let shape = Shape {
+                seed,
+                blocks: 20_000,
+                records: params.count("uses")? as u64 * u64::from(touches),
+                skew: 0.9,
+                touches,
+                ..Shape::default()
+            };
+            correlated(&shape).collect()
+        }
+        "build" => {
+            let units = u32::try_from(params.count("units")?)?;
+            build_like(&BuildShape {
+                seed,
+                units,
+                grep_pages: params.count("grep")? as u64,
+                ..BuildShape::default()
+            })
+            .collect()
+        }
+        other => bail!("load is '{other}'; it is dbench, loadfile, correlated or build"),
+    };
+    Ok(records)
+}
+
+fn measures(outcome: &Outcome) -> Measures {
+    let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
+    Measures::new()
+        .with("hit_percent", percent(outcome.hits, outcome.uses))
+        .with(
+            "first_hit_percent",
+            percent(outcome.first_hits, outcome.first_uses),
+        )
+        .with("pages_read", outcome.pages_read as f64)
+        .with("pages_written", outcome.pages_written as f64)
+        .with("disk_commands", outcome.commands as f64)
+        .with("modelled_s", outcome.seconds)
+        .with(
+            "modelled_mb_per_s",
+            outcome.payload / outcome.seconds.max(1e-9) / 1e6,
+        )
+}
+
+/// A rule on the modelled machine, and bare.
+struct Ruled(&'static Info);
+
+impl Contestant for Ruled {
+    fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.0.about
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        let records = records(params)?;
+        let pages = params.count("pages")?;
+        let setup = Setup {
+            rule: self.0.name,
+            pages,
+            clients: u16::try_from(params.count("clients").unwrap_or(1))?,
+            readahead: params.text("load")? != "correlated",
+            merged: params
+                .text("requests")
+                .is_ok_and(|requests| requests == "merged"),
+        };
+        let outcome = Machine::new(setup)?.run(records.iter().copied())?;
+        let found = measures(&outcome);
+        if params.text("bare").is_err() {
+            return Ok(found);
+        }
+        let loaded = Loaded::from_records("generated", &records)?;
+        let mut cell = make(self.0.name, pages)?;
+        for chunk in &loaded.chunks {
+            cell.run(chunk)?;
+        }
+        Ok(found.with("bare_hit_percent", 100.0 * cell.tally().hit_ratio()))
+    }
+}
+
+/// Belady's rule: hits alone, since it has no readahead, and dirty pages are nothing to it.
+struct Opt;
+
+impl Contestant for Opt {
+    fn name(&self) -> &'static str {
+        OPT
+    }
+
+    fn about(&self) -> &'static str {
+        "Belady 1966: the page whose next use is farthest away leaves. Hits alone, without readahead and writes"
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        let loaded = Loaded::from_records("generated", &records(params)?)?;
+        let mut cell = OptHeap::new(params.count("pages")?, &loaded)?;
+        for chunk in &loaded.chunks {
+            cell.run(chunk)?;
+        }
+        Ok(Measures::new().with("bare_hit_percent", 100.0 * cell.tally().hit_ratio()))
+    }
+}

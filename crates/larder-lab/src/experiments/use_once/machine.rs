@@ -1,0 +1,475 @@
+//! A modelled machine: files, a page cache under some rule, dirty pages, readahead, one disk, a clock.
+
+use std::collections::VecDeque;
+
+use anyhow::{Context, bail};
+use larder::cache::policy::{
+    Arrival, Block, Frame, FrameState, Frames, Reason, Rule, Shadow, Touch, rule,
+};
+
+use crate::sim::{Kind, Record};
+
+use super::disk::{Disk, address};
+
+/// Readahead, in pages: at first, and at most (`MIN_READAHEAD`, `MAX_READAHEAD` of 2.4).
+const READAHEAD: (u64, u64) = (3, 31);
+/// Share of the cache from which dirty pages are written behind (`nfract` of 2.4's bdflush).
+const DIRTY_SHARE: f64 = 0.4;
+/// A dirty page is written after so many seconds (`age_buffer`), looked at every so many (`interval`).
+const OLD: f64 = 30.0;
+const LOOK: u64 = 5;
+
+const RESIDENT: u64 = 1 << 63;
+const NOTHING: u64 = RESIDENT - 1;
+
+/// What is set up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setup<'a> {
+    pub(super) rule: &'a str,
+    /// Pages of the cache.
+    pub(super) pages: usize,
+    pub(super) clients: u16,
+    /// Sequential readers read ahead, and drop behind.
+    pub(super) readahead: bool,
+    /// Uses of one page by one file's user, one after the other, have one request number.
+    pub(super) merged: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) uses: u64,
+    pub(super) hits: u64,
+    /// Of tenant 0 alone.
+    pub(super) first_uses: u64,
+    pub(super) first_hits: u64,
+    pub(super) pages_read: u64,
+    pub(super) pages_written: u64,
+    pub(super) commands: u64,
+    pub(super) payload: f64,
+    pub(super) seconds: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    file: u32,
+    page: u64,
+    /// When it became dirty; none if it is clean.
+    dirty: Option<f64>,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    /// By page: resident and the frame, or a shadow, or nothing.
+    pages: Vec<u64>,
+    /// The page that was read last, plus one, and the readahead window.
+    next: u64,
+    window: u64,
+    /// The page that was used last, and by whom: for `merged`.
+    last: Option<(u64, u16)>,
+}
+
+/// The owner of the frames.
+struct House {
+    files: Vec<File>,
+    frames: Vec<Held>,
+    free: Vec<Frame>,
+    disk: Disk,
+    asked: Vec<Frame>,
+    dirty: usize,
+    /// Frames in the order in which they became dirty, with when; stale if the frame says otherwise.
+    queue: VecDeque<(Frame, f64)>,
+}
+
+impl House {
+    fn slot(&mut self, file: u32, page: u64) -> &mut u64 {
+        let (file, page) = (file as usize, page as usize);
+        if file >= self.files.len() {
+            self.files.resize_with(file + 1, File::default);
+        }
+        let pages = &mut self.files[file].pages;
+        if page >= pages.len() {
+            pages.resize(page + 1, NOTHING);
+        }
+        &mut pages[page]
+    }
+
+    fn clean(&mut self, frame: Frame) -> Option<u64> {
+        let held = &mut self.frames[frame as usize];
+        held.dirty.take()?;
+        self.dirty -= 1;
+        Some(address(held.file, held.page))
+    }
+
+    /// Writes what the rule asked for.
+    fn write_asked(&mut self) {
+        if !self.asked.is_empty() {
+            let asked = core::mem::take(&mut self.asked);
+            let mut pages: Vec<u64> = asked
+                .iter()
+                .filter_map(|&frame| self.clean(frame))
+                .collect();
+            self.disk.write_behind(&mut pages);
+        }
+    }
+
+    /// Writes the oldest dirty pages while `more` says so.
+    fn flush(&mut self, more: impl Fn(&Self, f64) -> bool) {
+        let mut pages = Vec::new();
+        while let Some(&(frame, since)) = self.queue.front() {
+            let stale = self.frames[frame as usize].dirty != Some(since);
+            if !stale && !more(self, since) {
+                break;
+            }
+            self.queue.pop_front();
+            if !stale {
+                pages.extend(self.clean(frame));
+            }
+        }
+        self.disk.write_behind(&mut pages);
+    }
+}
+
+impl Frames for House {
+    fn state(&self, frame: Frame) -> FrameState {
+        match self.frames[frame as usize].dirty {
+            Some(_) => FrameState::Dirty,
+            None => FrameState::Clean,
+        }
+    }
+
+    fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
+        if let Some(at) = self.clean(frame) {
+            self.disk.write_now(at);
+        }
+        let Held { file, page, .. } = self.frames[frame as usize];
+        *self.slot(file, page) = shadow.map_or(NOTHING, Shadow::get);
+        self.free.push(frame);
+    }
+
+    fn write_back(&mut self, frame: Frame) {
+        self.asked.push(frame);
+    }
+}
+
+/// The machine.
+pub(super) struct Machine<'a> {
+    setup: Setup<'a>,
+    rule: Box<dyn Rule>,
+    house: House,
+    outcome: Outcome,
+    number: u32,
+    seconds: u64,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(setup: Setup<'a>) -> anyhow::Result<Self> {
+        let rule = rule(setup.rule, setup.pages).context("the modelled machine's page cache")?;
+        Ok(Self {
+            rule,
+            setup,
+            house: House {
+                files: Vec::new(),
+                frames: vec![
+                    Held {
+                        file: 0,
+                        page: 0,
+                        dirty: None
+                    };
+                    setup.pages
+                ],
+                free: (0..setup.pages as Frame).rev().collect(),
+                disk: Disk::default(),
+                asked: Vec::new(),
+                dirty: 0,
+                queue: VecDeque::new(),
+            },
+            outcome: Outcome::default(),
+            number: 0,
+            seconds: 0,
+        })
+    }
+
+    pub(super) fn run(mut self, records: impl Iterator<Item = Record>) -> anyhow::Result<Outcome> {
+        for record in records {
+            let page = record.block & ((1 << 40) - 1);
+            if record.file >= 1 << 24 || page >= 1 << 26 {
+                bail!(
+                    "the workload uses page {page} of file {}: the model has 2^24 files of 2^26 pages",
+                    record.file
+                );
+            }
+            match record.kind {
+                Kind::Read => self.read(&record, page)?,
+                Kind::Write => self.write(&record, page)?,
+                Kind::Remove => self.remove(record.file, page),
+                Kind::Readahead => drop(self.bring(record.file, page, Reason::Readahead)),
+            }
+            self.house.write_asked();
+            self.pass();
+        }
+        let seconds = self.now();
+        let disk = &self.house.disk;
+        Ok(Outcome {
+            pages_read: disk.pages_read,
+            pages_written: disk.pages_written,
+            commands: disk.commands,
+            seconds,
+            ..self.outcome
+        })
+    }
+
+    fn now(&self) -> f64 {
+        self.house
+            .disk
+            .seconds(self.outcome.payload, self.setup.clients)
+    }
+
+    /// Time goes on: kswapd's second, kupdate's look, bdflush's limit.
+    fn pass(&mut self) {
+        let limit = (self.setup.pages as f64 * DIRTY_SHARE) as usize;
+        if self.house.dirty > limit {
+            self.house.flush(|house, _| house.dirty > limit);
+        }
+        // Ticks take time themselves when they write; those are for the next event.
+        let now = self.now();
+        while ((self.seconds + 1) as f64) <= now {
+            self.seconds += 1;
+            self.rule.tick(&mut self.house);
+            self.house.write_asked();
+            if self.seconds.is_multiple_of(LOOK) {
+                let seconds = self.seconds as f64;
+                self.house.flush(|_, since| since + OLD <= seconds);
+            }
+        }
+    }
+
+    /// A use: counted, numbered.
+    fn used(&mut self, record: &Record, page: u64, hit: bool) {
+        self.outcome.uses += 1;
+        self.outcome.hits += u64::from(hit);
+        if record.tenant == 0 {
+            self.outcome.first_uses += 1;
+            self.outcome.first_hits += u64::from(hit);
+        }
+        self.outcome.payload += f64::from(record.bytes);
+        self.house.slot(record.file, page);
+        let file = &mut self.house.files[record.file as usize];
+        let again = file.last == Some((page, record.tenant));
+        file.last = Some((page, record.tenant));
+        if !(again && self.setup.merged) {
+            self.number = self.number.wrapping_add(1);
+        }
+    }
+
+    fn frame(&mut self, file: u32, page: u64) -> Option<Frame> {
+        let slot = *self.house.slot(file, page);
+        (slot & RESIDENT != 0).then_some(slot as Frame)
+    }
+
+    /// Brings a page in, without the disk. None if no frame can be had.
+    fn bring(&mut self, file: u32, page: u64, reason: Reason) -> Option<Frame> {
+        let slot = *self.house.slot(file, page);
+        let block = Block(address(file, page));
+        let shadow = (slot != NOTHING).then(|| Shadow::new(slot));
+        let admission = self.rule.miss(block, shadow, reason);
+        while self.house.free.is_empty() {
+            if self.rule.evict(&mut self.house, 1) == 0 {
+                return None;
+            }
+        }
+        let frame = self.house.free.pop()?;
+        self.house.frames[frame as usize] = Held {
+            file,
+            page,
+            dirty: None,
+        };
+        *self.house.slot(file, page) = RESIDENT | u64::from(frame);
+        let request = self.number;
+        self.rule.insert(
+            frame,
+            Arrival {
+                block,
+                reason,
+                request,
+                admission,
+            },
+        );
+        Some(frame)
+    }
+
+    fn read(&mut self, record: &Record, page: u64) -> anyhow::Result<()> {
+        let file = record.file;
+        let found = self.frame(file, page);
+        self.used(record, page, found.is_some());
+        let of_file = &mut self.house.files[file as usize];
+        let sequential = page == of_file.next;
+        if page + 1 != of_file.next {
+            of_file.next = page + 1; // a second use of the same page changes nothing
+            if !sequential {
+                of_file.window = 0;
+            }
+        }
+        if let Some(frame) = found {
+            let request = self.number;
+            self.rule.touch(frame, Touch { request });
+            return Ok(());
+        }
+        self.bring(file, page, Reason::Demand)
+            .context("no frame can be evicted")?;
+        let mut pages = 1;
+        if self.setup.readahead && sequential {
+            let of_file = &mut self.house.files[file as usize];
+            let window = (2 * of_file.window).clamp(READAHEAD.0, READAHEAD.1);
+            of_file.window = window;
+            self.drop_behind(file, page, window);
+            let end = self.house.files[file as usize].pages.len() as u64;
+            for ahead in page + 1..(page + 1 + window).min(end) {
+                if self.frame(file, ahead).is_some()
+                    || self.bring(file, ahead, Reason::Readahead).is_none()
+                {
+                    break;
+                }
+                pages += 1;
+            }
+        }
+        self.house.disk.read(address(file, page), pages);
+        Ok(())
+    }
+
+    /// `drop_behind` of 2.4.7: what the window has passed, back to the first page that is not there.
+    fn drop_behind(&mut self, file: u32, page: u64, window: u64) {
+        for behind in (page.saturating_sub(window)..page).rev() {
+            let Some(frame) = self.frame(file, behind) else {
+                break;
+            };
+            self.rule.drop_behind(frame);
+        }
+    }
+
+    fn write(&mut self, record: &Record, page: u64) -> anyhow::Result<()> {
+        let (file, whole) = (record.file, f64::from(record.bytes) >= super::disk::PAGE);
+        let found = self.frame(file, page);
+        self.used(record, page, found.is_some());
+        let frame = match found {
+            Some(frame) => {
+                let request = self.number;
+                self.rule.touch(frame, Touch { request });
+                if whole {
+                    self.rule.drop_behind(frame); // generic_file_write: written to its end
+                }
+                frame
+            }
+            None => {
+                let reason = if whole { Reason::Write } else { Reason::Demand };
+                self.bring(file, page, reason)
+                    .context("no frame can be evicted")?
+            }
+        };
+        let now = self.now();
+        let held = &mut self.house.frames[frame as usize];
+        if held.dirty.is_none() {
+            held.dirty = Some(now);
+            self.house.dirty += 1;
+            self.house.queue.push_back((frame, now));
+        }
+        Ok(())
+    }
+
+    /// The page is gone; if it was dirty nobody writes it.
+    fn remove(&mut self, file: u32, page: u64) {
+        if let Some(frame) = self.frame(file, page) {
+            self.rule.remove(frame);
+            let _ = self.house.clean(frame);
+            self.house.free.push(frame);
+        }
+        *self.house.slot(file, page) = NOTHING;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::block_of;
+
+    fn record(kind: Kind, file: u32, page: u64) -> Record {
+        Record {
+            block: block_of(file, page).unwrap_or_default(),
+            bytes: 4096,
+            file,
+            kind,
+            ..Record::default()
+        }
+    }
+
+    fn run(rule: &str, pages: usize, readahead: bool, records: &[Record]) -> Outcome {
+        let setup = Setup {
+            rule,
+            pages,
+            clients: 1,
+            readahead,
+            merged: true,
+        };
+        let machine = Machine::new(setup).and_then(|machine| machine.run(records.iter().copied()));
+        machine.unwrap_or_else(|error| panic!("{error:#}"))
+    }
+
+    #[test]
+    fn what_is_removed_before_it_is_old_is_never_written() {
+        let mut records: Vec<Record> = (0..20).map(|page| record(Kind::Write, 1, page)).collect();
+        records.extend((0..20).map(|page| record(Kind::Remove, 1, page)));
+        let outcome = run("lru", 100, true, &records);
+        assert_eq!(
+            (outcome.pages_written, outcome.pages_read, outcome.uses),
+            (0, 0, 20)
+        );
+    }
+
+    #[test]
+    fn beyond_two_fifths_dirty_pages_are_written_in_order_and_once() {
+        let records: Vec<Record> = (0..90).map(|page| record(Kind::Write, 1, page)).collect();
+        let outcome = run("lru", 100, true, &records);
+        assert_eq!(outcome.pages_written, 50);
+    }
+
+    #[test]
+    fn a_dirty_page_that_must_leave_is_written() {
+        let records: Vec<Record> = (0..3).map(|page| record(Kind::Write, 1, page)).collect();
+        let outcome = run("fifo", 1, true, &records);
+        assert_eq!(outcome.pages_written, 3); // 40 % of one page is none at all
+    }
+
+    #[test]
+    fn readahead_makes_fewer_commands_of_the_same_pages() {
+        let mut records: Vec<Record> = (0..64).map(|page| record(Kind::Write, 1, page)).collect();
+        records.extend((0..200).map(|page| record(Kind::Write, 2, page))); // flushes file 1
+        records.extend((0..64).map(|page| record(Kind::Read, 1, page)));
+        let with = run("lru", 100, true, &records);
+        let without = run("lru", 100, false, &records);
+        assert_eq!(with.pages_read, without.pages_read);
+        assert!(with.hits > without.hits + 50);
+        assert!(with.seconds < without.seconds && with.commands < without.commands);
+    }
+
+    #[test]
+    fn drop_behind_hits_popular_pages_in_vanilla_only() {
+        // A popular file read again and again page by page beside a stream: vanilla drops what its readers pass.
+        let mut records = Vec::new();
+        for round in 0..40 {
+            for page in 0..60 {
+                records.push(record(Kind::Read, 1, page));
+            }
+            for page in 0..60 {
+                records.push(record(Kind::Read, 2, 60 * round + page));
+            }
+        }
+        let vanilla = run("linux-2.4.7", 120, true, &records);
+        let patched = run("linux-2.4.7-use-once", 120, true, &records);
+        assert!(
+            patched.hits >= vanilla.hits,
+            "{} {}",
+            patched.hits,
+            vanilla.hits
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! The analysis on constructed records.
+
+use crate::measure::Experiment;
+use crate::model::{Cell, MachineRecord, Measures, NoiseRecord, RunRecord, Sample};
+
+use super::UseOnce;
+use super::plan::{
+    BUILD, CLIENTS, CORRELATED, DBENCH, FIELD, PATCHED, SEEDS, VANILLA, build_cell,
+    correlated_cell, dbench_cell, field_cell,
+};
+
+fn sample(group: &str, cell: Cell, measures: Measures) -> Sample {
+    Sample {
+        group: group.to_owned(),
+        cell,
+        measures,
+        round: 0,
+        slot: 0,
+        at_us: 0,
+    }
+}
+
+fn empty() -> RunRecord {
+    RunRecord {
+        schema: 1,
+        id: String::new(),
+        experiment: "use-once".to_owned(),
+        started: "2026-11-22T00:00:00Z".to_owned(),
+        seconds: 1.0,
+        version: String::new(),
+        argv: Vec::new(),
+        seed: 1,
+        depth: "quick".to_owned(),
+        machine: MachineRecord::default(),
+        noise: NoiseRecord::default(),
+        groups: Vec::new(),
+        skipped: Vec::new(),
+        samples: Vec::new(),
+    }
+}
+
+/// A record in which the patch gives `gain` percent from 16 clients on.
+fn record(gain: f64) -> RunRecord {
+    let mut run = empty();
+    for clients in CLIENTS {
+        for seed in SEEDS {
+            let rate = 100.0 / clients as f64 + seed as f64 * 0.01;
+            let better = if clients >= 16 {
+                1.0 + gain / 100.0
+            } else {
+                1.0
+            };
+            for (rule, rate) in [(VANILLA, rate), (PATCHED, rate * better)] {
+                let measures = Measures::new()
+                    .with("modelled_mb_per_s", rate)
+                    .with("pages_read", 1_000.0 / rate)
+                    .with("pages_written", 10.0);
+                run.samples.push(sample(
+                    DBENCH,
+                    dbench_cell(rule, clients, seed, 2),
+                    measures,
+                ));
+            }
+        }
+    }
+    for (rule, hits) in [
+        (VANILLA, 58.0),
+        (PATCHED, 69.8),
+        ("mglru", 71.0),
+        ("opt", 81.9),
+    ] {
+        let measures = Measures::new().with("bare_hit_percent", hits);
+        run.samples
+            .push(sample(FIELD, field_cell(rule, 16, 2), measures));
+    }
+    for (touches, misses) in [(1, 100.0), (2, 150.0), (4, 150.0), (8, 160.0)] {
+        let measures = Measures::new().with("pages_read", misses);
+        run.samples.push(sample(
+            CORRELATED,
+            correlated_cell(PATCHED, touches, "apart"),
+            measures,
+        ));
+    }
+    let merged = Measures::new().with("pages_read", 100.0);
+    run.samples.push(sample(
+        CORRELATED,
+        correlated_cell(PATCHED, 4, "merged"),
+        merged,
+    ));
+    for (rule, seconds, hits) in [(VANILLA, 100.0, 60.0), (PATCHED, 89.0, 80.0)] {
+        let measures = Measures::new()
+            .with("modelled_s", seconds)
+            .with("first_hit_percent", hits);
+        run.samples
+            .push(sample(BUILD, build_cell(rule, 60_000, true), measures));
+    }
+    run
+}
+
+fn answers(run: &RunRecord) -> String {
+    let analysis = UseOnce.analyse(run);
+    analysis
+        .findings
+        .iter()
+        .map(|finding| finding.answer.clone() + "\n")
+        .collect()
+}
+
+#[test]
+fn the_load_from_which_it_helps_is_found() {
+    let found = answers(&record(20.0));
+    assert!(
+        found.contains("from 16 clients on; at 64 the model says +20.0 %"),
+        "{found}"
+    );
+    assert!(
+        found.contains("16: +20.0 % (+16 %)") && found.contains("4: +0.0 % (+0 %)"),
+        "{found}"
+    );
+    let none = answers(&record(0.5));
+    assert!(none.contains("at none of his loads"), "{none}");
+    let worse = answers(&record(-10.0));
+    assert!(worse.contains("at 64 the model says -10.0 %"), "{worse}");
+}
+
+#[test]
+fn each_question_has_its_answer() {
+    let found = answers(&record(29.0));
+    for part in [
+        "Nothing in the rule makes two clients slower",
+        "linux-2.4.7-use-once +50.0 % at 2 and +60.0 % at 8, +0.0 % if they count as one",
+        "2.4.7 58.0 %, with use-once 69.8 %, then mglru 71.0; the most has mglru with 71.0 %. The best there can be is 81.9 %.",
+        "-11.0 % with the patch. The build finds 60.0 % of its pages in memory with 2.4.7, 80.0 % with the patch, 80.0 % with linux-2.4.7-use-once",
+        "+29 % at 64 clients is +29.0 % here",
+    ] {
+        assert!(found.contains(part), "{part}\n{found}");
+    }
+}
+
+#[test]
+fn his_table_stands_beside_even_without_samples() {
+    let analysis = UseOnce.analyse(&empty());
+    assert!(analysis.findings.is_empty());
+    let text = format!("{:?}", analysis.sections);
+    assert!(
+        text.contains("Published(7.03715") && text.contains("Published(9.07137"),
+        "{text}"
+    );
+}
+
+#[test]
+fn absurd_samples_do_not_panic() {
+    for value in [0.0, -1.0, f64::INFINITY, f64::NAN, 1e308] {
+        let mut run = record(10.0);
+        for sample in &mut run.samples {
+            sample
+                .measures
+                .0
+                .values_mut()
+                .for_each(|found| *found = value);
+        }
+        let _ = UseOnce.analyse(&run);
+    }
+}

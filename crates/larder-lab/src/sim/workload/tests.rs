@@ -1,0 +1,284 @@
+//! What the workloads promise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::{Kind, Record, block_of};
+use super::*;
+
+fn small(name: &str, seed: u64) -> Vec<Record> {
+    let shape = Shape {
+        seed,
+        blocks: 1_000,
+        records: 20_000,
+        clients: 3,
+        turns: 3,
+        ..Shape::default()
+    };
+    workload(name, &shape)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .collect()
+}
+
+#[test]
+fn every_workload_repeats_itself_and_its_seed_matters_where_something_is_drawn() {
+    for (name, _) in WORKLOADS {
+        assert_eq!(small(name, 1), small(name, 1), "{name}");
+        let drawn = !["scan", "loop"].contains(&name);
+        assert_eq!(small(name, 1) != small(name, 2), drawn, "{name}");
+        assert!(!small(name, 1).is_empty());
+    }
+    assert!(
+        workload("zpf", &Shape::default()).is_err_and(|error| error.to_string().contains("zpf"))
+    );
+}
+
+#[test]
+fn extreme_shapes_do_not_panic() {
+    for (name, _) in WORKLOADS {
+        for skew in [0.0, 3.0, f64::NAN, -1.0] {
+            let shape = Shape {
+                seed: 0,
+                blocks: 0,
+                records: 3,
+                clients: 0,
+                skew,
+                touches: 0,
+                turns: 0,
+            };
+            let count = workload(name, &shape).map(Iterator::count);
+            assert!(count.is_ok_and(|count| count <= 45_000), "{name}");
+        }
+    }
+}
+
+#[test]
+fn zipf_uses_all_blocks_and_a_few_of_them_often() {
+    let mut uses = BTreeMap::new();
+    for record in small("zipf", 1) {
+        *uses.entry(record.block).or_insert(0) += 1;
+    }
+    let mut counts: Vec<u32> = uses.values().copied().collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    assert!(uses.len() > 850 && uses.keys().all(|&block| block < 1_000));
+    // 1 / H(1000) = 13.4 % and half of it
+    assert!(
+        (2_400..2_950).contains(&counts[0]) && (1_150..1_530).contains(&counts[1]),
+        "{:?}",
+        &counts[..2]
+    );
+}
+
+#[test]
+fn a_mixed_workload_scans_blocks_that_come_once() {
+    let mut uses = BTreeMap::new();
+    for record in small("mixed", 1) {
+        *uses.entry(record.block).or_insert(0) += 1;
+    }
+    let fresh: Vec<u32> = uses.range(1_000..).map(|(_, &count)| count).collect();
+    assert!(fresh.len() > 3_000 && fresh.iter().all(|&count| count == 1));
+}
+
+#[test]
+fn interleaving_keeps_each_clients_order_and_whole_requests() {
+    let client = |tenant: u16| {
+        (0..50_u32).flat_map(move |request| {
+            (0..3).map(move |page| Record {
+                block: u64::from(tenant) * 1_000 + u64::from(request) * 3 + page,
+                request,
+                ..Record::default()
+            })
+        })
+    };
+    let all: Vec<Record> = interleave(vec![client(0), client(1)], 3).collect();
+    assert_eq!(all.len(), 300);
+    for (number, three) in all.chunks(3).enumerate() {
+        assert!(three.iter().all(|record| record.request == number as u32));
+        assert!(three.iter().all(|record| record.tenant == three[0].tenant));
+    }
+    for tenant in 0..2 {
+        let of_one: Vec<u64> = all
+            .iter()
+            .filter(|r| r.tenant == tenant)
+            .map(|r| r.block)
+            .collect();
+        assert!(of_one.is_sorted());
+    }
+    let changes = all
+        .windows(2)
+        .filter(|two| two[0].tenant != two[1].tenant)
+        .count();
+    assert!(changes > 25, "both go on at once: {changes}");
+}
+
+#[test]
+fn dbench_clients_share_no_file_and_a_turn_has_the_loadfiles_volume() {
+    let files = |client| -> BTreeSet<u32> {
+        dbench_client(1, client, 2)
+            .map(|record| record.file)
+            .collect()
+    };
+    assert!(files(0).is_disjoint(&files(1)));
+    let count = |turns, kind| {
+        dbench_client(1, 0, turns)
+            .filter(|record| record.kind == kind)
+            .count() as f64
+    };
+    let a_turn = |kind| (count(40, kind) - count(0, kind)) / 40.0;
+    // the loadfile: 394,718 reads, 259,661 writes and 117,411 pages unlinked in 129 turns
+    for (kind, of_all) in [
+        (Kind::Read, 394_718.0),
+        (Kind::Write, 259_661.0),
+        (Kind::Remove, 117_411.0),
+    ] {
+        let ratio = a_turn(kind) / (of_all / 129.0);
+        assert!(
+            (0.5..1.5).contains(&ratio),
+            "{kind:?}: {} a turn, {ratio}",
+            a_turn(kind)
+        );
+    }
+}
+
+#[test]
+fn a_removed_dbench_file_was_written_and_is_not_used_until_written_again() {
+    let mut alive = BTreeSet::new();
+    for record in dbench_client(5, 0, 6) {
+        match record.kind {
+            Kind::Write => drop(alive.insert(record.block)),
+            Kind::Remove => assert!(alive.remove(&record.block)),
+            _ => assert!(alive.contains(&record.block), "{record:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_build_reads_its_compiler_each_time_and_the_tree_once() {
+    let shape = BuildShape {
+        units: 5,
+        compiler_pages: 10,
+        grep_pages: 203,
+        ..BuildShape::default()
+    };
+    let records: Vec<Record> = build_like(&shape).collect();
+    let compiler = block_of(0, 0).unwrap_or_default();
+    assert_eq!(
+        records
+            .iter()
+            .filter(|record| record.block == compiler)
+            .count(),
+        5
+    );
+    let tree: Vec<u64> = records
+        .iter()
+        .filter(|r| r.tenant == 1)
+        .map(|r| r.block)
+        .collect();
+    assert_eq!(tree.iter().collect::<BTreeSet<_>>().len(), 203);
+    assert_eq!(tree.len(), 203);
+}
+
+fn loadfile(text: &str) -> Result<Vec<Record>, LoadfileError> {
+    Loadfile::new(text.as_bytes(), 0).collect()
+}
+
+#[test]
+fn a_loadfile_becomes_page_touches() {
+    let text = "Mkdir \"\\clients\" NT_STATUS_OK\r\n\
+        NTCreateX \"\\clients\\client1\\my file\" 0x40 0x2 5 NT_STATUS_OK\r\n\
+        WriteX 5 65534 1 1 NT_STATUS_OK\r\n\
+        ReadX 5 4000 200 200 NT_STATUS_OK\r\n\
+        ReadX 5 0 10 0 NT_STATUS_END_OF_FILE\r\n\
+        Close 5 NT_STATUS_OK\r\n\
+        \r\n\
+        ReadX 99 0 4096 4096 NT_STATUS_OK\r\n";
+    let records = loadfile(text).unwrap_or_else(|error| panic!("{error}"));
+    let said: Vec<(Kind, u64, u32, u32)> = records
+        .iter()
+        .map(|r| (r.kind, r.block, r.request, r.bytes))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (Kind::Write, 15, 0, 1),
+            (Kind::Read, 0, 1, 96),
+            (Kind::Read, 1, 1, 104)
+        ]
+    );
+}
+
+#[test]
+fn renames_keep_pages_and_a_new_file_of_an_old_name_has_new_ones() {
+    let text = "NTCreateX \"\\a\" 0x40 0x2 1 NT_STATUS_OK\nWriteX 1 0 1 1 NT_STATUS_OK\n\
+        Rename \"\\a\" \"\\b\" NT_STATUS_OK\n\
+        NTCreateX \"\\a\" 0x40 0x2 2 NT_STATUS_OK\nWriteX 2 0 1 1 NT_STATUS_OK\n\
+        NTCreateX \"\\B\" 0x40 0x1 3 NT_STATUS_OK\nReadX 3 0 1 1 NT_STATUS_OK\n\
+        NTCreateX \"\\b\" 0x40 0x5 4 NT_STATUS_OK\nWriteX 4 0 1 1 NT_STATUS_OK\n\
+        Deltree \"\\\" NT_STATUS_OK\n";
+    let records = loadfile(text).unwrap_or_else(|error| panic!("{error}"));
+    let said: Vec<(Kind, u32)> = records.iter().map(|r| (r.kind, r.file)).collect();
+    use Kind::{Read, Remove, Write};
+    assert_eq!(
+        said,
+        [(Write, 0), (Write, 1), (Read, 0), (Remove, 0), (Write, 2)]
+    );
+}
+
+#[test]
+fn a_broken_loadfile_names_the_line() {
+    for (text, line, what) in [
+        (
+            "Flush 1 NT_STATUS_OK\nReedX 1 2 3 4 NT_STATUS_OK\n",
+            "line 2",
+            "ReedX",
+        ),
+        ("ReadX 1 x 3 4 NT_STATUS_OK\n", "line 1", "offset"),
+        (
+            "NTCreateX \"\\a\" 0x40 NT_STATUS_OK\n",
+            "line 1",
+            "disposition",
+        ),
+        (
+            "NTCreateX \"\\a\" 0x40 0x2 1 NT_STATUS_OK\nReadX 1 0 99999999999 1 NT_STATUS_OK\n",
+            "line 2",
+            "99999999999",
+        ),
+        (
+            "NTCreateX \"\\a\" 0x40 0x2 1 NT_STATUS_OK\nReadX 1 18446744073709551615 2 2 NT_STATUS_OK\n",
+            "line 2",
+            "2^40",
+        ),
+    ] {
+        let error = loadfile(text)
+            .map(|_| ())
+            .map_err(|error| error.to_string());
+        assert!(
+            error
+                .clone()
+                .is_err_and(|e| e.contains(line) && e.contains(what)),
+            "{error:?}"
+        );
+    }
+    assert!(Loadfile::new(&[0xff, 0xfe, b'\n'][..], 0).all(|record| record.is_err()));
+}
+
+#[test]
+fn the_loadfile_of_dbench_4_has_as_many_touches_as_was_counted_apart() {
+    let path =
+        std::env::var_os("LARDER_DBENCH").unwrap_or_else(|| "/usr/share/dbench/client.txt".into());
+    let Ok(file) = std::fs::File::open(&path) else {
+        eprintln!(
+            "skipped: no {} (Debian: dbench; or name it in LARDER_DBENCH)",
+            path.display()
+        );
+        return;
+    };
+    let (mut touches, mut blocks) = (0, BTreeSet::new());
+    for record in Loadfile::new(std::io::BufReader::new(file), 0) {
+        let record = record.unwrap_or_else(|error| panic!("{error}"));
+        if record.kind != Kind::Remove {
+            touches += 1;
+            blocks.insert(record.block);
+        }
+    }
+    assert_eq!((touches, blocks.len()), (654_379, 122_556));
+}
