@@ -1,5 +1,6 @@
 //! The implementations that are measured against each other, and what they time themselves with.
 
+pub mod block_cache;
 pub mod getpid;
 pub mod heaps;
 pub mod ids;

@@ -2,6 +2,7 @@
 
 pub mod alloc_workloads;
 pub mod arenas;
+pub mod block_cache;
 pub mod id_space;
 pub mod object_caches;
 pub mod page_buffers;
@@ -23,7 +24,11 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
 
 /// Those that take longer than a run without names has time for.
 fn by_name() -> Vec<Box<dyn Experiment>> {
-    vec![Box::new(arenas::Arenas), Box::new(programs::Programs)]
+    vec![
+        Box::new(arenas::Arenas),
+        Box::new(block_cache::BlockCaches),
+        Box::new(programs::Programs),
+    ]
 }
 
 /// What `measure` runs when nobody names an experiment, in its order.

@@ -1,0 +1,100 @@
+//! What a hit in the block cache costs, and what a cached page costs in memory, against today's crates.
+
+mod contestants;
+mod goals;
+mod instructions;
+mod plan;
+mod report;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
+use crate::model::{Analysis, Better, Metric, RunRecord};
+
+/// The experiment `block-cache`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BlockCaches;
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "ns_per_hit",
+        unit: "ns",
+        better: Better::Lower,
+        about: "CPU time of one get of a block that is there, with drawing its number",
+    },
+    Metric {
+        name: "mops_per_s",
+        unit: "Mop/s",
+        better: Better::Higher,
+        about: "gets by all threads together, million per second",
+    },
+    Metric {
+        name: "ns_per_miss",
+        unit: "ns",
+        better: Better::Lower,
+        about: "CPU time to bring a block that is not there, for which another one leaves",
+    },
+    Metric {
+        name: "bytes_per_block",
+        unit: "B",
+        better: Better::Lower,
+        about: "growth of resident memory, without pages, for each block that is in, after three times as many came",
+    },
+    Metric {
+        name: "said_bytes_per_block",
+        unit: "B",
+        better: Better::Neither,
+        about: "the same as the cache itself says",
+    },
+    Metric {
+        name: "instructions",
+        unit: "",
+        better: Better::Lower,
+        about: "instructions of one hit with the loop around it, counted by callgrind",
+    },
+];
+
+impl Experiment for BlockCaches {
+    fn name(&self) -> &'static str {
+        "block-cache"
+    }
+
+    fn title(&self) -> &'static str {
+        "A hit in the block cache"
+    }
+
+    fn source(&self) -> &'static str {
+        "the crates quick_cache, hashlink and moka, measured in the same rounds"
+    }
+
+    fn question(&self) -> &'static str {
+        "What does a block that is in memory cost, in time and in bytes, here and in today's caches?"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        contestants::all()
+    }
+
+    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
+        let contestants = contestants::all();
+        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
+        plan::plan(request.depth, &names)
+    }
+
+    fn analyse(&self, run: &RunRecord) -> Analysis {
+        let view = RunView::new(run);
+        Analysis {
+            experiment: self.name().to_owned(),
+            title: self.title().to_owned(),
+            findings: report::findings(&view),
+            goals: goals::all(&view),
+            sections: report::sections(&view),
+            ..Analysis::default()
+        }
+    }
+}
