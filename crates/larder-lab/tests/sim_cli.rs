@@ -1,5 +1,7 @@
 //! `larder sim` and `larder trace` as a user meets them.
 
+#![allow(clippy::unwrap_used)]
+
 mod cli_common;
 mod sim_samples;
 

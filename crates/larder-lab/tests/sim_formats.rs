@@ -1,5 +1,7 @@
 //! Every format: read right, found by looking, and refused with a place when it is broken.
 
+#![allow(clippy::unwrap_used)]
+
 mod sim_samples;
 
 use std::io::Write;

@@ -1,5 +1,7 @@
 //! Broken traces by the thousand: none may panic or hang, whatever the format.
 
+#![allow(clippy::unwrap_used)]
+
 mod sim_samples;
 
 use larder_lab::sim::{Format, ReadOptions, Trace};

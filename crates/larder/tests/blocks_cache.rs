@@ -153,9 +153,9 @@ fn who_panics_with_a_block_in_hand_leaves_it_usable() {
 }
 
 #[test]
-fn dirty_blocks_are_written_in_order_when_room_is_needed() {
+fn dirty_blocks_are_written_in_order() {
     let storage = Faulty::default();
-    let cache = cache(&storage, 8);
+    let cache = cache(&storage, 16);
     let files = [
         cache.file(FileId(20)).unwrap(),
         cache.file(FileId(10)).unwrap(),
@@ -166,7 +166,7 @@ fn dirty_blocks_are_written_in_order_when_room_is_needed() {
             handle.overwrite(file, at).unwrap().fill(at as u8);
         }
     }
-    handle.read(&files[0], 100).unwrap();
+    cache.write_back().unwrap();
     let writes: Vec<(u64, u64)> = storage
         .calls()
         .iter()
@@ -267,6 +267,8 @@ fn a_block_that_left_before_a_failed_sync_is_reported_for_good() {
     assert!(matches!(file.sync(), Err(CacheError::Lost { file: FILE })));
     Faulty::say(&storage.0.fail_syncs, false);
     assert!(matches!(file.sync(), Err(CacheError::Lost { .. })));
+    file.truncate(0).unwrap();
+    file.sync().unwrap();
 }
 
 #[test]
@@ -287,6 +289,47 @@ fn the_end_of_a_file_is_kept() {
     handle.overwrite(&file, 1).unwrap().fill(2);
     file.sync().unwrap();
     assert_eq!(storage.stored(FILE, 2 * size() - 1, 1), [2]);
+}
+
+#[test]
+fn what_the_storage_has_behind_the_end_is_not_read() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 4);
+    let file = cache.file(FILE).unwrap();
+    for index in 0..2 {
+        cache.handle().overwrite(&file, index).unwrap().fill(0xff);
+    }
+    file.sync().unwrap();
+    file.truncate(10).unwrap();
+    file.sync().unwrap();
+    file.invalidate(0..u64::MAX).unwrap();
+    let first = cache.handle().read(&file, 0).unwrap()[..20].to_vec();
+    assert_eq!(first, [[0xff; 10], [0; 10]].concat());
+    assert_eq!(cache.handle().read(&file, 1).unwrap()[0], 0);
+    // what is written behind the end is not lost, whenever it is written back
+    cache.handle().write(&file, 0).unwrap()[100..200].fill(7);
+    cache.write_back().unwrap();
+    file.set_end(200);
+    file.sync().unwrap();
+    assert_eq!(storage.stored(FILE, 100, 100), [7; 100]);
+}
+
+#[test]
+fn blocks_that_were_written_once_do_not_keep_the_cache() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 16);
+    let file = cache.file(FILE).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..15 {
+        handle.overwrite(&file, index).unwrap().fill(1);
+    }
+    for _ in 0..20 {
+        for index in 100..112 {
+            handle.read(&file, index).unwrap();
+        }
+    }
+    handle.report();
+    assert!(cache.stats().hits > 100, "{:?}", cache.stats());
 }
 
 #[test]
@@ -428,6 +471,12 @@ fn wrong_requests_are_refused_with_the_reason() {
     );
     let cache = build().build().unwrap();
     let file = cache.file(FILE).unwrap();
+    let other = build().build().unwrap();
+    let error = other.handle().read(&file, 0).err().unwrap().to_string();
+    assert_eq!(
+        error,
+        "block cache: file 1 was opened in another cache; open it in this one"
+    );
     let error = cache.handle().read(&file, 1 << 40).unwrap_err();
     assert!(matches!(error, CacheError::Index { .. }), "{error}");
 }

@@ -17,8 +17,8 @@ mod run;
 mod sink;
 mod size;
 mod source;
-mod write;
 pub mod workload;
+mod write;
 
 pub use error::{Place, TraceError};
 pub use format::Format;

@@ -58,6 +58,12 @@ pub enum CacheError {
         /// The last one there can be.
         most: u64,
     },
+    /// A file that was opened in another cache.
+    #[error("block cache: file {} was opened in another cache; open it in this one", file.0)]
+    Foreign {
+        /// The file.
+        file: FileId,
+    },
     /// More files than the cache can number.
     #[error("block cache: {most} files are open already")]
     Files {
@@ -94,7 +100,7 @@ pub enum CacheError {
     },
     /// The storage failed to sync blocks that had been written and had left since: they cannot be written again.
     #[error(
-        "block cache: file {} has lost blocks: the storage failed to sync them after they had left; write the file anew", file.0
+        "block cache: file {} has lost blocks: the storage failed to sync them after they had left; truncate it to 0 and write it anew", file.0
     )]
     Lost {
         /// The file.

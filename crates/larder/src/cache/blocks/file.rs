@@ -1,8 +1,8 @@
 //! A file that somebody has opened.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use super::cache::Shared;
 use super::error::CacheError;
@@ -68,12 +68,15 @@ impl CachedFile {
     }
 
     /// Writes the file's dirty blocks and syncs the storage. When it returns without an error, all that was written to the file
-    /// before is safe. A block that could not be written stays dirty, and the next call tries it again.
+    /// before is safe. A block that could not be written stays dirty, and the next call tries it again. It waits for blocks
+    /// that somebody is changing: a thread that holds one of the file's [`BlockMut`](super::BlockMut) waits for itself.
     ///
     /// # Errors
     /// [`CacheError::Write`] and [`CacheError::Sync`]: also for a write that failed earlier, when room was made; each opener
     /// is told of it once.
     pub fn sync(&self) -> Result<(), CacheError> {
+        let syncing = Arc::clone(&self.shared.inner().files[self.number as usize].syncing);
+        let _one_at_a_time = syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self.shared.write_back(Some(self.number));
         self.shared.sync(self.number, self.id);
         let inner = self.shared.inner();
@@ -92,8 +95,9 @@ impl CachedFile {
         }
     }
 
-    /// Says how long the file is: what lies behind in its last block is not written back. Writing a block behind the end makes
-    /// the file longer again. Unless it is said, files end with their blocks.
+    /// Says how long the file is: what lies behind in its last block is not written back, and reads as zeroes. Taking a block to
+    /// be changed makes the file as long as this block again, so that nothing written is lost: say the end after writing, and
+    /// let the storage end there too. Unless it is said, files end with their blocks.
     ///
     /// ```
     /// # use larder::cache::{BlockCache, FileId, Files};
@@ -155,7 +159,9 @@ impl CachedFile {
         Ok(())
     }
 
-    /// The file ends at `bytes`: blocks behind it are forgotten, and what lies behind it in its last block is zeroed.
+    /// The file ends at `bytes`: blocks behind it are forgotten, and what lies behind it in its last block is zeroed. The storage
+    /// is left as it is; what it has behind the end is not read. A file that has [lost](CacheError::Lost) blocks and is truncated
+    /// to 0 begins anew.
     ///
     /// # Errors
     /// As [`invalidate`](Self::invalidate), and those of [`CacheHandle::write`](super::CacheHandle::write) for the last block.
@@ -163,6 +169,11 @@ impl CachedFile {
         let size = self.shared.block_size() as u64;
         self.invalidate(bytes.div_ceil(size)..u64::MAX)?;
         self.set_end(bytes);
+        if bytes == 0 {
+            let mut inner = self.shared.inner();
+            let opened = &mut inner.files[self.number as usize];
+            (opened.lost, opened.left_unsynced) = (false, false);
+        }
         let within = (bytes % size) as usize;
         if within != 0 {
             let mut handle = super::CacheHandle::new(&self.shared);

@@ -160,9 +160,7 @@ impl<'c> CacheHandle<'c> {
         inner.dirty.insert(key, frame);
         let start = index * self.shared.block_size() as u64;
         let opened = &mut inner.files[key.file() as usize];
-        if opened.end <= start {
-            opened.end = start + self.shared.block_size() as u64;
-        }
+        opened.end = opened.end.max(start + self.shared.block_size() as u64);
         Ok(BlockMut::new(page))
     }
 
@@ -182,10 +180,9 @@ impl<'c> CacheHandle<'c> {
 
     #[inline(always)]
     fn key(&mut self, file: &CachedFile, index: u64) -> Result<Key, CacheError> {
-        debug_assert!(
-            core::ptr::eq(file.shared(), self.shared),
-            "file of another cache"
-        );
+        if !core::ptr::eq(file.shared(), self.shared) {
+            return Err(CacheError::Foreign { file: file.id() });
+        }
         self.request = self.request.wrapping_add(self.step);
         if index > MOST_INDEX {
             return Err(CacheError::Index {

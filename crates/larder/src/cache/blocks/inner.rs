@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::ahead::Ahead;
 use super::cache::Shared;
@@ -68,6 +68,9 @@ pub(super) struct Opened {
     pub(super) left_unsynced: bool,
     /// That has happened.
     pub(super) lost: bool,
+    /// Held over a sync: of two at a time one would be told by the system that all is well, while the other still learns that
+    /// it is not.
+    pub(super) syncing: Arc<Mutex<()>>,
 }
 
 impl Opened {
@@ -80,6 +83,7 @@ impl Opened {
             end: u64::MAX,
             left_unsynced: false,
             lost: false,
+            syncing: Arc::default(),
         }
     }
 }

@@ -91,6 +91,16 @@ impl Shared {
             if self.table.find(&self.frames, key).is_some() {
                 return Ok(None);
             }
+            // Dirty blocks leave last: left alone they would take the cache from those that are read.
+            if inner.dirty.len() * 2 > inner.rule.capacity() && missed.is_none() {
+                drop(inner);
+                // What cannot be written is told when room is needed, or at the next sync.
+                drop(self.write_some());
+                inner = self.inner();
+                if self.table.find(&self.frames, key).is_some() {
+                    return Ok(None);
+                }
+            }
             let admission = *missed.get_or_insert_with(|| inner.miss(key, reason, request));
             match inner.admit(self, key, reason, request, admission) {
                 Ok(found) => {
@@ -131,14 +141,17 @@ impl Shared {
     /// Reads a block; what lies behind the end of the file is zeroes.
     fn fill(&self, file: &CachedFile, key: Key, page: &mut [u8]) -> Result<(), CacheError> {
         let start = key.index() * page.len() as u64;
+        // What the storage has behind the end belongs to a former, longer file.
+        let end = self.inner().files[key.file() as usize].end;
+        let len = end.saturating_sub(start).min(page.len() as u64) as usize;
         let mut done = 0;
-        while done < page.len() {
+        while done < len {
             let n = self
                 .storage
-                .read(file.id(), start + done as u64, &mut page[done..]);
+                .read(file.id(), start + done as u64, &mut page[done..len]);
             match n {
                 Ok(0) => break,
-                Ok(n) => done += n.min(page.len() - done),
+                Ok(n) => done += n.min(len - done),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.inner().counts.read_errors += 1;
