@@ -28,6 +28,7 @@ fn by_name() -> Vec<Box<dyn Experiment>> {
         Box::new(arenas::Arenas),
         Box::new(block_cache::BlockCaches),
         Box::new(programs::Programs),
+        Box::new(use_once::UseOnce),
     ]
 }
 
@@ -42,7 +43,6 @@ pub fn without_names() -> Vec<Box<dyn Experiment>> {
         Box::new(process_ids::ProcessIds),
         Box::new(object_caches::ObjectCaches),
         Box::new(alloc_workloads::AllocWorkloads),
-        Box::new(use_once::UseOnce),
     ]
 }
 

@@ -14,6 +14,9 @@ use crate::sim::{Cell as _, Loaded, OptHeap, Record, make};
 
 use super::machine::{Machine, Outcome, Setup};
 
+/// Records with which a client of the loadfile fills its directory.
+const FILL: usize = 5_300;
+
 /// The best there can be.
 pub(super) const OPT: &str = "opt";
 
@@ -47,8 +50,9 @@ fn records(params: &Params) -> anyhow::Result<Vec<Record>> {
         "loadfile" => {
             let path = loadfile().context("dbench's client.txt is not here; install Debian's dbench or name it in LARDER_DBENCH")?;
             let file = std::fs::File::open(&path).with_context(|| path.display().to_string())?;
-            let one: Vec<Record> =
-                Loadfile::new(std::io::BufReader::new(file), 0).collect::<Result<_, _>>()?;
+            let one: Vec<Record> = Loadfile::new(std::io::BufReader::new(file), 0)
+                .take(params.count("records")?)
+                .collect::<Result<_, _>>()?;
             let files = 1 + one.iter().map(|record| record.file).max().unwrap_or(0);
             let clients = u32::try_from(params.count("clients")?)?;
             if u64::from(clients) * u64::from(files) >= 1 << 24 {
@@ -90,6 +94,16 @@ fn records(params: &Params) -> anyhow::Result<Vec<Record>> {
     Ok(records)
 }
 
+/// Records that fill the clients' directories.
+fn warm(params: &Params) -> usize {
+    let clients = params.count("clients").unwrap_or(0);
+    match params.text("load") {
+        Ok("dbench") => clients * dbench_client(1, 0, 0).count(),
+        Ok("loadfile") => clients * FILL,
+        _ => 0,
+    }
+}
+
 fn measures(outcome: &Outcome) -> Measures {
     let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
     Measures::new()
@@ -127,6 +141,7 @@ impl Contestant for Ruled {
             rule: self.0.name,
             pages,
             clients: u16::try_from(params.count("clients").unwrap_or(1))?,
+            warm: warm(params),
             readahead: params.text("load")? != "correlated",
             merged: params
                 .text("requests")

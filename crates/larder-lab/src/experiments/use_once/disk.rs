@@ -57,12 +57,12 @@ impl Disk {
             self.behind += self.command(run[0], run.len() as u64);
         }
     }
+}
 
-    /// Seconds since the start: `waited + max(cpu / speedup, behind)`.
-    pub(super) fn seconds(&self, payload: f64, clients: u16) -> f64 {
-        let speedup = if clients > 1 { TWO_CPUS } else { 1.0 };
-        self.waited + (payload / ONE_CPU / speedup).max(self.behind)
-    }
+/// Seconds: `waited + max(payload / speed of the CPUs, behind)`.
+pub(super) fn seconds(waited: f64, behind: f64, payload: f64, clients: u16) -> f64 {
+    let speedup = if clients > 1 { TWO_CPUS } else { 1.0 };
+    waited + (payload / ONE_CPU / speedup).max(behind)
 }
 
 #[cfg(test)]
@@ -85,12 +85,7 @@ mod tests {
             (5, 4, 4)
         );
         // Two clients move as much in less time; writes hide behind the CPU until they are longer.
-        let fast = Disk::default();
-        assert!(fast.seconds(1e9, 2) < fast.seconds(1e9, 1));
-        let busy = Disk {
-            behind: 100.0,
-            ..Disk::default()
-        };
-        assert_eq!(busy.seconds(1e6, 1), 100.0);
+        assert!(seconds(0.0, 0.0, 1e9, 2) < seconds(0.0, 0.0, 1e9, 1));
+        assert_eq!(seconds(5.0, 100.0, 1e6, 1), 105.0);
     }
 }
