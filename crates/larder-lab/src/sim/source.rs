@@ -21,7 +21,7 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// Bytes of a block, for traces of byte ranges.
     pub block_size: u32,
-    /// Columns of a CSV: `name=number` (from 1) or `name=heading`, names as in [`read::columns`](super::Columns).
+    /// Columns of a CSV: `name=number` (from 1) or `name=heading`, names as `larder trace formats` lists them.
     pub columns: Option<String>,
     /// What parts a CSV's columns; found by looking if not said.
     pub delimiter: Option<char>,

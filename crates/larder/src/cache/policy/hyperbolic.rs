@@ -23,10 +23,10 @@ struct Life {
 /// ```
 /// use larder::cache::{policy::Hyperbolic, replay::Replay};
 /// let mut cache = Replay::<Hyperbolic>::new(2)?;
-/// for block in [1, 1, 1, 2, 3] {
-///     cache.access(block, 0);
+/// for at in 0..100 {
+///     cache.access(at % 2, at);
 /// }
-/// assert!(cache.access(1, 0));
+/// assert_eq!((cache.hits(), cache.misses()), (98, 2));
 /// # Ok::<(), larder::cache::policy::PolicyError>(())
 /// ```
 #[derive(Debug)]

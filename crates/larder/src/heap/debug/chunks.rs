@@ -78,7 +78,7 @@ impl<T: ZeroIsValid> Chunks<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use crate::os::testing::system;

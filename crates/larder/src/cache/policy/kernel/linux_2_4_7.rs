@@ -11,7 +11,7 @@ use super::vm_2_4_7::{Version, Vm};
 /// Phillips' complaints. An inactive block is rescued if it was used since, or has an age.
 ///
 /// Source: `mm/{vmscan,swap,filemap,page_alloc}.c` of 2.4.0 and the patches up to 2.4.7, see the
-/// [module](super). 10 bytes a frame; a hit is one store.
+/// module `kernel`. 10 bytes a frame; a hit is one store.
 ///
 /// The simplified probe of the dossier (section 2.3) keeps the inactive lists at 25 % and has no drop-behind; this rule without
 /// ticks goes there too, but launders in bulk, as the kernel does.

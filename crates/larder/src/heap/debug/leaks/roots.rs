@@ -120,7 +120,7 @@ pub(super) fn without(
     }
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
 mod tests {
     use super::*;
     use crate::os::testing::system;
