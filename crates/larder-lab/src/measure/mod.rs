@@ -1,6 +1,7 @@
 //! Rounds, processes and stopping: how samples are taken.
 
 mod between;
+pub(crate) mod callgrind;
 mod experiment;
 mod filter;
 mod interrupt;

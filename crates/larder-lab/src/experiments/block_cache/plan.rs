@@ -5,8 +5,6 @@ use std::time::Duration;
 use crate::measure::{Depth, Group, Plan};
 use crate::model::{Cell, Params, Skipped};
 
-use super::instructions;
-
 /// Names of the groups.
 pub(super) const THREADED: &str = "threads";
 pub(super) const MISS: &str = "miss";
@@ -124,7 +122,7 @@ pub(super) fn plan(depth: Depth, names: &[&str]) -> Plan {
                 .to_owned(),
         });
     } else {
-        match instructions::available() {
+        match crate::measure::callgrind::available() {
             Ok(()) => {
                 let cell = |name: &str| {
                     let params = Params::new().with_text("cache", name);

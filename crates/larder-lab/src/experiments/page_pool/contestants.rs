@@ -119,7 +119,7 @@ impl Contestant for Instructions {
     }
 
     fn available(&self) -> Result<(), String> {
-        instructions::available()
+        crate::measure::callgrind::available()
     }
 
     fn run(&self, params: &Params) -> anyhow::Result<Measures> {

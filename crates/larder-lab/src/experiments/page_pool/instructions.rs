@@ -1,10 +1,8 @@
 //! Instructions of one warm pair, counted by valgrind's callgrind.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use anyhow::Context;
 
-use anyhow::{Context, bail};
-
+use crate::measure::callgrind::{available, count, per_piece};
 use crate::model::{Measures, Params};
 
 use super::shapes::WARM_SHARE;
@@ -12,29 +10,11 @@ use super::shapes::WARM_SHARE;
 /// Pairs of the shorter run; the longer one makes twice as many.
 const PAIRS: u64 = 20_000;
 
-/// Whether callgrind is there.
-///
-/// # Errors
-/// The sentence that says what to install.
-pub(super) fn available() -> Result<(), String> {
-    match on_path("valgrind") {
-        Some(_) => Ok(()),
-        None => Err(
-            "valgrind is not installed; install it (Debian: apt install valgrind) to count instructions"
-                .to_owned(),
-        ),
-    }
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-}
+// Otherwise the share of one is off by the remainder.
+const _: () = assert!(PAIRS.is_multiple_of(WARM_SHARE));
 
 /// Counts the instructions of one pair of the contestant that the factor `supplier` names: the difference of two runs
-/// of the same program, one with twice as many pairs, so that everything else (start, warm-up's constant part, exit)
-/// cancels.
+/// of the same program, one with twice as many, so that everything else (start, warm-up's constant part, exit) cancels.
 ///
 /// The program runs itself under valgrind through its worker subcommand. Valgrind has no restartable sequences, so
 /// a per-CPU path runs as its fallback there; the per-handle path is the one that ships.
@@ -44,78 +24,14 @@ fn on_path(name: &str) -> Option<PathBuf> {
 pub(super) fn run(params: &Params) -> anyhow::Result<Measures> {
     available().map_err(anyhow::Error::msg)?;
     let program = std::env::current_exe().context("the program's own path cannot be found")?;
-    run_with(&program, params.text("supplier")?)
-}
-
-/// As [`run`], with the program to run.
-fn run_with(program: &Path, supplier: &str) -> anyhow::Result<Measures> {
-    let short = count(program, supplier, PAIRS)?;
-    let long = count(program, supplier, 2 * PAIRS)?;
-    Ok(Measures::new().with("instructions", per_pair(short, long)))
-}
-
-/// Instructions of a pair from the counts of the two runs.
-fn per_pair(short: u64, long: u64) -> f64 {
-    // The shape runs an eighth more before its clock starts.
-    let pairs = PAIRS + PAIRS / WARM_SHARE;
-    long.saturating_sub(short) as f64 / pairs as f64
-}
-
-fn count(program: &Path, supplier: &str, pairs: u64) -> anyhow::Result<u64> {
-    let params = Params::new()
-        .with_text("shape", "pair")
-        .with("pages", i64::try_from(pairs)?);
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args(["worker", "--experiment", "page-pool"])
-        .args(["--contestant", supplier])
-        .args(["--params", &serde_json::to_string(&params)?])
-        .stdin(Stdio::null())
-        .output()
-        .context("valgrind could not be started")?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        let last = text.lines().last().unwrap_or("it said nothing");
-        bail!("valgrind could not run contestant '{supplier}': {last}");
-    }
-    collected(&text)
-        .with_context(|| format!("valgrind printed no count for contestant '{supplier}'"))
-}
-
-/// The count in callgrind's closing lines: `==123== Collected : 4567`.
-fn collected(text: &str) -> Option<u64> {
-    text.lines()
-        .find_map(|line| line.split_once("Collected :"))
-        .and_then(|(_, count)| count.split_whitespace().next())
-        .and_then(|count| count.parse().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_the_count_that_callgrind_prints() {
-        let text = "==7== \n==7== Events    : Ir\n==7== Collected : 123456\n==7== \n";
-        assert_eq!(collected(text), Some(123_456));
-        assert_eq!(collected("==7== Collected : many"), None);
-        assert_eq!(collected(""), None);
-    }
-
-    #[test]
-    fn the_warm_up_is_counted() {
-        // Otherwise the share of a pair is off by the remainder.
-        assert_eq!(PAIRS % WARM_SHARE, 0);
-        // Ten instructions a pair over a start of a million.
-        let count = |pairs: u64| 1_000_000 + 10 * (pairs + pairs / WARM_SHARE);
-        assert_eq!(per_pair(count(PAIRS), count(2 * PAIRS)), 10.0);
-    }
-
-    #[test]
-    fn a_program_that_cannot_run_is_an_error() {
-        if available().is_ok() {
-            assert!(run_with(Path::new("/nonexistent/larder"), "pool").is_err());
-        }
-    }
+    let contestant = params.text("supplier")?;
+    let counted = |n: u64| {
+        let params = Params::new()
+            .with_text("shape", "pair")
+            .with("pages", i64::try_from(n)?);
+        count(&program, "page-pool", contestant, &params)
+    };
+    let (short, long) = (counted(PAIRS)?, counted(2 * PAIRS)?);
+    let each = per_piece(short, long, PAIRS, WARM_SHARE);
+    Ok(Measures::new().with("instructions", each))
 }

@@ -205,7 +205,7 @@ fn growth() -> Group {
 
 /// Counting needs one round: the count does not depend on noise.
 fn instructions(plan: &mut Plan, names: &[&str], quick: bool) {
-    if let Err(why) = super::instructions::available() {
+    if let Err(why) = crate::measure::callgrind::available() {
         plan.skipped.push(Skipped {
             what: INSTRUCTIONS.to_owned(),
             why,
