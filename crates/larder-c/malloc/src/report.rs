@@ -29,6 +29,10 @@ static BEGIN: extern "C" fn() = begin;
 static END: extern "C" fn() = end;
 
 extern "C" fn begin() {
+    // SAFETY: no pointers. A program with more rights than its caller writes no file that the caller names.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return;
+    }
     // SAFETY: a name that ends; nobody changes the environment before the program begins.
     let value = unsafe { libc::getenv(VARIABLE.as_ptr()) };
     if value.is_null() {

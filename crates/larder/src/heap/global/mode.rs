@@ -50,11 +50,16 @@ impl Mode {
     }
 }
 
-/// The value of an environment variable, without an allocation.
+/// The value of an environment variable, without an allocation. A program that runs with more rights than its caller has none:
+/// the caller must not choose what its malloc checks, or lets pass.
 pub(super) fn environment(name: &core::ffi::CStr) -> Option<&'static [u8]> {
     // SAFETY: a C string. The value is a C string of the environment, read before anybody could have changed it: while
     // the first allocation of the process is served.
     unsafe {
+        // What `secure_getenv` asks, which not every C library has.
+        if libc::getauxval(libc::AT_SECURE) != 0 {
+            return None;
+        }
         let value = libc::getenv(name.as_ptr());
         (!value.is_null()).then(|| core::ffi::CStr::from_ptr(value).to_bytes())
     }
