@@ -98,10 +98,10 @@ fn blocks_stay_what_they_are_under_every_rule() {
                     }
                 }
             });
-            for worker in workers {
-                worker.join().unwrap();
-            }
+            // The other thread ends also when one of these failed.
+            let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
             stop.store(true, Ordering::SeqCst);
+            ends.into_iter().for_each(|end| end.unwrap());
         });
         file.sync().unwrap();
         file.invalidate(0..u64::MAX).unwrap();

@@ -10,6 +10,7 @@ mod experts;
 mod ghosts;
 mod queues;
 mod recency;
+mod restless;
 
 use drive::{Naive, Op, drive, ops};
 use proptest::prelude::*;

@@ -27,7 +27,8 @@ pub enum FrameState {
 /// assert_eq!(gone, [1]);
 /// ```
 pub trait Frames {
-    /// May this frame leave?
+    /// May this frame leave? The answer may be another one the next time, also within one call of the rule: others take frames
+    /// and let them go.
     fn state(&self, frame: Frame) -> FrameState;
 
     /// The frame has left the rule: its block is out. `shadow` is to be shown when the block comes back.

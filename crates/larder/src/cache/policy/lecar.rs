@@ -142,13 +142,14 @@ impl Policy for LeCaR {
             let Some(((_, _), rarest)) = self.frequency.first_loose(frames) else {
                 return gone;
             };
+            // All may have been held when the list was looked at, and one let go before the heap was.
+            let oldest = if oldest == NONE { rarest } else { oldest };
             let expert = if self.dice.part() < self.weight {
                 LRU
             } else {
                 LFU
             };
             let victim = if expert == LRU { oldest } else { rarest };
-            debug_assert_ne!(victim, NONE);
             // Both said so: there is nothing to regret.
             let shadow = (oldest != rarest).then(|| {
                 self.ghosts.keep(expert, Self::ghosts_of(self.capacity) - 1);
