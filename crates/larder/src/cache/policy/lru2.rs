@@ -182,8 +182,8 @@ impl Policy for Lru2 {
 
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
-        self.ripen();
         for gone in 0..wanted {
+            self.ripen();
             let mut frame = self.once.oldest_loose(&self.links, frames);
             if frame == NONE {
                 frame = match self.twice.first_loose(frames) {
