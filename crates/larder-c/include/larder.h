@@ -766,6 +766,13 @@ typedef void (*larder_destruct_fn)(void *object, void *user);
 typedef void (*larder_reclaim_fn)(void *user);
 
 /**
+ * Ends what `user` points to: called once, from any thread, after the last call of the others has returned. That may be later than
+ * larder_cache_free, when it was called while the cache's callbacks ran or another thread asked all caches for memory. Not called
+ * for a cache that could not be made. The same rules.
+ */
+typedef void (*larder_cache_end_fn)(void *user);
+
+/**
  * Settings of a cache. `larder_cache_options_init` fills in the defaults.
  */
 typedef struct larder_cache_options {
@@ -814,9 +821,13 @@ typedef struct larder_cache_options {
    */
   larder_reclaim_fn reclaim;
   /**
-   * Handed to the three functions. It must live until the cache and all its handles are gone.
+   * Handed to the functions. It must live until `end` is called, or without one until the family and all that is of it are gone.
    */
   void *user;
+  /**
+   * NULL: nobody is told when `user` is not needed any more.
+   */
+  larder_cache_end_fn end;
 } larder_cache_options;
 
 /**
@@ -1780,7 +1791,9 @@ larder_status larder_cache_new(const struct larder_family *family,
 
 /**
  * Ends a cache; NULL does nothing. Its handles keep it; with the last of them all its objects are gone, also those in use, and the
- * destructor has been called for each that was constructed. Not from a callback of the cache.
+ * destructor has been called for each that was constructed: when this returns, or, where a callback of the cache runs in this thread or
+ * a callback of another one calls this, when that has returned. `end` in its options says when. A callback of the cache that
+ * serves one of its gets, puts or drains must not call it.
  *
  * # Safety
  * `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.

@@ -89,7 +89,7 @@ pub use objects::cache_handle::{
     larder_cache_handle_put,
 };
 pub use objects::cache_options::{
-    LARDER_CACHE_NO_COLOUR, LARDER_CACHE_TYPE_STABLE, larder_cache_options,
+    LARDER_CACHE_NO_COLOUR, LARDER_CACHE_TYPE_STABLE, larder_cache_end_fn, larder_cache_options,
     larder_cache_options_init, larder_construct_fn, larder_destruct_fn, larder_reclaim_fn,
 };
 pub use objects::cache_stats::{

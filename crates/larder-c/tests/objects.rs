@@ -52,6 +52,7 @@ struct Calls {
     destroyed: AtomicUsize,
     reclaims: AtomicUsize,
     refuse: AtomicUsize,
+    ended: AtomicUsize,
 }
 
 const MADE: u64 = 0xc0ff_ee00;
@@ -86,11 +87,17 @@ unsafe extern "C" fn reclaim(user: *mut c_void) {
     unsafe { (*user.cast::<Calls>()).reclaims.fetch_add(1, Relaxed) };
 }
 
+unsafe extern "C" fn end(user: *mut c_void) {
+    // SAFETY: as above.
+    unsafe { (*user.cast::<Calls>()).ended.fetch_add(1, Relaxed) };
+}
+
 fn hooked(calls: &Calls) -> larder_cache_options {
     larder_cache_options {
         construct: Some(construct),
         destruct: Some(destruct),
         reclaim: Some(reclaim),
+        end: Some(end),
         user: core::ptr::from_ref(calls).cast_mut().cast(),
         ..larder_cache_options::default()
     }
@@ -398,6 +405,93 @@ fn an_object_that_is_put_twice_or_from_inside_is_counted_and_not_taken() {
         assert_eq!(larder_cache_drain(c, null_mut()), LARDER_OK);
         assert_eq!((stats(c).refused, stats(c).out), (1, 0));
         assert_eq!(larder_cache_free(c), LARDER_OK);
+        assert_eq!(larder_family_free(f), LARDER_OK);
+    }
+}
+
+#[test]
+fn a_cache_that_ends_within_a_callback_of_another_one_keeps_its_functions_until_the_last_call() {
+    /// The outer cache's destructor has the inner one drained, whose destructor ends the outer cache.
+    struct Two {
+        outer: *mut larder_cache,
+        inner: *mut larder_cache,
+        destroyed: usize,
+        ended: usize,
+    }
+    unsafe extern "C" fn outer(_: *mut c_void, user: *mut c_void) {
+        // SAFETY: the test's own struct, used by one thread.
+        unsafe {
+            let two = user.cast::<Two>();
+            assert_eq!((*two).ended, 0, "a call after the end");
+            (*two).destroyed += 1;
+            assert_eq!(larder_cache_drain((*two).inner, null_mut()), LARDER_OK);
+        }
+    }
+    unsafe extern "C" fn inner(_: *mut c_void, user: *mut c_void) {
+        // SAFETY: as above.
+        unsafe {
+            let two = user.cast::<Two>();
+            let outer = core::mem::replace(&mut (*two).outer, null_mut());
+            if !outer.is_null() {
+                assert_eq!(larder_cache_free(outer), LARDER_OK);
+                assert_eq!((*two).ended, 0, "it is being visited");
+            }
+        }
+    }
+    unsafe extern "C" fn ended(user: *mut c_void) {
+        // SAFETY: as above.
+        unsafe { (*user.cast::<Two>()).ended += 1 };
+    }
+    let mut two = Two {
+        outer: null_mut(),
+        inner: null_mut(),
+        destroyed: 0,
+        ended: 0,
+    };
+    let user = &raw mut two;
+    let f = family(0);
+    let options = |destruct, end| larder_cache_options {
+        destruct: Some(destruct),
+        end,
+        user: user.cast(),
+        ..Default::default()
+    };
+    // SAFETY: live pointers.
+    unsafe {
+        let outer = cache(f, 64, &options(outer, Some(ended)));
+        let inner = cache(f, 64, &options(inner, None));
+        ((*user).outer, (*user).inner) = (outer, inner);
+        let objects: Vec<_> = (0..10).map(|_| get(outer)).collect();
+        for object in objects {
+            assert_eq!(larder_cache_put(outer, object), LARDER_OK);
+        }
+        assert_eq!(larder_cache_put(inner, get(inner)), LARDER_OK);
+        assert_eq!(larder_family_drain(f, null_mut()), LARDER_OK);
+        assert!((*user).outer.is_null());
+        let made = (*user).destroyed;
+        assert!(made >= 10, "{made} calls, the later ones after the free");
+        assert_eq!((*user).ended, 1);
+        assert_eq!(larder_cache_free(inner), LARDER_OK);
+        assert_eq!(larder_family_free(f), LARDER_OK);
+        assert_eq!(((*user).destroyed, (*user).ended), (made, 1));
+    }
+}
+
+#[test]
+fn a_cache_that_is_not_made_leaves_its_user_to_the_program() {
+    let calls = Calls::default();
+    let f = family(0);
+    // SAFETY: live pointers.
+    unsafe {
+        let mut out = null_mut();
+        refused(LARDER_ARGUMENT, "", |e| {
+            larder_cache_new(f, 2 << 20, 0, &hooked(&calls), &raw mut out, e)
+        });
+        assert!(out.is_null());
+        assert_eq!(calls.ended.load(Relaxed), 0);
+        let c = cache(f, 48, &hooked(&calls));
+        assert_eq!(larder_cache_free(c), LARDER_OK);
+        assert_eq!(calls.ended.load(Relaxed), 1);
         assert_eq!(larder_family_free(f), LARDER_OK);
     }
 }

@@ -22,7 +22,7 @@ pub unsafe extern "C" fn larder_cache_get_many(
     // SAFETY: the caller of the C function promises what these need: room for n pointers.
     unsafe {
         guard(error, || {
-            let cache = &shared(cache)?.cache;
+            let cache = shared(cache)?;
             if n == 0 {
                 return Ok(());
             }
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn larder_cache_put_many(
     // SAFETY: the caller of the C function promises what these need: n pointers to read.
     unsafe {
         guard(error, || {
-            let cache = &shared(cache)?.cache;
+            let cache = shared(cache)?;
             if n == 0 {
                 return Ok(());
             }

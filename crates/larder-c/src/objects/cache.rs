@@ -2,11 +2,10 @@
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use std::sync::Arc;
 
 use larder::objects::RawCache;
 
-use super::cache_options::{Hooks, larder_cache_options};
+use super::cache_options::larder_cache_options;
 use super::family::larder_family;
 use super::large::{answer, not_null};
 use crate::error::{Failed, larder_error, larder_status};
@@ -21,22 +20,8 @@ pub struct larder_cache {
     _opaque: [u8; 0],
 }
 
-/// A cache, and what its callbacks are called with.
-#[derive(Debug)]
-pub(crate) struct Hooked {
-    /// Dropped before the hooks, which its destructors need.
-    pub(super) cache: RawCache,
-    pub(super) hooks: Arc<Hooks>,
-}
-
-impl Hooked {
-    pub(super) fn new(cache: RawCache, hooks: Arc<Hooks>) -> Self {
-        Self { cache, hooks }
-    }
-}
-
 impl Opaque for larder_cache {
-    type Inside = Hooked;
+    type Inside = RawCache;
     const MARK: u64 = 0x6c64_7263_6163_6831;
     const NAME: &'static str = "cache";
 }
@@ -66,7 +51,9 @@ pub unsafe extern "C" fn larder_cache_new(
 }
 
 /// Ends a cache; NULL does nothing. Its handles keep it; with the last of them all its objects are gone, also those in use, and the
-/// destructor has been called for each that was constructed. Not from a callback of the cache.
+/// destructor has been called for each that was constructed: when this returns, or, where a callback of the cache runs in this thread or
+/// a callback of another one calls this, when that has returned. `end` in its options says when. A callback of the cache that
+/// serves one of its gets, puts or drains must not call it.
 ///
 /// # Safety
 /// `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.
@@ -92,7 +79,7 @@ pub unsafe extern "C" fn larder_cache_destroy(
             if cache.is_null() {
                 return Ok(());
             }
-            let inside = &shared(cache)?.cache;
+            let inside = shared(cache)?;
             inside.drain();
             // With the stock in the slabs, what is out of them is with users and in handles.
             let live = inside.stats().out;
@@ -123,7 +110,7 @@ pub unsafe extern "C" fn larder_cache_get(
     // SAFETY: the caller of the C function promises what these need.
     unsafe {
         guard(error, || {
-            let cache = &shared(cache)?.cache;
+            let cache = shared(cache)?;
             answer(object, || Ok(cache.get()?))
         })
     }
@@ -143,7 +130,7 @@ pub unsafe extern "C" fn larder_cache_put(
     // SAFETY: the caller of the C function promises what these need, and gives the object up.
     unsafe {
         guard(core::ptr::null_mut(), || {
-            let cache = &shared(cache)?.cache;
+            let cache = shared(cache)?;
             cache.put(own_object(cache, object)?);
             Ok(())
         })
@@ -180,7 +167,7 @@ pub unsafe extern "C" fn larder_cache_put_checked(
     // SAFETY: the caller of the C function promises what these need, and gives the object up.
     unsafe {
         guard(error, || {
-            let cache = &shared(cache)?.cache;
+            let cache = shared(cache)?;
             Ok(cache.put_checked(not_null(object)?)?)
         })
     }
@@ -194,7 +181,7 @@ pub unsafe extern "C" fn larder_cache_put_checked(
 pub unsafe extern "C" fn larder_cache_number(cache: *const larder_cache) -> u16 {
     value(0, || {
         // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(cache)? }.cache.number().get())
+        Ok(unsafe { shared(cache)? }.number().get())
     })
 }
 
@@ -206,7 +193,7 @@ pub unsafe extern "C" fn larder_cache_number(cache: *const larder_cache) -> u16 
 pub unsafe extern "C" fn larder_cache_stride(cache: *const larder_cache) -> usize {
     value(0, || {
         // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(cache)? }.cache.stride())
+        Ok(unsafe { shared(cache)? }.stride())
     })
 }
 
@@ -220,7 +207,7 @@ unsafe fn give_back(
     // SAFETY: the caller's promises.
     unsafe {
         guard(core::ptr::null_mut(), || {
-            let given = how(&shared(cache)?.cache);
+            let given = how(shared(cache)?);
             if !bytes.is_null() {
                 bytes.write(given);
             }

@@ -3,12 +3,10 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::fmt;
-use std::sync::Arc;
 
-use larder::objects::RawHandle;
+use larder::objects::{RawCache, RawHandle};
 
-use super::cache::{Hooked, larder_cache, own_object};
-use super::cache_options::Hooks;
+use super::cache::{larder_cache, own_object};
 use super::large::answer;
 use crate::busy::Busy;
 use crate::error::{Failed, larder_error, larder_status};
@@ -22,12 +20,10 @@ pub struct larder_cache_handle {
     _opaque: [u8; 0],
 }
 
-/// A handle, and what its cache's callbacks are called with.
+/// A handle, and whether somebody is in it.
 pub(crate) struct Own {
-    /// Dropped before the hooks: it may be the cache's last owner.
     handle: UnsafeCell<RawHandle>,
     busy: Busy,
-    _hooks: Arc<Hooks>,
 }
 
 impl fmt::Debug for Own {
@@ -37,11 +33,10 @@ impl fmt::Debug for Own {
 }
 
 impl Own {
-    fn new(hooked: &Hooked) -> Self {
+    fn new(cache: &RawCache) -> Self {
         Self {
-            handle: UnsafeCell::new(hooked.cache.handle()),
+            handle: UnsafeCell::new(cache.handle()),
             busy: Busy::default(),
-            _hooks: hooked.hooks.clone(),
         }
     }
 

@@ -3,11 +3,9 @@
 use core::ffi::{c_char, c_void};
 use core::ptr::NonNull;
 use std::alloc::Layout;
-use std::sync::Arc;
 
 use larder::objects::{Callbacks, Family, RawCache};
 
-use super::cache::Hooked;
 use super::large::alignment;
 use crate::error::{Failed, larder_status};
 use crate::options::{check_flags, init, magazine, name};
@@ -30,6 +28,11 @@ pub type larder_destruct_fn = Option<unsafe extern "C" fn(object: *mut c_void, u
 
 /// Memory is short: puts objects back that the program can do without. It must not end the cache. The same rules.
 pub type larder_reclaim_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
+
+/// Ends what `user` points to: called once, from any thread, after the last call of the others has returned. That may be later than
+/// larder_cache_free, when it was called while the cache's callbacks ran or another thread asked all caches for memory. Not called
+/// for a cache that could not be made. The same rules.
+pub type larder_cache_end_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
 /// Settings of a cache. `larder_cache_options_init` fills in the defaults.
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +60,10 @@ pub struct larder_cache_options {
     pub destruct: larder_destruct_fn,
     /// NULL: nobody is asked.
     pub reclaim: larder_reclaim_fn,
-    /// Handed to the three functions. It must live until the cache and all its handles are gone.
+    /// Handed to the functions. It must live until `end` is called, or without one until the family and all that is of it are gone.
     pub user: *mut c_void,
+    /// NULL: nobody is told when `user` is not needed any more.
+    pub end: larder_cache_end_fn,
 }
 
 impl Default for larder_cache_options {
@@ -76,6 +81,7 @@ impl Default for larder_cache_options {
             destruct: None,
             reclaim: None,
             user: core::ptr::null_mut(),
+            end: None,
         }
     }
 }
@@ -92,13 +98,14 @@ pub unsafe extern "C" fn larder_cache_options_init(
     unsafe { init(options) }
 }
 
-/// The program's functions, at an address that the cache knows.
+/// The program's functions, at an address that the cache knows, and ends itself when it has made the last call.
 #[derive(Debug)]
-pub(crate) struct Hooks {
+struct Hooks {
     construct: larder_construct_fn,
     destruct: larder_destruct_fn,
     reclaim: larder_reclaim_fn,
     user: *mut c_void,
+    end: larder_cache_end_fn,
 }
 
 // SAFETY: the header asks that the functions may be called from any thread with this pointer.
@@ -107,7 +114,7 @@ unsafe impl Send for Hooks {}
 unsafe impl Sync for Hooks {}
 
 /// # Safety
-/// `data` points to [`Hooks`] that live as long as the cache does, `object` is of the cache's layout: so for the next two.
+/// `data` points to [`Hooks`] that live as long as the cache does, `object` is of the cache's layout: so for the next three.
 unsafe fn construct(object: NonNull<u8>, data: *mut ()) -> bool {
     // SAFETY: the promise above.
     let hooks = unsafe { &*data.cast::<Hooks>() };
@@ -140,6 +147,26 @@ unsafe fn reclaim(data: *mut ()) {
     }
 }
 
+/// # Safety
+/// As for [`construct`]; called once, by the cache that no other call will come from.
+unsafe fn ended(data: *mut ()) {
+    // SAFETY: `build` made it by `Box::into_raw`, and this is the only call.
+    let hooks = unsafe { Box::from_raw(data.cast::<Hooks>()) };
+    if let Some(f) = hooks.end {
+        // SAFETY: as above.
+        unsafe { f(hooks.user) }
+    }
+}
+
+/// The functions in memory of their own; none when there is none, where `Box::new` would end the process.
+fn hold(hooks: Hooks) -> Option<NonNull<Hooks>> {
+    // SAFETY: the struct has a size.
+    let at = NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Hooks>()) }.cast::<Hooks>())?;
+    // SAFETY: fresh memory of this layout.
+    unsafe { at.write(hooks) };
+    Some(at)
+}
+
 /// The largest power of two up to 16 that divides the size: no C type of that size needs more, but by `alignas`.
 fn natural(bytes: usize) -> usize {
     1 << bytes.trailing_zeros().min(4)
@@ -153,7 +180,7 @@ impl larder_cache_options {
         family: &Family,
         bytes: usize,
         align: usize,
-    ) -> Result<Hooked, Failed> {
+    ) -> Result<RawCache, Failed> {
         check_flags(self.flags, ALL_FLAGS)?;
         if self.reserved != 0 {
             return Err(Failed::argument(
@@ -191,22 +218,34 @@ impl larder_cache_options {
         if let Some((first, most)) = magazine(self.magazine_objects, self.magazine_most_objects)? {
             options = options.magazine(first, most);
         }
-        let hooks = Arc::new(Hooks {
+        let Some(hooks) = hold(Hooks {
             construct: self.construct,
             destruct: self.destruct,
             reclaim: self.reclaim,
             user: self.user,
-        });
+            end: self.end,
+        }) else {
+            return Err(Failed::said(
+                larder_status::LARDER_MEMORY,
+                "a cache",
+                "cannot be had: there is no memory",
+            ));
+        };
         let callbacks = Callbacks {
-            data: Arc::as_ptr(&hooks).cast_mut().cast(),
+            data: hooks.as_ptr().cast(),
             construct: self.construct.is_some().then_some(construct),
             destroy: self.destruct.is_some().then_some(destruct),
             reclaim: self.reclaim.is_some().then_some(reclaim),
+            end: Some(ended),
         };
-        // SAFETY: the functions may be called from any thread and do what fits the layout (the header asks for it); `Hooked`
-        // keeps what `data` points to until the cache is gone, and each handle has an owner of it as well.
+        // SAFETY: the functions may be called from any thread and do what fits the layout (the header asks for it); what
+        // `data` points to lives until `ended`.
         let options = unsafe { options.callbacks(callbacks) };
-        Ok(Hooked::new(options.create(family)?, hooks))
+        options.create(family).map_err(|failed| {
+            // SAFETY: made above; a cache that was not made calls nothing.
+            drop(unsafe { Box::from_raw(hooks.as_ptr()) });
+            failed.into()
+        })
     }
 }
 

@@ -2,7 +2,9 @@
 
 use core::ffi::c_char;
 
-use super::cache::{Hooked, larder_cache};
+use larder::objects::RawCache;
+
+use super::cache::larder_cache;
 use crate::error::{larder_error, larder_status};
 use crate::numbers::{self, numbers};
 
@@ -68,8 +70,8 @@ numbers!(larder_cache_stats {
     magazines,
 });
 
-fn take(hooked: &Hooked) -> larder_cache_stats {
-    let stats = hooked.cache.stats();
+fn take(cache: &RawCache) -> larder_cache_stats {
+    let stats = cache.stats();
     let mut name = [0; LARDER_NAME_BYTES];
     // At most 31 bytes, so a zero stays.
     for (to, from) in name.iter_mut().zip(stats.name.as_str().bytes()) {

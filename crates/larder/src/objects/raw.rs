@@ -24,6 +24,10 @@ pub struct Callbacks {
     pub destroy: Option<unsafe fn(NonNull<u8>, *mut ())>,
     /// Memory is short: puts objects back that the user can do without. It must not drop the cache.
     pub reclaim: Option<unsafe fn(*mut ())>,
+    /// Ends `data` itself: called once, after the last call of the others has returned. That may be later than the drop of
+    /// the cache and its handles, and by another thread: when they go while somebody asks all caches for memory. It is not
+    /// called for a cache that could not be made.
+    pub end: Option<unsafe fn(*mut ())>,
 }
 
 impl Default for Callbacks {
@@ -33,6 +37,7 @@ impl Default for Callbacks {
             construct: None,
             destroy: None,
             reclaim: None,
+            end: None,
         }
     }
 }
@@ -104,8 +109,8 @@ impl CacheOptions {
     /// What is called for the objects.
     ///
     /// # Safety
-    /// The functions may be called with this `data` from any thread, several at once, until the cache and its handles
-    /// are gone; they do with an object only what fits its layout, and the destructor accepts any object that the
+    /// The functions may be called with this `data` from any thread, several at once, until `end` is: without it nobody
+    /// knows when the last call returns, and `data` must live as long as the family. They do with an object only what fits its layout, and the destructor accepts any object that the
     /// constructor made, whatever its users did with it.
     #[must_use]
     pub unsafe fn callbacks(mut self, callbacks: Callbacks) -> Self {
@@ -114,12 +119,14 @@ impl CacheOptions {
             construct,
             destroy,
             reclaim,
+            end,
         } = callbacks;
         let hooks = &mut self.config.hooks;
         hooks.data = data;
         hooks.constructs = construct.is_some() || destroy.is_some();
         hooks.destroy = destroy;
         hooks.reclaim = reclaim;
+        hooks.end = end;
         self.construct = construct;
         self
     }

@@ -113,7 +113,7 @@ pub(crate) fn counted(family: &Family, size: usize, count: &Count) -> RawCache {
         data: core::ptr::from_ref(count).cast_mut().cast(),
         construct: Some(construct),
         destroy: Some(destroy),
-        reclaim: None,
+        ..Callbacks::default()
     };
     // SAFETY: the functions fit the data, which outlives the cache in these tests.
     unsafe { options(size).callbacks(callbacks) }
