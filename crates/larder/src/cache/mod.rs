@@ -9,5 +9,5 @@ pub mod replay;
 
 pub use blocks::{
     Access, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle, CacheStats,
-    CachedFile, FileId, FileStats, Files, MemoryStorage, Storage,
+    CachedFile, DirectFiles, FileId, FileStats, Files, MemoryStorage, ReadPart, Storage, WritePart,
 };

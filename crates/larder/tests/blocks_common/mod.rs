@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use larder::cache::{FileId, MemoryStorage, Storage};
 
@@ -17,6 +18,51 @@ pub(crate) enum Call {
     Sync(FileId),
 }
 
+/// Where calls wait while it is closed; not for ever, so that a test that fails ends.
+#[derive(Default)]
+pub(crate) struct Gate {
+    closed: Mutex<bool>,
+    opened: Condvar,
+    /// Calls that have come here.
+    came: AtomicU64,
+}
+
+impl Gate {
+    pub(crate) fn close(&self) {
+        *self.closed.lock().unwrap() = true;
+    }
+
+    pub(crate) fn open(&self) {
+        *self.closed.lock().unwrap() = false;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        self.came.fetch_add(1, Ordering::SeqCst);
+        let closed = self.closed.lock().unwrap();
+        let limit = Duration::from_secs(20);
+        drop(
+            self.opened
+                .wait_timeout_while(closed, limit, |closed| *closed),
+        );
+    }
+
+    pub(crate) fn came(&self) -> u64 {
+        self.came.load(Ordering::SeqCst)
+    }
+
+    /// Returns when that many have come, or after some time.
+    pub(crate) fn await_calls(&self, calls: u64) {
+        for _ in 0..20_000 {
+            if self.came() >= calls {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("{} calls came, not {calls}", self.came());
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct State {
     memory: MemoryStorage,
@@ -25,13 +71,25 @@ pub(crate) struct State {
     pub(crate) fail_writes: AtomicBool,
     pub(crate) fail_syncs: AtomicBool,
     pub(crate) panic_on_read: AtomicBool,
+    pub(crate) panic_on_write: AtomicBool,
+    pub(crate) panic_on_sync: AtomicBool,
+    /// So many syncs fail from now on.
+    pub(crate) syncs_to_fail: AtomicU64,
+    /// Writes to this file fail.
+    pub(crate) bad_file: AtomicU64,
+    /// Writes that were tried.
+    pub(crate) tried: AtomicU64,
+    /// How many calls there had been when a sync failed.
+    failed: Mutex<Vec<usize>>,
+    /// Before a read, after a write, and before a sync.
+    pub(crate) reading: Gate,
+    pub(crate) written: Gate,
+    pub(crate) syncing: Gate,
     /// Bytes that a call reads or writes at most; 0 is no limit.
     pub(crate) at_most: AtomicU64,
     /// Each second call is interrupted.
     pub(crate) interrupt: AtomicBool,
     interrupted: AtomicBool,
-    gate: Mutex<bool>,
-    opened: Condvar,
 }
 
 /// Cloning gives the same storage.
@@ -64,12 +122,31 @@ impl Faulty {
 
     /// Reads wait until the gate is opened.
     pub(crate) fn close_gate(&self) {
-        *self.0.gate.lock().unwrap() = true;
+        self.0.reading.close();
     }
 
     pub(crate) fn open_gate(&self) {
-        *self.0.gate.lock().unwrap() = false;
-        self.0.opened.notify_all();
+        self.0.reading.open();
+    }
+
+    /// The first byte of a block on a disk that forgets, when a sync fails, whatever was written since the last one, and
+    /// tells nobody else of it.
+    pub(crate) fn safe(&self, file: FileId, offset: u64) -> Option<u8> {
+        let (mut safe, mut pending) = (None, None);
+        let failed = self.0.failed.lock().unwrap().clone();
+        for (at, call) in self.calls().iter().enumerate() {
+            if failed.contains(&at) {
+                pending = None;
+            }
+            match call {
+                Call::Write(to, from, bytes) if (*to, *from) == (file, offset) => {
+                    pending = bytes.first().copied();
+                }
+                Call::Sync(of) if *of == file => safe = pending.or(safe),
+                _ => {}
+            }
+        }
+        safe
     }
 
     fn interrupted(&self) -> io::Result<()> {
@@ -92,8 +169,7 @@ impl Storage for Faulty {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         self.interrupted()?;
         self.0.calls.lock().unwrap().push(Call::Read(file, offset));
-        let closed = self.0.gate.lock().unwrap();
-        drop(self.0.opened.wait_while(closed, |closed| *closed).unwrap());
+        self.0.reading.pass();
         assert!(!self.0.panic_on_read.load(Ordering::SeqCst), "as told");
         if self.0.fail_reads.load(Ordering::SeqCst) {
             return Err(io::Error::other("the disk is gone"));
@@ -104,16 +180,35 @@ impl Storage for Faulty {
 
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
         self.interrupted()?;
-        if self.0.fail_writes.load(Ordering::SeqCst) {
+        self.0.tried.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.0.panic_on_write.load(Ordering::SeqCst), "as told");
+        let bad = self.0.bad_file.load(Ordering::SeqCst);
+        if self.0.fail_writes.load(Ordering::SeqCst) || bad != 0 && file.0 == bad {
             return Err(io::Error::other("the disk is full"));
         }
         let n = self.part(from.len());
         let call = Call::Write(file, offset, from[..n].to_vec());
         self.0.calls.lock().unwrap().push(call);
-        self.0.memory.write(file, offset, &from[..n])
+        let written = self.0.memory.write(file, offset, &from[..n]);
+        self.0.written.pass();
+        written
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
+        self.0.syncing.pass();
+        assert!(!self.0.panic_on_sync.load(Ordering::SeqCst), "as told");
+        let less = |left: u64| left.checked_sub(1);
+        let order = Ordering::SeqCst;
+        if self
+            .0
+            .syncs_to_fail
+            .fetch_update(order, order, less)
+            .is_ok()
+        {
+            let calls = self.0.calls.lock().unwrap().len();
+            self.0.failed.lock().unwrap().push(calls);
+            return Err(io::Error::other("the cable is loose"));
+        }
         if self.0.fail_syncs.load(Ordering::SeqCst) {
             return Err(io::Error::other("the cable is loose"));
         }

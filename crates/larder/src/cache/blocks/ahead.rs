@@ -23,6 +23,10 @@ impl Ahead {
         self.count > 0
     }
 
+    pub(super) fn has(&self, frame: Frame) -> bool {
+        self.bits[frame as usize / 64] & 1 << (frame % 64) != 0
+    }
+
     pub(super) fn put(&mut self, frame: Frame) {
         let bit = 1 << (frame % 64);
         let word = &mut self.bits[frame as usize / 64];

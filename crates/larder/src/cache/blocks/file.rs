@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::cache::Shared;
 use super::error::CacheError;
+use super::inner::Inner;
 use super::key::{FileId, Key, MOST_INDEX};
 use super::stats::FileStats;
+use crate::cache::policy::Frame;
 
 /// An opened file of a cache. Opening it again, or cloning this, gives another opener, who is told of failed writes by himself.
 ///
@@ -117,7 +119,8 @@ impl CachedFile {
         self.shared.inner().files[self.number as usize].end = bytes;
     }
 
-    /// Forgets blocks of the file, dirty or not, without writing them: what lies under the cache has changed.
+    /// Forgets blocks of the file, dirty or not, without writing them: what lies under the cache has changed. Waits for those that
+    /// the cache is reading or writing just now.
     ///
     /// ```
     /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
@@ -132,31 +135,56 @@ impl CachedFile {
     /// # Errors
     /// [`CacheError::Held`] at the first block that somebody holds; those before it are forgotten.
     pub fn invalidate(&self, blocks: Range<u64>) -> Result<(), CacheError> {
-        let mut inner = self.shared.inner();
-        let last = blocks.end.min(MOST_INDEX + 1);
-        let first = Key::new(self.number, blocks.start.min(MOST_INDEX));
-        let inside = |key: Key| {
-            key != Key::NONE
-                && key.file() == self.number
-                && (first.index()..last).contains(&key.index())
-        };
-        let frames = 0..self.shared.frames.len() as u32;
-        let mut here: Vec<(Key, u32)> = frames
-            .map(|frame| (self.shared.frames.key(frame), frame))
-            .filter(|&(key, _)| inside(key))
-            .collect();
-        here.sort_unstable();
-        for (key, frame) in here {
-            let Some(page) = self.shared.frames.try_claim(frame) else {
-                return Err(CacheError::Held {
-                    file: self.id,
-                    index: key.index(),
-                });
-            };
-            inner.forget(&self.shared, frame);
-            drop(page);
+        self.forget(self.shared.inner(), blocks)
+    }
+
+    fn forget<'f>(
+        &'f self,
+        mut inner: MutexGuard<'f, Inner>,
+        blocks: Range<u64>,
+    ) -> Result<(), CacheError> {
+        let shared = &*self.shared;
+        'again: loop {
+            for (key, frame) in self.resident(&blocks) {
+                let Some(page) = shared.frames.try_claim(frame) else {
+                    if inner.moving.has(frame) {
+                        shared.wait_for_load(inner);
+                        inner = shared.inner();
+                        continue 'again;
+                    }
+                    return Err(CacheError::Held {
+                        file: self.id,
+                        index: key.index(),
+                    });
+                };
+                inner.forget(shared, frame);
+                drop(page);
+            }
+            return Ok(());
         }
-        Ok(())
+    }
+
+    /// The blocks of a range that are in memory, in order. Under the cache's lock.
+    fn resident(&self, blocks: &Range<u64>) -> Vec<(Key, Frame)> {
+        let Shared { table, frames, .. } = &*self.shared;
+        let blocks = blocks.start..blocks.end.min(MOST_INDEX + 1);
+        if blocks.is_empty() {
+            return Vec::new();
+        }
+        // Few blocks are looked up, of many each frame is asked.
+        if blocks.end - blocks.start <= frames.len() as u64 / 8 {
+            let keys = blocks.map(|index| Key::new(self.number, index));
+            return keys
+                .filter_map(|key| table.find(frames, key).map(|frame| (key, frame)))
+                .collect();
+        }
+        let all = (0..frames.len() as Frame).map(|frame| (frames.key(frame), frame));
+        let inside = |key: Key| {
+            key != Key::NONE && key.file() == self.number && blocks.contains(&key.index())
+        };
+        let mut here: Vec<(Key, Frame)> = all.filter(|&(key, _)| inside(key)).collect();
+        here.sort_unstable();
+        here
     }
 
     /// The file ends at `bytes`: blocks behind it are forgotten, and what lies behind it in its last block is zeroed. The storage
@@ -164,21 +192,34 @@ impl CachedFile {
     /// to 0 begins anew.
     ///
     /// # Errors
-    /// As [`invalidate`](Self::invalidate), and those of [`CacheHandle::write`](super::CacheHandle::write) for the last block.
+    /// As [`invalidate`](Self::invalidate): the file is as long as before then. Those of
+    /// [`CacheHandle::write`](super::CacheHandle::write) for the last block: the file ends at `bytes` all the same.
     pub fn truncate(&self, bytes: u64) -> Result<(), CacheError> {
         let size = self.shared.block_size() as u64;
-        self.invalidate(bytes.div_ceil(size)..u64::MAX)?;
-        self.set_end(bytes);
+        let number = self.number as usize;
+        // First of all nobody reads what is behind the end any more.
+        let mut inner = self.shared.inner();
+        let before = core::mem::replace(&mut inner.files[number].end, bytes);
+        if let Err(error) = self.forget(inner, bytes.div_ceil(size)..u64::MAX) {
+            let end = &mut self.shared.inner().files[number].end;
+            *end = before.max(*end);
+            return Err(error);
+        }
         if bytes == 0 {
             let mut inner = self.shared.inner();
-            let opened = &mut inner.files[self.number as usize];
-            (opened.lost, opened.left_unsynced) = (false, false);
+            let opened = &mut inner.files[number];
+            (opened.lost, opened.left_unsynced) = (false, None);
         }
         let within = (bytes % size) as usize;
         if within != 0 {
             let mut handle = super::CacheHandle::new(&self.shared);
-            handle.write(self, bytes / size)?[within..].fill(0);
-            self.set_end(bytes);
+            let mut last = handle.write(self, bytes / size)?;
+            last[within..].fill(0);
+            // To take it made the file longer; what others wrote behind it in the meantime stays.
+            let end = &mut self.shared.inner().files[number].end;
+            if *end == bytes.next_multiple_of(size) {
+                *end = bytes;
+            }
         }
         Ok(())
     }

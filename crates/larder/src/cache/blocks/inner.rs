@@ -64,10 +64,14 @@ pub(super) struct Opened {
     pub(super) failure: Option<Arc<io::Error>>,
     /// Bytes behind this are not written back.
     pub(super) end: u64,
-    /// A block was written, and left before the storage was synced: if the sync fails, it cannot be written again.
-    pub(super) left_unsynced: bool,
+    /// A block was written, and left before the storage was synced: if the sync fails, it cannot be written again. Tells by
+    /// which sync the latest of them was written.
+    pub(super) left_unsynced: Option<u64>,
     /// That has happened.
     pub(super) lost: bool,
+    /// Syncs that were begun, and those that failed.
+    pub(super) syncs: u64,
+    pub(super) failed_syncs: u64,
     /// Held over a sync: of two at a time one would be told by the system that all is well, while the other still learns that
     /// it is not.
     pub(super) syncing: Arc<Mutex<()>>,
@@ -81,8 +85,10 @@ impl Opened {
             failures: 0,
             failure: None,
             end: u64::MAX,
-            left_unsynced: false,
+            left_unsynced: None,
             lost: false,
+            syncs: 0,
+            failed_syncs: 0,
             syncing: Arc::default(),
         }
     }
@@ -94,9 +100,13 @@ pub(super) struct Inner {
     shadows: Shadows,
     /// In the order in which they are written back.
     pub(super) dirty: BTreeMap<Key, Frame>,
-    /// Written since their file was last synced.
-    pub(super) unsynced: BTreeMap<Key, Frame>,
+    /// Written since their file was last synced, with how many syncs of it had begun by then: the next one makes them safe.
+    pub(super) unsynced: BTreeMap<Key, (Frame, u64)>,
+    /// Where writing went on to when room was last made.
+    pub(super) swept: Key,
     ahead: Ahead,
+    /// Being read from the storage or written to it.
+    pub(super) moving: Ahead,
     pub(super) files: Vec<Opened>,
     pub(super) numbers: HashMap<FileId, u32>,
     pub(super) counts: CacheStats,
@@ -153,14 +163,16 @@ impl Frames for Victims<'_, '_> {
 
 impl Inner {
     pub(super) fn new(rule: Box<dyn CacheRule>, frames: usize) -> Result<Self, CacheError> {
-        let ahead = Ahead::new(frames).ok_or(CacheError::Memory { frames })?;
+        let marks = || Ahead::new(frames).ok_or(CacheError::Memory { frames });
         Ok(Self {
             rule,
             free: FreeFrames::new(frames as Frame),
             shadows: Shadows::new(frames),
             dirty: BTreeMap::new(),
             unsynced: BTreeMap::new(),
-            ahead,
+            swept: Key(0),
+            ahead: marks()?,
+            moving: marks()?,
             files: Vec::new(),
             numbers: HashMap::new(),
             counts: CacheStats::default(),
@@ -198,7 +210,8 @@ impl Inner {
     }
 
     fn tell(&mut self, key: Key, request: u32, reason: Reason, hit: bool) {
-        if let Some(recorder) = &mut self.recorder {
+        // One that panics is not called again, least of all while its panic goes up.
+        if let Some(mut recorder) = self.recorder.take() {
             recorder(Access {
                 file: self.files[key.file() as usize].id,
                 index: key.index(),
@@ -207,6 +220,7 @@ impl Inner {
                 reason,
                 hit,
             });
+            self.recorder = Some(recorder);
         }
     }
 
@@ -250,6 +264,7 @@ impl Inner {
         }
         self.counts.read_ahead += u64::from(reason == Reason::Readahead);
         self.loading += 1;
+        self.moving.put(frame);
         self.rule.insert(
             frame,
             Arrival {
@@ -313,8 +328,9 @@ impl Inner {
             shared.table.remove(&shared.frames, frame);
             drop(guard);
             self.free.push(&shared.frames, frame);
-            if self.unsynced.remove(&key).is_some() {
-                self.files[key.file() as usize].left_unsynced = true;
+            if let Some((_, after)) = self.unsynced.remove(&key) {
+                let left = &mut self.files[key.file() as usize].left_unsynced;
+                *left = (*left).max(Some(after));
             }
             self.counts.evictions += 1;
             self.counts.wasted += u64::from(self.ahead.take(frame));
@@ -355,7 +371,8 @@ impl Inner {
             table_bytes: shared.bytes()
                 + self.rule.bytes()
                 + self.shadows.bytes()
-                + self.ahead.bytes(),
+                + self.ahead.bytes()
+                + self.moving.bytes(),
             policy: self.rule.name(),
             explanation: self.rule.explain(),
             ..self.counts.clone()

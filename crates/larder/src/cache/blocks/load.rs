@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
+use super::batch::ReadPart;
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
 use super::frames::Claimed;
-use super::key::Key;
+use super::key::{FileId, Key};
 use super::write_back::NOTHING;
 use crate::cache::policy::{Frame, Reason};
 
@@ -18,11 +19,23 @@ struct Filling<'c> {
     frame: Frame,
     page: Option<Claimed<'c>>,
     key: Key,
+    full: bool,
 }
 
 impl<'c> Filling<'c> {
-    fn full(mut self) -> (Frame, Option<Claimed<'c>>) {
-        (self.frame, self.page.take())
+    fn page(&mut self) -> &mut [u8] {
+        self.page.as_deref_mut().unwrap_or(&mut [])
+    }
+
+    /// What is to be read of a file that ends at `end`: what the storage has behind belongs to a former, longer file.
+    fn part(&mut self, file: FileId, end: u64) -> ReadPart<'_> {
+        let index = self.key.index();
+        let page = self.page();
+        let start = index * page.len() as u64;
+        let len = end.saturating_sub(start).min(page.len() as u64) as usize;
+        let (within, behind) = page.split_at_mut(len);
+        behind.fill(0);
+        ReadPart::new(file, start, within)
     }
 }
 
@@ -30,8 +43,13 @@ impl Drop for Filling<'_> {
     fn drop(&mut self) {
         let mut inner = self.shared.inner();
         inner.loading -= 1;
-        if self.page.is_some() && self.shared.frames.key(self.frame) == self.key {
-            inner.forget(self.shared, self.frame);
+        inner.moving.take(self.frame);
+        if let Some(page) = self.page.take() {
+            if !self.full && self.shared.frames.key(self.frame) == self.key {
+                inner.forget(self.shared, self.frame);
+            }
+            // Before anybody hears that it is not moving any more.
+            drop(page);
         }
         drop(inner);
         self.shared.loaded.notify_all();
@@ -48,27 +66,51 @@ impl Shared {
         request: u32,
         ahead: usize,
     ) -> Result<Option<(Frame, Claimed<'c>)>, CacheError> {
-        let Some((mut wanted, ahead)) = self.begin(key, reason, request, ahead)? else {
+        let Some((mut wanted, mut ahead)) = self.begin(key, reason, request, ahead)? else {
             return Ok(None);
         };
-        let page = wanted.page.as_deref_mut().unwrap_or(&mut []);
         if reason == Reason::Write {
-            page.fill(0);
+            wanted.page().fill(0);
         } else {
-            self.fill(file, key, page)?;
+            self.fill(file, &mut wanted, &mut ahead)?;
         }
-        let (frame, claimed) = wanted.full();
-        for mut filling in ahead {
-            let page = filling.page.as_deref_mut();
+        let (frame, page) = (wanted.frame, wanted.page.take());
+        Ok(page.map(|page| (frame, page)))
+    }
+
+    /// Reads a block, and those behind it in the same go.
+    fn fill(
+        &self,
+        file: &CachedFile,
+        wanted: &mut Filling<'_>,
+        ahead: &mut [Filling<'_>],
+    ) -> Result<(), CacheError> {
+        let end = self.inner().files[file.number() as usize].end;
+        let (storage, id, index) = (&*self.storage, file.id(), wanted.key.index());
+        let first = wanted.part(id, end);
+        let mut ends: Vec<io::Result<()>> = Vec::new();
+        if ahead.is_empty() {
+            ends.push(first.finish(storage));
+        } else {
+            let parts = ahead.iter_mut().map(|filling| filling.part(id, end));
+            let mut parts: Vec<ReadPart<'_>> = core::iter::once(first).chain(parts).collect();
+            storage.read_many(&mut parts);
+            ends.extend(parts.into_iter().map(|part| part.finish(storage)));
+        }
+        let mut ends = ends.into_iter();
+        let wanted = ends.next().unwrap_or(Ok(()));
+        for (filling, end) in ahead.iter_mut().zip(ends) {
             // What fails ahead of the reader fails again when he comes there.
-            if self
-                .fill(file, filling.key, page.unwrap_or(&mut []))
-                .is_ok()
-            {
-                drop(filling.full());
-            }
+            filling.full = end.is_ok();
         }
-        Ok(claimed.map(|claimed| (frame, claimed)))
+        wanted.map_err(|error| {
+            self.inner().counts.read_errors += 1;
+            CacheError::Read {
+                file: id,
+                index,
+                source: Arc::new(error),
+            }
+        })
     }
 
     /// Frames for a block and for those behind it that are not in memory.
@@ -84,6 +126,7 @@ impl Shared {
             frame,
             page: Some(page),
             key,
+            full: false,
         };
         let mut missed = None;
         loop {
@@ -105,8 +148,11 @@ impl Shared {
             match inner.admit(self, key, reason, request, admission) {
                 Ok(found) => {
                     let mut more = Vec::new();
+                    let end = inner.files[key.file() as usize].end;
+                    let last = end.div_ceil(self.block_size() as u64);
                     let next = (1..=ahead as u64).map(|by| Key(key.0 + by));
-                    for key in next.take_while(|next| next.file() == key.file()) {
+                    let inside = |next: &Key| next.file() == key.file() && next.index() < last;
+                    for key in next.take_while(inside) {
                         // Readahead takes what is easily had, and not the last frames of others.
                         let few = inner.loading * 4 > inner.rule.capacity();
                         if few || self.table.find(&self.frames, key).is_some() {
@@ -121,50 +167,21 @@ impl Shared {
                     }
                     return Ok(Some((filling(key, found), more)));
                 }
-                Err(CacheError::Pinned { frames }) => {
+                Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
                     let dirty = !inner.dirty.is_empty();
                     drop(inner);
                     if dirty && self.write_some()? != NOTHING {
                         continue;
                     }
                     let inner = self.inner();
-                    if inner.loading == 0 {
-                        return Err(CacheError::Pinned { frames });
+                    if !inner.moving.any() {
+                        return Err(error);
                     }
                     self.wait_for_load(inner);
                 }
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Reads a block; what lies behind the end of the file is zeroes.
-    fn fill(&self, file: &CachedFile, key: Key, page: &mut [u8]) -> Result<(), CacheError> {
-        let start = key.index() * page.len() as u64;
-        // What the storage has behind the end belongs to a former, longer file.
-        let end = self.inner().files[key.file() as usize].end;
-        let len = end.saturating_sub(start).min(page.len() as u64) as usize;
-        let mut done = 0;
-        while done < len {
-            let n = self
-                .storage
-                .read(file.id(), start + done as u64, &mut page[done..len]);
-            match n {
-                Ok(0) => break,
-                Ok(n) => done += n.min(len - done),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.inner().counts.read_errors += 1;
-                    return Err(CacheError::Read {
-                        file: file.id(),
-                        index: key.index(),
-                        source: Arc::new(error),
-                    });
-                }
-            }
-        }
-        page[done..].fill(0);
-        Ok(())
     }
 
     /// Makes the cache as small as `frames`, as far as blocks are not held, and gives the pages back.

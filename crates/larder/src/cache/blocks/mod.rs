@@ -1,10 +1,13 @@
 //! Blocks of files in page buffers.
 
 mod ahead;
+mod batch;
 mod builder;
 mod cache;
+mod direct;
 mod error;
 mod file;
+mod files;
 mod frames;
 mod free;
 mod guard;
@@ -23,14 +26,17 @@ mod stream;
 mod table;
 mod write_back;
 
+pub use batch::{ReadPart, WritePart};
 pub use builder::BlockCacheBuilder;
 pub use cache::BlockCache;
+pub use direct::DirectFiles;
 pub use error::CacheError;
 pub use file::CachedFile;
+pub use files::Files;
 pub use frames::BlockRef;
 pub use guard::BlockMut;
 pub use handle::CacheHandle;
 pub use inner::Access;
 pub use key::FileId;
 pub use stats::{CacheStats, FileStats};
-pub use storage::{Files, MemoryStorage, Storage};
+pub use storage::{MemoryStorage, Storage};

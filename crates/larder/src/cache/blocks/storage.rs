@@ -1,11 +1,10 @@
 //! Where blocks come from and go to.
 
 use std::collections::BTreeMap;
-use std::fs::File as SystemFile;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError};
 
+use super::batch::{ReadPart, WritePart};
 use super::key::FileId;
 
 /// What lies under a cache. All calls may come from several threads at once.
@@ -28,6 +27,21 @@ pub trait Storage: Send + Sync + 'static {
     /// # Errors
     /// Whatever keeps it from being safe.
     fn sync(&self, file: FileId) -> io::Result<()>;
+
+    /// Reads several parts, a block and those behind it: one after the other, unless the storage knows better. What it leaves
+    /// `None` in [`ReadPart::done`], or reads in part, the cache reads with [`read`](Self::read).
+    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+        for part in parts {
+            part.done = Some(self.read(part.file, part.offset, part.into));
+        }
+    }
+
+    /// Writes several parts that do not overlap, in any order, as [`read_many`](Self::read_many) reads.
+    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+        for part in parts {
+            part.done = Some(self.write(part.file, part.offset, part.from));
+        }
+    }
 }
 
 /// Files in memory, for tests and for what need not last.
@@ -71,63 +85,5 @@ impl Storage for MemoryStorage {
 
     fn sync(&self, _: FileId) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Files of the system, each given to the storage under a number. Files that were opened with `O_DIRECT` work: blocks are
-/// aligned to pages.
-///
-/// ```
-/// use larder::cache::{FileId, Files, Storage};
-/// let files = Files::default();
-/// let path = std::env::temp_dir().join(format!("larder-doc-{}", std::process::id()));
-/// files.add(FileId(1), std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path)?);
-/// files.write(FileId(1), 0, b"hello")?;
-/// let mut all = [0; 5];
-/// files.read(FileId(1), 0, &mut all)?;
-/// assert_eq!(&all, b"hello");
-/// # std::fs::remove_file(path)?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Debug, Default)]
-pub struct Files {
-    files: RwLock<BTreeMap<FileId, Arc<SystemFile>>>,
-}
-
-impl Files {
-    /// Takes a file under a number; the one that had the number before is returned.
-    pub fn add(&self, id: FileId, file: SystemFile) -> Option<Arc<SystemFile>> {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        files.insert(id, Arc::new(file))
-    }
-
-    /// Gives a file up.
-    pub fn remove(&self, id: FileId) -> Option<Arc<SystemFile>> {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        files.remove(&id)
-    }
-
-    fn get(&self, id: FileId) -> io::Result<Arc<SystemFile>> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
-        files.get(&id).cloned().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("storage: no file was added as number {}", id.0),
-            )
-        })
-    }
-}
-
-impl Storage for Files {
-    fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        self.get(file)?.read_at(into, offset)
-    }
-
-    fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
-        self.get(file)?.write_at(from, offset)
-    }
-
-    fn sync(&self, file: FileId) -> io::Result<()> {
-        self.get(file)?.sync_data()
     }
 }

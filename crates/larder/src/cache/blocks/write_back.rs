@@ -3,45 +3,174 @@
 use std::io;
 use std::sync::Arc;
 
+use super::batch::WritePart;
 use super::cache::Shared;
 use super::error::CacheError;
+use super::frames::BlockRef;
+use super::inner::Inner;
 use super::key::{FileId, Key, MOST_INDEX};
 use crate::cache::policy::Frame;
 
-/// Blocks that are written at once when room is needed.
+/// Blocks that are written at once.
 const BATCH: usize = 64;
 
 /// No block could be written, because all that are dirty are held.
 pub(super) const NOTHING: usize = 0;
 
-impl Shared {
-    /// Writes at least one block that nobody is changing, and up to 64 or some more, so that they can leave. Returns how many;
-    /// [`NOTHING`] if all are being changed.
-    ///
-    /// # Errors
-    /// The first failure, if none could be written.
-    pub(super) fn write_some(&self) -> Result<usize, CacheError> {
-        let (mut written, mut failure, mut from) = (NOTHING, None, Key(0));
-        while written < BATCH {
-            let batch: Vec<(Key, Frame)> = {
-                let inner = self.inner();
-                let all = inner.dirty.range(from..).map(|(&key, &frame)| (key, frame));
-                all.take(BATCH).collect()
-            };
-            let Some(&(last, _)) = batch.last() else {
-                break;
-            };
-            from = Key(last.0 + 1);
-            for (key, frame) in batch {
-                match self.write_block(key, frame, false) {
-                    Ok(done) => written += usize::from(done),
-                    Err(error) => failure = failure.or(Some(error)),
-                }
+/// A dirty block that goes to the storage. Nobody changes it meanwhile.
+struct Going<'c> {
+    key: Key,
+    frame: Frame,
+    page: BlockRef<'c>,
+    file: FileId,
+    /// Bytes of it that the file has.
+    len: usize,
+    /// Syncs of the file that had failed when the write began.
+    failed_syncs: u64,
+}
+
+/// Blocks that go together. They are marked as moving until this is dropped, also by a panic of the storage: they are dirty still
+/// then.
+struct Batch<'c> {
+    shared: &'c Shared,
+    blocks: Vec<Going<'c>>,
+}
+
+/// What is next to be written.
+enum Next<'c> {
+    /// These, and then those from the key on.
+    Batch(Batch<'c>, Key),
+    /// A block that is being changed or written just now.
+    Busy(Key, Frame),
+    Nothing,
+}
+
+impl<'c> Batch<'c> {
+    fn new(shared: &'c Shared) -> Self {
+        let blocks = Vec::new();
+        Self { shared, blocks }
+    }
+
+    /// Takes a block, if it is dirty and nobody else writes it; the cache's lock is held, so that nobody sees it held and not
+    /// marked.
+    fn take(&mut self, inner: &mut Inner, key: Key, frame: Frame, page: BlockRef<'c>) {
+        let size = page.len() as u64;
+        let opened = &inner.files[key.file() as usize];
+        let within = opened.end.saturating_sub(key.index() * size).min(size);
+        inner.moving.put(frame);
+        self.blocks.push(Going {
+            key,
+            frame,
+            page,
+            file: opened.id,
+            len: within as usize,
+            failed_syncs: opened.failed_syncs,
+        });
+    }
+
+    /// Writes them. Returns how many are clean now, and the first failure.
+    fn write(mut self) -> (usize, Result<(), CacheError>) {
+        let size = self.shared.block_size() as u64;
+        let storage = &*self.shared.storage;
+        let some = self.blocks.iter().filter(|block| block.len > 0);
+        let mut parts: Vec<WritePart<'_>> = some
+            .map(|block| {
+                let offset = block.key.index() * size;
+                WritePart::new(block.file, offset, &block.page[..block.len])
+            })
+            .collect();
+        if parts.len() > 1 {
+            storage.write_many(&mut parts);
+        }
+        let mut parts = parts.into_iter();
+        let mut finish = |block: &Going<'_>| match block.len {
+            0 => Ok(()),
+            _ => parts.next().map_or(Ok(()), |part| part.finish(storage)),
+        };
+        let ends: Vec<io::Result<()>> = self.blocks.iter().map(&mut finish).collect();
+        drop(parts);
+        let mut inner = self.shared.inner();
+        let (mut clean, mut first) = (0, Ok(()));
+        for (block, end) in core::mem::take(&mut self.blocks).into_iter().zip(ends) {
+            inner.moving.take(block.frame);
+            match inner.written(&block, end) {
+                Ok(done) => clean += usize::from(done),
+                Err(error) => first = first.and(Err(error)),
             }
         }
-        match failure {
-            Some(error) if written == NOTHING => Err(error),
-            _ => Ok(written),
+        (clean, first)
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if !self.blocks.is_empty() {
+            let mut inner = self.shared.inner();
+            for block in self.blocks.drain(..) {
+                inner.moving.take(block.frame);
+            }
+        }
+        self.shared.loaded.notify_all();
+    }
+}
+
+impl Inner {
+    /// A block was written, or could not be. True if it is clean now.
+    fn written(&mut self, block: &Going<'_>, end: io::Result<()>) -> Result<bool, CacheError> {
+        let opened = &mut self.files[block.key.file() as usize];
+        match end {
+            // A sync that failed meanwhile may have been this write's, and will not be told again.
+            Ok(()) if opened.failed_syncs != block.failed_syncs => Ok(false),
+            Ok(()) => {
+                let entry = (block.frame, opened.syncs);
+                self.dirty.remove(&block.key);
+                self.unsynced.insert(block.key, entry);
+                self.counts.written += 1;
+                Ok(true)
+            }
+            Err(error) => {
+                let source = Arc::new(error);
+                opened.failures += 1;
+                opened.failure = Some(Arc::clone(&source));
+                self.counts.write_errors += 1;
+                Err(CacheError::Write {
+                    file: block.file,
+                    index: block.key.index(),
+                    source,
+                })
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Writes at least one block that nobody is changing, and up to 64, so that they can leave; goes on where it ended the last
+    /// time, so that blocks that are written again and again do not keep it from the others. Returns how many; [`NOTHING`] if
+    /// all are being changed.
+    ///
+    /// # Errors
+    /// The first failure, if none could be written. A file of which a batch failed is passed over.
+    pub(super) fn write_some(&self) -> Result<usize, CacheError> {
+        let start = self.inner().swept;
+        let (mut from, mut until, mut failure) = (start, None, Ok(()));
+        loop {
+            match self.next(from, until, false) {
+                Next::Batch(batch, next) => {
+                    let last = batch.blocks.last().map_or(from, |block| block.key);
+                    let (written, end) = batch.write();
+                    if written != NOTHING {
+                        self.inner().swept = next;
+                        return Ok(written);
+                    }
+                    from = match end {
+                        Ok(()) => next,
+                        Err(_) => Key::new(last.file() + 1, 0),
+                    };
+                    failure = failure.and(end);
+                }
+                _ if until.is_none() => (from, until) = (Key(0), Some(start)),
+                _ => return failure.map(|()| NOTHING),
+            }
         }
     }
 
@@ -50,109 +179,140 @@ impl Shared {
     /// # Errors
     /// The first failure; the other blocks are written all the same.
     pub(super) fn write_back(&self, file: Option<u32>) -> Result<(), CacheError> {
-        let all: Vec<(Key, Frame)> = {
-            let inner = self.inner();
-            let dirty = inner.dirty.iter().map(|(&key, &frame)| (key, frame));
-            dirty
-                .filter(|(key, _)| file.is_none_or(|file| key.file() == file))
-                .collect()
-        };
+        let mut from = Key::new(file.unwrap_or(0), 0);
+        let until = file.map(|file| Key::new(file + 1, 0));
         let mut first = Ok(());
-        for (key, frame) in all {
-            if let Err(error) = self.write_block(key, frame, true) {
-                first = first.and(Err(error));
+        loop {
+            match self.next(from, until, true) {
+                Next::Batch(batch, next) => {
+                    first = first.and(batch.write().1);
+                    from = next;
+                }
+                Next::Busy(key, frame) => {
+                    from = key;
+                    if let Some(batch) = self.wait_for(key, frame) {
+                        first = first.and(batch.write().1);
+                        from = Key(key.0 + 1);
+                    }
+                }
+                Next::Nothing => return first,
             }
         }
-        first
     }
 
-    /// Writes one block, if it is dirty still. False if it was not, or if somebody changes it and `wait` is not said.
-    fn write_block(&self, key: Key, frame: Frame, wait: bool) -> Result<bool, CacheError> {
-        let page = match self.frames.try_read(frame, key) {
-            None if wait => self.frames.read(frame, key, true),
-            page => page,
-        };
-        let Some(page) = page else {
-            return Ok(false);
-        };
-        // From here on nobody changes the block, so what is clean now is what was written.
-        let (file, within) = {
-            let inner = self.inner();
-            if !inner.dirty.contains_key(&key) {
-                return Ok(false);
-            }
-            let opened = &inner.files[key.file() as usize];
-            let start = key.index() * self.block_size() as u64;
-            let within = opened.end.saturating_sub(start);
-            (opened.id, within.min(self.block_size() as u64) as usize)
-        };
-        let written = self.write_whole(file, key, &page[..within.min(page.len())]);
+    /// Dirty blocks from a key on, in order. With `wait` it does not go past one that is busy. Nobody waits with blocks in hand:
+    /// those for whom he would wait may want these.
+    fn next(&self, from: Key, until: Option<Key>, wait: bool) -> Next<'_> {
+        let mut batch = Batch::new(self);
         let mut inner = self.inner();
-        match written {
-            Ok(()) => {
-                inner.dirty.remove(&key);
-                inner.unsynced.insert(key, frame);
-                inner.counts.written += 1;
-                Ok(true)
+        let until = until.unwrap_or(Key::NONE);
+        let mut next = from;
+        while batch.blocks.len() < BATCH && next < until {
+            let Some((&key, &frame)) = inner.dirty.range(next..until).next() else {
+                break;
+            };
+            let page = match inner.moving.has(frame) {
+                true => None,
+                false => self.frames.try_read(frame, key),
+            };
+            match page {
+                Some(page) => batch.take(&mut inner, key, frame, page),
+                None if wait && batch.blocks.is_empty() => return Next::Busy(key, frame),
+                None if wait => break,
+                None => {}
             }
-            Err(error) => {
-                let source = Arc::new(error);
-                inner.counts.write_errors += 1;
-                let opened = &mut inner.files[key.file() as usize];
-                opened.failures += 1;
-                opened.failure = Some(Arc::clone(&source));
-                Err(CacheError::Write {
-                    file,
-                    index: key.index(),
-                    source,
-                })
-            }
+            next = Key(key.0 + 1);
         }
+        drop(inner);
+        match batch.blocks.is_empty() {
+            true => Next::Nothing,
+            false => Next::Batch(batch, next),
+        }
+    }
+
+    /// Waits for who changes or writes a block. A block that was changed is handed out, so that no other change comes first.
+    fn wait_for(&self, key: Key, frame: Frame) -> Option<Batch<'_>> {
+        let inner = self.inner();
+        if inner.moving.has(frame) {
+            self.wait_for_load(inner);
+            return None;
+        }
+        drop(inner);
+        let page = self.frames.read(frame, key, true)?;
+        let mut batch = Batch::new(self);
+        let mut inner = self.inner();
+        if inner.moving.has(frame) || !inner.dirty.contains_key(&key) {
+            return None;
+        }
+        batch.take(&mut inner, key, frame, page);
+        drop(inner);
+        Some(batch)
     }
 
     /// Syncs the storage. If that fails, what was written since the last time counts as not written: what a system does with
     /// blocks that it could not sync is its own affair, and syncing again may succeed without them.
     pub(super) fn sync(&self, number: u32, file: FileId) {
-        let mine = Key::new(number, 0)..=Key::new(number, MOST_INDEX);
-        let (pending, left) = {
-            let mut inner = self.inner();
-            let unsynced = inner.unsynced.range(mine);
-            let pending: Vec<(Key, Frame)> = unsynced.map(|(&key, &frame)| (key, frame)).collect();
-            for (key, _) in &pending {
-                inner.unsynced.remove(key);
-            }
-            let opened = &mut inner.files[number as usize];
-            (pending, core::mem::take(&mut opened.left_unsynced))
+        let begun = {
+            let opened = &mut self.inner().files[number as usize];
+            opened.syncs += 1;
+            opened.syncs
         };
-        let Err(error) = self.storage.sync(file) else {
-            return;
+        let mut unsure = Unsure {
+            shared: self,
+            number,
+            failure: Some(io::Error::other("the storage panicked")),
         };
-        let mut inner = self.inner();
-        let mut lost = left;
-        for (key, frame) in pending {
-            if self.frames.key(frame) == key {
-                inner.dirty.insert(key, frame);
-            } else {
-                lost = true;
-            }
+        unsure.failure = self.storage.sync(file).err();
+        if unsure.failure.is_none() {
+            self.inner().safe(number, begun);
         }
-        let opened = &mut inner.files[number as usize];
-        opened.lost |= lost;
-        opened.failures += 1;
-        opened.failure = Some(Arc::new(error));
+    }
+}
+
+/// A sync of which nobody knows yet how it ends: with a failure unless it is said, also by a panic of the storage.
+struct Unsure<'c> {
+    shared: &'c Shared,
+    number: u32,
+    failure: Option<io::Error>,
+}
+
+impl Drop for Unsure<'_> {
+    fn drop(&mut self) {
+        if let Some(failure) = self.failure.take() {
+            self.shared.inner().unsafe_again(self.number, failure);
+        }
+    }
+}
+
+impl Inner {
+    /// What was written before the sync of this number began is safe.
+    fn safe(&mut self, number: u32, begun: u64) {
+        let mut from = Key::new(number, 0);
+        let last = Key::new(number, MOST_INDEX);
+        while let Some((&key, &(_, after))) = self.unsynced.range(from..=last).next() {
+            if after < begun {
+                self.unsynced.remove(&key);
+            }
+            if key == last {
+                break;
+            }
+            from = Key(key.0 + 1);
+        }
+        let left = &mut self.files[number as usize].left_unsynced;
+        *left = left.filter(|&after| after >= begun);
     }
 
-    fn write_whole(&self, file: FileId, key: Key, page: &[u8]) -> io::Result<()> {
-        let start = key.index() * self.block_size() as u64;
-        let mut done = 0;
-        while done < page.len() {
-            match self.storage.write(file, start + done as u64, &page[done..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => done += n.min(page.len() - done),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    /// A sync failed, and took with it whatever was written until now and not synced.
+    fn unsafe_again(&mut self, number: u32, failure: io::Error) {
+        let mine = Key::new(number, 0)..=Key::new(number, MOST_INDEX);
+        while let Some((&key, &(frame, _))) = self.unsynced.range(mine.clone()).next() {
+            self.unsynced.remove(&key);
+            self.dirty.insert(key, frame);
         }
-        Ok(())
+        let opened = &mut self.files[number as usize];
+        opened.lost |= opened.left_unsynced.take().is_some();
+        opened.failed_syncs += 1;
+        opened.failures += 1;
+        opened.failure = Some(Arc::new(failure));
     }
 }

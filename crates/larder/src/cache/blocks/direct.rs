@@ -1,0 +1,153 @@
+//! Files that the system does not cache a second time.
+
+use std::collections::BTreeMap;
+use std::fs::{File as SystemFile, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::batch::{ReadPart, WritePart};
+use super::files::{read_run, run, write_run};
+use super::key::FileId;
+use super::storage::Storage;
+
+/// Direct I/O goes by units of the disk's blocks, which are no larger than this; the cache's blocks are.
+const UNIT: usize = 4096;
+
+/// A file opened twice. What is not whole units, the last piece of a file, goes the ordinary way: the kernel writes its own
+/// copy out before a direct read and drops it after a direct write, so that both ways show the same file.
+#[derive(Debug)]
+struct Direct {
+    direct: SystemFile,
+    plain: SystemFile,
+}
+
+impl Direct {
+    fn by(&self, offset: u64, bytes: &[u8]) -> &SystemFile {
+        let whole =
+            (offset | bytes.len() as u64 | bytes.as_ptr() as u64).is_multiple_of(UNIT as u64);
+        if whole { &self.direct } else { &self.plain }
+    }
+}
+
+/// Files of the system read and written with `O_DIRECT`: their blocks are in this cache, and not in the system's as well.
+///
+/// ```
+/// use larder::cache::{BlockCache, DirectFiles, FileId};
+/// let path = std::env::temp_dir().join(format!("larder-direct-{}", std::process::id()));
+/// std::fs::write(&path, vec![7; 5000])?;
+/// let files = DirectFiles::default();
+/// if files.open(FileId(1), &path).is_ok() {
+///     let cache = BlockCache::builder(files).build()?;
+///     let file = cache.file(FileId(1))?;
+///     assert_eq!(cache.handle().read(&file, 1)?[..], [[7; 904].as_slice(), &[0; 3192]].concat());
+/// } // else the file system has no direct I/O
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct DirectFiles {
+    files: RwLock<BTreeMap<FileId, Arc<Direct>>>,
+}
+
+impl DirectFiles {
+    /// Opens a file that exists, for reading and writing, under a number; the one that had the number before is closed.
+    ///
+    /// # Errors
+    /// The system's; `InvalidInput` of a file system that has no direct I/O: take [`Files`](super::Files) there.
+    pub fn open(&self, id: FileId, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        let open = |flags| {
+            let mut options = OpenOptions::new();
+            options
+                .read(true)
+                .write(true)
+                .custom_flags(flags)
+                .open(path)
+        };
+        let direct = open(libc::O_DIRECT).map_err(|error| {
+            let text = format!(
+                "storage: opening {} for direct I/O: {error}{}",
+                path.display(),
+                match error.raw_os_error() {
+                    Some(libc::EINVAL) => "; its file system has none, so use Files",
+                    _ => "",
+                }
+            );
+            io::Error::new(error.kind(), text)
+        })?;
+        let file = Direct {
+            direct,
+            plain: open(0)?,
+        };
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        files.insert(id, Arc::new(file));
+        Ok(())
+    }
+
+    /// Closes a file, once nothing of it is under way. False if there was none.
+    pub fn close(&self, id: FileId) -> bool {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        files.remove(&id).is_some()
+    }
+
+    fn get(&self, id: FileId) -> io::Result<Arc<Direct>> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.get(&id).cloned().ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("storage: no file was opened as number {}", id.0),
+            )
+        })
+    }
+}
+
+impl Storage for DirectFiles {
+    fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.get(file)?.by(offset, into).read_at(into, offset)
+    }
+
+    fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
+        self.get(file)?.by(offset, from).write_at(from, offset)
+    }
+
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        // Of the file, not of one of its two openings; each of them is told of errors by itself.
+        let file = self.get(file)?;
+        let (direct, plain) = (file.direct.sync_data(), file.plain.sync_data());
+        direct.and(plain)
+    }
+
+    fn read_many(&self, mut parts: &mut [ReadPart<'_>]) {
+        while let Some(first) = parts.first() {
+            let file = self.get(first.file);
+            let len = run(parts, |part| (part.file, part.offset, part.into.len()));
+            let (mine, others) = parts.split_at_mut(len);
+            if let Ok(file) = file
+                && mine
+                    .iter()
+                    .all(|part| core::ptr::eq(file.by(part.offset, part.into), &file.direct))
+            {
+                read_run(&file.direct, mine);
+            }
+            parts = others;
+        }
+    }
+
+    fn write_many(&self, mut parts: &mut [WritePart<'_>]) {
+        while let Some(first) = parts.first() {
+            let file = self.get(first.file);
+            let len = run(parts, |part| (part.file, part.offset, part.from.len()));
+            let (mine, others) = parts.split_at_mut(len);
+            if let Ok(file) = file
+                && mine
+                    .iter()
+                    .all(|part| core::ptr::eq(file.by(part.offset, part.from), &file.direct))
+            {
+                write_run(&file.direct, mine);
+            }
+            parts = others;
+        }
+    }
+}
