@@ -19,9 +19,13 @@ pub(super) struct Block {
     pub(super) zero: u64,
     /// Nanoseconds of the coarse clock at which the block last became whole.
     pub(super) whole_since: u64,
+    /// Pages that have been ready, untouched, since `idle_since`; see `idle`.
+    pub(super) idle: u64,
+    /// Nanoseconds of the coarse clock.
+    pub(super) idle_since: u64,
 }
 
-// SAFETY: four numbers.
+// SAFETY: numbers only.
 unsafe impl ZeroIsValid for Block {}
 
 impl Block {

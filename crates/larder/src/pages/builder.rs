@@ -350,6 +350,8 @@ impl Builder {
                 populate: self.populate || self.give_back == Decommit::Free,
                 // Pieces of a huge page cannot go back, and the whole is what the pool was given for.
                 give_back: (!matches!(self.backing, Backing::Hugetlb(_))).then_some(self.give_back),
+                // A piece of a transparent huge page would split it.
+                in_part: self.backing == Backing::Private,
             },
             stock: StockConfig {
                 rounds: self.magazine.0,

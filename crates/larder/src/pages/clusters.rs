@@ -19,18 +19,13 @@ use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size, usable_c
 
 #[path = "ahead.rs"]
 mod ahead;
+#[path = "give_back.rs"]
+mod give_back;
 #[path = "spans.rs"]
 mod spans;
 
 /// Addresses are made accessible in steps, because each step is a system call.
 const COMMIT_STEP: usize = 64 << 20;
-
-/// Spans that one pass gives back with one call.
-const RELEASE_SPANS: usize = 64;
-
-/// Fewest blocks that are given back as a unit. Up to 33 pages the kernel flushes the TLB page by page
-/// (`tlb_single_page_flush_ceiling`); a block has 64.
-const RELEASE_BLOCKS: usize = 1;
 
 /// What the slow paths count.
 #[derive(Debug, Default)]
@@ -58,6 +53,8 @@ struct State {
     /// Pages that came home since somebody last asked.
     homed: usize,
     moves: Moves,
+    /// Block where the next look for idle pages of used blocks begins.
+    looked: usize,
 }
 
 #[derive(Debug)]
@@ -73,6 +70,8 @@ pub(super) struct Clusters {
     populate: bool,
     /// How idle blocks go back to the kernel; `None` keeps them.
     give_back: Option<Decommit>,
+    /// Idle pages of used blocks go, too.
+    in_part: bool,
     pub(super) counters: Counters,
 }
 
@@ -87,6 +86,8 @@ pub(super) struct ClustersConfig {
     pub(super) limit_pages: usize,
     pub(super) populate: bool,
     pub(super) give_back: Option<Decommit>,
+    /// Whether less than a block may go back.
+    pub(super) in_part: bool,
 }
 
 impl Clusters {
@@ -103,12 +104,14 @@ impl Clusters {
                     committed: if config.committed { config.span.len } else { 0 },
                     homed: 0,
                     moves: Moves::default(),
+                    looked: 0,
                 }),
                 settled: AtomicBool::new(false),
                 cluster_pages: AtomicUsize::new(config.cluster_pages),
                 limit_pages: AtomicUsize::new(config.limit_pages),
                 populate: config.populate,
                 give_back: config.give_back,
+                in_part: config.in_part,
                 counters: Counters::default(),
             }),
             Err(error) => {
@@ -259,71 +262,6 @@ impl Clusters {
         })
     }
 
-    /// Gives blocks back to the kernel that have been whole since before `before`, at most `most` pages. Returns how
-    /// many pages went.
-    pub(super) fn release_idle(&self, before: u64, most: usize) -> usize {
-        let unit = (self.cluster_pages() / BLOCK_PAGES).clamp(RELEASE_BLOCKS, 1 << 14);
-        // A cluster that is no power of two is given back in units of the next smaller one.
-        self.release(1 << unit.ilog2(), before, most)
-    }
-
-    /// Gives every block back to the kernel that is whole. Returns how many pages went.
-    pub(super) fn release_free(&self) -> usize {
-        self.release(RELEASE_BLOCKS, u64::MAX, usize::MAX)
-    }
-
-    fn release(&self, unit: usize, before: u64, most: usize) -> usize {
-        let Some(how) = self.give_back else { return 0 };
-        let _moving = self.moving();
-        let mut released = 0;
-        let mut from = 0;
-        while released < most {
-            let mut spans = [self.span; RELEASE_SPANS];
-            let mut taken: [Range<usize>; RELEASE_SPANS] = [const { 0..0 }; RELEASE_SPANS];
-            let mut n = 0;
-            let mut pages = 0;
-            {
-                let mut state = self.state.lock();
-                while n < RELEASE_SPANS && released + pages < most {
-                    let (found, next) = state.space.take_idle(unit, before, from);
-                    from = next;
-                    let Some(found) = found else { break };
-                    pages += found.len();
-                    // Neighbours are one range for the kernel.
-                    if n > 0 && taken[n - 1].end == found.start {
-                        taken[n - 1].end = found.end;
-                    } else {
-                        taken[n] = found;
-                        n += 1;
-                    }
-                }
-            }
-            if n == 0 {
-                break;
-            }
-            for (span, pages) in spans.iter_mut().zip(&taken[..n]) {
-                *span = self.span_of(pages);
-            }
-            Counters::add(&self.counters.decommits, 1);
-            // SAFETY: the pages are in nobody's hands but ours, and their contents are not needed.
-            let done = unsafe { self.system.decommit(&spans[..n], how) };
-            let mut state = self.state.lock();
-            for pages in taken.into_iter().take(n) {
-                match done {
-                    Ok(()) => state.space.put_cold(pages, how == Decommit::DontNeed),
-                    // Some may be gone, some not: backed and dirty is what costs nothing to be wrong about.
-                    Err(_) => state.space.put(pages, false, coarse_now()),
-                }
-            }
-            if done.is_err() {
-                break;
-            }
-            Counters::add(&self.counters.released_pages, pages);
-            released += pages;
-        }
-        released
-    }
-
     /// Returns the reservation to the system.
     ///
     /// # Safety
@@ -377,7 +315,7 @@ impl Clusters {
             self.state
                 .lock()
                 .space
-                .put_cold(taken.pages.clone(), taken.zero);
+                .put_cold(taken.pages.clone(), taken.zero, coarse_now());
             PoolError::System(error)
         })
     }

@@ -26,9 +26,12 @@
 //! Pages come from one large reservation, in *clusters*: `cluster_pages` contiguous pages that are populated with one
 //! call. The size can be changed at any time and only governs future clusters. A page that is put back goes onto the
 //! CPU's magazines ([`crate::magazine`]) and from there to the next get; nothing is touched, unmapped or given back.
-//! Pages that an interval did not need return to their blocks (`clusters`), and blocks that stay whole for the decay
-//! time go back to the kernel, many pages per call, from [`PagePool::maintain`], the helper thread, or a get that
-//! finds its magazines empty. A single page is never unmapped, so the number of mappings stays what it was.
+//! Pages that an interval did not need return to their blocks of 64 (`clusters`). What stays there for the decay time
+//! goes back to the kernel, many pages per call, from [`PagePool::maintain`], the helper thread, or a get that finds its
+//! magazines empty: whole blocks, in units of a cluster, and of blocks in use the runs of four free pages or more (not of
+//! [huge pages](Builder::huge_pages), which would be split). These take up to twice the decay time: they go when two
+//! looks that far apart found them untouched. Nothing is ever unmapped page by page, so the number of mappings stays
+//! what it was. One upkeep gives at most 64 MiB and looks into at most 4 GiB.
 //!
 //! # fork
 //!

@@ -330,13 +330,13 @@ impl PagePool {
     }
 
     /// Gives back what an interval did not need: call it now and then where no helper runs and gets are rare. Returns
-    /// bytes given back.
+    /// bytes given back. Free pages beside pages in use go in runs of at least four, after two calls a decay time apart.
     pub fn maintain(&self) -> usize {
         self.inner.maintain()
     }
 
-    /// Gives back everything that is not in use, now. Returns bytes given back. Memory goes in blocks of 64 pages: a
-    /// page in use keeps the free ones of its block.
+    /// Gives back everything that is not in use, now. Returns bytes given back. Every free page goes, however few lie
+    /// together; of a pool of huge pages, only blocks of 64 pages that are free as a whole.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;

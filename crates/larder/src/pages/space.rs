@@ -8,6 +8,9 @@ use super::block::{BLOCK_PAGES, Block, bits, find_run};
 use super::block_set::BlockSet;
 use crate::os::{MetaSlice, OsError, System};
 
+#[path = "idle.rs"]
+mod idle;
+
 /// Blocks that are looked into for a short run before fresh pages are taken instead.
 const RUN_SEARCH: usize = 256;
 
@@ -166,11 +169,28 @@ impl Space {
 
     /// Brings pages back that are backed.
     pub(super) fn put(&mut self, pages: Range<usize>, zero: bool, now: u64) {
+        self.bring(pages, zero, now, |block, mask| block.resident |= mask);
+    }
+
+    /// Brings pages back that are not backed any more, or never were.
+    pub(super) fn put_cold(&mut self, pages: Range<usize>, zero: bool, now: u64) {
+        self.resident -= pages.len();
+        self.bring(pages, zero, now, |block, mask| block.resident &= !mask);
+    }
+
+    /// Brings pages home, known to be zero or not; `backed` says which are backed.
+    fn bring(
+        &mut self,
+        pages: Range<usize>,
+        zero: bool,
+        now: u64,
+        mut backed: impl FnMut(&mut Block, u64),
+    ) {
         self.for_blocks(pages, |space, b, mask| {
             let known = space.known(b);
             space.change(b, |block| {
+                backed(block, mask);
                 block.home |= mask;
-                block.resident |= mask;
                 block.zero = if zero {
                     block.zero | mask
                 } else {
@@ -181,53 +201,6 @@ impl Space {
                 }
             });
         });
-    }
-
-    /// Brings pages back that are not backed any more, or never were.
-    pub(super) fn put_cold(&mut self, pages: Range<usize>, zero: bool) {
-        self.resident -= pages.len();
-        self.for_blocks(pages, |space, b, mask| {
-            space.change(b, |block| {
-                block.home |= mask;
-                block.resident &= !mask;
-                block.zero = if zero {
-                    block.zero | mask
-                } else {
-                    block.zero & !mask
-                };
-            });
-        });
-    }
-
-    /// Takes a unit of `blocks` neighbouring blocks (a power of two, aligned) that have all been whole since before
-    /// `before`, to give it back. Looks from block `from` on; the second value is where to look next. Pages beyond the
-    /// frontier are nobody's, so a unit that the frontier crosses ends there.
-    pub(super) fn take_idle(
-        &mut self,
-        blocks: usize,
-        before: u64,
-        mut from: usize,
-    ) -> (Option<Range<usize>>, usize) {
-        let last = self.frontier / BLOCK_PAGES;
-        // The block that the frontier crosses is never in the set of whole ones.
-        let tail =
-            |from: usize| (from <= last && self.blocks.get(last)?.ready() != 0).then_some(last);
-        while let Some(b) = self.whole.next(from).or_else(|| tail(from)) {
-            let unit = b / blocks * blocks..(b / blocks + 1) * blocks;
-            from = unit.end;
-            let idle = |b: usize| {
-                let known = self.known(b);
-                self.blocks.get(b).is_none_or(|block| {
-                    block.home == known && (block.resident == 0 || block.whole_since <= before)
-                })
-            };
-            if unit.clone().all(idle) {
-                let pages = unit.start * BLOCK_PAGES..self.frontier.min(unit.end * BLOCK_PAGES);
-                // Pages of the unit that are cold already count as backed from here on, as `put_cold` expects.
-                return (Some(self.take_range(pages).pages), from);
-            }
-        }
-        (None, from)
     }
 
     /// Pages of block `b` below the frontier.
@@ -355,6 +328,8 @@ impl Space {
         let block = &mut self.blocks[b];
         let before = *block;
         f(block);
+        // What was taken is not idle, also when it is back before anybody looks.
+        block.idle &= block.ready();
         let now = *block;
         self.out = self.out + before.home.count_ones() as usize - now.home.count_ones() as usize;
         let ready = now.ready() != 0;

@@ -20,7 +20,8 @@ enum Op {
     Run(usize),
     Put { nth: usize, zero: bool },
     PutCold { nth: usize },
-    Idle { blocks: usize, age: u64 },
+    Idle { blocks: usize, age: u64, gone: bool },
+    Fragments { least: usize, age: u64, gone: bool },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -32,10 +33,13 @@ fn op() -> impl Strategy<Value = Op> {
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
         any::<usize>().prop_map(|nth| Op::PutCold { nth }),
-        (0_u32..3, 0_u64..20).prop_map(|(e, age)| Op::Idle {
+        (0_u32..3, 0_u64..20, any::<bool>()).prop_map(|(e, age, gone)| Op::Idle {
             blocks: 1 << e,
-            age
+            age,
+            gone
         }),
+        (1_usize..6, 0_u64..20, any::<bool>())
+            .prop_map(|(least, age, gone)| { Op::Fragments { least, age, gone } }),
     ]
 }
 
@@ -48,6 +52,8 @@ proptest! {
         let mut is_out = BTreeSet::new();
         let mut zero: BTreeMap<usize, bool> = BTreeMap::new();
         let mut resident: BTreeSet<usize> = BTreeSet::new();
+        // When each page came home.
+        let mut since: BTreeMap<usize, u64> = BTreeMap::new();
         for (now, op) in ops.into_iter().enumerate() {
             let now = now as u64;
             match op {
@@ -91,6 +97,7 @@ proptest! {
                     for page in pages.clone() {
                         is_out.remove(&page);
                         zero.insert(page, z);
+                        since.insert(page, now);
                     }
                     space.put(pages, z, now);
                 }
@@ -100,21 +107,38 @@ proptest! {
                         is_out.remove(&page);
                         zero.insert(page, true);
                         resident.remove(&page);
+                        since.insert(page, now);
                     }
-                    space.put_cold(pages, true);
+                    space.put_cold(pages, true, now);
                 }
-                Op::Idle { blocks, age } => {
+                Op::Idle { blocks, age, gone } => {
                     let mut from = 0;
+                    let mut taken = Vec::new();
                     while let (Some(pages), next) = space.take_idle(blocks, now.saturating_sub(age), from) {
                         prop_assert_eq!(pages.start % (blocks * BLOCK_PAGES), 0);
                         prop_assert_eq!(pages.len(), (blocks * BLOCK_PAGES).min(space.frontier - pages.start));
-                        for page in pages.clone() {
-                            prop_assert!(is_out.insert(page));
-                            resident.insert(page);
-                        }
-                        out.push(pages);
+                        taken.push(pages);
                         from = next;
                     }
+                    give(&mut space, taken, gone, now, &is_out, &mut zero, &mut resident);
+                }
+                Op::Fragments { least, age, gone } => {
+                    let before = if age == 19 { u64::MAX } else { now.saturating_sub(age) };
+                    let (mut from, mut taken) = (0, Vec::new());
+                    while let Some(b) = space.next_ready(from) {
+                        let begin = taken.len();
+                        space.take_fragments(b, least, before, now, |run| taken.push(run));
+                        prop_assert!(taken.len() - begin <= BLOCK_PAGES / 2);
+                        from = b + 1;
+                    }
+                    for run in &taken {
+                        prop_assert!(run.len() >= least);
+                        for page in run.clone() {
+                            prop_assert!(resident.contains(&page));
+                            prop_assert!(since[&page] <= before, "page {} is too young", page);
+                        }
+                    }
+                    give(&mut space, taken, gone, now, &is_out, &mut zero, &mut resident);
                 }
                 _ => {}
             }
@@ -123,6 +147,92 @@ proptest! {
             prop_assert_eq!(space.resident(), resident.len());
         }
     }
+}
+
+/// The system takes pages that were taken out for it, or does not.
+fn give(
+    space: &mut Space,
+    taken: Vec<Range<usize>>,
+    gone: bool,
+    now: u64,
+    is_out: &BTreeSet<usize>,
+    zero: &mut BTreeMap<usize, bool>,
+    resident: &mut BTreeSet<usize>,
+) {
+    for pages in taken {
+        let mut backed = 0;
+        for page in pages.clone() {
+            assert!(!is_out.contains(&page), "page {page} is somebody's");
+            zero.insert(page, gone);
+            backed += usize::from(resident.contains(&page));
+            if gone {
+                resident.remove(&page);
+            }
+        }
+        if gone {
+            assert_eq!(space.put_released(pages, true, now), backed);
+        } else {
+            space.put_kept(pages, now);
+        }
+    }
+}
+
+/// Pages that one look takes out of every block. They come back as given to the system.
+fn look(space: &mut Space, least: usize, before: u64, now: u64) -> Vec<Range<usize>> {
+    let (mut from, mut runs) = (0, Vec::new());
+    while let Some(b) = space.next_ready(from) {
+        space.take_fragments(b, least, before, now, |run| runs.push(run));
+        from = b + 1;
+    }
+    for run in &runs {
+        assert_eq!(space.put_released(run.clone(), true, now), run.len());
+    }
+    space.check();
+    runs
+}
+
+#[test]
+fn runs_that_nobody_took_between_two_looks_are_idle() {
+    let mut space = space(4);
+    space.take_cold(256).unwrap();
+    for run in [0..10, 12..15, 20..64, 70..71] {
+        space.put(run, false, 1);
+    }
+    assert_eq!(look(&mut space, 4, 0, 10), [], "seen for the first time");
+    let mut got = Vec::new();
+    space.take_ready(2, &mut |page, _| got.push(page));
+    assert_eq!(got, [0, 1]);
+    space.put(0..2, false, 11);
+    assert_eq!(look(&mut space, 4, 9, 12), [], "seen too short a time ago");
+    assert_eq!(look(&mut space, 4, 10, 20), [2..10, 20..64]);
+    assert_eq!(space.resident(), 256 - 52);
+    assert_eq!(
+        look(&mut space, 1, 19, 21),
+        [],
+        "the second look began anew"
+    );
+    assert_eq!(look(&mut space, 1, 20, 30), [0..2, 12..15, 70..71]);
+    assert_eq!(space.take_cold(64).unwrap().pages, 0..10);
+}
+
+#[test]
+fn a_whole_block_beside_a_used_one_goes_when_it_is_old_enough() {
+    let mut space = space(4);
+    space.take_cold(128).unwrap();
+    space.put(0..64, false, 5);
+    space.put(64..100, false, 5);
+    assert_eq!(space.take_idle(2, 9, 0).0, None, "not as a unit");
+    assert_eq!(look(&mut space, 4, 4, 9), []);
+    assert_eq!(look(&mut space, 4, 5, 9), vec![Range { start: 0, end: 64 }]);
+    let young = look(&mut space, 4, u64::MAX, 9);
+    assert_eq!(
+        young,
+        vec![Range {
+            start: 64,
+            end: 100
+        }],
+        "any age"
+    );
 }
 
 #[test]
@@ -148,7 +258,7 @@ fn used_blocks_are_filled_before_whole_ones() {
 fn cold_pages_come_back_before_fresh_ones_and_across_blocks() {
     let mut space = space(8);
     space.take_cold(256).unwrap();
-    space.put_cold(60..200, true);
+    space.put_cold(60..200, true, 0);
     assert_eq!(space.take_cold(100).unwrap().pages, 60..160);
     assert_eq!(space.take_cold(100).unwrap().pages, 160..200);
     assert_eq!(space.take_cold(100).unwrap().pages, 256..356);
@@ -186,7 +296,7 @@ fn long_runs_use_whole_neighbours() {
 fn a_run_without_room_changes_nothing() {
     let mut space = space(8);
     space.take_cold(128).unwrap();
-    space.put_cold(0..64, true);
+    space.put_cold(0..64, true, 0);
     space.put(64..128, false, 0);
     let before = (space.resident(), space.out());
     assert_eq!(space.take_run(128, 63), Err(NoRun::Room));
@@ -206,7 +316,7 @@ fn the_block_that_the_frontier_crosses_is_idle_too() {
     space.put(0..150, false, 5);
     assert_eq!(space.take_idle(4, 4, 0), (None, 4), "too young");
     assert_eq!(space.take_idle(4, 5, 0), (Some(0..150), 4));
-    space.put_cold(0..150, true);
+    space.put_released(0..150, true, 5);
     assert_eq!(space.take_idle(4, 5, 0).0, None, "nothing is backed");
     assert_eq!(space.take_cold(500).unwrap().pages, 0..150);
 }

@@ -1,0 +1,195 @@
+//! How memory goes back to the system: whole blocks first, then runs of pages in blocks that are in use.
+
+use core::ops::Range;
+
+use super::{BLOCK_PAGES, Clusters, Counters};
+use crate::os::{Decommit, coarse_now};
+
+/// Ranges that go back with one call.
+const BATCH: usize = 64;
+
+/// Fewest blocks that are given back as a unit. Up to 33 pages the kernel flushes the TLB page by page
+/// (`tlb_single_page_flush_ceiling`); a block has 64.
+const RELEASE_BLOCKS: usize = 1;
+
+/// Shortest run of a used block that upkeep gives back. Each run is a range for the kernel now and a call to populate it
+/// later, so single pages between others are kept; a trim gives them, too.
+const RUN_PAGES: usize = 4;
+
+/// Most runs in a block: every other page.
+const RUNS: usize = BLOCK_PAGES / 2;
+
+/// Blocks that are looked into before the lock is let go of: some 20 microseconds.
+const LOOKS: usize = 1024;
+
+/// Blocks that one upkeep looks into for runs, 4 GiB; the next one goes on where it ended.
+const UPKEEP_LOOKS: usize = 16 * LOOKS;
+
+/// Ranges on their way to the kernel.
+struct Batch {
+    ranges: [Range<usize>; BATCH],
+    n: usize,
+    pages: usize,
+}
+
+impl Batch {
+    const fn new() -> Self {
+        Self {
+            ranges: [const { 0..0 }; BATCH],
+            n: 0,
+            pages: 0,
+        }
+    }
+
+    /// Adds a range; there is room. Neighbours are one range for the kernel.
+    fn add(&mut self, range: Range<usize>) {
+        self.pages += range.len();
+        if let Some(last) = self.ranges[..self.n].last_mut()
+            && last.end == range.start
+        {
+            last.end = range.end;
+        } else {
+            self.ranges[self.n] = range;
+            self.n += 1;
+        }
+    }
+
+    /// Whether another `ranges` fit.
+    fn has_room(&self, ranges: usize) -> bool {
+        self.n + ranges <= BATCH
+    }
+}
+
+impl Clusters {
+    /// Gives back to the kernel what nobody used since `before`, at most about `most` pages: blocks that have been whole
+    /// since then, and runs of pages in other blocks. Returns how many pages went.
+    pub(in crate::pages) fn release_idle(&self, before: u64, most: usize) -> usize {
+        let unit = (self.cluster_pages() / BLOCK_PAGES).clamp(RELEASE_BLOCKS, 1 << 14);
+        // A cluster that is no power of two is given back in units of the next smaller one.
+        let whole = self.release(1 << unit.ilog2(), before, most);
+        let from = self.state.lock().looked;
+        let (runs, to) = self.release_runs(
+            RUN_PAGES,
+            before,
+            most - whole.min(most),
+            from,
+            UPKEEP_LOOKS,
+        );
+        self.state.lock().looked = to.unwrap_or(0);
+        whole + runs
+    }
+
+    /// Gives everything back to the kernel that is here. Returns how many pages went.
+    pub(in crate::pages) fn release_free(&self) -> usize {
+        let whole = self.release(RELEASE_BLOCKS, u64::MAX, usize::MAX);
+        whole + self.release_runs(1, u64::MAX, usize::MAX, 0, usize::MAX).0
+    }
+
+    /// Gives back units of so many blocks.
+    fn release(&self, unit: usize, before: u64, most: usize) -> usize {
+        let Some(how) = self.give_back else { return 0 };
+        let _moving = self.moving();
+        let mut released = 0;
+        let mut from = 0;
+        while released < most {
+            let mut batch = Batch::new();
+            {
+                let mut state = self.state.lock();
+                while batch.has_room(1) && released + batch.pages < most {
+                    let (found, next) = state.space.take_idle(unit, before, from);
+                    from = next;
+                    let Some(found) = found else { break };
+                    batch.add(found);
+                }
+            }
+            let Some(pages) = self.give(batch, how) else {
+                break;
+            };
+            released += pages;
+        }
+        released
+    }
+
+    /// Gives back runs of at least `least` pages of any block, from block `from` on, and looks into at most `looks` of
+    /// them. Returns how many pages went, and where to go on if that was not the end.
+    fn release_runs(
+        &self,
+        least: usize,
+        before: u64,
+        most: usize,
+        mut from: usize,
+        looks: usize,
+    ) -> (usize, Option<usize>) {
+        let Some(how) = self.give_back.filter(|_| self.in_part) else {
+            return (0, None);
+        };
+        let _moving = self.moving();
+        let (mut released, mut looked) = (0, 0);
+        loop {
+            let mut batch = Batch::new();
+            let mut end = false;
+            {
+                let now = coarse_now();
+                let mut state = self.state.lock();
+                for _ in 0..LOOKS {
+                    if !batch.has_room(RUNS) || looked >= looks || released + batch.pages >= most {
+                        break;
+                    }
+                    let Some(b) = state.space.next_ready(from) else {
+                        end = true;
+                        break;
+                    };
+                    from = b + 1;
+                    looked += 1;
+                    state
+                        .space
+                        .take_fragments(b, least, before, now, |run| batch.add(run));
+                }
+            }
+            let none = batch.n == 0;
+            match self.give(batch, how) {
+                Some(pages) => released += pages,
+                None if none => {}
+                None => return (released, Some(from)),
+            }
+            if end {
+                return (released, None);
+            }
+            if looked >= looks || released >= most {
+                return (released, Some(from));
+            }
+        }
+    }
+
+    /// Gives ranges that were taken out to the kernel, and brings them home. Says how many pages were backed until now;
+    /// `None` when there is nothing, or the kernel took it badly.
+    fn give(&self, batch: Batch, how: Decommit) -> Option<usize> {
+        let n = batch.n;
+        if n == 0 {
+            return None;
+        }
+        let mut spans = [self.span; BATCH];
+        for (span, pages) in spans.iter_mut().zip(&batch.ranges[..n]) {
+            *span = self.span_of(pages);
+        }
+        Counters::add(&self.counters.decommits, 1);
+        // SAFETY: the pages are in nobody's hands but ours, and their contents are not needed.
+        let done = unsafe { self.system.decommit(&spans[..n], how) };
+        let now = coarse_now();
+        let mut state = self.state.lock();
+        let mut released = 0;
+        for pages in batch.ranges.into_iter().take(n) {
+            match done {
+                Ok(()) => {
+                    released += state
+                        .space
+                        .put_released(pages, how == Decommit::DontNeed, now);
+                }
+                Err(_) => state.space.put_kept(pages, now),
+            }
+        }
+        drop(state);
+        Counters::add(&self.counters.released_pages, released);
+        done.is_ok().then_some(released)
+    }
+}

@@ -1,0 +1,122 @@
+//! Pages that have been here for so long that they go back to the system.
+//!
+//! A block that is here as a whole carries the time at which it became so. Of a used block a look remembers the pages
+//! that are ready; those of them that nobody took until a later look have been idle all the time in between. So nothing
+//! is written down when a page comes home, and a look at a block is a few operations on words.
+
+use core::ops::Range;
+
+use super::{BLOCK_PAGES, Space, bits, find_run};
+
+impl Space {
+    /// Takes a unit of `blocks` neighbouring blocks (a power of two, aligned) that have all been whole since before
+    /// `before`, to give it back. Looks from block `from` on; the second value is where to look next. Pages beyond the
+    /// frontier are nobody's, so a unit that the frontier crosses ends there. What was taken comes back by
+    /// [`put_released`](Self::put_released) or [`put_kept`](Self::put_kept).
+    pub(in crate::pages) fn take_idle(
+        &mut self,
+        blocks: usize,
+        before: u64,
+        mut from: usize,
+    ) -> (Option<Range<usize>>, usize) {
+        let last = self.frontier / BLOCK_PAGES;
+        // The block that the frontier crosses is never in the set of whole ones.
+        let tail =
+            |from: usize| (from <= last && self.blocks.get(last)?.ready() != 0).then_some(last);
+        while let Some(b) = self.whole.next(from).or_else(|| tail(from)) {
+            let unit = b / blocks * blocks..(b / blocks + 1) * blocks;
+            from = unit.end;
+            let idle = |b: usize| {
+                let known = self.known(b);
+                self.blocks.get(b).is_none_or(|block| {
+                    block.home == known && (block.resident == 0 || block.whole_since <= before)
+                })
+            };
+            if unit.clone().all(idle) {
+                let pages = unit.start * BLOCK_PAGES..self.frontier.min(unit.end * BLOCK_PAGES);
+                self.for_blocks(pages.clone(), |space, b, mask| space.lend(b, mask));
+                return (Some(pages), from);
+            }
+        }
+        (None, from)
+    }
+
+    /// The first block from `from` on with pages that are ready.
+    pub(in crate::pages) fn next_ready(&self, from: usize) -> Option<usize> {
+        [&self.partial, &self.whole]
+            .into_iter()
+            .filter_map(|set| set.next(from))
+            .min()
+    }
+
+    /// Takes the runs of at least `least` pages out of block `b` that have been ready since `before`, at most 32, and
+    /// remembers at `now` which pages are ready. They come back by [`put_released`](Self::put_released) or
+    /// [`put_kept`](Self::put_kept). `u64::MAX` takes what is ready, however young.
+    pub(in crate::pages) fn take_fragments(
+        &mut self,
+        b: usize,
+        least: usize,
+        before: u64,
+        now: u64,
+        mut take: impl FnMut(Range<usize>),
+    ) {
+        let mut idle = self.idle_pages(b, before);
+        let mut gone = 0;
+        // A single page between two others: 32 runs in 64 pages.
+        while let Some(at) = find_run(idle, least) {
+            let n = (idle >> at).trailing_ones() as usize;
+            let start = b * BLOCK_PAGES + at;
+            take(start..start + n);
+            idle &= !bits(at, n);
+            gone |= bits(at, n);
+        }
+        self.lend(b, gone);
+        self.change(b, |block| {
+            if block.idle == 0 || block.idle_since <= before {
+                block.idle = block.ready();
+                block.idle_since = now;
+            }
+        });
+    }
+
+    /// Pages of a block that have been ready since `before`.
+    fn idle_pages(&self, b: usize, before: u64) -> u64 {
+        let block = self.blocks[b];
+        let (ready, since) = if before == u64::MAX {
+            (block.ready(), 0)
+        } else if block.home == self.known(b) {
+            (block.ready(), block.whole_since)
+        } else {
+            (block.idle, block.idle_since)
+        };
+        if since <= before { ready } else { 0 }
+    }
+
+    /// Takes pages that are home out without calling those backed that are not.
+    fn lend(&mut self, b: usize, mask: u64) {
+        self.change(b, |block| block.home &= !mask);
+    }
+
+    /// Brings pages back that were given to the system; `zero` when they read as zero from now on. Says how many of them
+    /// had been backed.
+    pub(in crate::pages) fn put_released(
+        &mut self,
+        pages: Range<usize>,
+        zero: bool,
+        now: u64,
+    ) -> usize {
+        let mut released = 0;
+        self.bring(pages, zero, now, |block, mask| {
+            released += (block.resident & mask).count_ones() as usize;
+            block.resident &= !mask;
+        });
+        self.resident -= released;
+        released
+    }
+
+    /// Brings pages back that the system did not take. Some may be gone, some not: backed as before, and dirty, is what
+    /// costs nothing to be wrong about.
+    pub(in crate::pages) fn put_kept(&mut self, pages: Range<usize>, now: u64) {
+        self.bring(pages, false, now, |_, _| {});
+    }
+}
