@@ -6,13 +6,13 @@ use super::ghosts::Names;
 use larder::cache::policy;
 
 /// The same draws as the rules': xorshift64*, from the golden ratio on.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(0x9e37_79b9_7f4a_7c15)
     }
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         let mut x = self.0;
         x ^= x >> 12;
         x ^= x << 25;

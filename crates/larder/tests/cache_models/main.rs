@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cacheus;
 mod clocks;
 mod counts;
 mod drive;
@@ -52,6 +53,7 @@ models! {
     w_tiny_lfu_climbing: experts::WindowTinyLfu<true>,
     hyperbolic: experts::Hyperbolic,
     lecar: experts::LeCaR,
+    cacheus: cacheus::Cacheus,
 }
 
 #[test]

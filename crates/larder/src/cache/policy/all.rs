@@ -89,6 +89,7 @@ table! {
     super::WTinyLfuClimbing,
     super::Hyperbolic,
     super::LeCaR,
+    super::Cacheus,
     super::S3Fifo,
     super::S3FifoOneBit,
     super::Clock2QPlus,

@@ -200,6 +200,14 @@ impl<const N: usize> Ghosts<N> {
         }
     }
 
+    /// Forgets the ghosts of a list whose numbers are below that of the oldest ghost of another.
+    pub(super) fn forget_before(&mut self, list: usize, other: usize) {
+        let before = self.lists[other].oldest;
+        while self.lists[list].len > 0 && self.lists[list].oldest < before {
+            self.lists[list].forget_oldest();
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         self.lists.iter().try_for_each(Departures::check)
     }
