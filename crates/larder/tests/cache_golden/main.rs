@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cells;
+mod dbench;
 mod traces;
 
 use larder::cache::policy::{Policy, PolicyError, Visitor, rules, with_rule};

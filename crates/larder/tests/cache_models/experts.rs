@@ -286,8 +286,10 @@ impl LeCaR {
         (self.n / 2).max(1)
     }
     fn regret(&mut self, expert: usize, since: u64) {
-        // Regrets are discounted by 0.005 for each n accesses; the learning rate is 0.45.
-        let regret = 0.005_f64.powf((self.now - since) as f64 / self.n as f64);
+        // Regrets are discounted by 0.005 for each n accesses; the learning rate is 0.45. The clock has 64 steps in n accesses.
+        let step = (self.n as u64 / 64).max(1);
+        let gone = (self.now / step - since / step) * step;
+        let regret = 0.005_f64.powf(gone as f64 / self.n as f64);
         self.weights[expert] *= (-0.45 * regret).exp();
         let sum = self.weights[0] + self.weights[1];
         self.weights[0] = (self.weights[0] / sum).clamp(0.01, 0.99);
