@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::builder::BlockCacheBuilder;
+use super::epochs::Now;
 use super::error::CacheError;
 use super::file::CachedFile;
 use super::frames::Frames;
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     /// Each frame's block and page, behind the latch that pins it: who reads or writes a block holds it, and who changes what
     /// is in the frame has it alone. Taken after the cache's lock only where nobody can hold it for long.
     pub(super) frames: Frames,
+    /// When uses of settled blocks need not be told.
+    pub(super) now: Now,
     inner: Mutex<Inner>,
     /// A block was read, or could not be.
     pub(super) loaded: Condvar,
@@ -105,6 +108,7 @@ impl BlockCache {
             shared: Arc::new(Shared {
                 table: Table::new(most)?,
                 frames: Frames::new(most, pool)?,
+                now: Now::new(),
                 inner: Mutex::new(inner),
                 loaded: Condvar::new(),
                 storage,
@@ -175,7 +179,7 @@ impl BlockCache {
                 most: self.shared.most * self.block_size(),
             });
         }
-        self.shared.inner().rule.resize(frames)?;
+        self.shared.inner().resize(&self.shared, frames)?;
         self.shared.shrink(frames)
     }
 
@@ -231,7 +235,7 @@ impl BlockCache {
     /// Tells `recorder` of every use from now on, in order; `None` ends it. It is called under the cache's lock and must not
     /// use the cache.
     pub fn record(&self, recorder: Option<Recorder>) {
-        self.shared.inner().recorder = recorder;
+        self.shared.inner().record(&self.shared, recorder);
     }
 
     /// What it has done so far.

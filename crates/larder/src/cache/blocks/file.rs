@@ -27,9 +27,14 @@ pub struct CachedFile {
     shared: Arc<Shared>,
     id: FileId,
     number: u32,
+    /// This opener's own, in the whole process: what a handle knows it by.
+    token: u64,
     /// Failures of the file that this opener knows of.
     seen: AtomicU64,
 }
+
+/// 0 is nobody's.
+static TOKENS: AtomicU64 = AtomicU64::new(1);
 
 impl Clone for CachedFile {
     fn clone(&self) -> Self {
@@ -44,15 +49,20 @@ impl CachedFile {
             shared,
             id,
             number,
+            token: TOKENS.fetch_add(1, Ordering::Relaxed),
             seen: AtomicU64::new(seen),
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn token(&self) -> u64 {
+        self.token
     }
 
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
     }
 
-    #[inline]
     pub(super) fn number(&self) -> u32 {
         self.number
     }

@@ -1,10 +1,13 @@
 //! A thread's way into the cache.
 
+use std::sync::MutexGuard;
+
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
 use super::frames::{BlockRef, Claimed};
 use super::guard::BlockMut;
+use super::inner::Inner;
 use super::key::{Key, MOST_INDEX};
 use super::rule::Use;
 use super::stream::Streams;
@@ -41,9 +44,15 @@ pub struct CacheHandle<'c> {
     uses: [Use; 256],
     used: u8,
     streams: Streams,
-    request: u32,
-    /// What a use adds to the request's number: nothing while uses belong to the same one.
-    step: u32,
+    /// The token of the file that was used last, and the key of its first block.
+    token: u64,
+    first: Key,
+    /// Uses and requests so far: what numbers a use that is its own request.
+    turn: u64,
+    /// As many of them as are not uses of settled blocks of that file that are still to be counted.
+    told: u64,
+    /// The number of the request to which all uses belong now.
+    request: Option<u32>,
 }
 
 impl<'c> CacheHandle<'c> {
@@ -53,8 +62,11 @@ impl<'c> CacheHandle<'c> {
             uses: [Use::NONE; 256],
             used: 0,
             streams: Streams::new(),
-            request: 0,
-            step: 1,
+            token: 0,
+            first: Key::NONE,
+            turn: 0,
+            told: 0,
+            request: None,
         }
     }
 
@@ -74,10 +86,11 @@ impl<'c> CacheHandle<'c> {
     /// # Ok::<(), larder::cache::CacheError>(())
     /// ```
     pub fn request<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.request = self.request.wrapping_add(1);
-        let before = core::mem::replace(&mut self.step, 0);
+        self.turn += 1;
+        self.told += 1;
+        let before = self.request.replace(self.turn as u32);
         let out = work(self);
-        self.step = before;
+        self.request = before;
         out
     }
 
@@ -89,14 +102,29 @@ impl<'c> CacheHandle<'c> {
     // A call of its own would save and restore more than the work is.
     #[inline(always)]
     pub fn read(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
-        let key = self.key(file, index)?;
-        if let Some(frame) = self.shared.table.guess(key)
-            && let Some(block) = self.shared.frames.try_read(frame, key)
-        {
-            self.used(frame, key);
+        if file.token() != self.token || index > MOST_INDEX {
+            return self.read_other(file, index);
+        }
+        let key = Key(self.first.0 | index);
+        self.turn += 1;
+        let Shared { table, frames, .. } = self.shared;
+        let frame = table.guess(key);
+        if let Some((block, settled)) = frames.hit(frame, key, self.shared.now.get()) {
+            if !settled {
+                self.used(frame, key);
+            }
             return Ok(block);
         }
+        self.told += 1;
         self.read_slowly(file, key)
+    }
+
+    /// Another file than the last time, or an index that no file has.
+    #[cold]
+    #[inline(never)]
+    fn read_other(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
+        self.key(file, index)?;
+        self.read(file, index)
     }
 
     /// The block was not there, or somebody changes it.
@@ -108,7 +136,7 @@ impl<'c> CacheHandle<'c> {
             if let Some(frame) = table.find(frames, key)
                 && let Some(block) = frames.read(frame, key, false)
             {
-                self.used(frame, key);
+                self.note(frame, key);
                 return Ok(block);
             }
             self.report();
@@ -142,11 +170,13 @@ impl<'c> CacheHandle<'c> {
         reason: Reason,
     ) -> Result<BlockMut<'c>, CacheError> {
         let key = self.key(file, index)?;
+        self.turn += 1;
+        self.told += 1;
         let (frame, page) = loop {
             if let Some(frame) = self.shared.table.find(&self.shared.frames, key) {
                 let page = self.shared.frames.claim(frame);
                 if self.shared.frames.key(frame) == key {
-                    self.used(frame, key);
+                    self.note(frame, key);
                     break (frame, page);
                 }
                 drop(page);
@@ -175,34 +205,65 @@ impl<'c> CacheHandle<'c> {
             Reason::Write => 0,
             _ => self.streams.missed(key, self.shared.read_ahead),
         };
-        self.shared.load(file, key, reason, self.request, ahead)
+        self.shared.load(file, key, reason, self.number(), ahead)
     }
 
-    #[inline(always)]
+    /// The name of a block, whose file is the one that was used last from now on.
     fn key(&mut self, file: &CachedFile, index: u64) -> Result<Key, CacheError> {
         if !core::ptr::eq(file.shared(), self.shared) {
             return Err(CacheError::Foreign { file: file.id() });
         }
-        self.request = self.request.wrapping_add(self.step);
         if index > MOST_INDEX {
             return Err(CacheError::Index {
                 index,
                 most: MOST_INDEX,
             });
         }
+        if file.token() != self.token {
+            self.count();
+            (self.token, self.first) = (file.token(), Key::first(file.number()));
+        }
         Ok(Key::new(file.number(), index))
     }
 
-    #[inline(always)]
+    /// The number of the request that the latest use belongs to.
+    fn number(&self) -> u32 {
+        self.request.unwrap_or(self.turn as u32)
+    }
+
+    /// A use that the rule may want to hear of.
+    #[inline(never)]
     fn used(&mut self, frame: Frame, key: Key) {
-        self.uses[usize::from(self.used)] = Use {
+        self.told += 1;
+        self.note(frame, key);
+    }
+
+    fn note(&mut self, frame: Frame, key: Key) {
+        self.put(Use {
             frame,
-            request: self.request,
+            request: self.number(),
             key,
-        };
+        });
+    }
+
+    fn put(&mut self, used: Use) {
+        self.uses[usize::from(self.used)] = used;
         self.used += 1;
         if self.used.is_multiple_of(BATCH) {
             self.report_some();
+        }
+    }
+
+    /// The uses of settled blocks become an entry of their own.
+    fn count(&mut self) {
+        while self.turn > self.told {
+            let many = (self.turn - self.told).min(u64::from(u32::MAX));
+            self.told += many;
+            self.put(Use {
+                frame: Use::MANY,
+                request: many as u32,
+                key: self.first,
+            });
         }
     }
 
@@ -211,20 +272,27 @@ impl<'c> CacheHandle<'c> {
     #[inline(never)]
     fn report_some(&mut self) {
         if self.used >= MOST {
-            return self.report();
+            let inner = self.shared.inner();
+            return self.tell(inner, true);
         }
-        if let Some(mut inner) = self.shared.try_inner() {
-            inner.hits(self.shared, &self.uses[..usize::from(self.used)]);
-            self.used = 0;
+        if let Some(inner) = self.shared.try_inner() {
+            self.tell(inner, true);
         }
     }
 
-    /// Tells the rule of all uses so far. Happens by itself before a miss, after 64 hits or some more, and at the end.
+    fn tell(&mut self, mut inner: MutexGuard<'c, Inner>, settle: bool) {
+        let uses = &self.uses[..usize::from(self.used)];
+        inner.hits(self.shared, uses, settle);
+        self.used = 0;
+    }
+
+    /// Tells the rule of all uses so far, and counts them. Happens by itself before a miss, after 64 hits of which the rule must
+    /// be told or some more, and at the end.
     pub fn report(&mut self) {
+        self.count();
         if self.used > 0 {
-            let uses = &self.uses[..usize::from(self.used)];
-            self.shared.inner().hits(self.shared, uses);
-            self.used = 0;
+            let inner = self.shared.inner();
+            self.tell(inner, false);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::ahead::Ahead;
 use super::cache::Shared;
+use super::epochs::Epochs;
 use super::error::CacheError;
 use super::frames::Claimed;
 use super::free::FreeFrames;
@@ -14,7 +15,9 @@ use super::key::{FileId, Key};
 use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
-use crate::cache::policy::{Admission, Arrival, Block, Frame, FrameState, Frames, Reason, Shadow};
+use crate::cache::policy::{
+    Admission, Arrival, Block, Frame, FrameState, Frames, PolicyError, Reason, Shadow,
+};
 
 /// One use of a block, as [`BlockCache::record`](super::BlockCache::record) tells it.
 ///
@@ -110,7 +113,8 @@ pub(super) struct Inner {
     pub(super) files: Vec<Opened>,
     pub(super) numbers: HashMap<FileId, u32>,
     pub(super) counts: CacheStats,
-    pub(super) recorder: Option<Recorder>,
+    recorder: Option<Recorder>,
+    epochs: Epochs,
     /// Blocks that somebody reads now.
     pub(super) loading: usize,
 }
@@ -177,36 +181,68 @@ impl Inner {
             numbers: HashMap::new(),
             counts: CacheStats::default(),
             recorder: None,
+            epochs: Epochs::new(),
             loading: 0,
         })
     }
 
-    /// Uses of blocks that were found in frames, reported some time after they were used.
-    pub(super) fn hits(&mut self, shared: &Shared, uses: &[Use]) {
-        self.rule.touch_all(uses, &shared.frames);
+    /// Uses of blocks that were found in frames, reported some time after they were used. With `settle`, those that will tell the
+    /// rule nothing until something else happens are marked, so that they are only counted.
+    pub(super) fn hits(&mut self, shared: &Shared, uses: &[Use], settle: bool) {
+        let epoch = if settle {
+            self.epochs.open(&shared.now)
+        } else {
+            None
+        };
+        if self.rule.touch_all(uses, &shared.frames, epoch) {
+            self.stir(shared);
+        }
         if self.ahead.any() {
             for used in uses {
-                if shared.frames.key(used.frame) == used.key {
+                if used.frame != Use::MANY && shared.frames.key(used.frame) == used.key {
                     self.ahead.take(used.frame);
                 }
             }
         }
-        self.counts.hits += uses.len() as u64;
-        let first = uses.first().map_or(Key::NONE, |used| used.key);
-        if uses.iter().all(|used| used.key.file() == first.file()) {
-            if let Some(opened) = self.files.get_mut(first.file() as usize) {
-                opened.stats.hits += uses.len() as u64;
+        let (mut file, mut count) = (0, 0);
+        for used in uses {
+            if used.key.file() != file {
+                self.count_hits(file, count);
+                (file, count) = (used.key.file(), 0);
             }
-        } else {
-            for used in uses {
-                self.files[used.key.file() as usize].stats.hits += 1;
-            }
+            count += used.count();
         }
+        self.count_hits(file, count);
         if self.recorder.is_some() {
-            for used in uses {
+            for used in uses.iter().filter(|used| used.frame != Use::MANY) {
                 self.tell(used.key, used.request, Reason::Demand, true);
             }
         }
+    }
+
+    fn count_hits(&mut self, file: u32, count: u64) {
+        self.counts.hits += count;
+        if let Some(opened) = self.files.get_mut(file as usize) {
+            opened.stats.hits += count;
+        }
+    }
+
+    /// Something else than uses is about to happen: what was settled may no longer be.
+    fn stir(&mut self, shared: &Shared) {
+        self.epochs.end(&shared.now, &shared.frames);
+    }
+
+    /// Tells `recorder` of every use from now on.
+    pub(super) fn record(&mut self, shared: &Shared, recorder: Option<Recorder>) {
+        self.epochs
+            .tell_all(recorder.is_some(), &shared.now, &shared.frames);
+        self.recorder = recorder;
+    }
+
+    /// Changes how many frames the rule chooses among.
+    pub(super) fn resize(&mut self, shared: &Shared, frames: usize) -> Result<(), PolicyError> {
+        self.stir(shared);
+        self.rule.resize(frames)
     }
 
     fn tell(&mut self, key: Key, request: u32, reason: Reason, hit: bool) {
@@ -225,7 +261,14 @@ impl Inner {
     }
 
     /// Counts a miss, and tells the rule of it, before room is made.
-    pub(super) fn miss(&mut self, key: Key, reason: Reason, request: u32) -> Admission {
+    pub(super) fn miss(
+        &mut self,
+        shared: &Shared,
+        key: Key,
+        reason: Reason,
+        request: u32,
+    ) -> Admission {
+        self.stir(shared);
         if reason != Reason::Readahead {
             self.counts.misses += 1;
             self.files[key.file() as usize].stats.misses += 1;
@@ -258,6 +301,7 @@ impl Inner {
             };
             (frame, claimed) = (other, shared.frames.claim(other));
         }
+        self.stir(shared);
         shared.table.insert(&shared.frames, key, frame);
         if reason == Reason::Readahead {
             self.ahead.put(frame);
@@ -308,6 +352,7 @@ impl Inner {
         shared: &Shared,
         choose: impl FnOnce(&mut Box<dyn CacheRule>, &mut Victims<'_, '_>),
     ) -> usize {
+        self.stir(shared);
         let mut victims = Victims {
             shared,
             dirty: &self.dirty,
@@ -358,6 +403,7 @@ impl Inner {
         self.dirty.remove(&key);
         self.unsynced.remove(&key);
         shared.table.remove(&shared.frames, frame);
+        self.stir(shared);
         self.rule.remove(frame);
         self.ahead.take(frame);
         self.free.push(&shared.frames, frame);

@@ -31,6 +31,11 @@ impl Key {
         Self(u64::from(file) << INDEX_BITS | index)
     }
 
+    /// The first block of a file, in whose word an index fits.
+    pub(super) fn first(file: u32) -> Self {
+        Self::new(file, 0)
+    }
+
     pub(super) fn file(self) -> u32 {
         (self.0 >> INDEX_BITS) as u32
     }

@@ -15,16 +15,58 @@ use loom::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+/// Somebody waits, and whoever goes wakes him. The sign, which the processor tests for nothing.
+const WAITING: u32 = 1 << 31;
 /// Somebody changes the block.
-const WRITER: u32 = 1 << 31;
+const WRITER: u32 = 1 << 30;
 /// Somebody waits to change it: no reader comes in before.
-const WANTED: u32 = 1 << 30;
-/// Somebody waits, and whoever goes wakes him.
-const WAITING: u32 = 1 << 29;
+const WANTED: u32 = 1 << 29;
+/// The [`Epoch`] in which the block was last found settled, 0 without.
+const MARK: u32 = LAST_MARK << MARK_SHIFT;
+const MARK_SHIFT: u32 = 16;
+const LAST_MARK: u32 = (1 << 13) - 1;
 /// So many guards are not dropped but forgotten; the next is refused before the count runs into the bits above.
-const FULL: u32 = 1 << 28;
+const FULL: u32 = 1 << 15;
 /// The count of readers.
-const READERS: u32 = WAITING - 1;
+const READERS: u32 = (1 << MARK_SHIFT) - 1;
+
+/// A time in which nothing but uses happens, in bits of a latch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Epoch(u32);
+
+impl Epoch {
+    /// How many there are before the first one comes again.
+    pub(super) const COUNT: u32 = LAST_MARK - 1;
+
+    /// No latch is marked with it.
+    pub(super) const NEVER: Self = Self(MARK);
+
+    /// Number `at` of all epochs, modulo [`COUNT`](Self::COUNT).
+    pub(super) const fn number(at: u32) -> Self {
+        Self((1 + at % Self::COUNT) << MARK_SHIFT)
+    }
+
+    pub(super) const fn word(self) -> u32 {
+        self.0
+    }
+
+    /// The epoch of a word, whatever else is in it.
+    #[inline(always)]
+    pub(super) const fn of(word: u32) -> Self {
+        Self(word & MARK)
+    }
+}
+
+/// How a reader came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The block is marked as settled in this epoch.
+    Settled,
+    /// It is not.
+    Unsettled,
+    /// He did not: somebody writes or waits to.
+    Refused,
+}
 
 /// Where those wait who cannot have a latch now.
 #[derive(Debug)]
@@ -51,22 +93,49 @@ loom::lazy_static! {
 pub(super) struct Latch(AtomicU32);
 
 impl Latch {
-    /// A reader comes in, unless somebody writes or waits to. 1 atomic addition, 3 instructions.
+    /// A reader comes in, unless somebody writes or waits to. 1 atomic addition, 5 instructions if the block is settled: all
+    /// that may be in the way is above the count, and one comparison sees it together with the mark.
     #[inline(always)]
-    pub(super) fn try_read(&self) -> bool {
+    pub(super) fn enter(&self, epoch: Epoch) -> Entry {
         let was = self.0.fetch_add(1, Ordering::Acquire);
-        if was & (WRITER | WANTED | FULL) == 0 {
-            return true;
+        if was ^ epoch.0 < FULL {
+            Entry::Settled
+        } else if was & (WRITER | WANTED | FULL) == 0 {
+            Entry::Unsettled
+        } else {
+            self.retreat(was);
+            Entry::Refused
         }
-        self.retreat(was)
+    }
+
+    /// [`enter`](Self::enter) of who does not want to know.
+    #[cfg(test)]
+    pub(super) fn try_read(&self) -> bool {
+        self.enter(Epoch::NEVER) != Entry::Refused
+    }
+
+    /// Says that the block is settled in this epoch. By one thread at a time.
+    pub(super) fn mark(&self, epoch: Epoch) {
+        if self.0.load(Ordering::Relaxed) & MARK != epoch.0 {
+            self.change(|now| Some(now & !MARK | epoch.0));
+        }
+    }
+
+    /// Takes the mark away.
+    pub(super) fn unmark(&self) {
+        if self.0.load(Ordering::Relaxed) & MARK != 0 {
+            self.0.fetch_and(!MARK, Ordering::Relaxed);
+        }
     }
 
     /// The reader that came in must not be.
     #[cold]
-    fn retreat(&self, was: u32) -> bool {
+    fn retreat(&self, was: u32) {
         self.end_read();
-        assert!(was & FULL == 0, "2^28 guards of one block were forgotten");
-        false
+        assert!(
+            was & FULL == 0,
+            "2^15 guards of one block are there, or were forgotten"
+        );
     }
 
     /// A reader comes in, and waits for that if he must. With `push` he passes writers who wait themselves, as somebody may
@@ -77,17 +146,26 @@ impl Latch {
         self.wait(0, |now| (now & (stop | FULL) == 0).then_some(now + 1));
     }
 
-    /// A reader goes. 1 atomic addition, 4 instructions.
-    #[inline]
+    /// A reader goes. 1 atomic subtraction and a jump by the sign it leaves.
+    #[inline(always)]
     pub(super) fn end_read(&self) {
-        let was = self.0.fetch_sub(1, Ordering::Release);
-        if was & (WAITING | READERS) == WAITING | 1 {
+        let left = self.0.fetch_sub(1, Ordering::Release).wrapping_sub(1);
+        if (left as i32) < 0 {
+            self.left(left);
+        }
+    }
+
+    /// A reader has gone and somebody waits: perhaps for him.
+    #[cold]
+    fn left(&self, now: u32) {
+        if now & READERS == 0 {
             self.wake();
         }
     }
 
+    /// The block may be another one afterwards: its mark goes.
     fn writing(now: u32) -> Option<u32> {
-        (now & (WRITER | READERS) == 0).then_some((now | WRITER) & !WANTED)
+        (now & (WRITER | READERS) == 0).then_some(now & !(WANTED | MARK) | WRITER)
     }
 
     /// The writer comes in, unless somebody is there.

@@ -144,7 +144,7 @@ impl Shared {
                     return Ok(None);
                 }
             }
-            let admission = *missed.get_or_insert_with(|| inner.miss(key, reason, request));
+            let admission = *missed.get_or_insert_with(|| inner.miss(self, key, reason, request));
             match inner.admit(self, key, reason, request, admission) {
                 Ok(found) => {
                     let mut more = Vec::new();
@@ -159,7 +159,7 @@ impl Shared {
                             break;
                         }
                         let reason = Reason::Readahead;
-                        let admission = inner.miss(key, reason, request);
+                        let admission = inner.miss(self, key, reason, request);
                         match inner.admit(self, key, reason, request, admission) {
                             Ok(found) => more.push(filling(key, found)),
                             Err(_) => break,

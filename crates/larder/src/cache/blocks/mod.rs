@@ -5,6 +5,7 @@ mod batch;
 mod builder;
 mod cache;
 mod direct;
+mod epochs;
 mod error;
 mod file;
 mod files;

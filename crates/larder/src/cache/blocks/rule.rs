@@ -2,12 +2,14 @@
 
 use super::frames::Frames;
 use super::key::Key;
+use super::latch::Epoch;
 use crate::cache::policy::{Frame, Policy, PolicyError, Rule, Touch, Visitor, with_rule};
 
 /// A use of a block that was found in a frame, reported some time after.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Use {
     pub(super) frame: Frame,
+    /// The number of its request; of [`MANY`](Self::MANY), how many.
     pub(super) request: u32,
     pub(super) key: Key,
 }
@@ -18,22 +20,40 @@ impl Use {
         request: 0,
         key: Key::NONE,
     };
+
+    /// In place of a frame: uses of settled blocks of one file, of which the rule need not hear.
+    pub(super) const MANY: Frame = Frame::MAX;
+
+    /// How many uses this stands for.
+    pub(super) fn count(&self) -> u64 {
+        if self.frame == Self::MANY {
+            u64::from(self.request)
+        } else {
+            1
+        }
+    }
 }
 
 /// [`Rule`], and a loop over uses that is compiled for each rule.
 pub(super) trait CacheRule: Rule {
-    /// Tells the rule of uses in their order. A frame that holds another block by now was not used.
-    fn touch_all(&mut self, uses: &[Use], frames: &Frames);
+    /// Tells the rule of uses in their order. A frame that holds another block by now was not used. Frames that are settled then
+    /// are marked, if there is an epoch for that. Returns whether frames that were settled no longer are.
+    fn touch_all(&mut self, uses: &[Use], frames: &Frames, epoch: Option<Epoch>) -> bool;
 }
 
 impl<P: Policy> CacheRule for P {
-    fn touch_all(&mut self, uses: &[Use], frames: &Frames) {
-        for used in uses {
-            if frames.key(used.frame) == used.key {
-                let request = used.request;
-                Policy::touch(self, used.frame, Touch { request });
+    fn touch_all(&mut self, uses: &[Use], frames: &Frames, epoch: Option<Epoch>) -> bool {
+        let there = |used: &&Use| used.frame != Use::MANY && frames.key(used.frame) == used.key;
+        for used in uses.iter().filter(there) {
+            let request = used.request;
+            Policy::touch(self, used.frame, Touch { request });
+            if let Some(epoch) = epoch
+                && Policy::settled(self, used.frame)
+            {
+                frames.mark(used.frame, epoch);
             }
         }
+        Policy::unsettled(self)
     }
 }
 

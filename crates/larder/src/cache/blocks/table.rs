@@ -7,17 +7,19 @@ use super::frames::Frames;
 use super::key::Key;
 use crate::cache::policy::Frame;
 
-/// Open addressing with linear probing, at most half full. A slot has the frame plus one in its low bits, as many as that
-/// needs, and bits of the key's hash above; 0 is free. The keys are the frames' own.
+/// Open addressing with linear probing, at most half full. A slot has the frame in its low bits, as many as that
+/// needs, and bits of the key's hash above; all ones are free. The keys are the frames' own.
 ///
 /// A look takes no lock and may therefore come while entries move: it may miss a block that is there (the caller looks again
 /// under the lock) and may name a frame that holds another block by now (whoever then holds the frame compares its key).
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Box<[AtomicU32]>,
-    /// The bits of a slot that are the frame's.
+    /// The bits of a slot that are the frame's; more than any frame.
     frame: u32,
 }
+
+const FREE: u32 = u32::MAX;
 
 impl Table {
     pub(super) fn new(frames: usize) -> Result<Self, CacheError> {
@@ -26,7 +28,7 @@ impl Table {
         slots
             .try_reserve_exact(len)
             .map_err(|_| CacheError::Memory { frames })?;
-        slots.extend((0..len).map(|_| AtomicU32::new(0)));
+        slots.extend((0..len).map(|_| AtomicU32::new(FREE)));
         Ok(Self {
             slots: slots.into_boxed_slice(),
             frame: (frames + 1).next_power_of_two() as u32 - 1,
@@ -55,12 +57,12 @@ impl Table {
         // overtaken again and again ends after one round.
         for _ in 0..self.slots.len() {
             let slot = self.slots[at].load(Ordering::Acquire);
-            // One is taken off so that what is left is a frame, and large if the slot is free or has another tag.
-            let frame = slot.wrapping_sub(tag).wrapping_sub(1);
+            // What is left is a frame, and large if the slot is free or has another tag.
+            let frame = slot.wrapping_sub(tag);
             if frame < self.frame {
                 return Some((frame, at));
             }
-            if slot == 0 {
+            if slot == FREE {
                 return None;
             }
             at = (at + 1) & mask;
@@ -82,21 +84,29 @@ impl Table {
         None
     }
 
-    /// The frame that holds the block, most likely: by the bits of its hash alone. Only the first two slots are looked at here,
-    /// where 4 in 5 blocks of a full table are.
+    /// The frame that holds the block, most likely: by the bits of its hash alone. A number that is no frame's if there is none.
+    /// Only the first two slots are looked at here, where 4 in 5 blocks of a full table are.
     #[inline(always)]
-    pub(super) fn guess(&self, key: Key) -> Option<Frame> {
+    pub(super) fn guess(&self, key: Key) -> Frame {
         let hash = key.hash();
         let (tag, mask) = (self.tag(hash), self.mask());
         let home = hash as usize & mask;
         let frame = |at: usize| {
-            let slot = self.slots.get(at)?.load(Ordering::Acquire);
-            let frame = slot.wrapping_sub(tag).wrapping_sub(1);
-            (frame < self.frame).then_some(frame)
+            let slot = self
+                .slots
+                .get(at)
+                .map_or(FREE, |slot| slot.load(Ordering::Acquire));
+            slot.wrapping_sub(tag)
         };
-        frame(home)
-            .or_else(|| frame((home + 1) & mask))
-            .or_else(|| self.guess_far(hash))
+        let first = frame(home);
+        if first < self.frame {
+            return first;
+        }
+        let second = frame((home + 1) & mask);
+        if second < self.frame {
+            return second;
+        }
+        self.guess_far(hash).unwrap_or(FREE)
     }
 
     #[cold]
@@ -111,10 +121,10 @@ impl Table {
         frames.set_key(frame, key);
         let hash = key.hash();
         let mut at = self.home(hash);
-        while self.slots[at].load(Ordering::Relaxed) != 0 {
+        while self.slots[at].load(Ordering::Relaxed) != FREE {
             at = (at + 1) & self.mask();
         }
-        self.slots[at].store(self.tag(hash) | (frame + 1), Ordering::Release);
+        self.slots[at].store(self.tag(hash) | frame, Ordering::Release);
     }
 
     /// Under the lock: the frame holds nothing from now on. Entries behind it move up, so that no mark of it is left.
@@ -124,11 +134,11 @@ impl Table {
         let mut hole = self.home(key.hash());
         loop {
             let slot = self.slots[hole].load(Ordering::Relaxed);
-            if slot == 0 {
+            if slot == FREE {
                 debug_assert!(false, "frame {frame} is not in the table");
                 return;
             }
-            if slot & self.frame == frame + 1 {
+            if slot & self.frame == frame {
                 break;
             }
             hole = (hole + 1) & mask;
@@ -136,17 +146,17 @@ impl Table {
         let mut at = (hole + 1) & mask;
         loop {
             let slot = self.slots[at].load(Ordering::Relaxed);
-            if slot == 0 {
+            if slot == FREE {
                 break;
             }
-            let home = self.home(frames.key((slot & self.frame) - 1).hash());
+            let home = self.home(frames.key(slot & self.frame).hash());
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.slots[hole].store(slot, Ordering::Release);
                 hole = at;
             }
             at = (at + 1) & mask;
         }
-        self.slots[hole].store(0, Ordering::Release);
+        self.slots[hole].store(FREE, Ordering::Release);
         frames.set_key(frame, Key::NONE);
     }
 

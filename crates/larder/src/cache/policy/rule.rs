@@ -50,6 +50,19 @@ pub trait Policy: Sized + Send + 'static {
     /// A request uses the block of a frame.
     fn touch(&mut self, frame: Frame, touch: Touch);
 
+    /// Would further touches of this frame, by any request, change nothing? So it is from then on until another method than `touch`
+    /// is called that changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner may keep such touches
+    /// to himself.
+    fn settled(&self, frame: Frame) -> bool {
+        let _ = frame;
+        false
+    }
+
+    /// Has a touch, since this was last asked, changed the rule so that frames which were settled may no longer be?
+    fn unsettled(&mut self) -> bool {
+        false
+    }
+
     /// Chooses up to `wanted` frames, tells each to `frames`, and forgets it but for its shadow. Fewer come when the others are
     /// pinned. Returns how many came. Several at once are those that one at a time would be.
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize;

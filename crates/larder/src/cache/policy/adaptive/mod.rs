@@ -52,6 +52,8 @@ pub struct Adaptive {
     sample: Sample,
     tags: Tags,
     miniatures: Miniatures,
+    /// Of the small queue, when it was last asked whether it moved.
+    border: (u32, u32),
 }
 
 impl Adaptive {
@@ -84,6 +86,7 @@ impl Policy for Adaptive {
             queues: Queues::new(frames, EXPERTS[0].knobs)?,
             tags: Tags::new(sample.frames())?,
             miniatures: Miniatures::new(sample.frames())?,
+            border: (0, 0),
             sample,
         })
     }
@@ -124,6 +127,16 @@ impl Policy for Adaptive {
         if self.queues.touch(frame) {
             self.sampled_use(frame);
         }
+    }
+
+    #[inline]
+    fn settled(&self, frame: Frame) -> bool {
+        self.queues.settled(frame)
+    }
+
+    fn unsettled(&mut self) -> bool {
+        let border = self.queues.border();
+        core::mem::replace(&mut self.border, border) != border
     }
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {

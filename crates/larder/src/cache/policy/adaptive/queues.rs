@@ -167,6 +167,23 @@ impl Queues {
         state & SAMPLED != 0
     }
 
+    /// Would another use change nothing? Until something leaves or the state is otherwise changed.
+    #[inline]
+    pub(super) fn settled(&self, frame: Frame) -> bool {
+        let at = frame as usize;
+        let state = self.state[at];
+        if state & MAIN != 0 {
+            return state & (SAMPLED | USES) == USES && self.stamp[at] == self.ghosts.evictions();
+        }
+        let echo = self.arrivals.wrapping_sub(self.stamp[at]) < self.window;
+        state & (SAMPLED | UNUSED) == 0 && (echo || state & USES == USES)
+    }
+
+    /// What changes when frames of the small queue that were [settled](Self::settled) no longer are.
+    pub(super) fn border(&self) -> (u32, u32) {
+        (self.arrivals, self.window)
+    }
+
     /// The first use of what readahead brought is what an insertion on demand is to others.
     #[cold]
     fn first_use(&mut self, frame: Frame) {
