@@ -16,7 +16,8 @@ use larder::pages::PagePool;
 const HIT: f64 = 165.0;
 
 const BLOCKS: u64 = 32_768;
-const READS: u64 = 200_000;
+/// So many that most blocks have been used often before the reads that are counted.
+const READS: u64 = 1_000_000;
 const ROLE: &str = "LARDER_BLOCKS_READS";
 
 struct Nothing;

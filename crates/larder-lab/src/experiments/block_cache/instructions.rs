@@ -8,9 +8,9 @@ use crate::model::{Measures, Params};
 use super::shapes::WARM_SHARE;
 
 /// Gets of the shorter run; the longer one makes twice as many.
-const GETS: u64 = 100_000;
-/// Blocks of the cache.
-const BLOCKS: i64 = 4096;
+const GETS: u64 = 1_000_000;
+/// Blocks of the cache, as in the group of hits that is timed.
+const BLOCKS: i64 = 1 << 15;
 
 // Otherwise the share of one is off by the remainder.
 const _: () = assert!(GETS.is_multiple_of(WARM_SHARE));

@@ -141,7 +141,7 @@ fn counts(view: &RunView<'_>) -> Table {
         title: "Instructions of one hit, with the loop around it".to_owned(),
         columns: headings(&["cache", "instructions"]),
         rows,
-        notes: vec!["Difference of two runs under callgrind, among 4096 blocks.".to_owned()],
+        notes: vec!["Difference of two runs under callgrind, among 32,768 blocks.".to_owned()],
         long: false,
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::builder::BlockCacheBuilder;
-use super::epochs::Now;
 use super::error::CacheError;
 use super::file::CachedFile;
 use super::frames::Frames;
 use super::handle::CacheHandle;
 use super::inner::{Inner, Opened, Recorder};
 use super::key::{FileId, MOST_FILES};
+use super::latch::Now;
 use super::stats::CacheStats;
 use super::storage::Storage;
 use super::table::Table;

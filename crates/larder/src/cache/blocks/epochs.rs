@@ -1,26 +1,8 @@
 //! When a use need not be told to the rule: it found its block settled, and nothing but uses has happened since.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use super::frames::Frames;
-use super::latch::Epoch;
+use super::latch::{Epoch, Now};
 use crate::cache::policy::Frame;
-
-/// The epoch that is now, for all threads to read; alone in its cache line, since every hit reads it.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct Now(AtomicU32);
-
-impl Now {
-    pub(super) const fn new() -> Self {
-        Self(AtomicU32::new(Epoch::NEVER.word()))
-    }
-
-    #[inline(always)]
-    pub(super) fn get(&self) -> Epoch {
-        Epoch::of(self.0.load(Ordering::Relaxed))
-    }
-}
 
 /// What is known of epochs under the cache's lock. An epoch ends with whatever may make a settled frame unsettled (an arrival, an
 /// eviction, a removal, another size); the marks of its frames are void then, for they name it. Numbers come again: before one
@@ -54,7 +36,7 @@ impl Epochs {
         let epoch = Epoch::number(self.at);
         if !self.marked {
             self.marked = true;
-            now.0.store(epoch.word(), Ordering::Relaxed);
+            now.set(epoch);
         }
         Some(epoch)
     }
@@ -70,7 +52,7 @@ impl Epochs {
     #[cold]
     fn next(&mut self, now: &Now, frames: &Frames) {
         self.marked = false;
-        now.0.store(Epoch::NEVER.word(), Ordering::Relaxed);
+        now.set(Epoch::NEVER);
         self.at = (self.at + 1) % Epoch::COUNT;
         let len = frames.len() as Frame;
         for _ in 0..len.div_ceil(Epoch::COUNT - 1) {
@@ -88,5 +70,42 @@ impl Epochs {
     pub(super) fn tell_all(&mut self, all: bool, now: &Now, frames: &Frames) {
         self.end(now, frames);
         self.off = all;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::key::Key;
+    use super::*;
+    use crate::pages::PagePool;
+
+    #[test]
+    fn a_mark_is_void_when_its_epoch_ends_and_when_its_number_comes_again() {
+        let pool = PagePool::builder().populate(false).build().unwrap();
+        let (frames, now) = (Frames::new(20_000, pool).unwrap(), Now::new());
+        let key = Key::new(0, 0);
+        let mut claimed = frames.claim(19_999);
+        claimed.take_page().unwrap();
+        frames.set_key(19_999, key);
+        drop(claimed);
+        let settled = || frames.hit(19_999, key, now.get()).unwrap().1;
+
+        let mut epochs = Epochs::new();
+        assert!(!settled());
+        let first = epochs.open(&now).unwrap();
+        assert!(!settled());
+        frames.mark(19_999, first);
+        assert!(settled());
+        epochs.end(&now, &frames);
+        assert!(!settled());
+        for _ in 1..Epoch::COUNT {
+            assert_ne!(epochs.open(&now), Some(first));
+            assert!(!settled());
+            epochs.end(&now, &frames);
+        }
+        assert_eq!(epochs.open(&now), Some(first));
+        assert!(!settled(), "the old mark is still there");
+        epochs.tell_all(true, &now, &frames);
+        assert_eq!(epochs.open(&now), None);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::error::CacheError;
 use super::key::Key;
-use super::latch::{Entry, Epoch, Latch};
+use super::latch::{Epoch, Latch};
 use crate::cache::policy::Frame;
 use crate::os::page_size;
 use crate::pages::{PagePool, PoolError};
@@ -40,9 +40,46 @@ pub(super) struct Frames {
     pool: PagePool,
     /// The pool's reservation.
     base: NonNull<u8>,
+    /// A page before it, where none is: pages are numbered from 1.
+    before: *mut u8,
 }
 
-// SAFETY: `base` is a number here; the pages behind it are reached through guards only, which follow the latches.
+/// Words of a table whose length is a power of two, at places that are taken modulo that.
+#[derive(Debug)]
+pub(super) struct Words {
+    words: Box<[AtomicU32]>,
+    mask: usize,
+}
+
+impl Words {
+    /// At least `least` words of this value; none if there is no memory.
+    pub(super) fn new(least: usize, value: u32) -> Option<Self> {
+        let len = least.max(1).checked_next_power_of_two()?;
+        let mut words = Vec::new();
+        words.try_reserve_exact(len).ok()?;
+        words.extend((0..len).map(|_| AtomicU32::new(value)));
+        Some(Self {
+            words: words.into_boxed_slice(),
+            mask: len - 1,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn at(&self, place: usize) -> &AtomicU32 {
+        // SAFETY: the length is a power of two and never changes, and the mask is one less: what is masked is below the length.
+        unsafe { self.words.get_unchecked(place & self.mask) }
+    }
+
+    pub(super) fn mask(&self) -> usize {
+        self.mask
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+}
+
+// SAFETY: `base` and `before` are numbers here; the pages behind it are reached through guards only, which follow the latches.
 unsafe impl Send for Frames {}
 // SAFETY: as above; the rest is atomics, locks and a pool, which are `Sync`.
 unsafe impl Sync for Frames {}
@@ -68,6 +105,7 @@ impl Frames {
         Ok(Self {
             slots: slots.into_boxed_slice(),
             base: reserved.at,
+            before: reserved.at.as_ptr().wrapping_sub(block_bytes()),
             pool,
         })
     }
@@ -102,13 +140,20 @@ impl Frames {
     #[inline(always)]
     pub(super) fn hit(&self, frame: Frame, key: Key, epoch: Epoch) -> Option<(BlockRef<'_>, bool)> {
         let slot = self.slots.get(frame as usize)?;
-        let entry = slot.latch.enter(epoch);
-        if entry == Entry::Refused {
-            return None;
+        match slot.latch.enter(epoch) {
+            // Held now: the key stays.
+            Ok(()) => Some((self.reading(slot, key)?, true)),
+            Err(was) => Some((self.entered(slot, key, was)?, false)),
         }
-        // Held now: the key stays.
-        let block = self.reading(slot, key)?;
-        Some((block, entry == Entry::Settled))
+    }
+
+    /// The guard of a block that is not settled, or of none.
+    #[inline(never)]
+    fn entered<'c>(&'c self, slot: &'c Slot, key: Key, was: u32) -> Option<BlockRef<'c>> {
+        slot.latch
+            .entered(was)
+            .then(|| self.reading(slot, key))
+            .flatten()
     }
 
     /// [`hit`](Self::hit) of who does not mean to use the block.
@@ -151,8 +196,10 @@ impl Frames {
     /// Where a page is, by its number plus one.
     #[inline]
     fn at(&self, page: u32) -> NonNull<u8> {
-        // SAFETY: such a number comes from a page inside the reservation, which begins at `base`.
-        unsafe { self.base.add((page as usize - 1) * block_bytes()) }
+        let at = self.before.wrapping_add(page as usize * block_bytes());
+        // SAFETY: such a number is not 0 and comes from a page inside the reservation, which begins one page behind `before`; no
+        // page of a reservation is at address 0.
+        unsafe { NonNull::new_unchecked(at) }
     }
 
     fn claimed(&self, frame: Frame) -> Claimed<'_> {

@@ -49,10 +49,10 @@ impl Key {
         Self::new(MOST_FILES, u64::from(next))
     }
 
-    /// Every bit depends on all bits of the key: both halves of a product of 128 bits (wyhash, Wang Yi 2019). 5 instructions.
+    /// Every bit depends on all bits of the key: both halves of a product of 128 bits (wyhash, Wang Yi 2019). 4 instructions.
     #[inline]
     pub(super) fn hash(self) -> u64 {
-        let product = u128::from(self.0 ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+        let product = u128::from(self.0) * 0xd6e8_feb8_6659_fd93;
         product as u64 ^ (product >> 64) as u64
     }
 }

@@ -4,7 +4,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
 
-use super::latch::Latch;
+use super::latch::{Epoch, Latch};
 
 /// Two words that only a writer may change, and only together.
 #[derive(Default)]
@@ -117,5 +117,45 @@ fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
         writer.join().unwrap();
         let taken = taker.join().unwrap();
         assert_eq!(page.read(), 1 + taken);
+    });
+}
+
+#[test]
+fn latch_who_comes_in_by_a_mark_is_a_reader_like_others() {
+    explore(|page| {
+        page.latch.mark(Epoch::number(0));
+        let writer = spawn(page, Page::write);
+        let reader = spawn(page, |page| match page.latch.enter(Epoch::number(0)) {
+            Ok(()) => {
+                page.seen();
+                page.latch.end_read();
+            }
+            Err(was) if page.latch.entered(was) => page.latch.end_read(),
+            Err(_) => {}
+        });
+        page.read();
+        reader.join().unwrap();
+        writer.join().unwrap();
+        assert_eq!(page.read(), 1);
+        assert!(
+            page.latch.enter(Epoch::number(0)).is_err(),
+            "the writer left the mark"
+        );
+        page.latch.end_read();
+    });
+}
+
+#[test]
+fn latch_a_mark_loses_nobody_who_comes_or_goes() {
+    explore(|page| {
+        let writer = spawn(page, Page::write);
+        let marker = spawn(page, |page| {
+            page.latch.mark(Epoch::number(0));
+            page.latch.unmark();
+        });
+        page.read();
+        marker.join().unwrap();
+        writer.join().unwrap();
+        assert!(page.latch.try_write(), "somebody is still counted");
     });
 }

@@ -5,9 +5,13 @@ use crate::cache::policy::Shadow;
 use super::key::Key;
 
 const FREE: u32 = 0;
+const FIRST: usize = 64;
+/// Entries that are looked at with each that comes, for such as the rule has forgotten.
+const SWEEP: usize = 8;
 
-/// Shadows by 32 bits of the key's hash: open addressing, at most three quarters full. Grows until it has four entries for each
-/// frame, and forgets the least likely ones then: what the rule itself has forgotten first.
+/// Shadows by 32 bits of the key's hash: open addressing, at most 13 sixteenths full. Those that the rule has forgotten go as others
+/// come, so that there is hardly more room than for those that it remembers; it grows by eighths until it has four entries for
+/// each frame, and forgets each second one then. 8 bytes an entry, 9 to 11 for each shadow that is remembered.
 #[derive(Debug, Default)]
 pub(super) struct Shadows {
     tags: Vec<u32>,
@@ -16,12 +20,14 @@ pub(super) struct Shadows {
     high: Vec<u32>,
     len: usize,
     most: usize,
+    /// The entry that is looked at next.
+    sweep: usize,
 }
 
 impl Shadows {
     pub(super) fn new(frames: usize) -> Self {
         Self {
-            most: (frames * 4).next_power_of_two(),
+            most: (frames * 4).max(FIRST),
             ..Self::default()
         }
     }
@@ -30,35 +36,62 @@ impl Shadows {
         ((key.hash() >> 32) as u32).max(1)
     }
 
-    fn mask(&self) -> usize {
-        self.tags.len() - 1
+    /// The entry where a tag would best be: its share of the way from the first to the last.
+    fn home(&self, tag: u32) -> usize {
+        let spread = tag.wrapping_mul(0x9e37_79b1);
+        (u64::from(spread) * self.tags.len() as u64 >> 32) as usize
     }
 
-    fn home(&self, tag: u32) -> usize {
-        (tag.wrapping_mul(0x9e37_79b1) as usize) & self.mask()
+    fn next(&self, at: usize) -> usize {
+        if at + 1 == self.tags.len() { 0 } else { at + 1 }
+    }
+
+    /// How far it is from one entry to another, going on only.
+    fn way(&self, from: usize, to: usize) -> usize {
+        if to >= from {
+            to - from
+        } else {
+            to + self.tags.len() - from
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.len * 16 >= self.tags.len() * 13
     }
 
     /// Notes what was left of a block. `remembers` says of a shadow whether the rule still knows it.
     pub(super) fn put(&mut self, key: Key, shadow: Shadow, remembers: impl Fn(Shadow) -> bool) {
-        if self.len * 4 >= self.tags.len() * 3 && !self.make_room(remembers) {
+        self.forget(&remembers);
+        if self.full() && !self.make_room() {
             return;
         }
         self.insert(Self::tag(key), shadow.get());
     }
 
+    /// Looks at some entries, and takes out what the rule has forgotten.
+    fn forget(&mut self, remembers: &impl Fn(Shadow) -> bool) {
+        for _ in 0..SWEEP.min(self.tags.len()) {
+            let at = self.sweep;
+            if self.tags[at] != FREE && !remembers(Shadow::new(self.shadow(at))) {
+                // Another one may be there now, which is looked at next.
+                self.remove(at);
+            } else {
+                self.sweep = self.next(at);
+            }
+        }
+    }
+
     fn insert(&mut self, tag: u32, shadow: u64) {
         let high = (shadow >> 32) as u32;
         if high != 0 && self.high.is_empty() {
-            let mut words = Vec::new();
-            if words.try_reserve_exact(self.tags.len()).is_err() {
+            let Some(words) = free(self.tags.len()) else {
                 return;
-            }
-            words.resize(self.tags.len(), 0);
+            };
             self.high = words;
         }
         let mut at = self.home(tag);
         while self.tags[at] != FREE && self.tags[at] != tag {
-            at = (at + 1) & self.mask();
+            at = self.next(at);
         }
         self.len += usize::from(self.tags[at] == FREE);
         self.tags[at] = tag;
@@ -73,28 +106,25 @@ impl Shadows {
         u64::from(high) << 32 | u64::from(self.low[at])
     }
 
-    /// Drops what the rule has forgotten, and doubles when that is little. False if there is no room.
-    fn make_room(&mut self, remembers: impl Fn(Shadow) -> bool) -> bool {
-        let all: Vec<(u32, u64)> = (0..self.tags.len())
-            .filter(|&at| self.tags[at] != FREE)
-            .map(|at| (self.tags[at], self.shadow(at)))
-            .filter(|&(_, shadow)| remembers(Shadow::new(shadow)))
-            .collect();
-        let mut len = self.tags.len().max(64);
-        if all.len() * 2 > len && len < self.most {
-            len *= 2;
-        }
-        let (mut tags, mut low) = (Vec::new(), Vec::new());
-        if tags.try_reserve_exact(len).is_err() || low.try_reserve_exact(len).is_err() {
+    /// Grows, or when it may not, drops each second one. False if there is no memory.
+    fn make_room(&mut self) -> bool {
+        let old = self.tags.len();
+        let len = (old + old / 8).clamp(FIRST, self.most);
+        let keep = if len > old { 1 } else { 2 };
+        let (Some(tags), Some(low)) = (free(len), free(len)) else {
             return false;
-        }
-        tags.resize(len, FREE);
-        low.resize(len, 0);
-        (self.tags, self.low, self.high, self.len) = (tags, low, Vec::new(), 0);
-        // When all are remembered and the table may not grow, each second one goes.
-        let keep = if all.len() * 4 >= len * 3 { 2 } else { 1 };
-        for (tag, shadow) in all.into_iter().step_by(keep) {
-            self.insert(tag, shadow);
+        };
+        let before = core::mem::replace(
+            self,
+            Self {
+                tags,
+                low,
+                most: self.most,
+                ..Self::default()
+            },
+        );
+        for at in (0..old).filter(|&at| before.tags[at] != FREE).step_by(keep) {
+            self.insert(before.tags[at], before.shadow(at));
         }
         true
     }
@@ -105,19 +135,24 @@ impl Shadows {
             return None;
         }
         let tag = Self::tag(key);
-        let mask = self.mask();
-        let mut hole = self.home(tag);
-        while self.tags[hole] != tag {
-            if self.tags[hole] == FREE {
+        let mut at = self.home(tag);
+        while self.tags[at] != tag {
+            if self.tags[at] == FREE {
                 return None;
             }
-            hole = (hole + 1) & mask;
+            at = self.next(at);
         }
-        let shadow = Shadow::new(self.shadow(hole));
-        let mut at = (hole + 1) & mask;
+        let shadow = Shadow::new(self.shadow(at));
+        self.remove(at);
+        Some(shadow)
+    }
+
+    /// Takes an entry out, and moves those behind it up, so that no mark of it is left.
+    fn remove(&mut self, mut hole: usize) {
+        let mut at = self.next(hole);
         while self.tags[at] != FREE {
             let home = self.home(self.tags[at]);
-            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
+            if self.way(home, at) >= self.way(hole, at) {
                 self.tags[hole] = self.tags[at];
                 self.low[hole] = self.low[at];
                 if !self.high.is_empty() {
@@ -125,14 +160,78 @@ impl Shadows {
                 }
                 hole = at;
             }
-            at = (at + 1) & mask;
+            at = self.next(at);
         }
         self.tags[hole] = FREE;
         self.len -= 1;
-        Some(shadow)
     }
 
     pub(super) fn bytes(&self) -> usize {
         (self.tags.capacity() + self.low.capacity() + self.high.capacity()) * size_of::<u32>()
+    }
+}
+
+/// So many free words; none if there is no memory.
+fn free(len: usize) -> Option<Vec<u32>> {
+    let mut words = Vec::new();
+    words.try_reserve_exact(len).ok()?;
+    words.resize(len, FREE);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, VecDeque};
+
+    use super::*;
+
+    /// Blocks leave, of which the rule remembers the latest `memory`, and some come back.
+    fn run(frames: usize, memory: usize, shift: u32) -> Shadows {
+        let mut shadows = Shadows::new(frames);
+        let (mut known, mut order) = (HashMap::new(), VecDeque::new());
+        let mut word = 3_u64;
+        for number in 0..60_000_u64 {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let key = Key::new(1, (word >> 40) % 30_000);
+            let found = shadows.take(key).map(Shadow::get);
+            if found.is_none() {
+                // what the rule remembers is never lost
+                let oldest = number.saturating_sub(memory as u64);
+                assert!(known.get(&key).is_none_or(|&at| at < oldest), "{number}");
+            } else {
+                assert_eq!(found, known.get(&key).map(|at| (at + 1) << shift));
+            }
+            known.remove(&key);
+            let remembers = |shadow: Shadow| (shadow.get() >> shift) + memory as u64 > number;
+            shadows.put(key, Shadow::new((number + 1) << shift), remembers);
+            known.insert(key, number);
+            order.push_back(key);
+        }
+        let there = shadows.tags.iter().filter(|&&tag| tag != FREE).count();
+        assert_eq!(there, shadows.len);
+        shadows
+    }
+
+    #[test]
+    fn what_the_rule_remembers_is_there_and_takes_little_more_room_than_it_needs() {
+        let shadows = run(10_000, 9000, 0);
+        assert!(shadows.bytes() <= 9000 * 12, "{} bytes", shadows.bytes());
+        assert!(shadows.high.is_empty());
+        let wide = run(10_000, 9000, 31);
+        assert_eq!(wide.high.len(), wide.tags.len());
+    }
+
+    #[test]
+    fn a_rule_that_never_forgets_gets_a_bounded_table() {
+        let mut shadows = Shadows::new(100);
+        for index in 0..10_000 {
+            shadows.put(Key::new(1, index), Shadow::new(index), |_| true);
+            assert_eq!(
+                shadows.take(Key::new(1, index)).map(Shadow::get),
+                Some(index)
+            );
+            shadows.put(Key::new(1, index), Shadow::new(index), |_| true);
+        }
+        assert!(shadows.tags.len() <= 400 && shadows.len >= 100);
     }
 }
