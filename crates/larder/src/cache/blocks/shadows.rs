@@ -39,7 +39,7 @@ impl Shadows {
     /// The entry where a tag would best be: its share of the way from the first to the last.
     fn home(&self, tag: u32) -> usize {
         let spread = tag.wrapping_mul(0x9e37_79b1);
-        (u64::from(spread) * self.tags.len() as u64 >> 32) as usize
+        ((u64::from(spread) * self.tags.len() as u64) >> 32) as usize
     }
 
     fn next(&self, at: usize) -> usize {
