@@ -13,6 +13,8 @@ pub mod harness;
 mod large;
 mod ours;
 mod passes;
+#[cfg(feature = "peers")]
+mod peers;
 mod plan;
 mod reasons;
 mod reuse;
@@ -138,6 +140,8 @@ const METRICS: &[Metric] = &[
 /// Every contestant.
 fn contestants() -> Vec<Box<dyn Contestant>> {
     let mut all = timed::all();
+    #[cfg(feature = "peers")]
+    all.extend(peers::all());
     all.extend(passes::all());
     all.extend(counts::all());
     all.extend(reuse::all());

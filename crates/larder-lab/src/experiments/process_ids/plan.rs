@@ -16,6 +16,7 @@ pub(super) const NEAR: &str = "near";
 pub(super) const SCATTERED: &str = "scattered";
 pub(super) const PACKED: &str = "packed";
 pub(super) const FRESH: &str = "fresh";
+pub(super) const PEERS: &str = "peers";
 pub(super) const PASSES: &str = "passes";
 pub(super) const LAST: &str = "last-id";
 pub(super) const REUSE: &str = "reuse";
@@ -53,6 +54,18 @@ const WALKING: [&str; 6] = [
 ];
 /// Those that keep a map.
 pub(super) const KEEPING: [&str; 4] = ["bill", "pidmap", "idr", "larder"];
+/// Crates of others, where they fit, and what keeps a map.
+const CRATES: [&str; 9] = [
+    "crate-roaring",
+    "crate-range-set-blaze",
+    "crate-hibitset",
+    "crate-id-pool",
+    "crate-slab",
+    "crate-slotmap",
+    "crate-sharded-slab",
+    "pidmap",
+    "larder",
+];
 /// Numbers of live ids at which reuse is looked at.
 pub(super) const REUSE_AT: [i64; 3] = [1000, 22_000, 32_700];
 /// Open descriptors.
@@ -147,6 +160,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>
     }
     plan.groups.push(passes(quick));
     plan.groups.push(fresh(quick));
+    peers(&mut plan, contestants, quick);
     plan.groups.push(reuse());
     plan.groups.push(large_group(quick));
     if !quick {
@@ -265,6 +279,27 @@ fn fresh(quick: bool) -> Group {
         })
         .collect();
     group(FRESH, cells, "us_per_alloc", quick, 150)
+}
+
+/// The crates under his workload. The list is not walked, so each plays 5000 allocations.
+fn peers(plan: &mut Plan, contestants: &[Box<dyn Contestant>], quick: bool) {
+    let here = |name: &str| contestants.iter().any(|c| c.name() == name);
+    if !CRATES.into_iter().all(here) {
+        plan.skipped.push(Skipped {
+            what: PEERS.to_owned(),
+            why: "this program was built without the crates of others; build with the default features to compare with them".to_owned(),
+        });
+        return;
+    }
+    let of = |name: &str, a: i64| cell(name, a, (32_767 - a).min(500), 10, "near");
+    let cells: Vec<Cell> = ALL_AT
+        .into_iter()
+        .flat_map(|a| CRATES.map(|name| of(name, a)))
+        .collect();
+    plan.groups.push(Group {
+        reference: of("pidmap", ALL_AT[0]),
+        ..group(PEERS, cells, "us_per_alloc", quick, 250)
+    });
 }
 
 fn reuse() -> Group {

@@ -15,7 +15,7 @@ pub(super) type Promise = fn(f64) -> Option<f64>;
 
 /// The rules, with what each promises in a sentence, and the least distance that the sentence promises for a number
 /// of free ids where it promises one.
-pub(super) const RULES: [(&str, &str, Promise); 13] = [
+pub(super) const RULES: [(&str, &str, Promise); 15] = [
     (
         "algo-0",
         "none: the next id after the last that was free when last looked",
@@ -51,6 +51,8 @@ pub(super) const RULES: [(&str, &str, Promise); 13] = [
         "three quarters of the free ones, but for two",
         |free| Some((free * 0.75 - 2.0).max(0.0)),
     ),
+    ("larder last-freed", "none: at once", |_| None),
+    ("larder any", "none: whichever is at hand", |_| None),
     ("larder random", "none: any free id", |_| None),
     (
         "larder rested",
@@ -116,6 +118,8 @@ impl Contestant for Reuse {
             "larder first-freed" => churned(Larder::new(rule::Fifo)?, live, churns),
             "larder epochs of 2" => churned(Larder::new(rule::Epochs::<2>)?, live, churns),
             "larder epochs of 4" => churned(Larder::new(rule::Epochs::<4>)?, live, churns),
+            "larder last-freed" => churned(Larder::new(rule::Lifo)?, live, churns),
+            "larder any" => churned(Larder::new(rule::Any)?, live, churns),
             "larder random" => churned(Larder::new(rule::Random::new([7; 32]))?, live, churns),
             "larder rested" => {
                 let rule = rule::Rested::allocations(rule::Lowest, 48, rule::NearFull::Fail);

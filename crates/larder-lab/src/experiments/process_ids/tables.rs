@@ -8,8 +8,8 @@ use super::counted::{self, replayed};
 use super::curve::{at, cells};
 use super::findings::COST;
 use super::plan::{
-    CROSSING, DESCRIPTORS, FRESH, KEEPING, LARGE, LAST, NEAR, PASSES, PORTS, PROCESSES, REUSE,
-    REUSE_AT,
+    CROSSING, DESCRIPTORS, FRESH, KEEPING, LARGE, LAST, NEAR, PASSES, PEERS, PORTS, PROCESSES,
+    REUSE, REUSE_AT,
 };
 use super::reasons::reuse_cell;
 use super::reuse::RULES;
@@ -30,6 +30,11 @@ pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
                     view,
                     FRESH,
                     "From a fresh start: nothing was freed before",
+                )),
+                Block::Table(group_table(
+                    view,
+                    PEERS,
+                    "Crates of others, aged start, tasks near each other",
                 )),
                 Block::Table(group_table(view, LAST, "The last id: A = 32767")),
                 Block::Table(pass_table(view)),

@@ -93,15 +93,20 @@ impl Contestant for Timed {
     }
 }
 
+/// The contestant that plays his workload with what `M` makes.
+pub(super) fn timed<M: Make + 'static>(
+    name: &'static str,
+    about: &'static str,
+) -> Box<dyn Contestant> {
+    Box::new(Timed {
+        name,
+        about,
+        run: run::<M>,
+    })
+}
+
 /// The algorithms, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    fn timed<M: Make + 'static>(name: &'static str, about: &'static str) -> Box<dyn Contestant> {
-        Box::new(Timed {
-            name,
-            about,
-            run: run::<M>,
-        })
-    }
     vec![
         timed::<MakeAlgo0>(
             "algo-0",
