@@ -27,7 +27,7 @@ const MOST_USES: u32 = (1 << (63 - DEPARTURE_BITS - TIME_BITS)) - 1;
 /// That time has steps of the capacity divided by this.
 const STEPS: u64 = 64;
 
-/// LeCaR. 45 bytes a frame and 4 for its ghosts; a hit is a move in a list and up to log2 of the capacity steps in a heap. The draws
+/// LeCaR. 36 bytes a frame and 1 to 2 for its ghosts; a hit is a move in a list and up to log2 of the capacity steps in a heap. The draws
 /// are the same every time. Uses above 511 are not told from 511 when a block returns.
 ///
 /// ```

@@ -37,7 +37,7 @@ struct Past {
     unused: bool,
 }
 
-/// LRU-2 with its correlated reference period and its retained information period. 64 bytes a frame, none for ghosts, whose past
+/// LRU-2 with its correlated reference period and its retained information period. 60 bytes a frame, none for ghosts, whose past
 /// the shadows carry. A hit within the correlated period is a move in a list, any other one takes log2 of the capacity steps in a
 /// heap, at most.
 ///

@@ -48,7 +48,7 @@ const BACK: u64 = 1;
 /// with the fewest uses, of equals the one used last, so that some of a loop stays. By chance one of the two chooses; a block that
 /// comes back soon takes weight from the one that put it out.
 ///
-/// 37 bytes a frame and 2 to 3 for its ghosts; a hit is a move in a list and up to log2 of the capacity steps in a heap. The draws are
+/// 37 bytes a frame and 1.5 to 3 for its ghosts; a hit is a move in a list and up to log2 of the capacity steps in a heap. The draws are
 /// the same every time. It follows the authors' program (github.com/sylab/cacheus) where paper and program differ.
 ///
 /// ```
