@@ -93,8 +93,8 @@ impl Table {
         let hash = key.hash();
         let tag = self.tag(hash);
         let home = hash as usize;
-        for at in home..home.wrapping_add(NEAR) {
-            let slot = self.slots.at(at).load(Ordering::Acquire);
+        let mut slot = self.slots.at(home).load(Ordering::Acquire);
+        for next in 1..NEAR {
             let frame = slot.wrapping_sub(tag);
             if frame < self.frame {
                 return frame;
@@ -102,6 +102,10 @@ impl Table {
             if slot == FREE {
                 break;
             }
+            slot = self
+                .slots
+                .at(home.wrapping_add(next))
+                .load(Ordering::Acquire);
         }
         FREE
     }
