@@ -85,7 +85,7 @@ impl Classes {
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match class_of_layout(layout) {
-            Some(class) => match self.cache(class).and_then(|cache| cache.try_get()) {
+            Some(class) => match self.cache(class).and_then(|cache| cache.quick_get()) {
                 Some(object) => Ok(object),
                 None => self.alloc_slow(class),
             },
@@ -113,11 +113,17 @@ impl Classes {
     /// It came with this layout from these classes or a heap of theirs, and is not used afterwards.
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
-        match class_of_layout(layout).and_then(|class| self.cache(class)) {
+        let Some(class) = class_of_layout(layout) else {
             // SAFETY: the caller's promise.
-            Some(cache) => unsafe { cache.put(object) },
+            return unsafe { self.dealloc_large(object) };
+        };
+        // SAFETY: as above; what is refused is still the caller's.
+        let given = self
+            .cache(class)
+            .is_some_and(|cache| unsafe { cache.quick_put(object) });
+        if !given {
             // SAFETY: as above.
-            None => unsafe { self.dealloc_large(object) },
+            unsafe { self.dealloc_slow(object, class) }
         }
     }
 
@@ -245,6 +251,19 @@ impl Classes {
             .shared
             .family
             .get_large_zeroed(layout.size().max(1), layout.align())?)
+    }
+
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc), of an object of this class.
+    #[cold]
+    #[inline(never)]
+    unsafe fn dealloc_slow(&self, object: NonNull<u8>, class: usize) {
+        match self.cache(class) {
+            // SAFETY: the caller's promise.
+            Some(cache) => unsafe { cache.put(object) },
+            // SAFETY: as above.
+            None => unsafe { self.dealloc_large(object) },
+        }
     }
 
     /// # Safety

@@ -1,6 +1,4 @@
-//! Stands in where no restartable sections are written. It cannot be made, so nothing of it ever runs.
-
-use core::convert::Infallible;
+//! Stands in where no restartable sections are written: there is never a round and never room.
 
 use crate::os::rseq::Registration;
 
@@ -9,24 +7,29 @@ pub(super) const PARKED: usize = 2;
 pub(super) const BEYOND: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sections(Infallible);
+pub(super) struct Sections;
 
 #[allow(clippy::unused_self, clippy::missing_safety_doc)]
 impl Sections {
     pub(super) fn new(_: Registration) -> Self {
         unreachable!("the mode is per-CPU only where sections exist")
     }
-    pub(super) unsafe fn pop(self, _: *const usize) -> (usize, usize) {
-        match self.0 {}
+    pub(super) fn idle() -> Self {
+        Self
     }
-    pub(super) unsafe fn push(self, _: *const usize, _: usize) -> usize {
-        match self.0 {}
+    #[inline(always)]
+    pub(super) unsafe fn pop(self, _: *const usize) -> (usize, usize) {
+        (0, 0)
+    }
+    #[inline(always)]
+    pub(super) unsafe fn push(self, _: *const usize, _: usize) -> bool {
+        false
     }
     pub(super) unsafe fn pop_many(self, _: *const usize, _: *mut usize, _: usize) -> usize {
-        match self.0 {}
+        unreachable!("no shelf of this machine is per CPU")
     }
     pub(super) unsafe fn push_many(self, _: *const usize, _: *const usize, _: usize) -> usize {
-        match self.0 {}
+        unreachable!("no shelf of this machine is per CPU")
     }
     pub(super) unsafe fn replace_empty(
         self,
@@ -35,7 +38,7 @@ impl Sections {
         _: usize,
         _: usize,
     ) -> usize {
-        match self.0 {}
+        unreachable!("no shelf of this machine is per CPU")
     }
     pub(super) unsafe fn replace_full(
         self,
@@ -44,7 +47,7 @@ impl Sections {
         _: usize,
         _: usize,
     ) -> usize {
-        match self.0 {}
+        unreachable!("no shelf of this machine is per CPU")
     }
     pub(super) unsafe fn set_if_none(
         self,
@@ -54,9 +57,9 @@ impl Sections {
         _: usize,
         _: usize,
     ) -> usize {
-        match self.0 {}
+        unreachable!("no shelf of this machine is per CPU")
     }
     pub(super) unsafe fn set_capacity(self, _: *const usize, _: usize, _: usize) -> bool {
-        match self.0 {}
+        unreachable!("no shelf of this machine is per CPU")
     }
 }

@@ -9,7 +9,7 @@
 //! Offsets are those of [`Slot`](super::slot::Slot): first magazine 0, second 8, capacity 16, pushes 24 and 32. Pops are not
 //! counted: what came in magazines and by pushes and is not there any more was popped. A section that turns to the second magazine adds 8 to the slot's address, so the same commit serves both.
 
-use core::arch::asm;
+use core::arch::{asm, global_asm};
 
 use super::FILL_MASK;
 use crate::os::rseq::Registration;
@@ -20,6 +20,19 @@ pub(super) const NOT_NOW: usize = 1;
 pub(super) const PARKED: usize = 2;
 /// This CPU has no slot that is ever emptied: `end` says where those end.
 pub(super) const BEYOND: usize = 3;
+
+// What a thread without restartable sequences has in the place of the kernel's area: nobody looks at it, and its CPU is
+// always number 0. So the sections may be entered there too, and need not ask.
+global_asm!(
+    ".pushsection .tbss.larder_no_area_0_1, \"awT\", @nobits",
+    ".balign 16",
+    ".hidden larder_no_area_0_1",
+    ".globl larder_no_area_0_1",
+    ".type larder_no_area_0_1, @object",
+    ".size larder_no_area_0_1, 16",
+    "larder_no_area_0_1: .zero 16",
+    ".popsection",
+);
 
 /// Where the sections find the kernel's area.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +81,21 @@ impl Sections {
         }
     }
 
+    /// For a shelf that is parked for good: [`pop`](Self::pop) finds nothing there and [`push`](Self::push) no room.
+    pub(super) fn idle() -> Self {
+        let offset: isize;
+        // SAFETY: reads where the words above lie for every thread that the C library started.
+        unsafe {
+            asm!(
+                "mov {offset}, qword ptr [rip + larder_no_area_0_1@GOTTPOFF]",
+                offset = out(reg) offset,
+                options(nostack, preserves_flags, readonly, pure),
+            );
+        }
+        // A section stores 8 bytes behind the offset, into the second word; the first one stays zero.
+        Self { offset, id: offset }
+    }
+
     /// Takes a round. The first value has no fill bits when both magazines are empty; else the second is the round.
     ///
     /// 11 instructions when the first magazine has a round, and 2 that look at the result.
@@ -106,16 +134,16 @@ impl Sections {
         (top, round)
     }
 
-    /// Gives a round. Zero when both magazines are full.
+    /// Gives a round; false when both magazines are full.
     ///
-    /// 14 instructions when the first magazine has room, and 2 that look at the result.
+    /// 14 instructions when the first magazine has room, and nothing looks at a result.
     ///
     /// # Safety
     /// As for [`pop`](Self::pop).
     #[inline(always)]
-    pub(super) unsafe fn push(self, base: *const usize, round: usize) -> usize {
-        let top: usize;
-        // SAFETY: writes the free slot above the top of a magazine that the CPU's slot owns; commits the new top.
+    pub(super) unsafe fn push(self, base: *const usize, round: usize) -> bool {
+        // SAFETY: writes the free slot above the top of a magazine that the CPU's slot owns; commits the new top. The label
+        // is a way to leave early.
         unsafe {
             asm!(
                 enter!(),
@@ -130,16 +158,14 @@ impl Sections {
                 "mov {new:e}, {top:e}",
                 "and {new:e}, {mask}",
                 "cmp {new}, {fill}",
-                "mov {fill:e}, 0",
-                "cmovae {top}, {fill}",
-                "jae 5f",
+                "jae {full}",
                 "6: mov qword ptr [{top} + 8], {round}",
                 "inc qword ptr [{slot} + 24]",
                 "add {top}, 8",
                 "mov qword ptr [{slot}], {top}",
                 "5:",
                 slot = out(reg) _,
-                top = out(reg) top,
+                top = out(reg) _,
                 fill = out(reg) _,
                 new = out(reg) _,
                 round = in(reg) round,
@@ -147,10 +173,11 @@ impl Sections {
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
+                full = label { return false },
                 options(nostack),
             );
         }
-        top
+        true
     }
 
     /// Takes up to `n` rounds from one of the two magazines and says how many.

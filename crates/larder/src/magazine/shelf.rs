@@ -6,39 +6,48 @@
 //!
 //! A new shelf is parked, too, until the first magazine is put on it: so making one costs nothing.
 
+mod rounds;
+
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use super::WORD;
 use super::locked::{self, Held};
 use super::magazines::Magazine;
 use super::refused::{Begin, Refused};
 use super::sections::{BEYOND, NOT_NOW, PARKED, Sections};
 use super::slot::{LIVE_BYTES, Slot, colour, counts, parked};
-use super::{FILL_MASK, WORD};
 use crate::os::rseq::{Mode, mode};
 use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, membarrier, page_size, possible_cpus};
 
 /// Most attempts to take a slot whose holder is at work when the shelf is emptied.
 const PATIENCE: u32 = 100_000;
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Kind {
-    PerCpu(Sections),
+    PerCpu,
     Locked,
 }
 
+/// What the fast path needs comes first, so that a pointer to the shelf leads to it without an addition.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Shelf {
-    /// Address of the slots that sections use: the live or the parked ones.
+    /// Address of the slots that sections use: the live or the parked ones; in locked mode always the parked ones, so that
+    /// pop and push need not ask for the mode.
     base: AtomicUsize,
+    /// How pop and push look there.
+    sections: Sections,
+    kind: Kind,
+    /// In locked mode, what `base` is in the other: of the live or the parked slots.
+    gate: AtomicUsize,
     /// Address of the live slots; 0 until the first magazine comes.
     live: AtomicUsize,
     /// Slots among which threads choose in locked mode.
     slots: usize,
     /// Slots that may have magazines: those of the CPUs that the machine says it can have, and more when others turn up.
     reach: AtomicUsize,
-    kind: Kind,
     /// Fork generation of whoever empties the shelf; 0 is nobody.
     draining: AtomicU32,
     closed: AtomicU32,
@@ -49,12 +58,14 @@ pub(super) struct Shelf {
 
 impl Shelf {
     pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Self {
-        let kind = match mode {
-            Mode::PerCpu(registration) => Kind::PerCpu(Sections::new(registration)),
-            Mode::Locked(_) => Kind::Locked,
+        let (kind, sections) = match mode {
+            Mode::PerCpu(registration) => (Kind::PerCpu, Sections::new(registration)),
+            Mode::Locked(_) => (Kind::Locked, Sections::idle()),
         };
         Self {
             base: AtomicUsize::new(parked()),
+            sections,
+            gate: AtomicUsize::new(parked()),
             live: AtomicUsize::new(0),
             slots: possible_cpus(),
             reach: AtomicUsize::new(possible_cpus()),
@@ -98,8 +109,16 @@ impl Shelf {
         self.live.load(Ordering::Acquire)
     }
 
+    /// The word that says whether the shelf is parked.
+    fn gate(&self) -> &AtomicUsize {
+        match self.kind {
+            Kind::PerCpu => &self.base,
+            Kind::Locked => &self.gate,
+        }
+    }
+
     fn is_live(&self) -> bool {
-        self.base.load(Ordering::Acquire) != parked()
+        self.gate().load(Ordering::Acquire) != parked()
     }
 
     /// The mode that this process would use for a new shelf.
@@ -109,78 +128,6 @@ impl Shelf {
 
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire) != 0
-    }
-
-    /// Takes a round from this CPU.
-    #[inline]
-    pub(super) fn pop(&self) -> Option<usize> {
-        match self.kind {
-            Kind::PerCpu(sections) => {
-                // SAFETY: base always points to an array with a slot for every possible CPU.
-                let (top, round) = unsafe { sections.pop(self.base.as_ptr()) };
-                (top & FILL_MASK != 0).then_some(round)
-            }
-            Kind::Locked => self.pop_locked(),
-        }
-    }
-
-    /// Out of line, so that it costs the sections' callers nothing but a branch.
-    #[cold]
-    #[inline(never)]
-    fn pop_locked(&self) -> Option<usize> {
-        self.hold()?.pop()
-    }
-
-    /// Gives a round to this CPU; false when it has no room.
-    #[inline]
-    pub(super) fn push(&self, round: usize) -> bool {
-        match self.kind {
-            // SAFETY: as in `pop`.
-            Kind::PerCpu(sections) => unsafe { sections.push(self.base.as_ptr(), round) != 0 },
-            Kind::Locked => self.push_locked(round),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn push_locked(&self, round: usize) -> bool {
-        self.hold().is_some_and(|mut slot| slot.push(round))
-    }
-
-    /// Takes up to as many rounds as fit in `out`, from one magazine.
-    pub(super) fn pop_many(&self, out: &mut [usize]) -> usize {
-        match self.kind {
-            _ if out.is_empty() => 0,
-            // SAFETY: as in `pop`; `out` has room for its length.
-            Kind::PerCpu(sections) => unsafe {
-                sections.pop_many(self.base.as_ptr(), out.as_mut_ptr(), out.len())
-            },
-            Kind::Locked => {
-                let Some(mut slot) = self.hold() else {
-                    return 0;
-                };
-                out.iter_mut()
-                    .map_while(|o| slot.pop().map(|round| *o = round))
-                    .count()
-            }
-        }
-    }
-
-    /// Gives rounds to one magazine and says how many.
-    pub(super) fn push_many(&self, rounds: &[usize]) -> usize {
-        match self.kind {
-            _ if rounds.is_empty() => 0,
-            // SAFETY: as in `pop`; `rounds` has as many as its length.
-            Kind::PerCpu(sections) => unsafe {
-                sections.push_many(self.base.as_ptr(), rounds.as_ptr(), rounds.len())
-            },
-            Kind::Locked => {
-                let Some(mut slot) = self.hold() else {
-                    return 0;
-                };
-                rounds.iter().take_while(|&&round| slot.push(round)).count()
-            }
-        }
     }
 
     /// Exchanges an empty magazine of this CPU for `new`. `None` when the CPU had none in that place.
@@ -229,10 +176,10 @@ impl Shelf {
         let rounds = new.len();
         let top = new.into_top();
         let result = match self.kind {
-            Kind::PerCpu(sections) => loop {
+            Kind::PerCpu => loop {
                 let reach = self.reach.load(Ordering::Relaxed);
                 let end = live + reach * size_of::<Slot>();
-                match section(sections, self.base.as_ptr(), live, end, top) {
+                match section(self.sections, self.base.as_ptr(), live, end, top) {
                     // Whoever empties the shelf must know before there is something: it parks first, and looks then.
                     BEYOND if reach < MAX_CPUS => {
                         let more = (2 * reach).clamp(1, MAX_CPUS);
@@ -270,9 +217,10 @@ impl Shelf {
     pub(super) fn set_capacity(&self, rounds: usize) -> bool {
         let bytes = rounds * WORD;
         match self.kind {
-            // SAFETY: as in `pop`; callers pass at most MAX_ROUNDS.
-            Kind::PerCpu(sections) => unsafe {
-                sections.set_capacity(self.base.as_ptr(), self.live(), bytes)
+            // SAFETY: as in `pop_section`; callers pass at most MAX_ROUNDS.
+            Kind::PerCpu => unsafe {
+                self.sections
+                    .set_capacity(self.base.as_ptr(), self.live(), bytes)
             },
             Kind::Locked => self.hold().is_some_and(|mut slot| slot.set_capacity(bytes)),
         }
@@ -292,7 +240,7 @@ impl Shelf {
     fn end_drain(&self) {
         let live = self.live();
         if live != 0 && !self.is_closed() {
-            self.base.store(live, Ordering::Release);
+            self.gate().store(live, Ordering::Release);
         }
         self.draining.store(0, Ordering::Release);
     }
@@ -320,7 +268,7 @@ impl Shelf {
         self.closed.store(1, Ordering::Release);
         if begun == Begin::NoBarrier {
             // A section under way may still commit: what is on the shelf is lost, but nobody uses it any more.
-            self.base.store(parked(), Ordering::SeqCst);
+            self.gate().store(parked(), Ordering::SeqCst);
             return false;
         }
         let all = self.drain_parked(take);
@@ -412,9 +360,9 @@ impl Shelf {
             return Begin::Closed;
         }
         let was_live = self.is_live();
-        self.base.store(parked(), Ordering::SeqCst);
+        self.gate().store(parked(), Ordering::SeqCst);
         // Who was parked already has no section to restart.
-        if was_live && matches!(self.kind, Kind::PerCpu(_)) && !membarrier::restart_sequences() {
+        if was_live && matches!(self.kind, Kind::PerCpu) && !membarrier::restart_sequences() {
             // Without the barrier a section under way may still commit: nothing may be taken.
             self.end_drain();
             return Begin::NoBarrier;
@@ -426,7 +374,7 @@ impl Shelf {
         let mut all = true;
         for i in 0..self.reach() {
             let tops = match self.kind {
-                Kind::PerCpu(_) => {
+                Kind::PerCpu => {
                     let slot = self.slot(i);
                     // SAFETY: the shelf is parked and every section restarted, so this thread alone uses the slots.
                     // Untouched slots are read only, to leave their memory unbacked.

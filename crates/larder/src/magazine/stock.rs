@@ -1,5 +1,7 @@
 //! A stock of one resource, shared by all threads.
 
+mod quick;
+
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::Arc;
 
@@ -100,7 +102,9 @@ pub struct StockStats {
 /// assert_eq!(stock.get(&supply), Ok(number), "the last one given is the next one taken");
 /// ```
 #[derive(Debug)]
+#[repr(C)]
 pub struct Stock {
+    /// First, as in the caches that begin with their stock: what leads to one leads to its shelf.
     shelf: Shelf,
     depot: Depot,
     misses: AtomicU64,

@@ -90,6 +90,7 @@ impl Config {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Cache {
     pub(super) stock: Stock,
     pub(super) number: NonZeroU16,

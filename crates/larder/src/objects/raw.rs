@@ -211,7 +211,7 @@ impl RawCache {
     /// See [`GetError`].
     #[inline]
     pub fn get(&self) -> Result<NonNull<u8>, GetError> {
-        match self.cache.stock.try_get() {
+        match self.cache.stock.quick_get() {
             Some(round) => Ok(object(round)),
             None => self.get_slow(),
         }
@@ -220,7 +220,7 @@ impl RawCache {
     /// An object, or null where [`get`](Self::get) has an error: for callers who do not look at it.
     #[inline]
     pub fn get_or_null(&self) -> *mut u8 {
-        match self.cache.stock.try_get() {
+        match self.cache.stock.quick_get() {
             Some(round) => round as *mut u8,
             None => self.get_slow_or_null(),
         }
@@ -242,9 +242,27 @@ impl RawCache {
         if cfg!(debug_assertions) && self.refuses(object) {
             return;
         }
-        if !self.cache.stock.try_put(object.as_ptr() as usize) {
+        if !self.cache.stock.quick_put(object.as_ptr() as usize) {
             self.put_slow(object);
         }
+    }
+
+    /// As [`try_get`](Self::try_get), for callers who have a slow path: it finds nothing where there are no restartable
+    /// sequences.
+    #[inline(always)]
+    pub(crate) fn quick_get(&self) -> Option<NonNull<u8>> {
+        self.cache.stock.quick_get().map(object)
+    }
+
+    /// As [`try_put`](Self::try_put), for callers who go on to [`put`](Self::put): it has no room where there are no
+    /// restartable sequences, nor in debug builds, where `put` looks at each object.
+    ///
+    /// # Safety
+    /// As for `put`.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) unsafe fn quick_put(&self, object: NonNull<u8>) -> bool {
+        !cfg!(debug_assertions) && self.cache.stock.quick_put(object.as_ptr() as usize)
     }
 
     /// Puts an object into this CPU's magazines, and nothing more: false when they have no room.
@@ -372,6 +390,9 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn get_slow(&self) -> Result<NonNull<u8>, GetError> {
+        if let Some(round) = self.cache.stock.locked_get() {
+            return Ok(object(round));
+        }
         let supply = self.supply();
         let got = self
             .cache
@@ -390,8 +411,12 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn put_slow(&self, object: NonNull<u8>) {
+        let round = object.as_ptr() as usize;
+        if self.cache.stock.locked_put(round) {
+            return;
+        }
         if cfg!(debug_assertions) || !self.refuses(object) {
-            self.cache.put_slow(object.as_ptr() as usize);
+            self.cache.put_slow(round);
         }
     }
 }
