@@ -69,6 +69,36 @@ fn what_was_taken_before_there_were_magazines_is_known_after() {
     for_all!(opened());
 }
 
+fn rebuilt<R: SharedRule>(rule: R, _: Mode) {
+    let live: BTreeSet<u64> = (7..1007).filter(|id| id % 3 == 0).collect();
+    let ids = IdSpace::rebuild(7u64..1007, rule.clone(), live.iter().rev().copied()).unwrap();
+    assert!(ids.iter().eq(live.iter().copied()));
+    // Past the opening of magazines: exactly the others are handed out.
+    let mut others = BTreeSet::new();
+    while let Ok(id) = ids.alloc() {
+        assert!(!live.contains(&id) && others.insert(id), "{id}");
+    }
+    assert_eq!(others.len() + live.len(), 1000);
+    for id in live.into_iter().chain(others) {
+        ids.free(id).unwrap();
+    }
+    assert_holds(&ids, 1000);
+    let refused = |live: &[u64]| {
+        let live = live.iter().copied();
+        IdSpace::rebuild(7u64..1007, rule.clone(), live).err()
+    };
+    assert_eq!(refused(&[9, 8, 9]), Some(IdError::Taken { id: 9 }));
+    assert!(matches!(
+        refused(&[9, 6]),
+        Some(IdError::OutOfRange { id: 6, .. })
+    ));
+}
+
+#[test]
+fn a_space_is_made_again_of_its_live_identifiers() {
+    for_all!(rebuilt());
+}
+
 #[test]
 fn two_laps_are_in_order() {
     const LEN: u64 = 10_000;

@@ -8,6 +8,39 @@ use crate::ids::rule::Order;
 use crate::ids::{IdError, IdRange};
 
 impl<R: SharedRule> IdSpace<R> {
+    /// A space in which exactly the identifiers of `live` are allocated: what is left when the space is lost but its
+    /// users still know what they have. As [`Ids::rebuild`](crate::ids::Ids::rebuild).
+    ///
+    /// # Errors
+    /// [`IdError::Taken`] for one that is there twice, [`IdError::OutOfRange`] for one that does not belong, and those
+    /// of [`new`](Self::new).
+    ///
+    /// ```
+    /// use larder::ids::{IdError, IdSpace, rule::Cyclic};
+    ///
+    /// let pids = IdSpace::rebuild(1u32..32768, Cyclic, [1, 2, 4])?;
+    /// assert_eq!((pids.alloc()?, pids.alloc()?, pids.allocated()), (3, 5, 5));
+    /// let twice = IdSpace::rebuild(1u32..32768, Cyclic, [7, 7]);
+    /// assert_eq!(twice.err(), Some(IdError::Taken { id: 7 }));
+    /// # Ok::<(), IdError>(())
+    /// ```
+    pub fn rebuild<T>(
+        range: T,
+        rule: R,
+        live: impl IntoIterator<Item = u64>,
+    ) -> Result<Self, IdError>
+    where
+        T: TryInto<IdRange>,
+        IdError: From<T::Error>,
+    {
+        let space = Self::new(range, rule)?;
+        // The lock is not held in between: whoever makes the list may fork, which takes all locks.
+        for id in live {
+            space.alloc_at(id)?;
+        }
+        Ok(space)
+    }
+
     /// Takes this very identifier, also out of another CPU's magazine.
     ///
     /// Costs an emptying of all magazines when it is free, but not in the map.
