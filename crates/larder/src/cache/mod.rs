@@ -11,3 +11,5 @@ pub use blocks::{
     Access, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle, CacheStats,
     CachedFile, DirectFiles, FileId, FileStats, Files, MemoryStorage, ReadPart, Storage, WritePart,
 };
+#[cfg(feature = "io-uring")]
+pub use blocks::{Descriptors, Uring};

@@ -1,8 +1,12 @@
 //! Files that the system does not cache a second time.
 
+#[cfg(feature = "io-uring")]
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::{File as SystemFile, OpenOptions};
 use std::io;
+#[cfg(feature = "io-uring")]
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -149,5 +153,19 @@ impl Storage for DirectFiles {
             }
             parts = others;
         }
+    }
+}
+
+#[cfg(feature = "io-uring")]
+impl super::uring::Descriptors for DirectFiles {
+    fn descriptor(
+        &self,
+        file: FileId,
+        offset: u64,
+        bytes: &[u8],
+    ) -> io::Result<(Arc<dyn Any + Send + Sync>, RawFd)> {
+        let file = self.get(file)?;
+        let descriptor = file.by(offset, bytes).as_raw_fd();
+        Ok((file, descriptor))
     }
 }

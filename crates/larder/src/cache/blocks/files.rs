@@ -1,8 +1,12 @@
 //! Files of the system as a storage.
 
+#[cfg(feature = "io-uring")]
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::File as SystemFile;
 use std::io::{self, IoSlice, IoSliceMut};
+#[cfg(feature = "io-uring")]
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -140,5 +144,19 @@ pub(super) fn write_run(file: &SystemFile, parts: &mut [WritePart<'_>]) {
         let mine = have.min(part.from.len());
         have -= mine;
         part.done = (mine > 0).then_some(Ok(mine));
+    }
+}
+
+#[cfg(feature = "io-uring")]
+impl super::uring::Descriptors for Files {
+    fn descriptor(
+        &self,
+        file: FileId,
+        _: u64,
+        _: &[u8],
+    ) -> io::Result<(Arc<dyn Any + Send + Sync>, RawFd)> {
+        let file = self.get(file)?;
+        let descriptor = file.as_raw_fd();
+        Ok((file, descriptor))
     }
 }

@@ -25,6 +25,8 @@ mod stats;
 mod storage;
 mod stream;
 mod table;
+#[cfg(feature = "io-uring")]
+mod uring;
 mod write_back;
 
 pub use batch::{ReadPart, WritePart};
@@ -41,3 +43,5 @@ pub use inner::Access;
 pub use key::FileId;
 pub use stats::{CacheStats, FileStats};
 pub use storage::{MemoryStorage, Storage};
+#[cfg(feature = "io-uring")]
+pub use uring::{Descriptors, Uring};

@@ -232,19 +232,27 @@ impl Shared {
 
     /// Waits for who changes or writes a block. A block that was changed is handed out, so that no other change comes first.
     fn wait_for(&self, key: Key, frame: Frame) -> Option<Batch<'_>> {
-        let inner = self.inner();
+        let mut batch = Batch::new(self);
+        let mut inner = self.inner();
         if inner.moving.has(frame) {
             self.wait_for_load(inner);
             return None;
         }
-        drop(inner);
-        let page = self.frames.read(frame, key, true)?;
-        let mut batch = Batch::new(self);
-        let mut inner = self.inner();
-        if inner.moving.has(frame) || !inner.dirty.contains_key(&key) {
+        if !inner.dirty.contains_key(&key) {
             return None;
         }
-        batch.take(&mut inner, key, frame, page);
+        let mut page = self.frames.try_read(frame, key);
+        if page.is_none() {
+            drop(inner);
+            page = self.frames.read(frame, key, true);
+            inner = self.inner();
+        }
+        if inner.moving.has(frame) || !inner.dirty.contains_key(&key) {
+            // Let go before the lock is.
+            drop(page);
+            return None;
+        }
+        batch.take(&mut inner, key, frame, page?);
         drop(inner);
         Some(batch)
     }
