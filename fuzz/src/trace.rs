@@ -2,7 +2,7 @@
 
 use larder_lab::sim::{Encoder, Format, Kind, ReadOptions, Record, Trace, WRITABLE};
 
-const LINES: [(Format, &str); 8] = [
+const LINES: [(Format, &str); 9] = [
     (Format::Txt, "5\n6\n*\n5\n"),
     (Format::Arc, "10 3 0 0\n7 1 0 1\n"),
     (Format::Spc, "0,15,8192,w,1.5\n1,0,1,R,2\n"),
@@ -22,6 +22,11 @@ const LINES: [(Format, &str); 8] = [
         Format::Strace,
         "1 openat(AT_FDCWD</tmp>, \"a\", O_RDWR|O_APPEND) = 3</tmp/a>\n1 read(3</tmp/a>, \"x\", 10) = 10\n1 vfork( <unfinished ...>\n\
          2 write(3, \"x\", 5) = 5\n1 <... vfork resumed>) = 2\n1 rename(\"a\", \"b\") = 0\n1 unlink(\"/tmp/b\") = 0\n2 +++ exited with 0 +++\n",
+    ),
+    (
+        Format::Dbench,
+        "NTCreateX \"\\c\\a b\" 0x40 0x2 5 NT_STATUS_OK\nWriteX 5 0 65534 65534 NT_STATUS_OK\nReadX 5 4000 200 200 NT_STATUS_OK\n\
+         Rename \"\\c\\a b\" \"\\c\\d\" NT_STATUS_OK\nFlush 5 NT_STATUS_OK\nDeltree \"\\c\" NT_STATUS_OK\n",
     ),
     (
         Format::Csv,

@@ -7,7 +7,7 @@ mod sim_samples;
 use std::io::Write;
 
 use larder_lab::sim::{Format, Kind, Loaded, ReadOptions, Record, Trace, TraceError};
-use sim_samples::{BLOCKS, all, lcs};
+use sim_samples::{BLOCKS, DBENCH, all, lcs};
 
 fn options(format: Option<Format>) -> ReadOptions {
     ReadOptions {
@@ -24,7 +24,7 @@ fn read(
     let mut trace = Trace::over(name, std::io::Cursor::new(bytes.to_vec()), options)?;
     let mut records = Vec::new();
     while trace.fill(&mut records)? {}
-    Ok((trace.format(), records))
+    Ok((trace.format().unwrap(), records))
 }
 
 fn fault(bytes: &[u8], format: Option<Format>) -> String {
@@ -39,7 +39,10 @@ fn every_format_gives_its_blocks() {
     for (format, bytes) in all() {
         let (_, records) = read("t", &bytes, &options(Some(format)))
             .unwrap_or_else(|e| panic!("{}: {e}", format.name()));
-        if matches!(format, Format::Fio | Format::Blkparse | Format::Strace) {
+        if matches!(
+            format,
+            Format::Fio | Format::Blkparse | Format::Strace | Format::Dbench
+        ) {
             continue;
         }
         let blocks: Vec<u64> = records.iter().map(|r| r.block).collect();
@@ -254,6 +257,18 @@ fn wrong_lines_are_named() {
         (Format::Strace, "1 read(3, \"x\n", "line 1", "do not end"),
         (Format::Strace, "1 read(3, \"x\", 1)\n", "line 1", "result"),
         (Format::Strace, "hello\n", "line 1", "no line of strace"),
+        (
+            Format::Dbench,
+            "Flush 1 NT_STATUS_OK\nReedX 1 2 3 4 NT_STATUS_OK\n",
+            "line 2",
+            "\"ReedX\" is no operation",
+        ),
+        (
+            Format::Dbench,
+            "NTCreateX \"\\a\" 0x40 0x2 1 NT_STATUS_OK\nReadX 1 0 99999999999 1 NT_STATUS_OK\n",
+            "line 2",
+            "taken for a mistake",
+        ),
         (Format::Csv, "time,id\n1,2\n1\n", "line 3", "columns"),
         (Format::Csv, "time,id\n1,-2\n", "line 2", "negative"),
         (Format::Csv, "id,op\n1,jump\n", "line 2", "operation"),
@@ -436,4 +451,38 @@ fn limits_and_touches() {
     assert_eq!((together.counts.requests, apart.counts.requests), (2, 5));
     assert_eq!(together.chunks[0].requests, [0, 0, 0, 1, 1]);
     assert!(apart.chunks[0].requests.is_empty());
+}
+
+#[test]
+fn a_loadfile_of_dbench_is_a_client_with_pages_of_the_asked_size() {
+    let read = |block_size| {
+        let options = ReadOptions {
+            block_size,
+            ..ReadOptions::default()
+        };
+        let (format, records) = read("client.txt", DBENCH.as_bytes(), &options).unwrap();
+        assert_eq!(format, Format::Dbench);
+        records
+    };
+    let said: Vec<_> = read(4096)
+        .iter()
+        .map(|r| (r.kind, r.block, r.request, r.bytes))
+        .collect();
+    use Kind::{Read, Remove, Write};
+    // Only pages that were used are removed.
+    assert_eq!(
+        said,
+        [
+            (Write, 15, 0, 2),
+            (Write, 16, 0, 4096),
+            (Read, 0, 1, 96),
+            (Read, 1, 1, 104),
+            (Remove, 0, 2, 0),
+            (Remove, 1, 2, 0),
+            (Remove, 15, 2, 0),
+            (Remove, 16, 2, 0),
+        ]
+    );
+    let whole: Vec<_> = read(1 << 20).iter().map(|r| (r.kind, r.block)).collect();
+    assert_eq!(whole, [(Write, 0), (Read, 0), (Remove, 0)]);
 }

@@ -85,4 +85,12 @@ pub enum TraceError {
         /// What, and what to do.
         fault: String,
     },
+    /// A workload that is named where a trace may stand has no such parameter, or not with this value.
+    #[error("workload {workload}: {fault}")]
+    Workload {
+        /// Its name.
+        workload: &'static str,
+        /// A sentence: the parameter, and what is allowed.
+        fault: String,
+    },
 }

@@ -82,7 +82,10 @@ impl Input {
             trace: name.clone(),
             why,
         };
-        let file = File::open(path).map_err(open)?;
+        let file = File::open(path).map_err(|why| match super::workload::hint(path) {
+            Some(hint) => open(io::Error::new(why.kind(), hint)),
+            None => open(why),
+        })?;
         let meta = file.metadata().map_err(open)?;
         if meta.is_dir() {
             return Err(TraceError::Directory { trace: name });

@@ -251,12 +251,7 @@ impl Loaded {
             }
             progress(&trace);
         }
-        Ok(Self::put_together(
-            name,
-            Some(trace.format()),
-            chunks,
-            loader,
-        ))
+        Ok(Self::put_together(name, trace.format(), chunks, loader))
     }
 
     /// Takes records that are made in some other way.

@@ -9,6 +9,7 @@ use super::input::{Input, Meter};
 use super::read::{self, Lines, Pieces};
 use super::record::Record;
 use super::sink::Sink;
+use super::workload::{Records, Spec};
 use super::{Place, TraceError};
 
 /// Records that a call of [`Trace::fill`] brings, about.
@@ -64,7 +65,7 @@ pub struct Trace {
     input: Input,
     parser: Box<dyn Parser>,
     sink: Sink,
-    format: Format,
+    format: Option<Format>,
     meter: Meter,
     touches_apart: bool,
     limit: u64,
@@ -79,11 +80,37 @@ pub(super) trait Parser: Send {
 }
 
 impl Trace {
-    /// Opens a file, `-` for standard input.
+    /// Opens a file, `-` for standard input, or makes a workload (`zipf:blocks=1000`, see [`Spec`]).
+    ///
+    /// ```
+    /// use larder_lab::sim::{ReadOptions, Trace};
+    /// let mut trace = Trace::open("scan:requests=5".as_ref(), &ReadOptions::default())?;
+    /// let mut records = Vec::new();
+    /// while trace.fill(&mut records)? {}
+    /// assert_eq!((trace.format(), records.len()), (None, 5));
+    /// # Ok::<(), larder_lab::sim::TraceError>(())
+    /// ```
     ///
     /// # Errors
-    /// [`TraceError`]: not there, a directory, or of no format that is known.
+    /// [`TraceError`]: not there, a directory, or of no format that is known; a parameter that a workload does not have.
     pub fn open(path: &Path, options: &ReadOptions) -> Result<Self, TraceError> {
+        let spec = path.to_str().map(Spec::parse).transpose()?.flatten();
+        match spec {
+            Some(spec) => {
+                let input = Input::over(
+                    path.display().to_string(),
+                    Box::new(std::io::empty()),
+                    Some(0),
+                )?;
+                let made = Box::new(Generated(spec.records(options)?));
+                Ok(Self::with(input, Meter::default(), options, None, made))
+            }
+            None => Self::file(path, options),
+        }
+    }
+
+    /// Opens a file, whatever its name.
+    pub(super) fn file(path: &Path, options: &ReadOptions) -> Result<Self, TraceError> {
         let (input, meter) = Input::open(path)?;
         Self::begin(input, meter, options)
     }
@@ -114,10 +141,21 @@ impl Trace {
             Some(format) => format,
             None => detect(&mut input, options)?,
         };
+        let parser = parser(format, &mut input, options)?;
+        Ok(Self::with(input, meter, options, Some(format), parser))
+    }
+
+    fn with(
+        input: Input,
+        meter: Meter,
+        options: &ReadOptions,
+        format: Option<Format>,
+        parser: Box<dyn Parser>,
+    ) -> Self {
         let mut sink = Sink::new(options.block_size);
         sink.records.reserve(BATCH);
-        Ok(Self {
-            parser: parser(format, &mut input, options)?,
+        Self {
+            parser,
             input,
             sink,
             format,
@@ -126,7 +164,7 @@ impl Trace {
             limit: options.limit.unwrap_or(u64::MAX),
             given: 0,
             over: false,
-        })
+        }
     }
 
     /// Adds the next records, some thousands at a time; false when there are no more.
@@ -160,9 +198,9 @@ impl Trace {
         Ok(true)
     }
 
-    /// The format, said or found.
+    /// The format, said or found; none for a workload, which is made.
     #[must_use]
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> Option<Format> {
         self.format
     }
 
@@ -182,6 +220,16 @@ impl Trace {
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
+    }
+}
+
+/// A workload.
+struct Generated(Records);
+
+impl Parser for Generated {
+    fn step(&mut self, _: &mut Input, sink: &mut Sink) -> Result<bool, TraceError> {
+        sink.records.extend(self.0.by_ref().take(BATCH));
+        Ok(sink.records.len() == BATCH)
     }
 }
 

@@ -142,6 +142,15 @@ CPU1 (sda):
  Reads Queued:           2,        8KiB  Writes Queued:           0,        0KiB
 ";
 
+pub(crate) const DBENCH: &str = r#"Mkdir "\clients\client1" NT_STATUS_OK
+NTCreateX "\clients\client1\my file" 0x40 0x2 5 NT_STATUS_OK
+WriteX 5 65534 4098 4098 NT_STATUS_OK
+ReadX 5 4000 200 200 NT_STATUS_OK
+QUERY_PATH_INFORMATION "\clients" 1011 NT_STATUS_OK
+Close 5 NT_STATUS_OK
+Unlink "\clients\client1\MY FILE" 0x6 NT_STATUS_OK
+"#;
+
 /// Every format with a good trace. The first blocks of most are [`BLOCKS`].
 pub(crate) fn all() -> Vec<(Format, Vec<u8>)> {
     vec![
@@ -175,5 +184,6 @@ pub(crate) fn all() -> Vec<(Format, Vec<u8>)> {
         (Format::Fio, FIO.into()),
         (Format::Blkparse, BLKPARSE.into()),
         (Format::Strace, STRACE.into()),
+        (Format::Dbench, DBENCH.into()),
     ]
 }

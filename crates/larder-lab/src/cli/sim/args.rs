@@ -12,12 +12,16 @@ use crate::sim::{Format, ReadOptions, Size, names};
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 A trace is a file of any format that `larder trace formats` lists, also as .gz, .xz or .zst; `-` is standard input.
+A workload may stand where a trace does, by its name, a colon and parameters: zipf:blocks=1e5,requests=1e6,alpha=0.9,seed=1
+(see --workloads); a file of such a name is written ./zipf:
 Sizes are numbers of blocks (1000, 4k, 1M) or shares of the trace's different blocks (1%).
 
 Examples:
   larder sim trace.oracleGeneral.zst                    every rule at 0.1, 1 and 10 %
   larder sim web.csv --policy lru,s3-fifo,opt --size 1000,5%
   larder sim disk.spc.gz --mrc --html curve.html        how misses fall with the size
+  larder sim zipf: loop:blocks=2000 --size 1000         made here, no file needed
+  larder sim dbench:clients=16                          16 clients of dbench's loadfile (Debian: dbench)
   larder sim *.txt --json > rows.jsonl                  a line of JSON for each trace, rule and size
   larder sim plan *.txt --shards 16                     what each of 16 machines would do (see docs/simulator.md)")]
 pub(in crate::cli) struct Sim {
@@ -46,6 +50,9 @@ pub(in crate::cli) struct Sim {
     /// List the rules.
     #[arg(long)]
     pub(super) rules: bool,
+    /// List the workloads that may stand where a trace does.
+    #[arg(long)]
+    pub(super) workloads: bool,
     /// Say how fast it was, on stderr.
     #[arg(long)]
     pub(super) times: bool,
@@ -54,7 +61,7 @@ pub(in crate::cli) struct Sim {
 /// Traces, rules and sizes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct What {
-    /// Traces.
+    /// Traces: files, or workloads as zipf:blocks=1e5,alpha=0.9.
     #[arg(value_name = "TRACE")]
     pub(super) traces: Vec<PathBuf>,
     /// Rules, or `all` (see --rules).

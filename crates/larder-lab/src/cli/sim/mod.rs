@@ -17,12 +17,22 @@ pub(in crate::cli) use bar::Progress;
 use super::args::Global;
 use super::failure::{Failure, Outcome};
 use super::output;
-use crate::sim::{Job, Loaded, Row, SimError, Trace, TraceError, Watch, choices, stream, sweep};
+use crate::sim::workload::MADE;
+use crate::sim::{
+    Format, Job, Loaded, Row, SimError, Trace, TraceError, Watch, choices, stream, sweep,
+};
+
+/// The name of a format, or that there was no file.
+pub(in crate::cli) fn format_name(format: Option<Format>) -> &'static str {
+    format.map_or("generated", Format::name)
+}
 
 /// What a trace's fault means for a script: a file that cannot be read is 5, one that must be named better is 2.
 pub(in crate::cli) fn trace_fault(why: TraceError) -> Failure {
     match why {
-        TraceError::Format { .. } | TraceError::Directory { .. } => Failure::usage(why),
+        TraceError::Format { .. } | TraceError::Directory { .. } | TraceError::Workload { .. } => {
+            Failure::usage(why)
+        }
         other => Failure::io(other),
     }
 }
@@ -42,9 +52,12 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if args.rules {
         return list(global, out);
     }
+    if args.workloads {
+        return workloads(global, out);
+    }
     if args.what.traces.is_empty() {
         return Err(Failure::usage(
-            "sim needs a trace: larder sim FILE (see larder sim --help)",
+            "sim needs a trace: larder sim FILE, or a workload: larder sim zipf: (see larder sim --help)",
         ));
     }
     if args.mrc {
@@ -94,6 +107,45 @@ fn list(global: &Global, out: &mut dyn Write) -> Outcome {
             choice.name, choice.about, choice.source
         )?;
     }
+    Ok(())
+}
+
+/// What can be named where a trace stands, with the parameters' defaults.
+fn workloads(global: &Global, out: &mut dyn Write) -> Outcome {
+    if global.json {
+        let all: Vec<_> = MADE
+            .iter()
+            .map(|made| {
+                let parameters: Vec<_> = made
+                    .parameters
+                    .iter()
+                    .map(|p| {
+                        serde_json::json!({
+                            "name": p.name, "default": p.default, "allowed": p.range.to_string(), "about": p.about,
+                        })
+                    })
+                    .collect();
+                serde_json::json!({ "name": made.name, "about": made.about, "parameters": parameters })
+            })
+            .collect();
+        return super::print_json(out, &serde_json::json!({ "schema": 1, "workloads": all }));
+    }
+    for made in &MADE {
+        let defaults: Vec<String> = made
+            .parameters
+            .iter()
+            .map(|p| format!("{}={}", p.name, p.default))
+            .collect();
+        writeln!(out, "{}:{}", made.name, defaults.join(","))?;
+        writeln!(out, "  {}", made.about)?;
+        for p in made.parameters {
+            writeln!(out, "    {:14} {}; {}", p.name, p.about, p.range)?;
+        }
+    }
+    writeln!(
+        out,
+        "What is not named is as shown: zipf: and zipf:alpha=0.9 are traces, too. The same name is the same trace everywhere."
+    )?;
     Ok(())
 }
 
@@ -155,7 +207,7 @@ fn simulate(
     if times {
         print::times(trace.records(), &outcomes);
     }
-    let format = trace.format.map_or("generated", crate::sim::Format::name);
+    let format = format_name(trace.format);
     Ok(outcomes
         .into_iter()
         .zip(asked)
@@ -192,7 +244,10 @@ fn streamed(global: &Global, args: &Sim, path: &Path) -> Result<Vec<Row>, Failur
         }));
     }
     let trace = Trace::open(path, &args.what.reading.options()?).map_err(trace_fault)?;
-    let (name, format) = (trace.name().to_owned(), trace.format().name().to_owned());
+    let (name, format) = (
+        trace.name().to_owned(),
+        format_name(trace.format()).to_owned(),
+    );
     let mut bar = Progress::reading(global, path);
     let (outcomes, counts) = stream(trace, &jobs, args.what.threads(), |trace| {
         bar.at(trace.meter())

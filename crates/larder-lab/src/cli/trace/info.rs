@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output::plain;
-use crate::cli::sim::{Progress, args::Reading, trace_fault};
+use crate::cli::sim::{Progress, args::Reading, format_name, trace_fault};
 use crate::sim::{Counts, Kind, Loaded, Loader, Record, Trace};
 
 /// What is said of a trace.
@@ -44,7 +44,7 @@ pub(super) fn run(
         let mut bar = Progress::reading(global, path);
         let mut facts = Facts {
             trace: trace.name().to_owned(),
-            format: trace.format().name().to_owned(),
+            format: format_name(trace.format()).to_owned(),
             least_block: u64::MAX,
             begin: u64::MAX,
             ..Facts::default()

@@ -45,9 +45,9 @@ struct Info {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 OUT's name says format and compression: blocks.txt.gz, web.oracleGeneral.zst, io.csv, ids.u32le; `-` is standard output and
-needs --to. Only CSV keeps everything; what another format has no place for is said on stderr.")]
+needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads). Only CSV keeps everything; what another format has no place for is said on stderr.")]
 struct Convert {
-    /// The trace.
+    /// The trace: a file or a workload.
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// The new file.

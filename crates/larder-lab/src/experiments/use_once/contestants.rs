@@ -75,7 +75,6 @@ fn records(params: &Params) -> anyhow::Result<Vec<Record>> {
                 records: params.count("uses")? as u64 * u64::from(touches),
                 skew: 0.9,
                 touches,
-                ..Shape::default()
             };
             correlated(&shape).collect()
         }

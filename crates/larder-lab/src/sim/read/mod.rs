@@ -3,6 +3,7 @@
 mod arc;
 mod blkparse;
 mod csv;
+mod dbench;
 mod fio;
 mod lcs;
 mod lines;
@@ -28,13 +29,14 @@ pub(super) use lcs::{Lcs, LcsHeader, MAGIC as LCS_MAGIC};
 pub(super) use lines::{LineParser, Lines};
 pub(super) use oracle::OracleGeneral;
 pub(super) use pieces::{Piece, Pieces};
+pub(super) use ranges::Ranges;
 pub(super) use vscsi::{Vscsi, plausible as vscsi_plausible};
 pub(super) use words::{I32, I64, U32};
 
 /// The reader of a format of lines (all but CSV, which has to see its first lines).
 pub(super) fn text(format: Format, options: &ReadOptions) -> Result<Box<dyn LineParser>, String> {
     Ok(match format {
-        Format::Dbench => return Err("dbench load files are not read yet".to_owned()),
+        Format::Dbench => Box::new(dbench::Dbench::new(options.block_size)),
         Format::Txt => Box::new(txt::Txt::new(options.text_ids)),
         Format::Arc => Box::new(arc::Arc),
         Format::Spc => Box::new(spc::Spc),

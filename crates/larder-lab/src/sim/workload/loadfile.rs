@@ -1,8 +1,10 @@
 //! dbench's loadfile (`client.txt`) as records.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::BufRead;
 
+use super::super::read::Ranges;
+use super::super::sink::MOST_BLOCKS;
 use super::super::{Kind, MOST_FILES, Record, block_of};
 
 /// Why a loadfile could not be read.
@@ -27,18 +29,12 @@ pub enum LoadfileError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// More files than can be told apart, or a page beyond the last.
-    #[error("dbench loadfile, line {line}: more than 2^24 files, or a page of more than 2^40")]
-    TooLarge {
-        /// Number of the line.
-        line: u64,
-    },
 }
 
 /// A page.
 const PAGE: u64 = 4096;
-/// A request that covers more is a mistake in the file, not a request.
-const MOST_OF_A_REQUEST: u64 = 1 << 30;
+/// What cannot be told apart.
+const TOO_LARGE: &str = "more than 2^24 files, or a page of more than 2^40";
 /// Dispositions of NTCreateX that empty a file that is there (FILE_SUPERSEDE, FILE_OVERWRITE, FILE_OVERWRITE_IF).
 const EMPTIES: [u64; 3] = [0, 4, 5];
 
@@ -63,19 +59,8 @@ const EMPTIES: [u64; 3] = [0, 4, 5];
 pub struct Loadfile<R> {
     input: R,
     line: u64,
-    request: u32,
-    next_file: u32,
-    handles: HashMap<u64, String>,
-    files: HashMap<String, File>,
-    queue: std::collections::VecDeque<Record>,
+    operations: Operations,
     ended: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct File {
-    number: u32,
-    /// Pages up to the last that was written or read.
-    pages: u64,
 }
 
 impl<R: BufRead> Loadfile<R> {
@@ -84,75 +69,101 @@ impl<R: BufRead> Loadfile<R> {
         Self {
             input,
             line: 0,
+            operations: Operations::new(first_file, PAGE),
+            ended: false,
+        }
+    }
+}
+
+/// What the lines of a loadfile do to the files.
+#[derive(Debug)]
+pub(in super::super) struct Operations {
+    /// Bytes of a page.
+    page: u64,
+    request: u32,
+    next_file: u32,
+    handles: HashMap<u64, String>,
+    files: HashMap<String, File>,
+    /// What the lines so far became and nobody has taken yet.
+    pub(in super::super) queue: VecDeque<Record>,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    number: u32,
+    /// Pages that were written or read.
+    pages: Ranges,
+}
+
+fn number(word: Option<&str>, what: &str) -> Result<u64, String> {
+    let word = word.ok_or_else(|| format!("{what} is missing"))?;
+    let parsed = match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => word.parse(),
+    };
+    parsed.map_err(|_| format!("{what} is {word:?}, which is no number"))
+}
+
+fn name(words: &[&str], at: usize) -> Result<String, String> {
+    let word = words.get(at).ok_or("the name is missing")?;
+    Ok(word.trim_matches('"').to_ascii_lowercase())
+}
+
+impl Operations {
+    pub(in super::super) fn new(first_file: u32, page: u64) -> Self {
+        Self {
+            page: page.max(1),
             request: 0,
             next_file: first_file,
             handles: HashMap::new(),
             files: HashMap::new(),
-            queue: std::collections::VecDeque::new(),
-            ended: false,
+            queue: VecDeque::new(),
         }
     }
 
-    fn fault(&self, what: impl Into<String>) -> LoadfileError {
-        LoadfileError::Line {
-            line: self.line,
-            what: what.into(),
-        }
-    }
-
-    fn number(&self, word: Option<&str>, what: &str) -> Result<u64, LoadfileError> {
-        let word = word.ok_or_else(|| self.fault(format!("{what} is missing")))?;
-        let parsed = match word.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16),
-            None => word.parse(),
-        };
-        parsed.map_err(|_| self.fault(format!("{what} is {word:?}, which is no number")))
-    }
-
-    fn file(&mut self, name: &str) -> Result<&mut File, LoadfileError> {
+    fn file(&mut self, name: &str) -> Result<&mut File, String> {
         if !self.files.contains_key(name) {
             if self.next_file >= MOST_FILES {
-                return Err(LoadfileError::TooLarge { line: self.line });
+                return Err(TOO_LARGE.to_owned());
             }
             let file = File {
                 number: self.next_file,
-                pages: 0,
+                ..File::default()
             };
             self.next_file += 1;
             self.files.insert(name.to_owned(), file);
         }
-        let line = self.line;
-        self.files
-            .get_mut(name)
-            .ok_or(LoadfileError::TooLarge { line })
+        self.files.get_mut(name).ok_or_else(|| TOO_LARGE.to_owned())
     }
 
-    fn transfer(&mut self, kind: Kind, words: &[&str]) -> Result<(), LoadfileError> {
-        let handle = self.number(words.get(1).copied(), "the handle")?;
-        let offset = self.number(words.get(2).copied(), "the offset")?;
-        let length = self.number(words.get(3).copied(), "the length")?;
+    fn transfer(&mut self, kind: Kind, words: &[&str]) -> Result<(), String> {
+        let handle = number(words.get(1).copied(), "the handle")?;
+        let offset = number(words.get(2).copied(), "the offset")?;
+        let length = number(words.get(3).copied(), "the length")?;
         let Some(name) = self.handles.get(&handle).cloned() else {
             return Ok(()); // opened before the file begins, as dbench has it
         };
-        if length > MOST_OF_A_REQUEST {
-            return Err(self.fault(format!("a request for {length} bytes")));
+        let end = offset.checked_add(length.max(1)).ok_or(TOO_LARGE)?;
+        let page_size = self.page;
+        let (first, last) = (offset / page_size, (end - 1) / page_size);
+        if last - first >= MOST_BLOCKS {
+            return Err(format!(
+                "a request for {length} bytes; more than {MOST_BLOCKS} pages of {page_size} bytes are taken for a mistake"
+            ));
         }
-        let end = offset
-            .checked_add(length.max(1))
-            .ok_or(LoadfileError::TooLarge { line: self.line })?;
-        let (first, last) = (offset / PAGE, (end - 1) / PAGE);
-        let line = self.line;
         let file = self.file(&name)?;
-        file.pages = file.pages.max(last + 1);
         let number = file.number;
+        // Both ends, before anything is kept.
+        let base = block_of(number, first).ok_or(TOO_LARGE)?;
+        block_of(number, last).ok_or(TOO_LARGE)?;
+        file.pages.add(first, last + 1);
         for page in first..=last {
-            let block = block_of(number, page).ok_or(LoadfileError::TooLarge { line })?;
-            let from = offset.max(page * PAGE);
-            let bytes = end.min((page + 1) * PAGE) - from;
+            let from = offset.max(page * page_size);
+            let bytes = end.min((page + 1).saturating_mul(page_size)) - from;
             self.queue.push_back(Record {
-                block,
+                block: base + (page - first),
                 request: self.request,
-                bytes: bytes as u32,
+                bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
                 file: number,
                 kind,
                 ..Record::default()
@@ -162,57 +173,33 @@ impl<R: BufRead> Loadfile<R> {
         Ok(())
     }
 
+    /// The pages that were used are gone.
     fn remove(&mut self, name: &str) {
-        if let Some(file) = self.files.remove(name) {
-            for page in 0..file.pages {
-                if let Some(block) = block_of(file.number, page) {
-                    self.queue.push_back(Record {
-                        block,
-                        request: self.request,
-                        file: file.number,
-                        kind: Kind::Remove,
-                        ..Record::default()
-                    });
-                }
+        let Some(mut file) = self.files.remove(name) else {
+            return;
+        };
+        for page in file.pages.cut(0).into_iter().flat_map(|(a, b)| a..b) {
+            if let Some(block) = block_of(file.number, page) {
+                self.queue.push_back(Record {
+                    block,
+                    request: self.request,
+                    file: file.number,
+                    kind: Kind::Remove,
+                    ..Record::default()
+                });
             }
-            self.request = self.request.wrapping_add(1);
         }
+        self.request = self.request.wrapping_add(1);
     }
 
-    fn name(&self, words: &[&str], at: usize) -> Result<String, LoadfileError> {
-        let word = words
-            .get(at)
-            .ok_or_else(|| self.fault("the name is missing"))?;
-        Ok(word.trim_matches('"').to_ascii_lowercase())
-    }
-
-    fn operation(&mut self, line: &str) -> Result<(), LoadfileError> {
+    /// One line. A fault is a sentence without the line's number.
+    pub(in super::super) fn line(&mut self, line: &str) -> Result<(), String> {
         let words = words(line);
         let (Some(&operation), Some(&status)) = (words.first(), words.last()) else {
             return Ok(());
         };
-        let known = [
-            "ReadX",
-            "WriteX",
-            "NTCreateX",
-            "Unlink",
-            "Rename",
-            "Deltree",
-            "Mkdir",
-            "Rmdir",
-            "Close",
-            "Flush",
-            "QUERY_PATH_INFORMATION",
-            "QUERY_FILE_INFORMATION",
-            "QUERY_FS_INFORMATION",
-            "SET_FILE_INFORMATION",
-            "FIND_FIRST",
-            "LockX",
-            "UnlockX",
-            "Sleep",
-        ];
-        if !known.contains(&operation) {
-            return Err(self.fault(format!("{operation:?} is no operation of dbench")));
+        if !KNOWN.contains(&operation) {
+            return Err(format!("{operation:?} is no operation of dbench"));
         }
         if status != "NT_STATUS_OK" && status != "SUCCESS" {
             return Ok(());
@@ -221,27 +208,27 @@ impl<R: BufRead> Loadfile<R> {
             "ReadX" => self.transfer(Kind::Read, &words)?,
             "WriteX" => self.transfer(Kind::Write, &words)?,
             "NTCreateX" => {
-                let name = self.name(&words, 1)?;
-                let disposition = self.number(words.get(3).copied(), "the disposition")?;
-                let handle = self.number(words.get(4).copied(), "the handle")?;
+                let name = name(&words, 1)?;
+                let disposition = number(words.get(3).copied(), "the disposition")?;
+                let handle = number(words.get(4).copied(), "the handle")?;
                 if EMPTIES.contains(&disposition) {
                     self.remove(&name);
                 }
                 self.handles.insert(handle, name);
             }
             "Unlink" => {
-                let name = self.name(&words, 1)?;
+                let name = name(&words, 1)?;
                 self.remove(&name);
             }
             "Rename" => {
-                let (from, to) = (self.name(&words, 1)?, self.name(&words, 2)?);
+                let (from, to) = (name(&words, 1)?, name(&words, 2)?);
                 if let Some(file) = self.files.remove(&from) {
                     self.remove(&to);
                     self.files.insert(to, file);
                 }
             }
             "Deltree" => {
-                let below = self.name(&words, 1)? + "\\";
+                let below = name(&words, 1)? + "\\";
                 let mut gone: Vec<String> = self
                     .files
                     .keys()
@@ -256,6 +243,28 @@ impl<R: BufRead> Loadfile<R> {
         Ok(())
     }
 }
+
+/// Operations of dbench 3 and 4.
+const KNOWN: [&str; 18] = [
+    "ReadX",
+    "WriteX",
+    "NTCreateX",
+    "Unlink",
+    "Rename",
+    "Deltree",
+    "Mkdir",
+    "Rmdir",
+    "Close",
+    "Flush",
+    "QUERY_PATH_INFORMATION",
+    "QUERY_FILE_INFORMATION",
+    "QUERY_FS_INFORMATION",
+    "SET_FILE_INFORMATION",
+    "FIND_FIRST",
+    "LockX",
+    "UnlockX",
+    "Sleep",
+];
 
 /// Words of a line; a name in quotation marks is one, with them.
 fn words(line: &str) -> Vec<&str> {
@@ -278,7 +287,7 @@ impl<R: BufRead> Iterator for Loadfile<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(record) = self.queue.pop_front() {
+            if let Some(record) = self.operations.queue.pop_front() {
                 return Some(Ok(record));
             }
             if self.ended {
@@ -292,9 +301,10 @@ impl<R: BufRead> Iterator for Loadfile<R> {
                 }
                 Ok(_) => {
                     self.line += 1;
-                    if let Err(error) = self.operation(&line) {
+                    if let Err(what) = self.operations.line(&line) {
                         self.ended = true;
-                        return Some(Err(error));
+                        let line = self.line;
+                        return Some(Err(LoadfileError::Line { line, what }));
                     }
                 }
                 Err(source) => {

@@ -9,22 +9,29 @@
 //! | `correlated` | Zipf, each block touched several times at once |
 //! | `dbench-like` | clients with the mix of dbench's loadfile |
 //! | `build-like` | a compiler's reads and writes beside a search through a large tree |
+//! | `dbench` | clients of dbench's own loadfile |
 //!
-//! [`Loadfile`] makes records from dbench's own `client.txt`.
+//! [`Spec`] makes one from its name and parameters, and [`MADE`] lists them. [`Loadfile`] reads dbench's own `client.txt`.
 
 mod build;
 mod clients;
 mod dbench;
 mod draw;
 mod loadfile;
+mod made;
 mod patterns;
+mod spec;
 mod zipf;
 
 pub use build::{BuildShape, build_like};
 pub use clients::interleave;
 pub use dbench::dbench_client;
+pub(super) use loadfile::Operations;
 pub use loadfile::{Loadfile, LoadfileError};
+pub use made::{MADE, Made};
 pub use patterns::{correlated, cycle, mixed, scan, zipf};
+pub(super) use spec::hint;
+pub use spec::{Parameter, Range, Spec};
 
 use super::Record;
 
@@ -36,7 +43,7 @@ pub type Records = Box<dyn Iterator<Item = Record> + Send>;
 /// ```
 /// use larder_lab::sim::workload::Shape;
 /// let shape = Shape { blocks: 100, ..Shape::default() };
-/// assert_eq!(shape.clients, 1);
+/// assert_eq!(shape.seed, 1);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
@@ -46,14 +53,10 @@ pub struct Shape {
     pub blocks: u64,
     /// Records, where the workload has no end of its own.
     pub records: u64,
-    /// Clients, for `dbench-like`.
-    pub clients: u16,
     /// Exponent of Zipf's law.
     pub skew: f64,
     /// Touches of a block at once, for `correlated`.
     pub touches: u32,
-    /// Turns of the loadfile's loop, for `dbench-like`; of a compilation, for `build-like`.
-    pub turns: u32,
 }
 
 impl Default for Shape {
@@ -62,81 +65,10 @@ impl Default for Shape {
             seed: 1,
             blocks: 100_000,
             records: 1_000_000,
-            clients: 1,
             skew: 1.0,
             touches: 4,
-            turns: 10,
         }
     }
-}
-
-/// Names of the workloads, with half a sentence each.
-pub const WORKLOADS: [(&str, &str); 7] = [
-    ("zipf", "blocks by Zipf's law"),
-    ("scan", "blocks one after the other, each once"),
-    ("loop", "the same blocks round and round"),
-    ("mixed", "Zipf's law with a scan now and then"),
-    (
-        "correlated",
-        "Zipf's law, each block touched several times at once",
-    ),
-    (
-        "dbench-like",
-        "file server clients with the mix of dbench's loadfile",
-    ),
-    (
-        "build-like",
-        "a compiler beside a search through a large tree",
-    ),
-];
-
-/// There is no such workload.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "workload: there is no workload {name:?}; there are: zipf, scan, loop, mixed, correlated, dbench-like, build-like"
-)]
-pub struct UnknownWorkload {
-    /// The name asked for.
-    pub name: String,
-}
-
-/// The workload of a name.
-///
-/// ```
-/// use larder_lab::sim::workload::{Shape, workload};
-/// let shape = Shape { records: 10, ..Shape::default() };
-/// let blocks: Vec<u64> = workload("scan", &shape)?.map(|record| record.block).collect();
-/// assert_eq!(blocks, (0..10).collect::<Vec<_>>());
-/// # Ok::<(), larder_lab::sim::workload::UnknownWorkload>(())
-/// ```
-///
-/// # Errors
-/// [`UnknownWorkload`].
-pub fn workload(name: &str, shape: &Shape) -> Result<Records, UnknownWorkload> {
-    Ok(match name {
-        "zipf" => Box::new(zipf(shape)),
-        "scan" => Box::new(scan(shape)),
-        "loop" => Box::new(cycle(shape)),
-        "mixed" => Box::new(mixed(shape)),
-        "correlated" => Box::new(correlated(shape)),
-        "dbench-like" => {
-            let client = |client| dbench_client(shape.seed, client, shape.turns);
-            Box::new(interleave(
-                (0..shape.clients).map(client).collect(),
-                shape.seed,
-            ))
-        }
-        "build-like" => Box::new(build_like(&BuildShape {
-            seed: shape.seed,
-            units: shape.turns,
-            ..BuildShape::default()
-        })),
-        _ => {
-            return Err(UnknownWorkload {
-                name: name.to_owned(),
-            });
-        }
-    })
 }
 
 #[cfg(test)]

@@ -2,52 +2,186 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Kind, Record, block_of};
+use super::super::{Kind, ReadOptions, Record, block_of};
 use super::*;
 
+fn named(text: &str) -> Vec<Record> {
+    let spec = Spec::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let spec = spec.unwrap_or_else(|| panic!("{text} is no workload"));
+    let records = spec.records(&ReadOptions::default());
+    records.unwrap_or_else(|error| panic!("{error}")).collect()
+}
+
 fn small(name: &str, seed: u64) -> Vec<Record> {
-    let shape = Shape {
-        seed,
-        blocks: 1_000,
-        records: 20_000,
-        clients: 3,
-        turns: 3,
-        ..Shape::default()
-    };
-    workload(name, &shape)
-        .unwrap_or_else(|error| panic!("{error}"))
-        .collect()
+    let small = [
+        ("blocks", 1_000),
+        ("requests", 20_000),
+        ("clients", 3),
+        ("turns", 3),
+        ("units", 3),
+        ("grep-pages", 500),
+    ];
+    let made = made(name);
+    let given = small
+        .into_iter()
+        .chain([("seed", seed)])
+        .filter(|(name, _)| made.parameters.iter().any(|p| p.name == *name))
+        .map(|(name, value)| format!("{name}={value}"));
+    named(&format!("{name}:{}", given.collect::<Vec<_>>().join(",")))
+}
+
+fn made(name: &str) -> &'static Made {
+    let made = MADE.iter().find(|made| made.name == name);
+    made.unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// All but the one that reads a file.
+fn of_its_own() -> impl Iterator<Item = &'static Made> {
+    MADE.iter().filter(|made| made.name != "dbench")
 }
 
 #[test]
 fn every_workload_repeats_itself_and_its_seed_matters_where_something_is_drawn() {
-    for (name, _) in WORKLOADS {
+    for Made { name, .. } in of_its_own() {
         assert_eq!(small(name, 1), small(name, 1), "{name}");
-        let drawn = !["scan", "loop"].contains(&name);
+        let drawn = !["scan", "loop"].contains(name);
         assert_eq!(small(name, 1) != small(name, 2), drawn, "{name}");
         assert!(!small(name, 1).is_empty());
     }
+}
+
+#[test]
+fn parameters_reach_the_workload_and_defaults_are_allowed() {
+    for made in &MADE {
+        for p in made.parameters {
+            let text = format!("{}:{}={}", made.name, p.name, p.default);
+            assert!(
+                Spec::parse(&text).is_ok_and(|spec| spec.is_some()),
+                "{text}"
+            );
+        }
+    }
+    let blocks = |text: &str| named(text).iter().map(|r| r.block).max();
+    assert_eq!(blocks("loop: blocks = 7 , requests=2e1,"), Some(6));
+    assert_eq!(named("scan:requests=2e1").len(), 20);
+    // at 0 all blocks are alike, at 10 the first is nearly all
+    let top = |alpha: &str| {
+        let mut uses = BTreeMap::new();
+        for record in named(&format!("zipf:blocks=10,requests=1000,alpha={alpha}")) {
+            *uses.entry(record.block).or_insert(0) += 1;
+        }
+        uses.values().copied().max().unwrap_or(0)
+    };
+    assert!(top("0") < 200 && top("10") > 950);
+    assert_eq!(
+        named("correlated:touches=5,requests=10")[4].block,
+        named("correlated:touches=5,requests=10")[0].block
+    );
+    let tenants: BTreeSet<u16> = named("dbench-like:clients=3,turns=0")
+        .iter()
+        .map(|r| r.tenant)
+        .collect();
+    assert_eq!(tenants.len(), 3);
+    let build = named("build-like:units=2,headers=5,includes=3,compiler-pages=11,grep-pages=13");
+    let of = |file| build.iter().filter(|r| r.file == file).count();
+    assert_eq!(
+        (of(0), build.iter().filter(|r| r.tenant == 1).count()),
+        (22, 13)
+    );
     assert!(
-        workload("zpf", &Shape::default()).is_err_and(|error| error.to_string().contains("zpf"))
+        build
+            .iter()
+            .filter(|r| r.tenant == 0)
+            .all(|r| r.file < 6 || r.file >= 1 << 18)
     );
 }
 
 #[test]
+fn what_a_workload_cannot_be_is_said_with_what_is_allowed() {
+    for (text, what) in [
+        (
+            "zipf:blocks=0",
+            "workload zipf: blocks is '0'; it is a whole number from 1 to",
+        ),
+        ("zipf:blocks=-1", "whole number"),
+        ("zipf:blocks=1.5", "whole number"),
+        ("zipf:blocks=1e99", "whole number"),
+        ("zipf:blocks=inf", "whole number"),
+        (
+            "zipf:alpha=nan",
+            "alpha is 'nan'; it is a number from 0 to 10",
+        ),
+        ("zipf:alpha=-0.1", "from 0 to 10"),
+        ("zipf:alpha=", "alpha is ''"),
+        ("zipf:seed=x", "seed is 'x'"),
+        (
+            "zipf:block=5",
+            "no parameter 'block'; there are blocks, requests, alpha, seed",
+        ),
+        ("zipf:5", "no parameter '5'"),
+        (
+            "loop:alpha=1",
+            "no parameter 'alpha'; there are blocks, requests",
+        ),
+        ("loop:blocks=1,blocks=2", "blocks is given twice"),
+        ("dbench-like:clients=1025", "from 1 to 1024"),
+        ("dbench:file=", "the name of a file"),
+    ] {
+        let error = Spec::parse(text).map(|_| ()).map_err(|e| e.to_string());
+        assert!(
+            error.as_ref().is_err_and(|e| e.contains(what)),
+            "{text}: {error:?}"
+        );
+    }
+    for file in [
+        "zipf",
+        "./zipf:blocks=0",
+        "a.txt",
+        "zpf:blocks=0",
+        "/x:y",
+        "",
+    ] {
+        assert!(Spec::parse(file).is_ok_and(|spec| spec.is_none()), "{file}");
+    }
+}
+
+#[test]
 fn extreme_shapes_do_not_panic() {
-    for (name, _) in WORKLOADS {
-        for skew in [0.0, 3.0, f64::NAN, -1.0] {
-            let shape = Shape {
-                seed: 0,
-                blocks: 0,
-                records: 3,
-                clients: 0,
-                skew,
-                touches: 0,
-                turns: 0,
+    for Made {
+        name, parameters, ..
+    } in of_its_own()
+    {
+        for p in *parameters {
+            let Range::Whole(least, most) = p.range else {
+                continue;
             };
-            let count = workload(name, &shape).map(Iterator::count);
-            assert!(count.is_ok_and(|count| count <= 45_000), "{name}");
+            for value in [least, most] {
+                let spec = Spec::parse(&format!("{name}:{}={value}", p.name));
+                let spec = spec
+                    .ok()
+                    .flatten()
+                    .map(|s| s.records(&ReadOptions::default()));
+                let count = spec.map(|records| records.map(|r| r.take(1000).count()));
+                assert!(
+                    count.is_some_and(|c| c.is_ok_and(|c| c > 0)),
+                    "{name} {} {value}",
+                    p.name
+                );
+            }
         }
+    }
+    for skew in [0.0, 3.0, f64::NAN, -1.0] {
+        let shape = Shape {
+            seed: 0,
+            blocks: 0,
+            records: 3,
+            skew,
+            touches: 0,
+        };
+        assert_eq!(
+            zipf(&shape).count() + mixed(&shape).count() + correlated(&shape).count(),
+            9
+        );
     }
 }
 
