@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::intern::Interner;
+use super::originals::{Collector, Originals};
 use super::{Format, Kind, ReadOptions, Record, Trace, TraceError};
 
 /// Records of a chunk. 4 MiB of block numbers: small enough for a cache, large enough to amortise what is done per chunk.
@@ -22,6 +23,10 @@ pub struct Chunk {
     pub kinds: Vec<Kind>,
     /// All blocks up to the end of this chunk have smaller numbers.
     pub bound: u32,
+    /// What the trace calls them.
+    pub originals: Originals,
+    /// Uses that are a second to rules that age by time; 0 if time stands still.
+    pub tick: u32,
 }
 
 impl Chunk {
@@ -71,6 +76,8 @@ pub struct Loader {
     sum: u64,
     /// Each use counts as a request of its own.
     apart: bool,
+    originals: Collector,
+    tick: u32,
 }
 
 impl Default for Loader {
@@ -93,17 +100,25 @@ impl Loader {
             last_request: None,
             sum: 0,
             apart: false,
+            originals: Collector::default(),
+            tick: 0,
         }
     }
 
-    /// One for which each use is a request of its own, whatever the trace says: rules then see several touches of one request
-    /// as several.
+    /// One for a trace: with each use as a request of its own if that was asked, so that rules see several touches of one
+    /// request as several, and with its seconds.
     #[must_use]
-    pub fn apart(apart: bool) -> Self {
+    pub fn of(trace: &Trace) -> Self {
         Self {
-            apart,
+            apart: trace.touches_apart(),
+            tick: trace.tick(),
             ..Self::new()
         }
+    }
+
+    /// The same, with so many uses to a second.
+    pub(super) fn ticking(self, tick: u32) -> Self {
+        Self { tick, ..self }
     }
 
     /// Adds records; full chunks go to `done`.
@@ -130,6 +145,7 @@ impl Loader {
                 let Some(block) = self.interner.number(record.block) else {
                     return Err(self.interner.full(trace));
                 };
+                self.originals.see(block, record.block);
                 if self.chunk.blocks.is_empty() {
                     self.begin(record.request)
                         .map_err(|()| full("no memory for more requests"))?;
@@ -189,6 +205,8 @@ impl Loader {
     fn take(&mut self) -> Chunk {
         let mut chunk = core::mem::take(&mut self.chunk);
         chunk.bound = self.interner.len();
+        chunk.originals = self.originals.so_far();
+        chunk.tick = self.tick;
         chunk
     }
 
@@ -236,7 +254,7 @@ impl Loaded {
         mut progress: impl FnMut(&Trace),
     ) -> Result<Self, TraceError> {
         let name = trace.name().to_owned();
-        let mut loader = Loader::apart(trace.touches_apart());
+        let mut loader = Loader::of(&trace);
         let mut chunks = Vec::new();
         let mut records = Vec::new();
         loop {

@@ -9,6 +9,7 @@ mod input;
 mod intern;
 mod load;
 mod mrc;
+mod originals;
 mod part;
 mod read;
 mod record;
@@ -29,6 +30,7 @@ pub use mrc::{
     Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,
     sample,
 };
+pub use originals::Originals;
 pub use part::{Header, Line, Merger, Plan, PlannedCell, write_part};
 pub use record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
 pub use row::{Placed, Row, place, standing};

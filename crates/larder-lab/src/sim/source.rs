@@ -32,6 +32,8 @@ pub struct ReadOptions {
     pub limit: Option<u64>,
     /// Each use is to count as a request of its own.
     pub touches_apart: bool,
+    /// Uses that are a second to rules that age by time; 0 if time stands still.
+    pub tick: u32,
 }
 
 impl Default for ReadOptions {
@@ -44,6 +46,7 @@ impl Default for ReadOptions {
             text_ids: false,
             limit: None,
             touches_apart: false,
+            tick: 0,
         }
     }
 }
@@ -68,6 +71,7 @@ pub struct Trace {
     format: Option<Format>,
     meter: Meter,
     touches_apart: bool,
+    tick: u32,
     limit: u64,
     given: u64,
     over: bool,
@@ -161,6 +165,7 @@ impl Trace {
             format,
             meter,
             touches_apart: options.touches_apart,
+            tick: options.tick,
             limit: options.limit.unwrap_or(u64::MAX),
             given: 0,
             over: false,
@@ -208,6 +213,12 @@ impl Trace {
     #[must_use]
     pub fn touches_apart(&self) -> bool {
         self.touches_apart
+    }
+
+    /// Uses that are a second, as was asked; 0 if time stands still.
+    #[must_use]
+    pub fn tick(&self) -> u32 {
+        self.tick
     }
 
     /// The name for messages.

@@ -6,6 +6,8 @@ use super::policy::{
 
 /// The top bit says that a block is resident: the rest is its frame, else its shadow, else nothing.
 const RESIDENT: u64 = 1 << 63;
+/// And, of a resident one, that it was read ahead and not used yet.
+const UNUSED: u64 = 1 << 62;
 const NOTHING: u64 = RESIDENT - 1;
 
 /// How many accesses ahead [`Replay::run`] looks: a few misses of the processor's cache long, and not so long that what it loads
@@ -33,6 +35,7 @@ pub struct Replay<P> {
     hits: u64,
     misses: u64,
     lost: u64,
+    fetched: u64,
 }
 
 #[derive(Debug)]
@@ -42,6 +45,8 @@ struct Slots {
     /// By frame: the block in it.
     holds: Vec<u32>,
     free: Vec<Frame>,
+    /// Blocks that left without having been used.
+    wasted: u64,
 }
 
 impl Frames for Slots {
@@ -52,8 +57,9 @@ impl Frames for Slots {
 
     #[inline]
     fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
-        let block = self.holds[frame as usize];
-        self.blocks[block as usize] = shadow.map_or(NOTHING, Shadow::get);
+        let slot = &mut self.blocks[self.holds[frame as usize] as usize];
+        self.wasted += (*slot & UNUSED) >> 62;
+        *slot = shadow.map_or(NOTHING, Shadow::get);
         self.free.push(frame);
     }
 }
@@ -78,6 +84,7 @@ impl<P: Policy> Replay<P> {
             blocks: Vec::new(),
             holds: Vec::new(),
             free: Vec::new(),
+            wasted: 0,
         };
         slots.reach(blocks)?;
         let refused = |_| PolicyError::Memory {
@@ -93,25 +100,103 @@ impl<P: Policy> Replay<P> {
             hits: 0,
             misses: 0,
             lost: 0,
+            fetched: 0,
         })
     }
 
-    /// One use of a block by a request; true if it was in memory.
+    /// Makes room for the blocks below `blocks`: their accesses allocate nothing.
+    ///
+    /// # Errors
+    /// [`PolicyError::Memory`].
+    pub fn reserve(&mut self, blocks: usize) -> Result<(), PolicyError> {
+        self.slots.reach(blocks)
+    }
+
+    /// One use of a block by a request; true if it was in memory. The rule knows the block by its number.
     #[inline]
     pub fn access(&mut self, block: u32, request: u32) -> bool {
-        match self.slots.blocks.get(block as usize) {
-            Some(&at) if at & RESIDENT != 0 => {
+        self.access_as(block, Block(u64::from(block)), request, Reason::Demand)
+    }
+
+    /// One use of a block which the rule knows by another identity than its number: rules that hash the identity then do exactly
+    /// what they did where it was recorded. [`Reason::Readahead`] is no use: see [`read_ahead`](Self::read_ahead).
+    ///
+    /// ```
+    /// use larder::cache::{policy::{Block, Lru, Reason}, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// assert!(!cache.access_as(0, Block(1 << 40), 0, Reason::Write));
+    /// assert!(cache.access_as(0, Block(1 << 40), 1, Reason::Demand));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    #[inline]
+    pub fn access_as(&mut self, block: u32, identity: Block, request: u32, reason: Reason) -> bool {
+        match self.slots.blocks.get_mut(block as usize) {
+            Some(at) if *at & RESIDENT != 0 => {
                 self.hits += 1;
-                self.rule.touch(at as Frame, Touch { request });
+                if *at & UNUSED != 0 {
+                    *at &= !UNUSED;
+                }
+                self.rule.touch(*at as Frame, Touch { request });
                 true
             }
             at => {
                 let at = at.copied();
                 self.misses += 1;
-                self.fetch(block, request, at);
+                self.lost += u64::from(!self.fetch(block, identity, request, reason, at));
                 false
             }
         }
+    }
+
+    /// Brings a block in that is expected to be used. Nothing happens if it is there.
+    ///
+    /// ```
+    /// use larder::cache::{policy::{Block, Lru}, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// cache.read_ahead(0, Block(0), 0);
+    /// cache.read_ahead(1, Block(1), 0);
+    /// assert!(cache.access(1, 1));
+    /// assert_eq!((cache.fetched(), cache.wasted(), cache.misses()), (2, 1, 0));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    pub fn read_ahead(&mut self, block: u32, identity: Block, request: u32) {
+        let at = self.slots.blocks.get(block as usize).copied();
+        if at.is_some_and(|at| at & RESIDENT != 0) {
+            return;
+        }
+        self.fetched += 1;
+        if self.fetch(block, identity, request, Reason::Readahead, at) {
+            self.slots.blocks[block as usize] |= UNUSED;
+        } else {
+            self.slots.wasted += 1;
+        }
+    }
+
+    /// The block is gone (deleted, truncated): it is not in memory, and nothing is known of it.
+    ///
+    /// ```
+    /// use larder::cache::{policy::Lru, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// cache.access(3, 0);
+    /// cache.remove(3);
+    /// assert!(!cache.holds(3));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    pub fn remove(&mut self, block: u32) {
+        let Some(slot) = self.slots.blocks.get_mut(block as usize) else {
+            return;
+        };
+        let at = core::mem::replace(slot, NOTHING);
+        if at & RESIDENT != 0 {
+            self.slots.wasted += (at & UNUSED) >> 62;
+            self.rule.remove(at as Frame);
+            self.slots.free.push(at as Frame);
+        }
+    }
+
+    /// A second has passed, for rules that age by time ([`Policy::tick`]).
+    pub fn tick(&mut self) {
+        self.rule.tick(&mut self.slots);
     }
 
     /// Is it in memory? Tells the rule nothing.
@@ -140,48 +225,77 @@ impl<P: Policy> Replay<P> {
     /// # Ok::<(), larder::cache::policy::PolicyError>(())
     /// ```
     pub fn run(&mut self, accesses: &[u32], first: u32) {
-        let mut request = first;
-        let (near, last) = accesses.split_at(accesses.len().saturating_sub(AHEAD));
+        let request = |at| first.wrapping_add(at as u32);
+        self.run_as(accesses, request, |block| Block(u64::from(block)));
+    }
+
+    /// As [`run`](Self::run), with the request of each access by its place, and the identity of each block. Both are asked only
+    /// where they matter: the identity by a miss, of a rule that looks at it.
+    ///
+    /// ```
+    /// use larder::cache::{policy::{Block, Lru}, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run_as(&[0, 1, 0], |_| 7, |block| Block(900 + u64::from(block)));
+    /// assert_eq!((cache.hits(), cache.misses()), (1, 2));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    pub fn run_as(
+        &mut self,
+        accesses: &[u32],
+        request: impl Fn(usize) -> u32,
+        identity: impl Fn(u32) -> Block,
+    ) {
         // The sum is used, so that the loads are made; nothing waits for them.
         let mut loaded = 0;
-        for (&block, &ahead) in near.iter().zip(&accesses[accesses.len() - near.len()..]) {
+        let soon = accesses.iter().skip(AHEAD);
+        let mut at = 0;
+        for (&block, &ahead) in accesses.iter().zip(soon) {
             loaded ^= self.slots.blocks.get(ahead as usize).copied().unwrap_or(0);
-            self.access(block, request);
-            request = request.wrapping_add(1);
+            self.access_as(block, identity(block), request(at), Reason::Demand);
+            at += 1;
         }
         core::hint::black_box(loaded);
-        for &block in last {
-            self.access(block, request);
-            request = request.wrapping_add(1);
+        for &block in &accesses[at..] {
+            self.access_as(block, identity(block), request(at), Reason::Demand);
+            at += 1;
         }
     }
 
+    /// Brings a block into a frame; false if it could not be kept. `at` is what its slot had.
     #[inline]
-    fn fetch(&mut self, block: u32, request: u32, at: Option<u64>) {
+    fn fetch(
+        &mut self,
+        block: u32,
+        identity: Block,
+        request: u32,
+        reason: Reason,
+        at: Option<u64>,
+    ) -> bool {
         let at = match at {
             Some(at) => at,
             None if self.slots.reach_far(block).is_ok() => NOTHING,
-            None => {
-                self.lost += 1;
-                return;
-            }
+            None => return false,
         };
         let shadow = (at != NOTHING).then(|| Shadow::new(at));
-        let identity = Block(u64::from(block));
-        let admission = self.rule.miss(identity, shadow, Reason::Demand);
+        let admission = self.rule.miss(identity, shadow, reason);
         let frame = loop {
             if let Some(frame) = self.slots.free.pop() {
                 break frame;
             }
             if self.rule.evict(&mut self.slots, 1) == 0 {
-                self.lost += 1;
-                return; // nothing would leave: the block is not kept
+                return false; // nothing would leave: the block is not kept
             }
         };
         self.slots.holds[frame as usize] = block;
         self.slots.blocks[block as usize] = RESIDENT | u64::from(frame);
-        self.rule
-            .insert(frame, Arrival::demand(identity, request, admission));
+        let arrival = Arrival {
+            block: identity,
+            reason,
+            request,
+            admission,
+        };
+        self.rule.insert(frame, arrival);
+        true
     }
 
     /// Accesses that found their block.
@@ -198,6 +312,25 @@ impl<P: Policy> Replay<P> {
     /// 0: the counts are not those of the rule.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Blocks that [`read_ahead`](Self::read_ahead) brought in.
+    pub fn fetched(&self) -> u64 {
+        self.fetched
+    }
+
+    /// Of these, those that are gone and were not used.
+    pub fn wasted(&self) -> u64 {
+        self.slots.wasted
+    }
+
+    /// Bytes of memory of the rule and of the tables here.
+    pub fn bytes(&self) -> usize {
+        let slots = &self.slots;
+        self.rule.bytes()
+            + slots.blocks.capacity() * size_of::<u64>()
+            + slots.holds.capacity() * size_of::<u32>()
+            + slots.free.capacity() * size_of::<Frame>()
     }
 
     /// The rule.
@@ -263,6 +396,61 @@ mod tests {
                     .all(|&block| single.holds(block) == run.holds(block))
             );
         }
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_wasted_until_it_is_used() {
+        let mut cache = Replay::<Fifo>::new(2).unwrap();
+        let ahead = |cache: &mut Replay<Fifo>, block| {
+            cache.read_ahead(block, Block(u64::from(block)), 0);
+        };
+        (0..2).for_each(|block| ahead(&mut cache, block));
+        ahead(&mut cache, 1); // is there
+        assert!(cache.access(0, 1));
+        (2..4).for_each(|block| ahead(&mut cache, block)); // 0 leaves used, 1 does not
+        assert_eq!((cache.fetched(), cache.wasted()), (4, 1));
+        cache.remove(3);
+        cache.remove(3);
+        cache.remove(900);
+        assert_eq!((cache.fetched(), cache.wasted()), (4, 2));
+        assert_eq!((cache.hits(), cache.misses(), cache.lost()), (1, 0, 0));
+        assert!(cache.holds(2) && !cache.holds(3));
+        assert_eq!(cache.rule().len(), 1);
+        assert!(cache.access(2, 2) && !cache.access(3, 3) && cache.access(3, 4));
+        assert!(cache.bytes() >= cache.rule().bytes() + 4 * 8 + 2 * 8);
+    }
+
+    #[test]
+    fn a_rule_sees_the_identity_and_the_ticks() {
+        use super::super::policy::{Linux247, WTinyLfu};
+        // One identity for all blocks: to a sketch all are as frequent, and the counts differ from those of their own.
+        let mut word = 1_u32;
+        let mut draw = |below| {
+            word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (word >> 16) % below
+        };
+        // Few blocks often, many seldom.
+        let trace: Vec<u32> = (0..20_000)
+            .map(|at| if at % 2 == 0 { draw(150) } else { draw(3000) })
+            .collect();
+        let hits = |identity: fn(u32) -> Block| {
+            let mut cache = Replay::<WTinyLfu>::new(200).unwrap();
+            cache.run_as(&trace, |at| at as u32, identity);
+            cache.hits()
+        };
+        assert_ne!(hits(|_| Block(7)), hits(|block| Block(u64::from(block))));
+        let aged = |every: u32| {
+            let mut cache = Replay::<Linux247>::new(200).unwrap();
+            for (&block, at) in trace.iter().zip(1..) {
+                cache.access(block, at);
+                if at % every == 0 {
+                    cache.tick();
+                }
+            }
+            assert_eq!(cache.rule().check(), Ok(()));
+            cache.hits()
+        };
+        assert_ne!(aged(u32::MAX), aged(1));
     }
 
     #[test]

@@ -111,6 +111,14 @@ pub(in crate::cli) struct Reading {
     /// Whether uses of one request count as one for rules that care, or each for itself.
     #[arg(long, value_enum, default_value_t = Touches::Request, value_name = "WHAT")]
     pub(in crate::cli) touches: Touches,
+    /// Uses that are a second to the kernels' rules, which age by time [default: time stands still].
+    #[arg(
+        long,
+        value_name = "USES",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub(in crate::cli) tick: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -141,6 +149,7 @@ impl Reading {
             text_ids: self.text_ids,
             limit: self.limit,
             touches_apart: self.touches == Touches::Use,
+            tick: self.tick,
         })
     }
 }

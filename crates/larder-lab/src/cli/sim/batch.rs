@@ -41,14 +41,15 @@ fn plan_of(what: &What) -> Result<(Plan, Vec<Size>), Failure> {
             policies: what.policies()?,
             sizes: sizes.iter().map(|s| s.text().to_owned()).collect(),
             reading: format!(
-                "{:?} {} {:?} {:?} {} {:?} {:?}",
+                "{:?} {} {:?} {:?} {} {:?} {:?} {}",
                 options.format,
                 r.block_size,
                 r.columns,
                 r.delimiter,
                 r.text_ids,
                 r.limit,
-                r.touches
+                r.touches,
+                r.tick
             ),
         },
         sizes,

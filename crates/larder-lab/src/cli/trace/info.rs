@@ -49,7 +49,7 @@ pub(super) fn run(
             begin: u64::MAX,
             ..Facts::default()
         };
-        let mut loader = Loader::apart(trace.touches_apart());
+        let mut loader = Loader::of(&trace);
         let mut uses: Vec<u32> = Vec::new();
         let mut records: Vec<Record> = Vec::new();
         loop {

@@ -41,7 +41,11 @@ impl Sample {
 /// [`TraceError::TooMuch`]: no memory.
 pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, TraceError> {
     let limit = threshold(rate);
-    let mut loader = super::super::Loader::new();
+    // A second of the sample is as long as one of the trace.
+    let tick = trace.chunks.first().map_or(0, |chunk| chunk.tick);
+    let least = u32::from(tick > 0);
+    let tick = (f64::from(tick) * rate.min(1.0)).round() as u32;
+    let mut loader = super::super::Loader::new().ticking(tick.max(least));
     let mut chunks = Vec::new();
     let mut records: Vec<Record> = Vec::new();
     for chunk in &trace.chunks {
@@ -49,7 +53,7 @@ pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, TraceError
         chunk.for_each(|block, request, kind| {
             if hash(block, seed) <= limit {
                 records.push(Record {
-                    block: u64::from(block),
+                    block: chunk.originals.of(block),
                     request,
                     kind,
                     ..Record::default()

@@ -221,7 +221,7 @@ pub fn stream(
                     .map_err(SimError::Thread)?,
             );
         }
-        let mut loader = Loader::apart(trace.touches_apart());
+        let mut loader = Loader::of(&trace);
         let mut records = Vec::new();
         // A worker that has failed hangs up; the others go on to the end, and its error is told then.
         let send = |chunk: Chunk, senders: &mut Vec<_>| {
