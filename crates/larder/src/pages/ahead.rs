@@ -5,9 +5,14 @@ use crate::os::coarse_now;
 use crate::pages::PoolError;
 
 impl Clusters {
-    /// Backs up to `most` pages that nobody asked for yet, so that they are ready when somebody does.
-    pub(in crate::pages) fn fault_ahead(&self, most: usize) -> Result<usize, PoolError> {
-        let taken = self.take_cold(&mut self.state.lock(), most)?;
+    /// Backs up to `most` neighbouring pages that nobody asked for yet, so that they are ready when somebody does. Runs of
+    /// fewer than `least` pages, at most 64, are left to those who need no more.
+    pub(in crate::pages) fn fault_ahead(
+        &self,
+        least: usize,
+        most: usize,
+    ) -> Result<usize, PoolError> {
+        let taken = self.take_cold(&mut self.state.lock(), least, most)?;
         let _moving = Moving(self);
         self.back(&taken, true)?;
         let n = taken.pages.len();

@@ -282,13 +282,14 @@ impl Clusters {
         }
     }
 
-    /// Takes pages that have to be backed. They count as moving: whoever asks for a cluster keeps a part of it.
-    fn take_cold(&self, state: &mut State, most: usize) -> Result<Taken, PoolError> {
+    /// Takes pages that have to be backed, `least` neighbours if the limit and the reservation have them. They count as
+    /// moving: whoever asks for a cluster keeps a part of it.
+    fn take_cold(&self, state: &mut State, least: usize, most: usize) -> Result<Taken, PoolError> {
         let room = self.limit_pages().saturating_sub(state.space.resident());
         if room == 0 {
             return Err(self.limit(1));
         }
-        let taken = state.space.take_cold(most.min(room));
+        let taken = state.space.take_cold_run(least, most.min(room));
         if taken.is_some() {
             state.moves.begin();
         }
@@ -382,7 +383,7 @@ impl Supply for Clusters {
                 |state| match self.take_rounds(state, rounds, Space::take_ready) {
                     0 => {
                         let most = self.cluster_for(state, rounds.len());
-                        self.take_cold(state, most).map(Found::Cold)
+                        self.take_cold(state, 1, most).map(Found::Cold)
                     }
                     n => Ok(Found::Ready(n)),
                 },

@@ -232,7 +232,7 @@ impl Worker {
         // At the limit or without memory there is nothing to do ahead; whoever needs a page will be told.
         self.pool
             .clusters
-            .fault_ahead(POPULATE_STEP.min(ahead))
+            .fault_ahead(1, POPULATE_STEP.min(ahead))
             .is_ok()
     }
 }

@@ -119,13 +119,12 @@ impl Space {
         n.min(enough)
     }
 
-    /// Takes up to `most` neighbouring pages that have to be backed: given back earlier, or never used.
-    pub(super) fn take_cold(&mut self, most: usize) -> Option<Taken> {
-        let Some(b) = self.cold.first() else {
+    /// Takes up to `most` neighbouring pages that have to be backed: given back earlier, or never used. At least `least`
+    /// of them, at most 64, unless the reservation ends: pages that were never used go before runs that are shorter.
+    pub(super) fn take_cold_run(&mut self, least: usize, most: usize) -> Option<Taken> {
+        let Some(start) = self.find_short_in(&self.cold, Block::cold, least) else {
             return self.take_frontier(most.min(self.pages - self.frontier));
         };
-        let first = self.blocks[b].cold().trailing_zeros() as usize;
-        let start = b * BLOCK_PAGES + first;
         let mut end = start;
         // Blocks follow one another as long as the run of cold pages reaches the end of each.
         while end - start < most && end < self.frontier {

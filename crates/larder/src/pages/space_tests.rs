@@ -7,6 +7,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::os::testing::system;
 
+impl Space {
+    fn take_cold(&mut self, most: usize) -> Option<Taken> {
+        self.take_cold_run(1, most)
+    }
+}
+
 fn space(blocks: usize) -> Space {
     let system: Arc<dyn System> = system();
     Space::new(&system, blocks * BLOCK_PAGES).unwrap()
@@ -17,6 +23,7 @@ enum Op {
     Ready(usize),
     Unused(usize),
     Cold(usize),
+    ColdRun(usize, usize),
     Run(usize),
     Put { nth: usize, zero: bool },
     PutCold { nth: usize },
@@ -29,6 +36,7 @@ fn op() -> impl Strategy<Value = Op> {
         (1_usize..80).prop_map(Op::Ready),
         (1_usize..80).prop_map(Op::Unused),
         (1_usize..200).prop_map(Op::Cold),
+        (1_usize..65, 0_usize..100).prop_map(|(least, more)| Op::ColdRun(least, least + more)),
         (1_usize..200).prop_map(Op::Run),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
@@ -78,8 +86,18 @@ proptest! {
                         out.push(page..page + 1);
                     }
                 }
-                Op::Cold(n) | Op::Run(n) => {
-                    let taken = if matches!(op, Op::Cold(_)) { space.take_cold(n) } else { space.take_run(n, usize::MAX).ok() };
+                Op::Cold(n) | Op::ColdRun(_, n) | Op::Run(n) => {
+                    let taken = match op {
+                        Op::Cold(_) => space.take_cold(n),
+                        Op::ColdRun(least, _) => {
+                            let taken = space.take_cold_run(least, n);
+                            // Only the last pages of all are fewer.
+                            let ends = |t: &Taken| t.pages.end == 16 * BLOCK_PAGES;
+                            prop_assert!(taken.as_ref().is_none_or(|t| t.pages.len() >= least || ends(t)));
+                            taken
+                        }
+                        _ => space.take_run(n, usize::MAX).ok(),
+                    };
                     if let Some(taken) = taken {
                         prop_assert!(!taken.pages.is_empty() && taken.pages.len() <= n);
                         if matches!(op, Op::Run(_)) { prop_assert_eq!(taken.pages.len(), n); }
@@ -262,6 +280,20 @@ fn cold_pages_come_back_before_fresh_ones_and_across_blocks() {
     assert_eq!(space.take_cold(100).unwrap().pages, 60..160);
     assert_eq!(space.take_cold(100).unwrap().pages, 160..200);
     assert_eq!(space.take_cold(100).unwrap().pages, 256..356);
+}
+
+#[test]
+fn cold_runs_that_are_too_short_are_left_to_others() {
+    let mut space = space(4);
+    space.take_cold(128).unwrap();
+    space.put_cold(10..20, true, 0);
+    space.put_cold(70..90, true, 0);
+    assert_eq!(space.take_cold_run(16, 18).unwrap().pages, 70..88);
+    assert_eq!(space.take_cold_run(16, 50).unwrap().pages, 128..178);
+    assert_eq!(space.take_cold(50).unwrap().pages, 10..20);
+    assert_eq!(space.take_cold_run(64, 256).unwrap().pages, 178..256);
+    assert_eq!(space.take_cold_run(3, 3), None, "no three are left");
+    assert_eq!(space.take_cold(2).unwrap().pages, 88..90);
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl Clusters {
             let found = ready(&mut self.state.lock());
             let found = found.or_else(|| {
                 // A refusal is told by the long way below, which also takes less.
-                self.fault_ahead(self.cluster_pages()).ok()?;
+                self.fault_ahead(n, self.cluster_pages().max(n)).ok()?;
                 ready(&mut self.state.lock())
             });
             if let Some(taken) = found {

@@ -206,6 +206,28 @@ fn only_the_page_in_use_stays() {
 }
 
 #[test]
+fn a_span_does_not_back_runs_that_are_too_short_for_it() {
+    let (system, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    let spans: Vec<_> = (0..48).map(|_| pool.take_span(4).unwrap()).collect();
+    pool.put_spans(spans.iter().step_by(2).map(|&at| (at, 4)));
+    pool.trim();
+    let held = pool.stats().held_bytes;
+    assert_eq!(held, 24 * 4 * page_size());
+    let before = calls(&system, Call::Populate).len();
+    pool.take_span(16).unwrap();
+    assert_eq!(
+        calls(&system, Call::Populate)[before..],
+        [64],
+        "a cluster, and none of the 24 runs of four"
+    );
+    assert_eq!(pool.stats().held_bytes, held + 64 * page_size());
+}
+
+#[test]
 fn pieces_of_huge_pages_stay_until_their_block_is_whole() {
     let pool = builder()
         .huge_pages()
