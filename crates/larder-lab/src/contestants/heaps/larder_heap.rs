@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use larder::heap::{self, Classes, global};
 use larder::objects::Family;
+use larder::pages::PagePool;
 
 use super::{ALIGN, Heap, Heaps, per_cpu};
 
@@ -51,12 +52,16 @@ impl LarderHeaps {
         Ok(Self(Classes::new(&Family::new()?)))
     }
 
-    /// As [`new`](Self::new) with another working-set interval, and with a thread that ends it or without.
+    /// As [`new`](Self::new) with another working-set interval, which is the pages' decay time as well (both are a second
+    /// by default), and with a thread that ends it or without.
     ///
     /// # Errors
     /// As there, and a thread that cannot be started.
     pub fn every(interval: Duration, reaper: bool) -> anyhow::Result<Self> {
-        let family = Family::builder().interval(interval).build()?;
+        let family = Family::builder()
+            .interval(interval)
+            .pages(PagePool::builder().decay(interval))
+            .build()?;
         if reaper {
             family.start_reaper(interval)?;
         }
