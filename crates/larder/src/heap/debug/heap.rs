@@ -169,7 +169,7 @@ impl DebugHeap {
     ) -> Outcome<Result<NonNull<u8>, AllocError>> {
         let old = {
             let inner = self.inner.lock();
-            inner.find(at.as_ptr() as usize).copied()
+            inner.find(&self.storage, at.as_ptr() as usize).copied()
         };
         let Some(old) = old else {
             return Outcome::Unknown;
@@ -197,7 +197,7 @@ impl DebugHeap {
         let address = at.as_ptr() as usize;
         let (size, incident) = {
             let inner = self.inner.lock();
-            match inner.find(address) {
+            match inner.find(&self.storage, address) {
                 None => return Outcome::Unknown,
                 Some(record) if record.state == records::LIVE => (record.size, None),
                 Some(record) => (
@@ -333,4 +333,52 @@ fn refused(bytes: usize) -> AllocError {
 /// The system's number of this thread.
 pub(super) fn thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::objects::Family;
+    use crate::os::testing::system;
+
+    /// Blocks of the sizes that `for_each_live`'s callers have lie in memory that the debug heap had before.
+    #[test]
+    fn what_another_owner_has_now_was_not_freed_twice() {
+        let family = Family::new().unwrap();
+        let options = Options::read("quarantine=0,keep-going,frames=0", &mut |_| ()).unwrap();
+        let debug = DebugHeap::new(Classes::new(&family), system(), options).unwrap();
+        let ordinary = Classes::new(&family);
+        let mut ended = Vec::new();
+        // Runs of pages, the blocks in them 32 bytes or a page from their beginnings.
+        for align in [16, 4096, 8192] {
+            let layout = Layout::from_size_align(100_000, align).unwrap();
+            let blocks: Vec<_> = (0..20)
+                .map(|_| debug.alloc(layout, false, Origin::Malloc).unwrap())
+                .collect();
+            for at in blocks {
+                // SAFETY: taken above, put once.
+                let freed = unsafe { debug.free(at, Claim::of(Call::Free)) };
+                assert!(matches!(freed, Outcome::Done(())));
+                ended.push(at);
+            }
+        }
+        family.drain();
+        let (mut small, mut large) = (0, 0);
+        for size in [32, 40_000, 4096] {
+            let layout = Layout::from_size_align(size, 16).unwrap();
+            for _ in 0..2000 {
+                let at = ordinary.alloc(layout).unwrap();
+                if ended.contains(&at) {
+                    let claim = Claim::of(Call::Free);
+                    // SAFETY: the debug heap must not take it.
+                    let freed = unsafe { debug.free(at, claim) };
+                    assert!(matches!(freed, Outcome::Unknown), "{size} bytes at {at:?}");
+                    assert!(matches!(debug.size(at), Outcome::Unknown));
+                    small += usize::from(size < 40_000);
+                    large += usize::from(size == 40_000);
+                }
+            }
+        }
+        assert!(small > 0 && large > 0, "{small} and {large} met");
+    }
 }

@@ -12,7 +12,7 @@ use super::options::Options;
 use super::pattern;
 use super::records::{GONE, KEPT, LIVE, Queue, Record, Records};
 use super::stacks::{Frames, Stacks};
-use super::storage::Storage;
+use super::storage::{Ownership, Storage};
 use crate::os::{OsError, System};
 
 /// Freed blocks between guard pages that are kept.
@@ -48,8 +48,22 @@ impl Inner {
         self.records.own(f);
     }
 
-    pub(super) fn find(&self, at: usize) -> Option<&Record> {
-        self.records.find(at).map(|number| self.records.get(number))
+    pub(super) fn find(&self, storage: &Storage, at: usize) -> Option<&Record> {
+        self.known(storage, at)
+            .map(|number| self.records.get(number))
+    }
+
+    /// The record of the block that begins at an address. One whose memory went says nothing of who has that memory now.
+    fn known(&self, storage: &Storage, at: usize) -> Option<u32> {
+        let number = self.records.find(at)?;
+        let gone = self.records.get(number).state == GONE;
+        let others = match storage.owner(at) {
+            Ownership::Own => false,
+            Ownership::Other => true,
+            // Inside of a block of this heap's it would be a mistake.
+            Ownership::Run => self.around(at).is_none_or(|record| record.state == GONE),
+        };
+        (!gone || !others).then_some(number)
     }
 
     pub(super) fn around(&self, at: usize) -> Option<&Record> {
@@ -120,7 +134,7 @@ impl Inner {
         here: &Frames,
         thread: u32,
     ) -> Outcome<Option<Incident>> {
-        let Some(number) = self.records.find(at) else {
+        let Some(number) = self.known(storage, at) else {
             return Outcome::Unknown;
         };
         let record = *self.records.get(number);

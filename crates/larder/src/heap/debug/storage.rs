@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::pattern;
 use super::records::Record;
 use crate::heap::Classes;
+use crate::objects::Owner;
 use crate::os::guard;
 use crate::os::{Decommit, Span, System, page_size};
 
@@ -22,6 +23,17 @@ pub(super) struct Place {
     pub(super) base: usize,
     pub(super) bytes: usize,
     pub(super) guarded: bool,
+}
+
+/// Whose memory is at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// The storage's, or nobody's.
+    Own,
+    /// That of a cache of somebody else's.
+    Other,
+    /// A run of pages begins there, which may be somebody else's.
+    Run,
 }
 
 #[derive(Debug)]
@@ -44,6 +56,18 @@ impl Storage {
 
     pub(super) fn system(&self) -> &Arc<dyn System> {
         &self.system
+    }
+
+    /// Whose memory an address is. The ordinary heap of the program is of the same family, so what went may be its.
+    pub(super) fn owner(&self, at: usize) -> Ownership {
+        let family = self.classes.family();
+        match (NonNull::new(at as *mut u8), family.owner(at as *const u8)) {
+            (Some(at), Some(Owner::Cache(_))) if self.classes.class_at(at).is_none() => {
+                Ownership::Other
+            }
+            (Some(at), Some(Owner::Large)) if family.large_bytes(at).is_ok() => Ownership::Run,
+            _ => Ownership::Own,
+        }
     }
 
     /// Room for a block between redzones.
