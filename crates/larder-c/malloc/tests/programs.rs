@@ -79,7 +79,6 @@ fn out_of_memory_is_an_answer() {
 }
 
 #[test]
-#[ignore = "a size class that is new after all memory was used up and freed finds no memory for its first magazine"]
 fn memory_of_one_size_serves_another() {
     exhaust(&["64", "1000", "5000", "70000", "3000000"]);
 }

@@ -75,24 +75,95 @@ impl Meta {
         let refused = OsError::new("metadata block", bytes, Errno::NOMEM);
         let size = size_of_block(bytes).ok_or(refused)?;
         let mut state = self.state.lock();
-        // The smallest free block that is large enough; halves go until it is not too large.
-        let found = (size..SIZES).find(|&larger| state.free[larger] != 0);
-        let number = match found {
-            Some(larger) => {
-                let number = state.free[larger];
-                // SAFETY: a free block is accessible, and its first word is the next one's number.
-                state.free[larger] = unsafe { self.at(number).cast::<BlockNumber>().read() };
-                for half in (size..larger).rev() {
-                    let upper = number + (block_bytes(half) / UNIT) as BlockNumber;
-                    // SAFETY: the upper half of a block that is this call's alone.
-                    unsafe { self.push(&mut state, upper, half) };
-                }
-                number
-            }
-            None => self.fresh(&mut state, size)?,
+        let number = match self.split(&mut state, size) {
+            Some(number) => number,
+            None => self.fresh(&mut state, size).or_else(|error| {
+                self.join(&mut state);
+                self.split(&mut state, size).ok_or(error)
+            })?,
         };
         state.live += block_bytes(size);
         Ok(number)
+    }
+
+    /// The smallest free block that is large enough; halves go until it is not too large.
+    fn split(&self, state: &mut State, size: usize) -> Option<BlockNumber> {
+        let larger = (size..SIZES).find(|&larger| state.free[larger] != 0)?;
+        let number = state.free[larger];
+        state.free[larger] = self.next(number);
+        for half in (size..larger).rev() {
+            let upper = number + units(half);
+            // SAFETY: the upper half of a block that is this call's alone.
+            unsafe { self.push(state, upper, half) };
+        }
+        Some(number)
+    }
+
+    /// Joins free halves to the blocks that they were, where the system gives no more: memory that was known of many small
+    /// things serves a large one. It sorts all free blocks.
+    #[cold]
+    fn join(&self, state: &mut State) {
+        for size in 0..SIZES - 1 {
+            let mut list = self.sorted(core::mem::take(&mut state.free[size]));
+            while list != 0 {
+                let (number, next) = (list, self.next(list));
+                let whole = number.is_multiple_of(2 * units(size)) && next == number + units(size);
+                list = if whole { self.next(next) } else { next };
+                // SAFETY: a free block, alone or with its other half.
+                unsafe { self.push(state, number, size + usize::from(whole)) };
+            }
+        }
+    }
+
+    /// A list of free blocks by number: merge sort, which needs no memory.
+    fn sorted(&self, mut list: BlockNumber) -> BlockNumber {
+        // Element i is a sorted run of 2^i blocks, or none.
+        let mut runs = [0; BlockNumber::BITS as usize];
+        while list != 0 {
+            let mut run = list;
+            list = self.next(list);
+            self.set_next(run, 0);
+            for there in &mut runs {
+                if *there == 0 {
+                    *there = run;
+                    break;
+                }
+                run = self.merged(core::mem::take(there), run);
+            }
+        }
+        runs.into_iter()
+            .fold(0, |sorted, run| self.merged(run, sorted))
+    }
+
+    fn merged(&self, mut a: BlockNumber, mut b: BlockNumber) -> BlockNumber {
+        let (mut first, mut last) = (0, 0);
+        while a != 0 || b != 0 {
+            let least = if b == 0 || (a != 0 && a < b) {
+                &mut a
+            } else {
+                &mut b
+            };
+            let number = *least;
+            *least = self.next(number);
+            if last == 0 {
+                first = number;
+            } else {
+                self.set_next(last, number);
+            }
+            last = number;
+        }
+        first
+    }
+
+    /// The block behind a free one on its list.
+    fn next(&self, number: BlockNumber) -> BlockNumber {
+        // SAFETY: a free block is accessible, and its first word is the next one's number.
+        unsafe { self.at(number).cast::<BlockNumber>().read() }
+    }
+
+    fn set_next(&self, number: BlockNumber, next: BlockNumber) {
+        // SAFETY: as above.
+        unsafe { self.at(number).cast::<BlockNumber>().write(next) };
     }
 
     /// Takes a block back that was asked for with the same number of bytes.
@@ -155,12 +226,8 @@ impl Meta {
     /// # Safety
     /// The block is accessible and nobody's.
     unsafe fn push(&self, state: &mut State, number: BlockNumber, size: usize) {
-        // SAFETY: the caller's promise; every block has room for a number.
-        unsafe {
-            self.at(number)
-                .cast::<BlockNumber>()
-                .write(state.free[size])
-        };
+        // The caller's promise makes it a free block; every block has room for a number.
+        self.set_next(number, state.free[size]);
         state.free[size] = number;
     }
 }
@@ -174,6 +241,11 @@ impl Drop for Meta {
 
 fn block_bytes(size: usize) -> usize {
     UNIT << size
+}
+
+/// Units of a block.
+fn units(size: usize) -> BlockNumber {
+    1 << size
 }
 
 fn number_of(offset: usize) -> BlockNumber {
@@ -229,6 +301,31 @@ mod tests {
             used,
             "64 KiB less 32 bytes were skipped"
         );
+    }
+
+    #[test]
+    fn many_small_blocks_become_a_large_one_where_there_is_no_more() {
+        let meta = Meta::new(system(), STEP).unwrap();
+        let mut small: Vec<_> = core::iter::from_fn(|| meta.take(UNIT).ok()).collect();
+        assert_eq!(small.len(), STEP / UNIT - 1);
+        assert!(meta.take(4096).is_err(), "all are in use");
+        // In no order; one stays in use, and the first unit is nobody's.
+        small.sort_unstable_by_key(|number| number.wrapping_mul(0x9e37_79b1));
+        let stays = small.pop().unwrap();
+        for &number in &small {
+            // SAFETY: taken above, and not used.
+            unsafe { meta.put(number, UNIT) };
+        }
+        let large: Vec<_> = core::iter::from_fn(|| meta.take(4096).ok()).collect();
+        let most = STEP / 4096;
+        assert!((most - 2..most).contains(&large.len()), "{}", large.len());
+        let pages: std::collections::HashSet<_> = large.iter().map(|n| n / 128).collect();
+        assert_eq!(pages.len(), large.len(), "apart");
+        assert!(!pages.contains(&0) && !pages.contains(&(stays / 128)));
+        assert!(large.iter().all(|n| n.is_multiple_of(128)), "aligned");
+        // Nothing is lost: what is left over is still had.
+        let rest = core::iter::from_fn(|| meta.take(UNIT).ok()).count();
+        assert_eq!(rest + 1 + large.len() * 128, STEP / UNIT - 1);
     }
 
     #[test]
