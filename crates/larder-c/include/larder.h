@@ -2099,9 +2099,8 @@ larder_status larder_heap_new(const struct larder_classes *classes,
                               struct larder_error *error);
 
 /**
- * Makes a heap with slabs of its own: ending it ends its objects, without visiting one. Large ones (more than 32 KiB, or aligned
- * to more than a page) are the family's and stay: give them back before, or by larder_family_put_large. `out` gets it, or NULL
- * after a failure.
+ * Makes a heap with slabs of its own: ending it ends its objects, large ones included, without visiting one. A large object (more
+ * than 32 KiB, or aligned to more than a page) has two pages at least. `out` gets it, or NULL after a failure.
  *
  * # Safety
  * `family` is NULL or a live family; `out` and `error` are NULL or can be written.
@@ -2156,7 +2155,7 @@ larder_status larder_heap_alloc_aligned(struct larder_heap *heap,
 
 /**
  * Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
- * one. After a failure the object is where and what it was.
+ * one. After a failure the object is where and what it was; to make it smaller never fails.
  *
  * # Safety
  * `heap` is NULL or a live heap that no other thread uses meanwhile; `object` is NULL or can be read and written, and what is

@@ -164,6 +164,13 @@ fn what_came_from_elsewhere_or_with_another_size_is_not_taken() {
         let c = made(|out, e| larder_classes_new(f, out, e));
         let h = made(|out, e| larder_heap_new(c, out, e));
         let own = made(|out, e| larder_heap_new_private(f, out, e));
+        let mut page = null_mut();
+        let page_align = 1 << 16;
+        larder_heap_alloc_aligned(own, 100, page_align, &raw mut page, null_mut());
+        assert_eq!(
+            larder_heap_dealloc_aligned(own, page, 100, page_align),
+            LARDER_OK
+        );
         let object = alloc(h, 100);
         assert_eq!(larder_heap_dealloc(own, object), LARDER_FOREIGN);
         assert_eq!(
@@ -200,6 +207,35 @@ fn what_came_from_elsewhere_or_with_another_size_is_not_taken() {
         );
         assert_eq!(larder_heap_dealloc_sized(h, object, 100), LARDER_OK);
         assert_eq!(larder_heap_free(own), LARDER_OK);
+        assert_eq!(larder_heap_free(h), LARDER_OK);
+        assert_eq!(larder_classes_free(c), LARDER_OK);
+        assert_eq!(larder_family_free(f), LARDER_OK);
+    }
+}
+
+#[test]
+fn an_object_can_be_made_smaller_where_there_is_no_memory() {
+    let f = family(4 << 20);
+    // SAFETY: live pointers.
+    unsafe {
+        let c = made(|out, e| larder_classes_new(f, out, e));
+        let h = made(|out, e| larder_heap_new(c, out, e));
+        let mut objects = Vec::new();
+        for bytes in [100_000, 1000] {
+            let mut object = null_mut();
+            while larder_heap_alloc(h, bytes, &raw mut object, null_mut()) == LARDER_OK {
+                objects.push((object, bytes));
+            }
+        }
+        for (i, (object, bytes)) in objects.iter_mut().enumerate() {
+            let smaller = [60, 600, 40_000][i % 3].min(*bytes);
+            assert_eq!(
+                larder_heap_realloc(h, object, smaller, null_mut()),
+                LARDER_OK
+            );
+            object.cast::<u8>().write_bytes(7, smaller);
+            assert_eq!(larder_heap_dealloc_sized(h, *object, smaller), LARDER_OK);
+        }
         assert_eq!(larder_heap_free(h), LARDER_OK);
         assert_eq!(larder_classes_free(c), LARDER_OK);
         assert_eq!(larder_family_free(f), LARDER_OK);

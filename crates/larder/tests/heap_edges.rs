@@ -195,6 +195,92 @@ fn a_private_heap_takes_all_its_objects_with_it() {
 }
 
 #[test]
+fn a_private_heap_takes_its_large_objects_with_it() {
+    let family = family();
+    let shared = Heap::new(&Classes::new(&family));
+    let outlives = shared.alloc(layout(100 << 10)).unwrap();
+    let held = family.large_held_bytes();
+    for known in [false, true] {
+        let heap = Heap::private(&family);
+        let aligned = Layout::from_size_align(10, 2 * page_size()).unwrap();
+        let layouts = [layout(MAX_SMALL + 1), aligned, layout(1 << 20), layout(64)];
+        let mut some = Vec::new();
+        // More than go back together.
+        for i in 0..400 {
+            let layout = layouts[i % 4];
+            let object = match i % 3 {
+                0 => heap.alloc_zeroed(layout),
+                1 => heap.classes().alloc(layout),
+                _ => heap.alloc(layout),
+            }
+            .unwrap();
+            // SAFETY: the object has this many bytes.
+            unsafe { object.write_bytes(0xa5, layout.size()) };
+            if i % 5 < 3 {
+                some.push((object, layout));
+            }
+        }
+        // From the list's middle and ends, through every door.
+        for (i, (object, layout)) in some.into_iter().enumerate() {
+            // SAFETY: taken above, put once.
+            unsafe {
+                match i % 4 {
+                    0 => heap.dealloc(object, layout),
+                    1 => heap.classes().free(object),
+                    2 if layout != layouts[3] => family.put_large(object).unwrap(),
+                    _ => heap.free(object),
+                }
+            }
+        }
+        let last = heap.alloc(layouts[0]).unwrap();
+        assert!(family.large_held_bytes() > held + (10 << 20));
+        if known {
+            // What lies in an object is nobody's link.
+            let classes = heap.classes().clone();
+            drop(heap);
+            assert!(
+                family.large_held_bytes() > held,
+                "the classes are still owned"
+            );
+            drop(classes);
+        } else {
+            drop(heap);
+        }
+        assert_eq!(family.large_held_bytes(), held);
+        assert_eq!(family.owner(last.as_ptr()), None, "it is nobody's");
+        family.drain();
+        assert!(
+            family.pool().stats().out_bytes <= held + 64 * page_size(),
+            "only what is the shared heap's"
+        );
+    }
+    // SAFETY: taken above, put once.
+    unsafe { shared.free(outlives) };
+    assert_eq!(family.large_held_bytes(), 0);
+    let live = family.metadata_bytes();
+    for _ in 0..3 {
+        let heap = Heap::private(&family);
+        heap.alloc(layout(1 << 20)).unwrap();
+        drop(heap);
+        assert_eq!(family.metadata_bytes(), live, "nodes and lists go, too");
+    }
+}
+
+#[test]
+fn what_a_private_heap_charges_for_large_objects_it_gives_back() {
+    let heap = Heap::private(&family());
+    let aligned = Layout::from_size_align(10, 2 * page_size()).unwrap();
+    let object = heap.alloc(aligned).unwrap();
+    assert_eq!(heap.stats().large_bytes, 2 * page_size());
+    // SAFETY: taken above, put once.
+    unsafe { heap.dealloc(object, aligned) };
+    assert_eq!(
+        (heap.stats().large_bytes, heap.stats().charged_bytes),
+        (0, 0)
+    );
+}
+
+#[test]
 fn heaps_move_between_threads() {
     let heap = Heap::new(&Classes::new(&family()));
     let object = heap.alloc(layout(10)).unwrap().as_ptr() as usize;
@@ -234,7 +320,7 @@ impl Hook for Late {
 
 /// One heap whose system refuses calls `first` and the next ones, `many` in all. Says how many it refused, and how many
 /// of a hundred objects came.
-fn with_refusals(first: usize, many: usize) -> (usize, usize) {
+fn with_refusals(first: usize, many: usize, private: bool) -> (usize, usize) {
     let system = Arc::new(Hooked::new(
         Linux,
         Late {
@@ -250,7 +336,11 @@ fn with_refusals(first: usize, many: usize) -> (usize, usize) {
         .system(system.clone())
         .reserve_bytes(64 << 20);
     let family = Family::builder().pages(pages).build().unwrap();
-    let heap = Heap::new(&Classes::new(&family));
+    let heap = if private {
+        Heap::private(&family)
+    } else {
+        Heap::new(&Classes::new(&family))
+    };
     system.hook().armed.store(true, Ordering::Relaxed);
     let mut objects = Vec::new();
     for size in [16, 100, 5000, MAX_SMALL, 100_000].repeat(20) {
@@ -287,7 +377,7 @@ fn refusals_are_errors_and_pass() {
     for many in [1, 3] {
         let mut cases = 0;
         for first in 0.. {
-            let (refused, came) = with_refusals(first, many);
+            let (refused, came) = with_refusals(first, many, false);
             if refused == 0 {
                 assert_eq!(came, 100, "nothing was refused");
                 break;
@@ -303,10 +393,21 @@ fn refusals_are_errors_and_pass() {
 }
 
 #[test]
+fn a_private_heap_loses_nothing_to_refusals() {
+    for first in 0.. {
+        let (refused, came) = with_refusals(first, 2, true);
+        if refused == 0 {
+            assert_eq!(came, 100, "nothing was refused");
+            break;
+        }
+    }
+}
+
+#[test]
 fn a_lasting_refusal_is_an_error_for_each_object() {
-    let (refused, came) = with_refusals(0, usize::MAX);
+    let (refused, came) = with_refusals(0, usize::MAX, false);
     assert!(refused > 20 && came == 0, "{refused} refused, {came} came");
-    let (_, came) = with_refusals(20, usize::MAX);
+    let (_, came) = with_refusals(20, usize::MAX, false);
     assert!((1..100).contains(&came), "{came} came");
 }
 

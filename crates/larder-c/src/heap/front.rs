@@ -135,13 +135,16 @@ pub(super) unsafe fn dealloc_sized(
     let class = class_of_layout(layout);
     if class.is_none() || front.classes().class_at(object) != class {
         check_size(front.classes(), object, layout, class)?;
+        // SAFETY: an object of these classes; the caller gives it up.
+        unsafe { front.free(object) };
+        return Ok(());
     }
     // SAFETY: an object of this layout's class; the caller gives it up.
     unsafe { front.dealloc(object, layout) };
     Ok(())
 }
 
-/// Says what is wrong with an object that is given back with this layout; large ones may be right.
+/// Says what is wrong with an object that is given back with this layout; large ones may be right, and kept ones.
 #[cold]
 fn check_size(
     classes: &Classes,
@@ -150,8 +153,14 @@ fn check_size(
     class: Option<usize>,
 ) -> Result<(), Failed> {
     let has = usable(classes, object)?;
-    let whole = layout.size().max(1).checked_next_multiple_of(page_size());
-    if class.is_none() && classes.class_at(object).is_none() && whole == Some(has) {
+    let page = page_size();
+    let whole = layout.size().max(1).checked_next_multiple_of(page);
+    // A large object of a private heap has two pages at least.
+    let fits = whole == Some(has) || (has == 2 * page && whole == Some(page));
+    if class.is_none() && classes.class_at(object).is_none() && fits {
+        return Ok(());
+    }
+    if layout.size() <= has && classes.has_outgrown() {
         return Ok(());
     }
     Err(Failed::number(
@@ -162,7 +171,7 @@ fn check_size(
     ))
 }
 
-/// Makes `*object` larger or smaller; NULL in it begins a new one. On error it stays as it is.
+/// Makes `*object` larger or smaller; NULL in it begins a new one. On error it stays as it is. To make it smaller never fails.
 ///
 /// # Safety
 /// `object` is NULL or can be read and written; what is in it is an object in the caller's hands.
@@ -192,7 +201,14 @@ pub(super) unsafe fn realloc(
     if stays {
         return Ok(());
     }
-    let new = front.alloc(layout)?;
+    let new = match front.alloc(layout) {
+        Ok(new) => new,
+        Err(_) if bytes <= has => {
+            front.classes().outgrow();
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
     // SAFETY: both have at least this many bytes, and one of them is new; the caller gives the old one up.
     unsafe {
         new.copy_from_nonoverlapping(old, has.min(bytes));

@@ -89,6 +89,14 @@ impl Account {
         self.large = self.large.saturating_sub_unsigned(bytes);
     }
 
+    /// What was charged with so many bytes counts as `bytes` from now on.
+    pub(super) fn outgrow(&mut self, had: usize, large: bool, bytes: usize) {
+        if large {
+            self.large = self.large.saturating_sub_unsigned(had);
+        }
+        self.give(had.saturating_sub(bytes));
+    }
+
     /// Returns the former function, for the caller to drop when nothing of the account is borrowed any more: what is in it
     /// may come back here.
     #[must_use]

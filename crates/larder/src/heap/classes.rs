@@ -6,9 +6,9 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::Arc;
 
-use super::class::{CLASSES, SIZES, class_of_layout};
+use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
 use super::error::AllocError;
-use crate::objects::{CreateError, Family, RawCache};
+use crate::objects::{CreateError, Family, LargeList, RawCache};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.
 const NUMBERS: usize = 256;
@@ -45,23 +45,31 @@ struct Shared {
     /// Class of the cache with this number.
     classes: [AtomicU8; NUMBERS],
     slab_pages: usize,
+    /// Large objects that end with the classes; none where they stay.
+    large: Option<LargeList>,
 }
 
 impl Classes {
     /// Classes over `family`. Their caches are made when the first object of a class is asked for.
     #[must_use]
     pub fn new(family: &Family) -> Self {
-        Self::with_slabs(family, 1)
+        Self::with(family, 1, None)
     }
 
-    /// Classes whose slabs have at least so many pages: large ones go faster when all objects go at once.
-    pub(super) fn with_slabs(family: &Family, slab_pages: usize) -> Self {
+    /// Classes that take all their objects with them. Slabs have at least so many pages: large ones go faster when all
+    /// objects go at once.
+    pub(super) fn private(family: &Family, slab_pages: usize) -> Self {
+        Self::with(family, slab_pages, Some(LargeList::default()))
+    }
+
+    fn with(family: &Family, slab_pages: usize, large: Option<LargeList>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 family: family.clone(),
                 caches: [const { AtomicPtr::new(null_mut()) }; CLASSES],
                 classes: [const { AtomicU8::new(NO_CLASS) }; NUMBERS],
                 slab_pages,
+                large,
             }),
         }
     }
@@ -85,11 +93,31 @@ impl Classes {
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match class_of_layout(layout) {
-            Some(class) => match self.cache(class).and_then(|cache| cache.quick_get()) {
-                Some(object) => Ok(object),
-                None => self.alloc_slow(class),
-            },
+            Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout.align()),
+            Some(class) => self.get(class),
             None => self.alloc_large(layout),
+        }
+    }
+
+    /// An object of a class.
+    #[inline(always)]
+    fn get(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        match self.cache(class).and_then(|cache| cache.quick_get()) {
+            Some(object) => Ok(object),
+            None => self.alloc_slow(class),
+        }
+    }
+
+    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
+    /// goes home.
+    #[inline]
+    fn get_aligned(&self, class: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        loop {
+            let object = self.get(class)?;
+            if object.as_ptr() as usize & (align - 1) == 0 {
+                return Ok(object);
+            }
+            self.family().bring_outgrown(object);
         }
     }
 
@@ -157,6 +185,28 @@ impl Classes {
             None => self.class_of_number(usize::from(number)),
         };
         (usize::from(class) < CLASSES).then_some(usize::from(class))
+    }
+
+    /// Says that an object stays larger than its owner will know, since no memory was found to make it smaller: for fronts that
+    /// resize by themselves, as [`Heap::realloc`](super::Heap::realloc) does. From now on objects of this family that come to
+    /// a class that they are not of are looked up by their address, and taken.
+    ///
+    /// ```
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// assert!(!classes.has_outgrown());
+    /// classes.outgrow();
+    /// assert!(classes.has_outgrown());
+    /// # Ok::<(), larder::pages::BuildError>(())
+    /// ```
+    pub fn outgrow(&self) {
+        self.shared.family.outgrow();
+    }
+
+    /// Whether there may be such an object in the family: see [`outgrow`](Self::outgrow).
+    #[must_use]
+    pub fn has_outgrown(&self) -> bool {
+        self.shared.family.has_outgrown()
     }
 
     /// Bytes that may be used of the object that begins at an address; `None` when none of these classes does.
@@ -239,18 +289,20 @@ impl Classes {
 
     #[cold]
     pub(super) fn alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        Ok(self
-            .shared
-            .family
-            .get_large(layout.size().max(1), layout.align())?)
+        let (family, bytes) = (&self.shared.family, layout.size().max(1));
+        Ok(match &self.shared.large {
+            None => family.get_large(bytes, layout.align()),
+            Some(list) => family.get_large_in(list, bytes, layout.align()),
+        }?)
     }
 
     #[cold]
     pub(super) fn alloc_large_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        Ok(self
-            .shared
-            .family
-            .get_large_zeroed(layout.size().max(1), layout.align())?)
+        let (family, bytes) = (&self.shared.family, layout.size().max(1));
+        Ok(match &self.shared.large {
+            None => family.get_large_zeroed(bytes, layout.align()),
+            Some(list) => family.get_large_zeroed_in(list, bytes, layout.align()),
+        }?)
     }
 
     /// # Safety
@@ -279,11 +331,20 @@ impl Classes {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        // What serves as an object of a class and is a run of pages would stay when its cache goes.
+        let bring_home = self.family.has_outgrown();
         for cache in &mut self.caches {
             if let Some(at) = NonNull::new(*cache.get_mut()) {
                 // SAFETY: the pointer came from `into_ptr`, and this was its owner.
-                drop(unsafe { RawCache::from_ptr(at) });
+                let cache = unsafe { RawCache::from_ptr(at) };
+                if bring_home {
+                    cache.drain();
+                }
+                drop(cache);
             }
+        }
+        if let Some(list) = &mut self.large {
+            self.family.end_large(list);
         }
     }
 }

@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use super::account::{Account, HeapStats};
-use super::class::{CLASSES, SIZES, class_of_layout};
+use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
 use super::classes::Classes;
 use super::error::AllocError;
 use crate::magazine::Pair;
@@ -43,7 +43,8 @@ const PRIVATE_SLAB_PAGES: usize = 64;
 /// # Dropping
 ///
 /// A heap that is dropped gives its magazines to the depot, in constant time for each; live objects stay valid. A
-/// [private](Self::private) heap takes all its objects with it, without visiting one.
+/// [private](Self::private) heap takes all its objects with it, large ones included, without visiting one; where its
+/// [`classes`](Self::classes) were cloned, they go with the last of these.
 pub struct Heap {
     inner: UnsafeCell<Inner>,
     classes: Classes,
@@ -76,7 +77,8 @@ impl Heap {
         }
     }
 
-    /// A heap with slabs of its own: dropping it ends all its objects, without visiting them.
+    /// A heap with slabs of its own: dropping it ends all its objects, large ones included, without visiting them: in
+    /// constant time for a slab and for a large object, whose list lies in metadata. A large object has two pages at least.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -91,7 +93,7 @@ impl Heap {
     /// ```
     #[must_use]
     pub fn private(family: &Family) -> Self {
-        Self::new(&Classes::with_slabs(family, PRIVATE_SLAB_PAGES))
+        Self::new(&Classes::private(family, PRIVATE_SLAB_PAGES))
     }
 
     /// The classes that it is made of.
@@ -109,6 +111,7 @@ impl Heap {
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match class_of_layout(layout) {
+            Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout.align()),
             Some(class) => self.get(class),
             None => self.alloc_large(layout, Classes::alloc_large),
         }
@@ -139,7 +142,7 @@ impl Heap {
         match class_of_layout(layout) {
             Some(class) => {
                 debug_assert!(
-                    self.class_at(object) == Some(class),
+                    self.class_at(object) == Some(class) || self.classes.family().has_outgrown(),
                     "{object:?} was put, which is no object of {} bytes of this heap",
                     SIZES[class]
                 );
@@ -166,7 +169,9 @@ impl Heap {
         }
     }
 
-    /// Makes an object larger or smaller; it may move. On error it stays as it is.
+    /// Makes an object larger or smaller; it may move. On error it stays as it is. To make it smaller, and not more aligned,
+    /// never fails: where there is no memory to move to, or the heap's limit forbids, the object stays as large as it is, and
+    /// may be given back by its new layout all the same.
     ///
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), unless there is an error.
@@ -191,7 +196,11 @@ impl Heap {
         if same {
             return Ok(object);
         }
-        let to = self.alloc(new)?;
+        let to = match self.alloc(new) {
+            Ok(to) => to,
+            Err(_) if self.may_keep(object, old, new) => return Ok(object),
+            Err(error) => return Err(error),
+        };
         // SAFETY: both have at least this many bytes, and one of them is new.
         unsafe {
             to.copy_from_nonoverlapping(object, old.size().min(new.size()));
@@ -294,6 +303,35 @@ impl Heap {
         }
     }
 
+    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
+    /// goes home.
+    #[inline]
+    fn get_aligned(&self, class: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        loop {
+            let object = self.get(class)?;
+            if object.as_ptr() as usize & (align - 1) == 0 {
+                return Ok(object);
+            }
+            self.classes.family().bring_outgrown(object);
+        }
+    }
+
+    /// Whether an object that no memory was found to make smaller may stay as it is.
+    #[cold]
+    fn may_keep(&self, object: NonNull<u8>, old: Layout, new: Layout) -> bool {
+        if new.size() > old.size() || new.align() > old.align() {
+            return false;
+        }
+        // A large one is found by its address.
+        if let Some(class) = class_of_layout(new) {
+            self.classes.family().outgrow();
+            let had = self.classes.usable_size(object).unwrap_or(0);
+            let large = self.class_at(object).is_none();
+            self.account().outgrow(had, large, SIZES[class]);
+        }
+        true
+    }
+
     /// # Safety
     /// The object is of this class, of these classes, and given up.
     #[inline(always)]
@@ -341,7 +379,6 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn put_slow(&self, object: NonNull<u8>, class: usize) {
-        // An object of the class is there, so its cache is.
         if let Some(cache) = self.classes.cache(class) {
             let given = self.with_pair(class, &cache, |pair| {
                 let before = pair.len();
@@ -349,6 +386,9 @@ impl Heap {
                 (before + 1).saturating_sub(pair.len())
             });
             self.account().give(given * SIZES[class]);
+        } else {
+            // No object of the class was ever there: it is a larger one.
+            self.classes.family().bring_outgrown(object);
         }
     }
 
@@ -365,6 +405,7 @@ impl Heap {
             .next_multiple_of(crate::os::page_size());
         self.account().room(bytes)?;
         let object = take(&self.classes, layout)?;
+        let bytes = self.classes.family().large_bytes(object).unwrap_or(bytes);
         self.account().take_large(bytes);
         self.warn();
         Ok(object)

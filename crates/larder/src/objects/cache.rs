@@ -147,7 +147,8 @@ impl CacheRef {
             inner.system.clone(),
             inner.stock_config(rounds, most),
         );
-        let block = inner.meta.take(size_of::<Cache>())?;
+        let room = || inner.meta.take(size_of::<Cache>());
+        let block = room().or_else(|error| if inner.reclaim() { room() } else { Err(error) })?;
         let number = inner.table.take();
         let Some(number) = number.and_then(NonZeroU16::new) else {
             // SAFETY: taken above, and not used.
@@ -435,6 +436,9 @@ impl Cache {
     /// Tells of a pointer that is not taken.
     #[cold]
     pub(super) fn refuse(&self, misuse: &Misuse) {
+        if self.inner().bring_outgrown(misuse) {
+            return;
+        }
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.inner().misuse(misuse);
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::cache::{Cache, CacheRef};
 use super::error::Misuse;
+use super::large_list::Links;
 use super::map::{self, PageMap};
 use super::meta::{BlockNumber, Meta};
 use super::reaper::Reaper;
@@ -66,6 +67,10 @@ pub(super) struct Inner {
     pub(super) magazines: Arc<Magazines>,
     pub(super) mode: Mode,
     pub(super) large_pages: AtomicUsize,
+    /// Objects that are larger than their owners know.
+    pub(super) outgrown: AtomicUsize,
+    /// Of the lists of large objects that have an owner.
+    pub(super) links: Lock<Links>,
     on_misuse: Option<fn(&Misuse)>,
     interval_ns: u64,
     next_upkeep: AtomicU64,
@@ -151,6 +156,8 @@ impl FamilyBuilder {
             system,
             mode,
             large_pages: AtomicUsize::new(0),
+            outgrown: AtomicUsize::new(0),
+            links: Lock::new(Links),
             on_misuse: self.on_misuse,
             interval_ns,
             next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
@@ -372,7 +379,7 @@ impl Inner {
 
 impl fork::Around for Inner {
     /// The table first, so that caches neither come nor go until `after`; then the caches' locks, by number; then the
-    /// metadata's, which is taken by nobody who then takes another.
+    /// lists' and the metadata's, each of which is taken by nobody who then takes another.
     fn before(&self) {
         self.reaper.raw().lock();
         self.table.raw_lock().lock();
@@ -380,12 +387,14 @@ impl fork::Around for Inner {
             // SAFETY: caches in the table are whole, and the table's lock is held.
             unsafe { self.cache(block).as_ref() }.raw_lock().lock();
         }
+        self.links.raw().lock();
         self.meta.raw_lock().lock();
     }
 
     fn after(&self) {
         self.table.after_fork();
         self.meta.raw_lock().unlock();
+        self.links.raw().unlock();
         for (_, block) in self.table.filled(1) {
             // SAFETY: as above.
             unsafe { self.cache(block).as_ref() }.raw_lock().unlock();

@@ -76,7 +76,12 @@ impl Family {
         inner
             .pool
             .put_spans(rest.into_iter().filter(|&(_, n)| n > 0));
-        inner.map.set(inner.map.page(at), 1, LARGE, pages as u32);
+        let first = inner.map.page(at);
+        if pages > 1 {
+            // On no list.
+            inner.map.set_entry(first + 1, 0);
+        }
+        inner.map.set(first, 1, LARGE, pages as u32);
         inner.large_pages.fetch_add(pages, Ordering::Relaxed);
         Ok((super::raw::object(at), zero))
     }
@@ -89,15 +94,7 @@ impl Family {
     /// # Safety
     /// If one does, it is in nobody else's hands and is not used afterwards.
     pub unsafe fn put_large(&self, at: NonNull<u8>) -> Result<(), Misuse> {
-        let (inner, addr) = (&*self.inner, at.as_ptr() as usize);
-        let pages = inner.large_at(addr)?;
-        let page = inner.map.page(addr);
-        if !inner.map.release(page, LARGE) {
-            return Err(Misuse::Twice { addr });
-        }
-        inner.large_pages.fetch_sub(pages, Ordering::Relaxed);
-        inner.pool.put_spans(core::iter::once((addr, pages)));
-        Ok(())
+        self.inner.release_large(at.as_ptr() as usize)
     }
 
     /// Bytes of the large object that begins at `at`.
@@ -117,6 +114,19 @@ impl Family {
 }
 
 impl Inner {
+    /// Gives the run back that begins at an address, which is in nobody's hands.
+    pub(super) fn release_large(&self, addr: usize) -> Result<(), Misuse> {
+        let pages = self.large_at(addr)?;
+        let page = self.map.page(addr);
+        if !self.map.release(page, LARGE) {
+            return Err(Misuse::Twice { addr });
+        }
+        self.forget_large(page, pages);
+        self.large_pages.fetch_sub(pages, Ordering::Relaxed);
+        self.pool.put_spans(core::iter::once((addr, pages)));
+        Ok(())
+    }
+
     fn large_at(&self, addr: usize) -> Result<usize, Misuse> {
         if self.map.owner(addr) != LARGE {
             return Err(Misuse::Foreign { addr });

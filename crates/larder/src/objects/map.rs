@@ -105,6 +105,16 @@ impl PageMap {
         self.slab_of(self.page(addr)).load(Ordering::Relaxed)
     }
 
+    /// The second entry of a page.
+    pub(super) fn entry_of(&self, page: u32) -> u32 {
+        self.slab_of(page).load(Ordering::Relaxed)
+    }
+
+    /// Writes the second entry of a page, and not whose it is.
+    pub(super) fn set_entry(&self, page: u32, entry: u32) {
+        self.slab_of(page).store(entry, Ordering::Relaxed);
+    }
+
     /// Gives `n` pages to `owner`.
     pub(super) fn set(&self, page: u32, n: usize, owner: u16, slab: BlockNumber) {
         for page in page..page + n as u32 {

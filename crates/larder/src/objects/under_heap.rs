@@ -60,6 +60,8 @@ impl Family {
 
     /// Tells of a pointer that is not taken.
     pub(crate) fn tell(&self, misuse: &Misuse) {
-        self.inner.misuse(misuse);
+        if !self.inner.bring_outgrown(misuse) {
+            self.inner.misuse(misuse);
+        }
     }
 }

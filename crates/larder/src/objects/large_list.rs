@@ -1,0 +1,223 @@
+//! Large objects that end with their owner: a list of them, out of line.
+//!
+//! Each has a node in metadata, whose number is the map's entry of the run's second page: so whoever puts the object finds
+//! the node, and whoever ends the list finds the objects, and neither touches their memory. The list is a ring, so that a
+//! node is unlinked without knowing whose it is.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::error::GetError;
+use super::family::{Family, Inner};
+use super::map::LARGE;
+use super::meta::{BlockNumber, Meta};
+
+/// Runs that go back together.
+const BATCH: usize = 64;
+
+/// The metadata of one object, or of the list itself.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Node {
+    previous: BlockNumber,
+    next: BlockNumber,
+    /// The object's first page.
+    page: u32,
+}
+
+const NODE: usize = size_of::<Node>();
+
+/// The objects of one owner. It goes with [`Family::end_large`]; until then they stay.
+#[derive(Debug, Default)]
+pub(crate) struct LargeList {
+    /// The node of the list itself, made with the first object; 0 is none.
+    head: AtomicU32,
+}
+
+/// What the family's lock for all these lists guards: the nodes' links.
+#[derive(Debug)]
+pub(super) struct Links;
+
+impl Links {
+    fn node(meta: &Meta, number: BlockNumber) -> NonNull<Node> {
+        meta.at(number).cast()
+    }
+
+    fn read(&self, meta: &Meta, number: BlockNumber) -> Node {
+        // SAFETY: a node that is linked, and links are read under the lock.
+        unsafe { Self::node(meta, number).read() }
+    }
+
+    fn write(&mut self, meta: &Meta, number: BlockNumber, node: Node) {
+        // SAFETY: a block that was taken for a node; nodes are written under the lock.
+        unsafe { Self::node(meta, number).write(node) };
+    }
+
+    /// A ring of one.
+    fn alone(&mut self, meta: &Meta, number: BlockNumber, page: u32) {
+        let (previous, next) = (number, number);
+        self.write(
+            meta,
+            number,
+            Node {
+                previous,
+                next,
+                page,
+            },
+        );
+    }
+
+    fn link(&mut self, meta: &Meta, head: BlockNumber, number: BlockNumber, page: u32) {
+        let mut first = self.read(meta, head);
+        let next = core::mem::replace(&mut first.next, number);
+        self.write(meta, head, first);
+        let mut second = self.read(meta, next);
+        second.previous = number;
+        self.write(meta, next, second);
+        let node = Node {
+            previous: head,
+            next,
+            page,
+        };
+        self.write(meta, number, node);
+    }
+
+    fn unlink(&mut self, meta: &Meta, number: BlockNumber) {
+        let Node {
+            previous,
+            next,
+            page,
+        } = self.read(meta, number);
+        let mut before = self.read(meta, previous);
+        before.next = next;
+        self.write(meta, previous, before);
+        let mut after = self.read(meta, next);
+        after.previous = previous;
+        self.write(meta, next, after);
+        self.alone(meta, number, page);
+    }
+}
+
+impl Family {
+    /// As [`get_large`](Self::get_large), with an object that ends with `list`; it has two pages at least.
+    pub(crate) fn get_large_in(
+        &self,
+        list: &LargeList,
+        bytes: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, GetError> {
+        self.listed(list, |bytes| self.get_large(bytes, align), bytes)
+    }
+
+    /// As [`get_large_zeroed`](Self::get_large_zeroed), likewise.
+    pub(crate) fn get_large_zeroed_in(
+        &self,
+        list: &LargeList,
+        bytes: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, GetError> {
+        self.listed(list, |bytes| self.get_large_zeroed(bytes, align), bytes)
+    }
+
+    fn listed(
+        &self,
+        list: &LargeList,
+        get: impl FnOnce(usize) -> Result<NonNull<u8>, GetError>,
+        bytes: usize,
+    ) -> Result<NonNull<u8>, GetError> {
+        let inner = &*self.inner;
+        let (meta, map) = (&inner.meta, &inner.map);
+        let head = list.head(inner)?;
+        let number = meta.take(NODE)?;
+        // The node's number stands beside the second page.
+        let at = get(bytes.max(crate::os::page_size() + 1)).inspect_err(|_| {
+            // SAFETY: taken above, and not used.
+            unsafe { meta.put(number, NODE) };
+        })?;
+        let page = map.page(at.as_ptr() as usize);
+        inner.links.lock().link(meta, head, number, page);
+        map.set_entry(page + 1, number);
+        Ok(at)
+    }
+
+    /// Ends all objects of a list, in constant time for each. Nobody uses the list or an object of it any more.
+    pub(crate) fn end_large(&self, list: &mut LargeList) {
+        let inner = &*self.inner;
+        let (meta, map) = (&inner.meta, &inner.map);
+        let head = core::mem::take(list.head.get_mut());
+        if head == 0 {
+            return;
+        }
+        let mut done = false;
+        while !done {
+            let mut runs = [(0, 0); BATCH];
+            let mut nodes = [0; BATCH];
+            let mut n = 0;
+            {
+                let mut links = inner.links.lock();
+                while n < BATCH && !done {
+                    let number = links.read(meta, head).next;
+                    done = number == head;
+                    if done {
+                        break;
+                    }
+                    let page = links.read(meta, number).page;
+                    links.unlink(meta, number);
+                    // Who is just putting it has the node and the pages.
+                    if map.release(page, LARGE) {
+                        nodes[n] = number;
+                        runs[n] = (map.addr(page), map.entry_of(page) as usize);
+                        n += 1;
+                    }
+                }
+            }
+            for &number in &nodes[..n] {
+                // SAFETY: unlinked, and the object is nobody's, so no other thread comes to it.
+                unsafe { meta.put(number, NODE) };
+            }
+            let pages = runs[..n].iter().map(|&(_, pages)| pages).sum();
+            inner.large_pages.fetch_sub(pages, Ordering::Relaxed);
+            inner.pool.put_spans(runs[..n].iter().copied());
+        }
+        // SAFETY: the ring is empty, and the list knows it no more.
+        unsafe { meta.put(head, NODE) };
+    }
+}
+
+impl LargeList {
+    /// The list's own node.
+    fn head(&self, inner: &Inner) -> Result<BlockNumber, GetError> {
+        let head = self.head.load(Ordering::Acquire);
+        if head != 0 {
+            return Ok(head);
+        }
+        let new = inner.meta.take(NODE)?;
+        let mut links = inner.links.lock();
+        // Of two who come at once one made it.
+        let there = self.head.load(Ordering::Relaxed);
+        if there != 0 {
+            drop(links);
+            // SAFETY: taken above, and not used.
+            unsafe { inner.meta.put(new, NODE) };
+            return Ok(there);
+        }
+        links.alone(&inner.meta, new, 0);
+        self.head.store(new, Ordering::Release);
+        Ok(new)
+    }
+}
+
+impl Inner {
+    /// The node of a large object that was released goes, if it has one.
+    pub(super) fn forget_large(&self, page: u32, pages: usize) {
+        if pages < 2 {
+            return;
+        }
+        let number = self.map.entry_of(page + 1);
+        if number != 0 {
+            self.links.lock().unlink(&self.meta, number);
+            // SAFETY: unlinked; the object was released by this thread, so its node is nobody else's.
+            unsafe { self.meta.put(number, NODE) };
+        }
+    }
+}

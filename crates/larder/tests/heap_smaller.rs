@@ -1,0 +1,118 @@
+//! An object can be made smaller whatever memory is left and whatever its heap may take.
+
+#![allow(clippy::unwrap_used)]
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+use larder::heap::{Classes, Heap, class_of_layout};
+use larder::objects::Family;
+use larder::pages::PagePool;
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).unwrap()
+}
+
+/// A heap over a pool that has given away all it may: of 1000 bytes and of 100000 bytes.
+fn full(classes: &Classes) -> (Heap, Vec<(NonNull<u8>, Layout)>) {
+    let heap = Heap::new(classes);
+    let mut objects = Vec::new();
+    for size in [100_000, 1000] {
+        while let Ok(object) = heap.alloc(layout(size)) {
+            // SAFETY: the object has this many bytes.
+            unsafe { object.write_bytes(objects.len() as u8, size) };
+            objects.push((object, layout(size)));
+        }
+    }
+    (heap, objects)
+}
+
+#[test]
+fn an_object_can_be_made_smaller_without_memory() {
+    let pages = PagePool::builder()
+        .ignore_environment()
+        .limit_bytes(8 << 20)
+        .reserve_bytes(64 << 20);
+    let family = Family::builder().pages(pages).build().unwrap();
+    let classes = Classes::new(&family);
+    let (heap, mut objects) = full(&classes);
+    assert!(objects.len() > 100);
+    let mut kept = 0;
+    // The last first: runs of pages that go would make room.
+    for (i, (object, old)) in objects.iter_mut().enumerate().rev() {
+        // Classes that nobody has used, sizes that divide by more than their blocks, and runs of pages.
+        let size = [60, 512, 500, 90_000, 40_000, 601, 0][i % 7].min(old.size());
+        // SAFETY: each object has one layout, the last it was given.
+        let to = unsafe { heap.realloc(*object, *old, layout(size)) }.unwrap();
+        let another = class_of_layout(*old) != class_of_layout(layout(size));
+        kept += usize::from(to == *object && another);
+        // SAFETY: it has as many bytes as both.
+        let bytes = unsafe { std::slice::from_raw_parts(to.as_ptr(), size) };
+        assert!(bytes.iter().all(|&b| b == i as u8), "{size} bytes moved");
+        (*object, *old) = (to, layout(size));
+    }
+    assert!(kept > 10, "{kept} stayed where they were");
+    // They are given back by their new layouts, to the heap, to another one, and to the classes.
+    let other = Heap::new(&classes);
+    for (i, (object, layout)) in objects.drain(..).enumerate() {
+        // SAFETY: given up with its layout.
+        unsafe {
+            match i % 3 {
+                0 => heap.dealloc(object, layout),
+                1 => other.dealloc(object, layout),
+                _ => classes.dealloc(object, layout),
+            }
+        }
+    }
+    // What serves now as an object of a smaller class is as aligned as those are.
+    for align in [64, 256, 512] {
+        let aligned = Layout::from_size_align(512, align).unwrap();
+        let taken: Vec<_> = (0..300)
+            .filter_map(|i| match i % 3 {
+                0 => heap.alloc(aligned).ok(),
+                1 => other.alloc(aligned).ok(),
+                _ => classes.alloc(aligned).ok(),
+            })
+            .collect();
+        assert!(taken.len() > 100, "{} came", taken.len());
+        for object in taken {
+            assert_eq!(object.as_ptr() as usize % align, 0);
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(object, aligned) };
+        }
+    }
+    drop((heap, other));
+    family.drain();
+    // Some came home to caches that had been drained before.
+    family.drain();
+    assert_eq!(family.large_held_bytes(), 0, "runs of pages came home");
+    assert_eq!(family.pool().stats().out_bytes, 0, "and objects did");
+}
+
+#[test]
+fn an_object_can_be_made_smaller_at_the_heaps_limit() {
+    let heap = Heap::new(&Classes::new(&Family::new().unwrap()));
+    let large = heap.alloc(layout(100_000)).unwrap();
+    heap.set_limit(heap.stats().charged_bytes);
+    assert!(heap.alloc(layout(16)).is_err());
+    // SAFETY: one object, with the layout that it was given last.
+    unsafe {
+        let smaller = heap.realloc(large, layout(100_000), layout(40_000));
+        assert_eq!(smaller, Ok(large), "a run of pages stays");
+        assert_eq!(heap.realloc(large, layout(40_000), layout(100)), Ok(large));
+        assert_eq!(heap.stats().large_bytes, 0);
+        assert!(heap.stats().charged_bytes <= 112, "what it knows of");
+        heap.dealloc(large, layout(100));
+    }
+    let again = heap.alloc(layout(100)).unwrap();
+    assert_eq!(again, large, "it serves as an object of that size");
+    // SAFETY: as above.
+    unsafe { heap.dealloc(again, layout(100)) };
+    let family = heap.classes().family().clone();
+    drop(heap);
+    assert_eq!(
+        family.large_held_bytes(),
+        0,
+        "the run went with the classes"
+    );
+}
