@@ -59,6 +59,9 @@ impl Experiment for Fake {
             .map(|n| Box::new(Plain(n)) as Box<dyn Contestant>)
             .collect()
     }
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&["second"])
+    }
     fn plan(&self, _: &PlanRequest<'_>) -> Plan {
         let groups = self
             .0
@@ -389,6 +392,37 @@ fn filters_keep_the_reference() {
         ["a", "a (twin)", "c"]
     );
     assert!(run.samples.iter().all(|s| s.group == "second"));
+}
+
+#[test]
+fn a_run_of_all_experiments_takes_some_groups_and_names_the_others() {
+    let fake = Fake(vec![
+        ("first", vec!["a", "b"], 2, 0.0),
+        ("second", vec!["a", "b"], 2, 0.0),
+    ]);
+    let machine = MachineRecord::default();
+    let planned = |options: Options| {
+        let plan = options.of(&fake).plan(&fake, &machine);
+        let groups: Vec<String> = plan.groups.into_iter().map(|g| g.name).collect();
+        let left_out = plan.skipped.into_iter().map(|s| (s.what, s.why));
+        (groups, left_out.skip(1).collect::<Vec<_>>())
+    };
+    let brief = || Options {
+        brief: true,
+        ..quick(1)
+    };
+    let (groups, left_out) = planned(brief());
+    assert_eq!(groups, ["second"]);
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(left_out[0].0, "first");
+    assert!(left_out[0].1.contains("`larder measure fake`"));
+    // Whoever names a group gets that one, and an experiment that is named runs whole.
+    let named = Options {
+        groups: vec!["first".to_owned()],
+        ..brief()
+    };
+    assert_eq!(planned(named), (vec!["first".to_owned()], Vec::new()));
+    assert_eq!(planned(quick(1)).0, ["first", "second"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) fn print(
     if as_json {
         let plans: Vec<_> = experiments
             .iter()
-            .map(|e| to_json(e.as_ref(), options, machine))
+            .map(|e| to_json(e.as_ref(), &options.of(e.as_ref()), machine))
             .collect();
         return print_json(
             out,
@@ -30,6 +30,7 @@ pub(super) fn print(
     }
     let mut total = Duration::ZERO;
     for experiment in experiments {
+        let options = options.of(experiment.as_ref());
         let plan = options.plan(experiment.as_ref(), machine);
         let guess = Options {
             time_cap: None,

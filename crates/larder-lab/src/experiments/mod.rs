@@ -14,27 +14,9 @@ pub mod zero_fill;
 
 use crate::measure::Experiment;
 
-/// Every experiment: those of a run without names first, then those that run by name only.
+/// Every experiment, in the order in which `measure` runs them when nobody names one.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    let mut all = without_names();
-    all.extend(by_name());
-    all
-}
-
-/// Those that take longer than a run without names has time for.
-fn by_name() -> Vec<Box<dyn Experiment>> {
-    vec![
-        Box::new(arenas::Arenas),
-        Box::new(block_cache::BlockCaches),
-        Box::new(programs::Programs),
-        Box::new(use_once::UseOnce),
-    ]
-}
-
-/// What `measure` runs when nobody names an experiment, in its order.
-#[must_use]
-pub fn without_names() -> Vec<Box<dyn Experiment>> {
     vec![
         Box::new(page_buffers::PageBuffers),
         Box::new(page_pool::PagePool),
@@ -43,6 +25,10 @@ pub fn without_names() -> Vec<Box<dyn Experiment>> {
         Box::new(process_ids::ProcessIds),
         Box::new(object_caches::ObjectCaches),
         Box::new(alloc_workloads::AllocWorkloads),
+        Box::new(arenas::Arenas),
+        Box::new(block_cache::BlockCaches),
+        Box::new(use_once::UseOnce),
+        Box::new(programs::Programs),
     ]
 }
 

@@ -111,6 +111,10 @@ pub trait Experiment: Sync {
     fn metrics(&self) -> &'static [Metric];
     /// Its contestants.
     fn contestants(&self) -> Vec<Box<dyn Contestant>>;
+    /// The groups that a run of all experiments has time for; `None` is all of them.
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        None
+    }
     /// Which cells to run.
     fn plan(&self, request: &PlanRequest<'_>) -> Plan;
     /// What the samples say. A pure function of the record, so that a stored run can be read again.

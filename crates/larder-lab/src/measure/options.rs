@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Depth, Experiment, FactorFilter, Group, Plan, PlanRequest};
-use crate::model::{Cell, MachineRecord};
+use crate::model::{Cell, MachineRecord, Skipped};
 
 /// The last look of the stopping rule: what is not stable after as many rounds will not become so.
 const LOOP_ROUNDS: u32 = 75;
@@ -23,6 +23,8 @@ pub struct Options {
     pub until_stable: bool,
     /// End a cell that takes longer.
     pub cell_limit: Duration,
+    /// One of all experiments: of those that take long only some groups run.
+    pub brief: bool,
     /// Only groups whose name contains one of these; empty is all.
     pub groups: Vec<String>,
     /// Only these contestants beside each group's reference; empty is all.
@@ -44,11 +46,27 @@ impl Options {
             max_rounds: None,
             until_stable: false,
             cell_limit: Duration::from_secs(120),
+            brief: false,
             groups: Vec::new(),
             contestants: Vec::new(),
             factors: Vec::new(),
             argv: Vec::new(),
         }
+    }
+
+    /// These options for one of the experiments: those of a run of all experiments name the groups of it that run.
+    #[must_use]
+    pub fn of(&self, experiment: &dyn Experiment) -> Self {
+        let groups = match experiment.brief() {
+            Some(brief) if self.brief && self.groups.is_empty() => brief,
+            _ => &[],
+        };
+        let mut own = Self {
+            brief: !groups.is_empty(),
+            ..self.clone()
+        };
+        own.groups.extend(groups.iter().map(|&g| g.to_owned()));
+        own
     }
 
     /// The plan of an experiment with the filters applied.
@@ -62,8 +80,20 @@ impl Options {
             machine,
             seed: self.seed,
         });
-        plan.groups
-            .retain(|g| self.groups.is_empty() || self.groups.iter().any(|f| g.name.contains(f)));
+        let (kept, dropped): (Vec<Group>, Vec<Group>) = plan.groups.into_iter().partition(|g| {
+            self.groups.is_empty() || self.groups.iter().any(|f| g.name.contains(f))
+        });
+        plan.groups = kept;
+        if self.brief && !dropped.is_empty() {
+            let names: Vec<String> = dropped.into_iter().map(|g| g.name).collect();
+            plan.skipped.push(Skipped {
+                what: names.join(", "),
+                why: format!(
+                    "a run of all experiments has no time for them; run `larder measure {}`",
+                    experiment.name()
+                ),
+            });
+        }
         for group in &mut plan.groups {
             let reference = group.reference.clone();
             let all = group.cells.len() + 1;

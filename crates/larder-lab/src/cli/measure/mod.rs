@@ -59,7 +59,7 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
 
 fn chosen(names: &[String]) -> Result<Vec<Box<dyn Experiment>>, Failure> {
     if names.is_empty() {
-        return Ok(experiments::without_names());
+        return Ok(experiments::all());
     }
     names.iter().map(|n| find(n)).collect()
 }
@@ -76,6 +76,7 @@ fn options(args: &Measure) -> Options {
         max_rounds: args.rounds,
         until_stable: args.until_stable,
         cell_limit: args.cell_limit,
+        brief: args.experiments.is_empty() && depth == Depth::Quick,
         groups: args.group.clone(),
         contestants: args.contestant.clone(),
         factors: args.factors.clone(),

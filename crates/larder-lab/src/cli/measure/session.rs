@@ -20,7 +20,7 @@ pub(super) fn take(
     let begin = Instant::now();
     let needs: Vec<Duration> = experiments
         .iter()
-        .map(|e| need(e.as_ref(), options, machine))
+        .map(|e| need(e.as_ref(), &options.of(e.as_ref()), machine))
         .collect();
     let mut runs = Vec::new();
     for (i, experiment) in experiments.iter().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn take(
             .map(|cap| share(cap.saturating_sub(begin.elapsed()), &needs[i..]));
         let mut own = Options {
             time_cap: cap,
-            ..options.clone()
+            ..options.of(experiment.as_ref())
         };
         own.argv = argv(experiment.name(), &own);
         let mut launcher = OwnProcess::new(interrupt).map_err(Failure::io)?;

@@ -80,6 +80,11 @@ impl Experiment for Programs {
         contestants::all()
     }
 
+    /// Two that most machines have.
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&["git", "python-objects"])
+    }
+
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         plan::plan(request, found(), &|program| program.missing())
     }

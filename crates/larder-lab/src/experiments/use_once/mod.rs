@@ -99,6 +99,10 @@ impl Experiment for UseOnce {
         contestants::all()
     }
 
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&[plan::DBENCH, plan::FIELD, plan::CORRELATED, plan::BUILD])
+    }
+
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         plan::plan(request, &contestants::all())
     }
