@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::Arc;
 
 use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
+use super::debug::DebugHeap;
 use super::error::AllocError;
 use crate::objects::{CreateError, Family, LargeList, RawCache};
 
@@ -47,22 +48,40 @@ struct Shared {
     slab_pages: usize,
     /// Large objects that end with the classes; none where they stay.
     large: Option<LargeList>,
+    /// Where all objects come from instead, if they are checked.
+    debug: Option<Box<DebugHeap>>,
 }
 
 impl Classes {
     /// Classes over `family`. Their caches are made when the first object of a class is asked for.
     #[must_use]
     pub fn new(family: &Family) -> Self {
-        Self::with(family, 1, None)
+        Self::by_environment(family).unwrap_or_else(|| Self::plain(family, false))
     }
 
     /// Classes that take all their objects with them. Slabs have at least so many pages: large ones go faster when all
     /// objects go at once.
     pub(super) fn private(family: &Family, slab_pages: usize) -> Self {
-        Self::with(family, slab_pages, Some(LargeList::default()))
+        Self::by_environment(family)
+            .unwrap_or_else(|| Self::with(family, slab_pages, Some(LargeList::default()), None))
     }
 
-    fn with(family: &Family, slab_pages: usize, large: Option<LargeList>) -> Self {
+    /// Classes whatever the environment says, which may take their large objects with them.
+    pub(super) fn plain(family: &Family, ends_large: bool) -> Self {
+        Self::with(family, 1, ends_large.then(LargeList::default), None)
+    }
+
+    /// Classes of which each object is checked.
+    pub(super) fn over(family: &Family, debug: DebugHeap) -> Self {
+        Self::with(family, 1, None, Some(Box::new(debug)))
+    }
+
+    fn with(
+        family: &Family,
+        slab_pages: usize,
+        large: Option<LargeList>,
+        debug: Option<Box<DebugHeap>>,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 family: family.clone(),
@@ -70,8 +89,15 @@ impl Classes {
                 classes: [const { AtomicU8::new(NO_CLASS) }; NUMBERS],
                 slab_pages,
                 large,
+                debug,
             }),
         }
+    }
+
+    /// The debug heap behind these classes.
+    #[inline]
+    pub(super) fn debug(&self) -> Option<&DebugHeap> {
+        self.shared.debug.as_deref()
     }
 
     /// The family.
@@ -93,28 +119,28 @@ impl Classes {
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match class_of_layout(layout) {
-            Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout.align()),
-            Some(class) => self.get(class),
+            Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout),
+            Some(class) => self.get(class, layout),
             None => self.alloc_large(layout),
         }
     }
 
     /// An object of a class.
     #[inline(always)]
-    fn get(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+    fn get(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match self.cache(class).and_then(|cache| cache.quick_get()) {
             Some(object) => Ok(object),
-            None => self.alloc_slow(class),
+            None => self.alloc_slow(class, layout),
         }
     }
 
     /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
     /// goes home.
     #[inline]
-    fn get_aligned(&self, class: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+    fn get_aligned(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         loop {
-            let object = self.get(class)?;
-            if object.as_ptr() as usize & (align - 1) == 0 {
+            let object = self.get(class, layout)?;
+            if object.as_ptr() as usize & (layout.align() - 1) == 0 {
                 return Ok(object);
             }
             self.family().bring_outgrown(object);
@@ -143,7 +169,7 @@ impl Classes {
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         let Some(class) = class_of_layout(layout) else {
             // SAFETY: the caller's promise.
-            return unsafe { self.dealloc_large(object) };
+            return unsafe { self.dealloc_large(object, Some(layout)) };
         };
         // SAFETY: as above; what is refused is still the caller's.
         let given = self
@@ -151,7 +177,7 @@ impl Classes {
             .is_some_and(|cache| unsafe { cache.quick_put(object) });
         if !given {
             // SAFETY: as above.
-            unsafe { self.dealloc_slow(object, class) }
+            unsafe { self.dealloc_slow(object, class, layout) }
         }
     }
 
@@ -165,7 +191,7 @@ impl Classes {
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
             // SAFETY: as above.
-            None => unsafe { self.dealloc_large(object) },
+            None => unsafe { self.dealloc_large(object, None) },
         }
     }
 
@@ -214,7 +240,10 @@ impl Classes {
     pub fn usable_size(&self, at: NonNull<u8>) -> Option<usize> {
         match self.class_at(at) {
             Some(class) => Some(SIZES[class]),
-            None => self.shared.family.large_bytes(at).ok(),
+            None => match self.debug() {
+                Some(debug) => debug.live_size(at),
+                None => self.shared.family.large_bytes(at).ok(),
+            },
         }
     }
 
@@ -283,12 +312,18 @@ impl Classes {
     }
 
     #[cold]
-    fn alloc_slow(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+    fn alloc_slow(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        if let Some(debug) = self.debug() {
+            return Self::alloc_checked(debug, layout, false);
+        }
         Ok(self.cache_or_make(class)?.get()?)
     }
 
     #[cold]
     pub(super) fn alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        if let Some(debug) = self.debug() {
+            return Self::alloc_checked(debug, layout, false);
+        }
         let (family, bytes) = (&self.shared.family, layout.size().max(1));
         Ok(match &self.shared.large {
             None => family.get_large(bytes, layout.align()),
@@ -298,6 +333,9 @@ impl Classes {
 
     #[cold]
     pub(super) fn alloc_large_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        if let Some(debug) = self.debug() {
+            return Self::alloc_checked(debug, layout, true);
+        }
         let (family, bytes) = (&self.shared.family, layout.size().max(1));
         Ok(match &self.shared.large {
             None => family.get_large_zeroed(bytes, layout.align()),
@@ -309,19 +347,23 @@ impl Classes {
     /// As for [`dealloc`](Self::dealloc), of an object of this class.
     #[cold]
     #[inline(never)]
-    unsafe fn dealloc_slow(&self, object: NonNull<u8>, class: usize) {
+    unsafe fn dealloc_slow(&self, object: NonNull<u8>, class: usize, layout: Layout) {
         match self.cache(class) {
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
             // SAFETY: as above.
-            None => unsafe { self.dealloc_large(object) },
+            None => unsafe { self.dealloc_large(object, Some(layout)) },
         }
     }
 
     /// # Safety
     /// As for [`dealloc`](Self::dealloc).
     #[cold]
-    unsafe fn dealloc_large(&self, object: NonNull<u8>) {
+    unsafe fn dealloc_large(&self, object: NonNull<u8>, layout: Option<Layout>) {
+        if let Some(debug) = self.debug() {
+            // SAFETY: the caller's promise.
+            return unsafe { Self::free_checked(debug, object, layout) };
+        }
         // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
         if let Err(misuse) = unsafe { self.shared.family.put_large(object) } {
             self.shared.family.tell(&misuse);
@@ -331,6 +373,9 @@ impl Classes {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if let Some(debug) = &self.debug {
+            debug.finish();
+        }
         // What serves as an object of a class and is a run of pages would stay when its cache goes.
         let bring_home = self.family.has_outgrown();
         for cache in &mut self.caches {

@@ -111,9 +111,9 @@ impl Heap {
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match class_of_layout(layout) {
-            Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout.align()),
-            Some(class) => self.get(class),
-            None => self.alloc_large(layout, Classes::alloc_large),
+            Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout),
+            Some(class) => self.get_for(class, layout),
+            None => self.alloc_large(layout, false),
         }
     }
 
@@ -124,7 +124,7 @@ impl Heap {
     #[inline]
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         if class_of_layout(layout).is_none() {
-            return self.alloc_large(layout, Classes::alloc_large_zeroed);
+            return self.alloc_large(layout, true);
         }
         let at = self.alloc(layout)?;
         // SAFETY: just taken, with at least this size.
@@ -142,15 +142,17 @@ impl Heap {
         match class_of_layout(layout) {
             Some(class) => {
                 debug_assert!(
-                    self.class_at(object) == Some(class) || self.classes.family().has_outgrown(),
+                    self.class_at(object) == Some(class)
+                        || self.classes.debug().is_some()
+                        || self.classes.family().has_outgrown(),
                     "{object:?} was put, which is no object of {} bytes of this heap",
                     SIZES[class]
                 );
                 // SAFETY: the caller's promise.
-                unsafe { self.put(object, class) }
+                unsafe { self.put_for(object, class, layout) }
             }
             // SAFETY: as above.
-            None => unsafe { self.dealloc_large(object) },
+            None => unsafe { self.dealloc_large(object, Some(layout)) },
         }
     }
 
@@ -165,48 +167,8 @@ impl Heap {
             // SAFETY: the caller's promise.
             Some(class) => unsafe { self.put(object, class) },
             // SAFETY: as above.
-            None => unsafe { self.dealloc_large(object) },
+            None => unsafe { self.dealloc_large(object, None) },
         }
-    }
-
-    /// Makes an object larger or smaller; it may move. On error it stays as it is. To make it smaller, and not more aligned,
-    /// never fails: where there is no memory to move to, or the heap's limit forbids, the object stays as large as it is, and
-    /// may be given back by its new layout all the same.
-    ///
-    /// # Safety
-    /// As for [`dealloc`](Self::dealloc), unless there is an error.
-    ///
-    /// # Errors
-    /// See [`AllocError`].
-    pub unsafe fn realloc(
-        &self,
-        object: NonNull<u8>,
-        old: Layout,
-        new: Layout,
-    ) -> Result<NonNull<u8>, AllocError> {
-        let same = match (class_of_layout(old), class_of_layout(new)) {
-            (Some(a), Some(b)) => a == b,
-            (None, None) => {
-                let has = self.classes.usable_size(object).unwrap_or(0);
-                // Half of a run is enough reason to stay where it is.
-                new.size() <= has && new.size() > has / 2 && new.align() <= old.align()
-            }
-            _ => false,
-        };
-        if same {
-            return Ok(object);
-        }
-        let to = match self.alloc(new) {
-            Ok(to) => to,
-            Err(_) if self.may_keep(object, old, new) => return Ok(object),
-            Err(error) => return Err(error),
-        };
-        // SAFETY: both have at least this many bytes, and one of them is new.
-        unsafe {
-            to.copy_from_nonoverlapping(object, old.size().min(new.size()));
-            self.dealloc(object, old);
-        }
-        Ok(to)
     }
 
     /// Fills `out` with objects of `layout`.
@@ -281,7 +243,7 @@ impl Heap {
 
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
-    fn account(&self) -> &mut Account {
+    pub(super) fn account(&self) -> &mut Account {
         // SAFETY: as in `pair`.
         unsafe { &mut (*self.inner.get()).account }
     }
@@ -303,33 +265,35 @@ impl Heap {
         }
     }
 
+    /// An object of a class for a layout.
+    #[inline(always)]
+    fn get_for(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        match self.pair(class).try_get() {
+            Some(round) => Ok(object(round)),
+            None => self.alloc_missed(class, layout),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_missed(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        match self.classes.debug() {
+            Some(debug) => self.alloc_checked(debug, layout, false),
+            None => self.alloc_slow(class),
+        }
+    }
+
     /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
     /// goes home.
     #[inline]
-    fn get_aligned(&self, class: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+    fn get_aligned(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         loop {
-            let object = self.get(class)?;
-            if object.as_ptr() as usize & (align - 1) == 0 {
+            let object = self.get_for(class, layout)?;
+            if object.as_ptr() as usize & (layout.align() - 1) == 0 {
                 return Ok(object);
             }
             self.classes.family().bring_outgrown(object);
         }
-    }
-
-    /// Whether an object that no memory was found to make smaller may stay as it is.
-    #[cold]
-    fn may_keep(&self, object: NonNull<u8>, old: Layout, new: Layout) -> bool {
-        if new.size() > old.size() || new.align() > old.align() {
-            return false;
-        }
-        // A large one is found by its address.
-        if let Some(class) = class_of_layout(new) {
-            self.classes.family().outgrow();
-            let had = self.classes.usable_size(object).unwrap_or(0);
-            let large = self.class_at(object).is_none();
-            self.account().outgrow(had, large, SIZES[class]);
-        }
-        true
     }
 
     /// # Safety
@@ -338,6 +302,28 @@ impl Heap {
     pub(super) unsafe fn put(&self, object: NonNull<u8>, class: usize) {
         if !self.pair(class).try_put(object.as_ptr() as usize) {
             self.put_slow(object, class);
+        }
+    }
+
+    /// # Safety
+    /// As for [`put`](Self::put), and it has this layout.
+    #[inline(always)]
+    unsafe fn put_for(&self, object: NonNull<u8>, class: usize, layout: Layout) {
+        if !self.pair(class).try_put(object.as_ptr() as usize) {
+            // SAFETY: the caller's promise.
+            unsafe { self.put_missed(object, class, layout) };
+        }
+    }
+
+    /// # Safety
+    /// As for [`put_for`](Self::put_for).
+    #[cold]
+    #[inline(never)]
+    unsafe fn put_missed(&self, object: NonNull<u8>, class: usize, layout: Layout) {
+        match self.classes.debug() {
+            // SAFETY: the caller's promise.
+            Some(debug) => unsafe { self.free_checked(debug, object, Some(layout)) },
+            None => self.put_slow(object, class),
         }
     }
 
@@ -394,17 +380,20 @@ impl Heap {
 
     #[cold]
     #[inline(never)]
-    fn alloc_large(
-        &self,
-        layout: Layout,
-        take: fn(&Classes, Layout) -> Result<NonNull<u8>, AllocError>,
-    ) -> Result<NonNull<u8>, AllocError> {
+    fn alloc_large(&self, layout: Layout, zeroed: bool) -> Result<NonNull<u8>, AllocError> {
+        if let Some(debug) = self.classes.debug() {
+            return self.alloc_checked(debug, layout, zeroed);
+        }
         let bytes = layout
             .size()
             .max(1)
             .next_multiple_of(crate::os::page_size());
         self.account().room(bytes)?;
-        let object = take(&self.classes, layout)?;
+        let object = if zeroed {
+            self.classes.alloc_large_zeroed(layout)
+        } else {
+            self.classes.alloc_large(layout)
+        }?;
         let bytes = self.classes.family().large_bytes(object).unwrap_or(bytes);
         self.account().take_large(bytes);
         self.warn();
@@ -415,7 +404,11 @@ impl Heap {
     /// As for [`free`](Self::free).
     #[cold]
     #[inline(never)]
-    unsafe fn dealloc_large(&self, object: NonNull<u8>) {
+    unsafe fn dealloc_large(&self, object: NonNull<u8>, layout: Option<Layout>) {
+        if let Some(debug) = self.classes.debug() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.free_checked(debug, object, layout) };
+        }
         // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
         if let Err(misuse) = unsafe { self.put_large(object) } {
             self.classes.family().tell(&misuse);
@@ -434,7 +427,7 @@ impl Heap {
     }
 
     /// Tells of too much memory, outside of all borrows: the function may use this heap's classes.
-    fn warn(&self) {
+    pub(super) fn warn(&self) {
         if self.account().is_due() {
             let stats = self.stats();
             if let Some(f) = self.account().take_warning() {

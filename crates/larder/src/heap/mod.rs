@@ -18,6 +18,7 @@
 //! | one owner that carries its heap with it (an interpreter, a request, a shard) | [`Heap::new`] |
 //! | one owner whose objects all end together | [`Heap::private`] |
 //! | any thread | [`Classes`] |
+//! | who looks for a mistake | [`Classes::checked`], or `LARDER_HEAP_DEBUG=on` |
 //! | a whole program | [`Larder`](global::Larder), or the malloc that can be preloaded |
 //!
 //! Sizes up to [`MAX_SMALL`] are rounded up to a [size class](SIZES); larger ones are runs of pages. All metadata lies out
@@ -26,6 +27,7 @@
 mod account;
 #[cfg(feature = "allocator-api2")]
 mod allocator;
+mod checked;
 mod class;
 mod classes;
 pub mod debug;
@@ -33,6 +35,7 @@ mod error;
 pub mod global;
 #[allow(clippy::module_inception)]
 mod heap;
+mod resize;
 
 pub use account::HeapStats;
 pub use class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout};

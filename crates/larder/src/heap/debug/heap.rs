@@ -181,6 +181,12 @@ impl DebugHeap {
         }
         let new = match self.alloc(layout, false, Origin::of(old.origin)) {
             Ok(new) => new,
+            // To make it smaller never fails, on purpose neither.
+            Err(_) if layout.size() <= old.size && layout.align() == old.align => {
+                let mut inner = self.inner.lock();
+                inner.shrink(&self.storage, at.as_ptr() as usize, layout.size());
+                return Outcome::Done(Ok(at));
+            }
             Err(error) => return Outcome::Done(Err(error)),
         };
         // SAFETY: both have at least so many bytes, and one of them is new.
@@ -189,6 +195,29 @@ impl DebugHeap {
             self.free(at, claim);
         }
         Outcome::Done(Ok(new))
+    }
+
+    /// Bytes that were asked for of a block in use; what is none is not told.
+    pub(crate) fn live_size(&self, at: NonNull<u8>) -> Option<usize> {
+        let inner = self.inner.lock();
+        let record = inner.find(&self.storage, at.as_ptr() as usize)?;
+        (record.state == records::LIVE).then_some(record.size)
+    }
+
+    /// At the end of a heap that goes: what is damaged is told, and what lies between guard pages is unmapped. The rest goes
+    /// with the storage's classes.
+    pub(crate) fn finish(&self) {
+        self.check();
+        let mut from = 0;
+        loop {
+            let found = self.inner.lock().guarded_from(from);
+            let Some((next, record)) = found else {
+                return;
+            };
+            from = next;
+            // SAFETY: the heap goes, and all its blocks with it.
+            unsafe { self.storage.give(&record) };
+        }
     }
 
     /// Bytes that were asked for.

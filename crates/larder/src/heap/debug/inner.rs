@@ -243,6 +243,28 @@ impl Inner {
         (0, None)
     }
 
+    /// A block becomes smaller where it is.
+    pub(super) fn shrink(&mut self, storage: &Storage, at: usize, size: usize) {
+        if let Some(number) = self.known(storage, at) {
+            let record = self.records.get_mut(number);
+            if record.state == LIVE && size <= record.size {
+                record.size = size;
+                let record = *record;
+                // SAFETY: the block's own memory; the bytes behind the new end are nobody's.
+                unsafe { storage.draw_zones(&record) };
+            }
+        }
+    }
+
+    /// The first block between guard pages after record `from` whose pages are there, and its record's number.
+    pub(super) fn guarded_from(&self, from: u32) -> Option<(u32, Record)> {
+        self.records
+            .numbers()
+            .skip(from as usize)
+            .map(|number| (number, *self.records.get(number)))
+            .find(|(_, record)| record.guarded && matches!(record.state, LIVE | KEPT))
+    }
+
     /// The first live block after record `from`, and its record's number.
     pub(super) fn live_from(&self, from: u32) -> Option<(u32, Record)> {
         self.records

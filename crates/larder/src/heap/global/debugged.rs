@@ -36,7 +36,7 @@ pub(super) fn make(family: &Family) -> Option<DebugHeap> {
             "larder: LARDER_MALLOC_DEBUG: {bad}; it is ignored"
         );
     })?;
-    match DebugHeap::new(Classes::new(family), Arc::new(Linux), options) {
+    match DebugHeap::new(Classes::plain(family, false), Arc::new(Linux), options) {
         Ok(heap) => Some(heap),
         Err(_) => {
             say("there is no memory for the debug heap; going on without it");

@@ -186,7 +186,7 @@ fn make() -> Option<Global> {
         None => Threads::Cpus,
     };
     Some(Global {
-        classes: Classes::new(&family),
+        classes: Classes::plain(&family, false),
         mode,
         heaps,
         threads,

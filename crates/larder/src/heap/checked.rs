@@ -1,0 +1,222 @@
+//! Heaps whose every block is recorded and looked at: classes with a debug heap behind them.
+//!
+//! Nothing of it is on the way of an allocation that a magazine serves: the heaps of such classes have no magazines, so every call
+//! misses and comes here.
+
+use core::alloc::Layout;
+use core::fmt::Write;
+use core::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+use super::debug::{Call, Claim, DebugHeap, LiveBlock, Options, Origin, Outcome, Output};
+use super::{AllocError, Classes, Heap};
+use crate::objects::Family;
+use crate::os::{Linux, OsError};
+
+/// The words for explicit heaps, as those of `LARDER_MALLOC_DEBUG`.
+const VARIABLE: &str = "LARDER_HEAP_DEBUG";
+
+impl Classes {
+    /// Classes whose heaps record every block, surround it and look at it again, as [`debug`](super::debug) says: a second
+    /// free, a free of what is no block, another layout, writes around and after. Each misuse is told on standard error, and the
+    /// process ends unless the options say that it goes on. What is damaged and was not freed is told when the classes go.
+    ///
+    /// [`new`](Self::new) and [`Heap::private`] make such classes by themselves where `LARDER_HEAP_DEBUG` in the environment
+    /// says so (`on`, or the words of [`Options`]). The words about leaks mean nothing here, since classes end their objects;
+    /// a touched guard page is a plain fault.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap, debug::Options}, objects::Family};
+    /// let classes = Classes::checked(&Family::new()?, Options::default())?;
+    /// let heap = Heap::new(&classes);
+    /// let layout = Layout::new::<[u8; 100]>();
+    /// let object = heap.alloc(layout)?;
+    /// let mut live = Vec::new();
+    /// classes.for_each_live(|block| live.push((block.address, block.size)));
+    /// assert_eq!(live, [(object.as_ptr() as usize, 100)]);
+    /// // SAFETY: taken above with this layout, put once. Twice would end the process here.
+    /// unsafe { heap.dealloc(object, layout) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The system's refusal of memory for the records.
+    pub fn checked(family: &Family, options: Options) -> Result<Self, OsError> {
+        let under = Self::plain(family, true);
+        let debug = DebugHeap::new(under, Arc::new(Linux), options)?;
+        Ok(Self::over(family, debug))
+    }
+
+    /// What `LARDER_HEAP_DEBUG` asks for, if it does.
+    pub(super) fn by_environment(family: &Family) -> Option<Self> {
+        let options = (*asked())?;
+        match Self::checked(family, options) {
+            Ok(classes) => Some(classes),
+            Err(_) => {
+                say(format_args!(
+                    "there is no memory for a debug heap; going on without it"
+                ));
+                None
+            }
+        }
+    }
+
+    /// What is checked; `None` where nothing is.
+    #[must_use]
+    pub fn debug_options(&self) -> Option<&Options> {
+        self.debug().map(DebugHeap::options)
+    }
+
+    /// Shows every live block of these classes' heaps where they are [checked](Self::checked), else none. Each is shown once,
+    /// and those that come and go meanwhile may be missed. Takes time in proportion to the blocks that there were at most.
+    pub fn for_each_live(&self, mut f: impl FnMut(LiveBlock)) {
+        if let Some(debug) = self.debug() {
+            debug.for_each_live(&mut f);
+        }
+    }
+
+    /// Looks at the redzones of all blocks and at all freed blocks that are kept, where they are [checked](Self::checked).
+    /// Each damage is told, and the process ends unless it shall go on. Returns how many there were.
+    pub fn check(&self) -> usize {
+        self.debug().map_or(0, DebugHeap::check)
+    }
+
+    /// A block of checked classes.
+    #[cold]
+    pub(super) fn alloc_checked(
+        debug: &DebugHeap,
+        layout: Layout,
+        zeroed: bool,
+    ) -> Result<NonNull<u8>, AllocError> {
+        debug.alloc(layout, zeroed, Origin::Malloc)
+    }
+
+    /// Takes a block of checked classes back; what is none is told.
+    ///
+    /// # Safety
+    /// As for [`free`](Self::free); what can be found out is told.
+    #[cold]
+    pub(super) unsafe fn free_checked(debug: &DebugHeap, at: NonNull<u8>, layout: Option<Layout>) {
+        let claim = claim(layout);
+        // SAFETY: the caller's promise.
+        if let Outcome::Unknown = unsafe { debug.free(at, claim) } {
+            debug.invalid(at, claim);
+        }
+    }
+}
+
+impl Heap {
+    /// As [`private`](Self::private), with every block recorded and looked at: see [`Classes::checked`].
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Heap, debug::Options}, objects::Family};
+    /// let heap = Heap::private_checked(&Family::new()?, Options::default())?;
+    /// heap.alloc(Layout::new::<u64>())?;
+    /// assert_eq!(heap.classes().check(), 0, "nothing is damaged");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Classes::checked`].
+    pub fn private_checked(family: &Family, options: Options) -> Result<Self, OsError> {
+        Ok(Self::new(&Classes::checked(family, options)?))
+    }
+
+    /// A block of checked classes, counted as so many bytes as were asked for.
+    #[cold]
+    pub(super) fn alloc_checked(
+        &self,
+        debug: &DebugHeap,
+        layout: Layout,
+        zeroed: bool,
+    ) -> Result<NonNull<u8>, AllocError> {
+        self.account().room(layout.size())?;
+        let object = Classes::alloc_checked(debug, layout, zeroed)?;
+        self.account().take(layout.size());
+        self.warn();
+        Ok(object)
+    }
+
+    /// # Safety
+    /// As for [`Classes::free_checked`].
+    #[cold]
+    pub(super) unsafe fn free_checked(
+        &self,
+        debug: &DebugHeap,
+        at: NonNull<u8>,
+        layout: Option<Layout>,
+    ) {
+        self.account().give(debug.live_size(at).unwrap_or(0));
+        // SAFETY: the caller's promise.
+        unsafe { Classes::free_checked(debug, at, layout) };
+    }
+
+    /// # Safety
+    /// As for [`realloc`](Self::realloc); what can be found out is told.
+    #[cold]
+    pub(super) unsafe fn realloc_checked(
+        &self,
+        debug: &DebugHeap,
+        at: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
+        if new.size() > old.size() {
+            self.account().room(new.size() - old.size())?;
+        }
+        let claim = claim(Some(old));
+        let had = debug.live_size(at).unwrap_or(0);
+        // SAFETY: the caller's promise.
+        match unsafe { debug.realloc(at, new, claim) } {
+            Outcome::Done(Ok(to)) => {
+                self.account().give(had);
+                self.account().take(new.size());
+                self.warn();
+                Ok(to)
+            }
+            Outcome::Done(failed) => failed,
+            Outcome::Unknown => {
+                debug.invalid(at, claim);
+                // It goes on after a misuse: whose the old one is nobody knows.
+                self.alloc_checked(debug, new, false)
+            }
+        }
+    }
+}
+
+fn claim(layout: Option<Layout>) -> Claim {
+    Claim {
+        call: if layout.is_some() {
+            Call::Dealloc
+        } else {
+            Call::Free
+        },
+        size: layout.map(|layout| layout.size()),
+        align: layout.map(|layout| layout.align()),
+    }
+}
+
+/// What the environment asks for, looked at once. Not in a program that runs with more rights than its caller.
+fn asked() -> &'static Option<Options> {
+    static ASKED: OnceLock<Option<Options>> = OnceLock::new();
+    ASKED.get_or_init(|| {
+        // SAFETY: it only reads a number.
+        if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+            return None;
+        }
+        let text = std::env::var_os(VARIABLE)?;
+        let Some(text) = text.to_str() else {
+            say(format_args!("{VARIABLE} is no text; it is ignored"));
+            return None;
+        };
+        Options::read(text, &mut |bad| {
+            say(format_args!("{VARIABLE}: {bad}; it is ignored"));
+        })
+    })
+}
+
+fn say(text: core::fmt::Arguments<'_>) {
+    let _ = writeln!(Output::new(), "larder: {text}");
+}
