@@ -8,8 +8,9 @@ pub mod policy;
 pub mod replay;
 
 pub use blocks::{
-    Access, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle, CacheStats,
-    CachedFile, DirectFiles, FileId, FileStats, Files, MemoryStorage, ReadPart, Storage, WritePart,
+    Access, AccessKind, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle,
+    CacheStats, CachedFile, DirectFiles, FileId, FileStats, Files, MemoryStorage, ReadPart,
+    Storage, WritePart,
 };
 #[cfg(feature = "io-uring")]
 pub use blocks::{Descriptors, Uring};

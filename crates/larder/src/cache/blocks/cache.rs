@@ -1,6 +1,6 @@
 //! The cache itself.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::builder::BlockCacheBuilder;
 use super::error::CacheError;
@@ -12,6 +12,7 @@ use super::key::{FileId, MOST_FILES};
 use super::latch::Now;
 use super::stats::CacheStats;
 use super::storage::Storage;
+use super::sync::{Condvar, Mutex, MutexGuard};
 use super::table::Table;
 use crate::pages::PagePool;
 

@@ -1,14 +1,14 @@
 //! A file that somebody has opened.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::cache::Shared;
 use super::error::CacheError;
 use super::inner::Inner;
 use super::key::{FileId, Key, MOST_INDEX};
 use super::stats::FileStats;
+use super::sync::{AtomicU64, MutexGuard, Ordering};
 use crate::cache::policy::Frame;
 
 /// An opened file of a cache. Opening it again, or cloning this, gives another opener, who is told of failed writes by himself.

@@ -4,11 +4,11 @@
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::error::CacheError;
 use super::key::Key;
 use super::latch::{Epoch, Latch};
+use super::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::cache::policy::Frame;
 use crate::os::page_size;
 use crate::pages::{PagePool, PoolError};
@@ -25,7 +25,7 @@ fn block_bytes() -> usize {
 
 /// One frame. A hit touches its one cache line, the table's and those of the rule.
 #[derive(Debug)]
-#[cfg_attr(not(loom), repr(align(16)))]
+#[cfg_attr(not(any(loom, shuttle)), repr(align(16)))]
 struct Slot {
     /// Changed under the cache's lock, and while the frame is held for writing.
     key: AtomicU64,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::ahead::Ahead;
 use super::cache::Shared;
@@ -15,6 +15,7 @@ use super::key::{FileId, Key};
 use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
+use super::sync::Mutex;
 use crate::cache::policy::{
     Admission, Arrival, Block, Frame, FrameState, Frames, PolicyError, Reason, Shadow,
 };
@@ -23,7 +24,7 @@ use crate::cache::policy::{
 ///
 /// ```
 /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
-/// # use std::sync::{Arc, Mutex};
+/// # use std::sync::Arc;
 /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
 /// let all = Arc::new(Mutex::new(Vec::new()));
 /// let log = Arc::clone(&all);
@@ -48,10 +49,50 @@ pub struct Access {
     pub block: Block,
     /// The request that it belongs to.
     pub request: u32,
-    /// Why the block came; for a hit [`Reason::Demand`].
-    pub reason: Reason,
+    /// What was done with it.
+    pub kind: AccessKind,
     /// It was in memory.
     pub hit: bool,
+}
+
+/// What is done with a block, in the words of `larder sim`.
+///
+/// ```
+/// use larder::cache::AccessKind;
+/// assert_eq!(AccessKind::Readahead.name(), "readahead");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// It is used, and read if it is not in memory. So are all hits.
+    Read,
+    /// It is written whole, and was not in memory.
+    Write,
+    /// It is read ahead; that is no use.
+    Readahead,
+    /// It is forgotten: invalidated, truncated, or it came and could not be read or kept. No use either.
+    Remove,
+}
+
+impl AccessKind {
+    /// Its name in a trace.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Readahead => "readahead",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+impl From<Reason> for AccessKind {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Demand => Self::Read,
+            Reason::Write => Self::Write,
+            Reason::Readahead => Self::Readahead,
+        }
+    }
 }
 
 /// Somebody who wants to know of every use.
@@ -215,7 +256,7 @@ impl Inner {
         self.count_hits(file, count);
         if self.recorder.is_some() {
             for used in uses.iter().filter(|used| used.frame != Use::MANY) {
-                self.tell(used.key, used.request, Reason::Demand, true);
+                self.tell(used.key, used.request, AccessKind::Read, true);
             }
         }
     }
@@ -245,7 +286,7 @@ impl Inner {
         self.rule.resize(frames)
     }
 
-    fn tell(&mut self, key: Key, request: u32, reason: Reason, hit: bool) {
+    fn tell(&mut self, key: Key, request: u32, kind: AccessKind, hit: bool) {
         // One that panics is not called again, least of all while its panic goes up.
         if let Some(mut recorder) = self.recorder.take() {
             recorder(Access {
@@ -253,11 +294,16 @@ impl Inner {
                 index: key.index(),
                 block: Block(key.0),
                 request,
-                reason,
+                kind,
                 hit,
             });
             self.recorder = Some(recorder);
         }
+    }
+
+    /// The recorder hears that a block which came is not there any more.
+    pub(super) fn not_kept(&mut self, key: Key) {
+        self.tell(key, 0, AccessKind::Remove, false);
     }
 
     /// Counts a miss, and tells the rule of it, before room is made.
@@ -272,8 +318,8 @@ impl Inner {
         if reason != Reason::Readahead {
             self.counts.misses += 1;
             self.files[key.file() as usize].stats.misses += 1;
-            self.tell(key, request, reason, false);
         }
+        self.tell(key, request, reason.into(), false);
         let shadow = self.shadows.take(key);
         self.counts.refaults += u64::from(shadow.is_some() && reason != Reason::Readahead);
         self.rule.miss(Block(key.0), shadow, reason)
@@ -400,6 +446,7 @@ impl Inner {
     /// A block is gone for other reasons than the rule's.
     pub(super) fn forget(&mut self, shared: &Shared, frame: Frame) {
         let key = shared.frames.key(frame);
+        self.not_kept(key);
         self.dirty.remove(&key);
         self.unsynced.remove(&key);
         shared.table.remove(&shared.frames, frame);

@@ -4,10 +4,7 @@
 //! waits) leave that path. Who must wait does so at a [`Park`], which all latches of the process share by their addresses.
 
 #[cfg(not(loom))]
-use std::sync::{
-    Condvar, Mutex,
-    atomic::{AtomicU32, Ordering},
-};
+use super::sync::{AtomicU32, Condvar, Mutex, Ordering};
 
 #[cfg(loom)]
 use loom::sync::{
@@ -74,13 +71,18 @@ struct Park {
     gone: Condvar,
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 static PARKS: [Park; 16] = [const {
     Park {
         lock: Mutex::new(()),
         gone: Condvar::new(),
     }
 }; 16];
+
+#[cfg(shuttle)]
+shuttle::lazy_static! {
+    static ref PARKS: [Park; 1] = [Park { lock: Mutex::new(()), gone: Condvar::new() }];
+}
 
 #[cfg(loom)]
 loom::lazy_static! {
@@ -237,7 +239,7 @@ impl Latch {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

@@ -162,7 +162,10 @@ impl Shared {
                         let admission = inner.miss(self, key, reason, request);
                         match inner.admit(self, key, reason, request, admission) {
                             Ok(found) => more.push(filling(key, found)),
-                            Err(_) => break,
+                            Err(_) => {
+                                inner.not_kept(key);
+                                break;
+                            }
                         }
                     }
                     return Ok(Some((filling(key, found), more)));
@@ -173,8 +176,9 @@ impl Shared {
                     if dirty && self.write_some()? != NOTHING {
                         continue;
                     }
-                    let inner = self.inner();
+                    let mut inner = self.inner();
                     if !inner.moving.any() {
+                        inner.not_kept(key);
                         return Err(error);
                     }
                     self.wait_for_load(inner);

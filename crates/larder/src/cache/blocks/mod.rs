@@ -21,9 +21,12 @@ mod load;
 mod loom_tests;
 mod rule;
 mod shadows;
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;
 mod stats;
 mod storage;
 mod stream;
+mod sync;
 mod table;
 #[cfg(feature = "io-uring")]
 mod uring;
@@ -39,7 +42,7 @@ pub use files::Files;
 pub use frames::BlockRef;
 pub use guard::BlockMut;
 pub use handle::CacheHandle;
-pub use inner::Access;
+pub use inner::{Access, AccessKind};
 pub use key::FileId;
 pub use stats::{CacheStats, FileStats};
 pub use storage::{MemoryStorage, Storage};

@@ -1,10 +1,9 @@
 //! Which frame holds a block: looked at without a lock, changed under one.
 
-use std::sync::atomic::Ordering;
-
 use super::error::CacheError;
 use super::frames::{Frames, Words};
 use super::key::Key;
+use super::sync::Ordering;
 use crate::cache::policy::Frame;
 
 /// Open addressing with linear probing, at most half full. A slot has the frame in its low bits, as many as that
