@@ -10,7 +10,7 @@ pub mod replay;
 pub use blocks::{
     Access, AccessKind, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle,
     CacheStats, CachedFile, DirectFiles, FileId, FileStats, Files, MemoryStorage, ReadPart,
-    Storage, WritePart,
+    Storage, TenantId, WritePart,
 };
 #[cfg(feature = "io-uring")]
 pub use blocks::{Descriptors, Uring};

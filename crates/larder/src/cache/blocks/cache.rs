@@ -7,10 +7,10 @@ use super::error::CacheError;
 use super::file::CachedFile;
 use super::frames::Frames;
 use super::handle::CacheHandle;
-use super::inner::{Inner, Opened, Recorder};
-use super::key::{FileId, MOST_FILES};
+use super::inner::{Inner, Recorder};
+use super::key::{FileId, TenantId};
 use super::latch::Now;
-use super::stats::CacheStats;
+use super::stats::{CacheStats, FileStats};
 use super::storage::Storage;
 use super::sync::{Condvar, Mutex, MutexGuard};
 use super::table::Table;
@@ -131,25 +131,40 @@ impl BlockCache {
         self.shared.block_size()
     }
 
-    /// Opens a file of the storage. Opening it again gives another opener of the same file.
+    /// Opens a file of the storage. Opening it again gives another opener of the same file. When the last opener is dropped and
+    /// the last block has left, the file is forgotten, unless the next who opens it is to hear of blocks that are
+    /// [lost](CacheError::Lost), or were written and not synced.
     ///
     /// # Errors
     /// [`CacheError::Files`] when as many files are open as the cache can number (2^24).
     pub fn file(&self, id: FileId) -> Result<CachedFile, CacheError> {
-        let mut inner = self.shared.inner();
-        let next = inner.files.len() as u32;
-        let number = match inner.numbers.get(&id) {
-            Some(&number) => number,
-            None if next >= MOST_FILES => return Err(CacheError::Files { most: MOST_FILES }),
-            None => {
-                inner.files.push(Opened::new(id));
-                inner.numbers.insert(id, next);
-                next
-            }
-        };
-        let seen = inner.files[number as usize].failures;
-        drop(inner);
+        self.file_of(id, TenantId::default())
+    }
+
+    /// [`file`](Self::file), on behalf of a tenant, with whose other files it is summed up. While it is open or has blocks in memory it
+    /// stays with the tenant who came first.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// for id in [1, 2] {
+    ///     let file = cache.file_of(FileId(id), TenantId(7))?;
+    ///     cache.handle().read(&file, 0)?;
+    /// }
+    /// assert_eq!(cache.tenant_stats(TenantId(7)).misses, 2);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub fn file_of(&self, id: FileId, tenant: TenantId) -> Result<CachedFile, CacheError> {
+        let (number, seen) = self.shared.inner().open(id, tenant)?;
         Ok(CachedFile::new(Arc::clone(&self.shared), id, number, seen))
+    }
+
+    /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once.
+    pub fn tenant_stats(&self, tenant: TenantId) -> FileStats {
+        self.shared.inner().tenant_stats(tenant)
     }
 
     /// A thread's way in.

@@ -34,16 +34,24 @@ pub struct CachedFile {
 }
 
 /// 0 is nobody's.
-static TOKENS: AtomicU64 = AtomicU64::new(1);
+static TOKENS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
 
 impl Clone for CachedFile {
     fn clone(&self) -> Self {
+        self.shared.inner().open_again(self.number);
         let seen = self.seen.load(Ordering::Relaxed);
         Self::new(Arc::clone(&self.shared), self.id, self.number, seen)
     }
 }
 
+impl Drop for CachedFile {
+    fn drop(&mut self) {
+        self.shared.inner().close(self.number);
+    }
+}
+
 impl CachedFile {
+    /// Of who was counted as an opener.
     pub(super) fn new(shared: Arc<Shared>, id: FileId, number: u32, seen: u64) -> Self {
         Self {
             shared,
@@ -234,7 +242,7 @@ impl CachedFile {
         Ok(())
     }
 
-    /// Hits and misses of this file, by all its openers.
+    /// What this file has counted, by all its openers.
     ///
     /// ```
     /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
@@ -245,6 +253,6 @@ impl CachedFile {
     /// # Ok::<(), larder::cache::CacheError>(())
     /// ```
     pub fn stats(&self) -> FileStats {
-        self.shared.inner().files[self.number as usize].stats
+        self.shared.inner().file_stats(self.number)
     }
 }

@@ -1,7 +1,5 @@
 //! A thread's way into the cache.
 
-use std::sync::MutexGuard;
-
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
@@ -11,6 +9,7 @@ use super::inner::Inner;
 use super::key::{Key, MOST_INDEX};
 use super::rule::Use;
 use super::stream::Streams;
+use super::sync::MutexGuard;
 use crate::cache::policy::{Frame, Reason};
 
 /// Uses after which the rule is told, if nobody else has the cache's lock.

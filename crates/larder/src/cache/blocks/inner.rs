@@ -1,9 +1,7 @@
 //! What is changed under the cache's lock.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
-use std::io;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::ahead::Ahead;
 use super::cache::Shared;
@@ -11,11 +9,11 @@ use super::epochs::Epochs;
 use super::error::CacheError;
 use super::frames::Claimed;
 use super::free::FreeFrames;
-use super::key::{FileId, Key};
+use super::key::{FileId, Key, TenantId};
+use super::opened::Opened;
 use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
-use super::sync::Mutex;
 use crate::cache::policy::{
     Admission, Arrival, Block, Frame, FrameState, Frames, PolicyError, Reason, Shadow,
 };
@@ -98,46 +96,6 @@ impl From<Reason> for AccessKind {
 /// Somebody who wants to know of every use.
 pub(super) type Recorder = Box<dyn FnMut(Access) + Send>;
 
-/// A file that was opened.
-#[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) id: FileId,
-    pub(super) stats: FileStats,
-    /// Write-backs that failed when nobody was asking, and the latest of them.
-    pub(super) failures: u64,
-    pub(super) failure: Option<Arc<io::Error>>,
-    /// Bytes behind this are not written back.
-    pub(super) end: u64,
-    /// A block was written, and left before the storage was synced: if the sync fails, it cannot be written again. Tells by
-    /// which sync the latest of them was written.
-    pub(super) left_unsynced: Option<u64>,
-    /// That has happened.
-    pub(super) lost: bool,
-    /// Syncs that were begun, and those that failed.
-    pub(super) syncs: u64,
-    pub(super) failed_syncs: u64,
-    /// Held over a sync: of two at a time one would be told by the system that all is well, while the other still learns that
-    /// it is not.
-    pub(super) syncing: Arc<Mutex<()>>,
-}
-
-impl Opened {
-    pub(super) fn new(id: FileId) -> Self {
-        Self {
-            id,
-            stats: FileStats::default(),
-            failures: 0,
-            failure: None,
-            end: u64::MAX,
-            left_unsynced: None,
-            lost: false,
-            syncs: 0,
-            failed_syncs: 0,
-            syncing: Arc::default(),
-        }
-    }
-}
-
 pub(super) struct Inner {
     pub(super) rule: Box<dyn CacheRule>,
     free: FreeFrames,
@@ -153,6 +111,10 @@ pub(super) struct Inner {
     pub(super) moving: Ahead,
     pub(super) files: Vec<Opened>,
     pub(super) numbers: HashMap<FileId, u32>,
+    /// Numbers that no file has any more, the one that rests longest first.
+    pub(super) vacant: VecDeque<u32>,
+    /// What files that are not open any more have counted.
+    pub(super) former: HashMap<TenantId, FileStats>,
     pub(super) counts: CacheStats,
     recorder: Option<Recorder>,
     epochs: Epochs,
@@ -220,6 +182,8 @@ impl Inner {
             moving: marks()?,
             files: Vec::new(),
             numbers: HashMap::new(),
+            vacant: VecDeque::new(),
+            former: HashMap::new(),
             counts: CacheStats::default(),
             recorder: None,
             epochs: Epochs::new(),
@@ -321,7 +285,9 @@ impl Inner {
         }
         self.tell(key, request, reason.into(), false);
         let shadow = self.shadows.take(key);
-        self.counts.refaults += u64::from(shadow.is_some() && reason != Reason::Readahead);
+        let refaults = u64::from(shadow.is_some() && reason != Reason::Readahead);
+        self.counts.refaults += refaults;
+        self.files[key.file() as usize].stats.refaults += refaults;
         self.rule.miss(Block(key.0), shadow, reason)
     }
 
@@ -352,7 +318,11 @@ impl Inner {
         if reason == Reason::Readahead {
             self.ahead.put(frame);
         }
-        self.counts.read_ahead += u64::from(reason == Reason::Readahead);
+        let read_ahead = u64::from(reason == Reason::Readahead);
+        self.counts.read_ahead += read_ahead;
+        let stats = &mut self.files[key.file() as usize].stats;
+        stats.read_ahead += read_ahead;
+        stats.resident += 1;
         self.loading += 1;
         self.moving.put(frame);
         self.rule.insert(
@@ -423,8 +393,13 @@ impl Inner {
                 let left = &mut self.files[key.file() as usize].left_unsynced;
                 *left = (*left).max(Some(after));
             }
+            let wasted = u64::from(self.ahead.take(frame));
             self.counts.evictions += 1;
-            self.counts.wasted += u64::from(self.ahead.take(frame));
+            self.counts.wasted += wasted;
+            let stats = &mut self.files[key.file() as usize].stats;
+            stats.evictions += 1;
+            stats.wasted += wasted;
+            self.gone(key);
             if let Some(shadow) = shadow {
                 let rule = &self.rule;
                 self.shadows
@@ -454,12 +429,14 @@ impl Inner {
         self.rule.remove(frame);
         self.ahead.take(frame);
         self.free.push(&shared.frames, frame);
+        self.gone(key);
     }
 
     pub(super) fn stats(&self, shared: &Shared) -> CacheStats {
         CacheStats {
             resident: self.rule.len(),
             dirty: self.dirty.len(),
+            files: self.numbers.len(),
             capacity: self.rule.capacity(),
             table_bytes: shared.bytes()
                 + self.rule.bytes()

@@ -9,6 +9,15 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u64);
 
+/// On whose behalf a file is open: a user, a database, a container. Statistics are summed by it.
+///
+/// ```
+/// use larder::cache::TenantId;
+/// assert_eq!(TenantId::default(), TenantId(0));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TenantId(pub u32);
+
 /// Bits of a block's index in its file: 2^40 blocks of 4 KiB are 4 PiB.
 const INDEX_BITS: u32 = 40;
 

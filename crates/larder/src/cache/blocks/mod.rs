@@ -19,6 +19,7 @@ mod latch;
 mod load;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod opened;
 mod rule;
 mod shadows;
 #[cfg(all(test, shuttle))]
@@ -43,7 +44,7 @@ pub use frames::BlockRef;
 pub use guard::BlockMut;
 pub use handle::CacheHandle;
 pub use inner::{Access, AccessKind};
-pub use key::FileId;
+pub use key::{FileId, TenantId};
 pub use stats::{CacheStats, FileStats};
 pub use storage::{MemoryStorage, Storage};
 #[cfg(feature = "io-uring")]

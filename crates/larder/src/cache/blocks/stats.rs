@@ -31,6 +31,8 @@ pub struct CacheStats {
     pub resident: usize,
     /// Blocks in memory that the storage does not have yet.
     pub dirty: usize,
+    /// Files that are open, or have blocks in memory yet.
+    pub files: usize,
     /// Most blocks there may be now.
     pub capacity: usize,
     /// Bytes of the cache's tables, without the blocks.
@@ -41,7 +43,7 @@ pub struct CacheStats {
     pub explanation: Vec<(&'static str, f64)>,
 }
 
-/// Counts of one file since it was opened.
+/// Counts of one file since it was opened, or of all files of a tenant, and what is in memory of it now.
 ///
 /// ```
 /// let stats = larder::cache::FileStats::default();
@@ -54,4 +56,32 @@ pub struct FileStats {
     pub hits: u64,
     /// Uses that did not.
     pub misses: u64,
+    /// Misses of blocks that the rule still remembered.
+    pub refaults: u64,
+    /// Blocks read ahead.
+    pub read_ahead: u64,
+    /// Blocks read ahead that left without a use.
+    pub wasted: u64,
+    /// Blocks that left to make room.
+    pub evictions: u64,
+    /// Blocks written to the storage.
+    pub written: u64,
+    /// Blocks in memory.
+    pub resident: usize,
+    /// Blocks in memory that the storage does not have yet.
+    pub dirty: usize,
+}
+
+impl FileStats {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.refaults += other.refaults;
+        self.read_ahead += other.read_ahead;
+        self.wasted += other.wasted;
+        self.evictions += other.evictions;
+        self.written += other.written;
+        self.resident += other.resident;
+        self.dirty += other.dirty;
+    }
 }

@@ -123,6 +123,7 @@ impl Inner {
             Ok(()) if opened.failed_syncs != block.failed_syncs => Ok(false),
             Ok(()) => {
                 let entry = (block.frame, opened.syncs);
+                opened.stats.written += 1;
                 self.dirty.remove(&block.key);
                 self.unsynced.insert(block.key, entry);
                 self.counts.written += 1;

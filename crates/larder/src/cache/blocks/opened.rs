@@ -1,0 +1,158 @@
+//! Files that are open, and those that are not but have blocks in memory yet.
+
+use std::io;
+use std::sync::Arc;
+
+use super::error::CacheError;
+use super::inner::Inner;
+use super::key::{FileId, Key, MOST_FILES, MOST_INDEX, TenantId};
+use super::stats::FileStats;
+use super::sync::Mutex;
+
+/// Numbers of files that were given up rest until so many do: what is still remembered of the file's blocks is not taken for the
+/// next one's.
+const REST: usize = if cfg!(test) { 4 } else { 1024 };
+
+/// A file that was opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) id: FileId,
+    pub(super) tenant: TenantId,
+    pub(super) stats: FileStats,
+    /// Write-backs that failed when nobody was asking, and the latest of them.
+    pub(super) failures: u64,
+    pub(super) failure: Option<Arc<io::Error>>,
+    /// Bytes behind this are not written back.
+    pub(super) end: u64,
+    /// A block was written, and left before the storage was synced: if the sync fails, it cannot be written again. Tells by
+    /// which sync the latest of them was written.
+    pub(super) left_unsynced: Option<u64>,
+    /// That has happened.
+    pub(super) lost: bool,
+    /// Syncs that were begun, and those that failed.
+    pub(super) syncs: u64,
+    pub(super) failed_syncs: u64,
+    /// Held over a sync: of two at a time one would be told by the system that all is well, while the other still learns that
+    /// it is not.
+    pub(super) syncing: Arc<Mutex<()>>,
+    /// Those who have it open.
+    openers: usize,
+}
+
+impl Opened {
+    fn new(id: FileId, tenant: TenantId) -> Self {
+        Self {
+            id,
+            tenant,
+            stats: FileStats::default(),
+            failures: 0,
+            failure: None,
+            end: u64::MAX,
+            left_unsynced: None,
+            lost: false,
+            syncs: 0,
+            failed_syncs: 0,
+            syncing: Arc::default(),
+            openers: 0,
+        }
+    }
+}
+
+impl Inner {
+    /// One more has the file open. Returns its number, and the failures that there were before.
+    pub(super) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<(u32, u64), CacheError> {
+        let number = match self.numbers.get(&id) {
+            Some(&number) => number,
+            None => self.number(Opened::new(id, tenant))?,
+        };
+        let opened = &mut self.files[number as usize];
+        opened.openers += 1;
+        Ok((number, opened.failures))
+    }
+
+    fn number(&mut self, file: Opened) -> Result<u32, CacheError> {
+        let refused = CacheError::Files { most: MOST_FILES };
+        let all = self.files.len() >= MOST_FILES as usize;
+        if self.numbers.try_reserve(1).is_err() {
+            return Err(refused);
+        }
+        let rested = match all || self.vacant.len() >= REST {
+            true => self.vacant.pop_front(),
+            false => None,
+        };
+        let id = file.id;
+        let number = match rested {
+            Some(number) => {
+                // Uses that were reported late are the former file's.
+                let former = core::mem::replace(&mut self.files[number as usize], file);
+                let sum = self.former.entry(former.tenant).or_default();
+                sum.add(&former.stats);
+                number
+            }
+            None if all || self.files.try_reserve(1).is_err() => return Err(refused),
+            None => {
+                self.files.push(file);
+                self.files.len() as u32 - 1
+            }
+        };
+        self.numbers.insert(id, number);
+        Ok(number)
+    }
+
+    /// The same one is open once more.
+    pub(super) fn open_again(&mut self, number: u32) {
+        self.files[number as usize].openers += 1;
+    }
+
+    /// One less has it open.
+    pub(super) fn close(&mut self, number: u32) {
+        self.files[number as usize].openers -= 1;
+        self.release(number);
+    }
+
+    /// A block of the file has left.
+    pub(super) fn gone(&mut self, key: Key) {
+        let opened = &mut self.files[key.file() as usize];
+        opened.stats.resident -= 1;
+        if opened.openers == 0 {
+            self.release(key.file());
+        }
+    }
+
+    /// Gives the number up when nobody has the file open, nothing of it is in memory, and nothing is to be told to whoever
+    /// opens it next. What the file has counted stays with its tenant.
+    fn release(&mut self, number: u32) {
+        let opened = &mut self.files[number as usize];
+        let told = !opened.lost && opened.left_unsynced.is_none();
+        if opened.openers > 0 || opened.stats.resident > 0 || !told {
+            return;
+        }
+        if self.vacant.try_reserve(1).is_err() {
+            return;
+        }
+        let stats = core::mem::take(&mut opened.stats);
+        let (id, tenant) = (opened.id, opened.tenant);
+        if self.numbers.remove(&id).is_some() {
+            self.former.entry(tenant).or_default().add(&stats);
+            self.vacant.push_back(number);
+        }
+    }
+
+    pub(super) fn file_stats(&self, number: u32) -> FileStats {
+        let mine = Key::new(number, 0)..=Key::new(number, MOST_INDEX);
+        FileStats {
+            dirty: self.dirty.range(mine).count(),
+            ..self.files[number as usize].stats
+        }
+    }
+
+    pub(super) fn tenant_stats(&self, tenant: TenantId) -> FileStats {
+        let mut sum = self.former.get(&tenant).copied().unwrap_or_default();
+        for (opened, number) in self.files.iter().zip(0..) {
+            if opened.tenant == tenant {
+                sum.add(&self.file_stats(number));
+            }
+        }
+        sum
+    }
+}
