@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use larder::cache::policy::{Reason, rules};
-use larder::cache::{Access, BlockCache, FileId, MemoryStorage};
+use larder::cache::policy::rules;
+use larder::cache::{Access, AccessKind, BlockCache, FileId, MemoryStorage};
 use larder_lab::sim::{
     Encoder, Format, Job, Kind, Loaded, ReadOptions, Record, Trace, Watch, sweep,
 };
@@ -54,7 +54,7 @@ fn trace(log: &[Access], options: &ReadOptions) -> Loaded {
         let record = Record {
             block: access.block.0,
             request: access.request,
-            kind: if access.reason == Reason::Write {
+            kind: if access.kind == AccessKind::Write {
                 Kind::Write
             } else {
                 Kind::Read

@@ -4,8 +4,10 @@
 
 mod blocks_common;
 
+use std::sync::{Arc, Mutex};
+
 use blocks_common::Faulty;
-use larder::cache::{BlockCache, CacheError, FileId, TenantId};
+use larder::cache::{AccessKind, BlockCache, CacheError, FileId, TenantId};
 
 fn cache(storage: &Faulty, blocks: usize) -> BlockCache {
     let bytes = blocks * larder::os::page_size();
@@ -137,4 +139,58 @@ fn tenants_have_the_sums_of_their_files() {
         stats.iter().map(|sum| sum.resident).sum::<usize>(),
         cache.stats().resident
     );
+}
+
+/// Uses that a handle reports when their file's number is another one's are not that one's, and nobody hears of them as its uses.
+#[test]
+fn late_uses_are_not_those_of_the_file_that_has_the_number_now() {
+    for (reads, recorded) in [(3, true), (3, false), (300, false)] {
+        let cache = cache(&Faulty::default(), 4);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        if recorded {
+            let log = Arc::clone(&heard);
+            cache.record(Some(Box::new(move |access| {
+                log.lock().unwrap().push((access.file, access.kind));
+            })));
+        }
+        let mut late = cache.handle();
+        let mut other = cache.handle();
+        let file = cache.file(FileId(1)).unwrap();
+        for _ in 0..reads {
+            late.read(&file, 0).unwrap();
+        }
+        file.invalidate(0..1).unwrap();
+        drop(file);
+        for id in 0..1023 {
+            drop(cache.file(FileId(10 + id)).unwrap());
+        }
+        let files: Vec<_> = (0..8)
+            .map(|id| cache.file(FileId(5000 + id)).unwrap())
+            .collect();
+        for file in &files {
+            other.overwrite(file, 0).unwrap().fill(1);
+            other.read(file, 0).unwrap();
+        }
+        other.report();
+        late.read(&files[0], 1).unwrap();
+        late.report();
+        let hits: Vec<u64> = files.iter().map(|file| file.stats().hits).collect();
+        assert_eq!(hits, [1; 8]);
+        assert_eq!(cache.stats().hits, reads - 1 + 8);
+        if recorded {
+            use AccessKind::{Read, Remove, Write};
+            let heard: Vec<_> = heard.lock().unwrap().drain(..).collect();
+            let first = [Read, Remove].map(|kind| (FileId(1), kind));
+            let each = (5000..5008).flat_map(|id| [Write, Read].map(|kind| (FileId(id), kind)));
+            let last = (FileId(5000), Read);
+            assert_eq!(
+                heard,
+                first
+                    .into_iter()
+                    .chain(each)
+                    .chain([last])
+                    .collect::<Vec<_>>()
+            );
+        }
+    }
 }

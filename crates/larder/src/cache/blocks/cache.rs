@@ -132,7 +132,7 @@ impl BlockCache {
     }
 
     /// Opens a file of the storage. Opening it again gives another opener of the same file. When the last opener is dropped and
-    /// the last block has left, the file is forgotten, unless the next who opens it is to hear of blocks that are
+    /// the last block has left, the file is forgotten, its [end](CachedFile::set_end) too, unless the next who opens it is to hear of blocks that are
     /// [lost](CacheError::Lost), or were written and not synced.
     ///
     /// # Errors
@@ -158,8 +158,8 @@ impl BlockCache {
     /// # Errors
     /// As [`file`](Self::file).
     pub fn file_of(&self, id: FileId, tenant: TenantId) -> Result<CachedFile, CacheError> {
-        let (number, seen) = self.shared.inner().open(id, tenant)?;
-        Ok(CachedFile::new(Arc::clone(&self.shared), id, number, seen))
+        let opening = self.shared.inner().open(id, tenant)?;
+        Ok(CachedFile::new(Arc::clone(&self.shared), id, opening))
     }
 
     /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once.
@@ -248,7 +248,8 @@ impl BlockCache {
         self.relieve(resident.div_ceil(16) * self.block_size())
     }
 
-    /// Tells `recorder` of every use from now on, in order; `None` ends it. It is called under the cache's lock and must not
+    /// Tells `recorder` of every use from now on, of blocks read ahead and of those forgotten, in the order in which the rule hears
+    /// of them; `None` ends it. It is called under the cache's lock and must not
     /// use the cache.
     pub fn record(&self, recorder: Option<Recorder>) {
         self.shared.inner().record(&self.shared, recorder);

@@ -1,12 +1,13 @@
 //! A file that somebody has opened.
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, atomic::AtomicU64 as Tokens};
 
 use super::cache::Shared;
 use super::error::CacheError;
 use super::inner::Inner;
 use super::key::{FileId, Key, MOST_INDEX};
+use super::opened::Opening;
 use super::stats::FileStats;
 use super::sync::{AtomicU64, MutexGuard, Ordering};
 use crate::cache::policy::Frame;
@@ -27,6 +28,8 @@ pub struct CachedFile {
     shared: Arc<Shared>,
     id: FileId,
     number: u32,
+    /// When it got its number.
+    born: u64,
     /// This opener's own, in the whole process: what a handle knows it by.
     token: u64,
     /// Failures of the file that this opener knows of.
@@ -34,13 +37,18 @@ pub struct CachedFile {
 }
 
 /// 0 is nobody's.
-static TOKENS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+static TOKENS: Tokens = Tokens::new(1);
 
 impl Clone for CachedFile {
     fn clone(&self) -> Self {
         self.shared.inner().open_again(self.number);
         let seen = self.seen.load(Ordering::Relaxed);
-        Self::new(Arc::clone(&self.shared), self.id, self.number, seen)
+        let opening = Opening {
+            number: self.number,
+            born: self.born,
+            failures: seen,
+        };
+        Self::new(Arc::clone(&self.shared), self.id, opening)
     }
 }
 
@@ -52,19 +60,24 @@ impl Drop for CachedFile {
 
 impl CachedFile {
     /// Of who was counted as an opener.
-    pub(super) fn new(shared: Arc<Shared>, id: FileId, number: u32, seen: u64) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, id: FileId, opening: Opening) -> Self {
         Self {
             shared,
             id,
-            number,
+            number: opening.number,
+            born: opening.born,
             token: TOKENS.fetch_add(1, Ordering::Relaxed),
-            seen: AtomicU64::new(seen),
+            seen: AtomicU64::new(opening.failures),
         }
     }
 
     #[inline(always)]
     pub(super) fn token(&self) -> u64 {
         self.token
+    }
+
+    pub(super) fn born(&self) -> u64 {
+        self.born
     }
 
     pub(super) fn shared(&self) -> &Shared {

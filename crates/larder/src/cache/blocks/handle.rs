@@ -46,6 +46,8 @@ pub struct CacheHandle<'c> {
     /// The token of the file that was used last, and the key of its first block.
     token: u64,
     first: Key,
+    /// The latest birth of the files that were used. Uses that are not reported yet are of no file that was born later.
+    since: u64,
     /// Uses and requests so far: what numbers a use that is its own request.
     turn: u64,
     /// As many of them as are not uses of settled blocks of that file that are still to be counted.
@@ -63,6 +65,7 @@ impl<'c> CacheHandle<'c> {
             streams: Streams::new(),
             token: 0,
             first: Key::NONE,
+            since: 0,
             turn: 0,
             told: 0,
             request: None,
@@ -219,6 +222,10 @@ impl<'c> CacheHandle<'c> {
             });
         }
         if file.token() != self.token {
+            if file.born() > self.since {
+                self.report();
+                self.since = file.born();
+            }
             self.count();
             (self.token, self.first) = (file.token(), Key::first(file.number()));
         }
@@ -280,8 +287,8 @@ impl<'c> CacheHandle<'c> {
     }
 
     fn tell(&mut self, mut inner: MutexGuard<'c, Inner>, settle: bool) {
-        let uses = &self.uses[..usize::from(self.used)];
-        inner.hits(self.shared, uses, settle);
+        let uses = &mut self.uses[..usize::from(self.used)];
+        inner.hits(self.shared, uses, self.since, settle);
         self.used = 0;
     }
 

@@ -18,11 +18,11 @@ use crate::cache::policy::{
     Admission, Arrival, Block, Frame, FrameState, Frames, PolicyError, Reason, Shadow,
 };
 
-/// One use of a block, as [`BlockCache::record`](super::BlockCache::record) tells it.
+/// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) tells it.
 ///
 /// ```
 /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
-/// # use std::sync::Arc;
+/// # use std::sync::{Arc, Mutex};
 /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
 /// let all = Arc::new(Mutex::new(Vec::new()));
 /// let log = Arc::clone(&all);
@@ -113,7 +113,9 @@ pub(super) struct Inner {
     pub(super) numbers: HashMap<FileId, u32>,
     /// Numbers that no file has any more, the one that rests longest first.
     pub(super) vacant: VecDeque<u32>,
-    /// What files that are not open any more have counted.
+    /// Numbers that were given again.
+    pub(super) births: u64,
+    /// What files that are not open any more have counted, and room for those that are.
     pub(super) former: HashMap<TenantId, FileStats>,
     pub(super) counts: CacheStats,
     recorder: Option<Recorder>,
@@ -183,6 +185,7 @@ impl Inner {
             files: Vec::new(),
             numbers: HashMap::new(),
             vacant: VecDeque::new(),
+            births: 0,
             former: HashMap::new(),
             counts: CacheStats::default(),
             recorder: None,
@@ -192,8 +195,13 @@ impl Inner {
     }
 
     /// Uses of blocks that were found in frames, reported some time after they were used. With `settle`, those that will tell the
-    /// rule nothing until something else happens are marked, so that they are only counted.
-    pub(super) fn hits(&mut self, shared: &Shared, uses: &[Use], settle: bool) {
+    /// rule nothing until something else happens are marked, so that they are only counted. They were noted by who knows of no
+    /// file born after `since`.
+    pub(super) fn hits(&mut self, shared: &Shared, uses: &mut [Use], since: u64, settle: bool) {
+        if self.births > since {
+            self.void(uses, since);
+        }
+        let uses = &*uses;
         let epoch = if settle {
             self.epochs.open(&shared.now)
         } else {
@@ -212,12 +220,12 @@ impl Inner {
         let (mut file, mut count) = (0, 0);
         for used in uses {
             if used.key.file() != file {
-                self.count_hits(file, count);
+                self.count_hits(file, count, since);
                 (file, count) = (used.key.file(), 0);
             }
             count += used.count();
         }
-        self.count_hits(file, count);
+        self.count_hits(file, count, since);
         if self.recorder.is_some() {
             for used in uses.iter().filter(|used| used.frame != Use::MANY) {
                 self.tell(used.key, used.request, AccessKind::Read, true);
@@ -225,9 +233,20 @@ impl Inner {
         }
     }
 
-    fn count_hits(&mut self, file: u32, count: u64) {
+    /// Uses of files whose number is another one's by now are counted, and no more.
+    #[cold]
+    fn void(&self, uses: &mut [Use], since: u64) {
+        for used in uses {
+            if self.files[used.key.file() as usize].born > since {
+                (used.request, used.frame) = (used.count() as u32, Use::MANY);
+            }
+        }
+    }
+
+    fn count_hits(&mut self, file: u32, count: u64, since: u64) {
         self.counts.hits += count;
-        if let Some(opened) = self.files.get_mut(file as usize) {
+        let opened = self.files.get_mut(file as usize);
+        if let Some(opened) = opened.filter(|opened| opened.born <= since) {
             opened.stats.hits += count;
         }
     }

@@ -9,15 +9,27 @@ use super::key::{FileId, Key, MOST_FILES, MOST_INDEX, TenantId};
 use super::stats::FileStats;
 use super::sync::Mutex;
 
-/// Numbers of files that were given up rest until so many do: what is still remembered of the file's blocks is not taken for the
-/// next one's.
+/// Numbers of files that were given up rest until so many do: by then the rule has forgotten most of the file's blocks, and takes few
+/// of them for the next one's.
 const REST: usize = if cfg!(test) { 4 } else { 1024 };
+
+/// What an opener is told.
+pub(super) struct Opening {
+    pub(super) number: u32,
+    /// [`Opened::born`].
+    pub(super) born: u64,
+    /// Failures that there were before.
+    pub(super) failures: u64,
+}
 
 /// A file that was opened.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) id: FileId,
     pub(super) tenant: TenantId,
+    /// How many numbers had been given again by then, with its own; 0 if nobody had its number before. So a use of this number
+    /// that was noted when there were fewer is another file's.
+    pub(super) born: u64,
     pub(super) stats: FileStats,
     /// Write-backs that failed when nobody was asking, and the latest of them.
     pub(super) failures: u64,
@@ -44,6 +56,7 @@ impl Opened {
         Self {
             id,
             tenant,
+            born: 0,
             stats: FileStats::default(),
             failures: 0,
             failure: None,
@@ -59,23 +72,29 @@ impl Opened {
 }
 
 impl Inner {
-    /// One more has the file open. Returns its number, and the failures that there were before.
-    pub(super) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<(u32, u64), CacheError> {
+    /// One more has the file open.
+    pub(super) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<Opening, CacheError> {
         let number = match self.numbers.get(&id) {
             Some(&number) => number,
             None => self.number(Opened::new(id, tenant))?,
         };
         let opened = &mut self.files[number as usize];
         opened.openers += 1;
-        Ok((number, opened.failures))
+        Ok(Opening {
+            number,
+            born: opened.born,
+            failures: opened.failures,
+        })
     }
 
-    fn number(&mut self, file: Opened) -> Result<u32, CacheError> {
+    fn number(&mut self, mut file: Opened) -> Result<u32, CacheError> {
         let refused = CacheError::Files { most: MOST_FILES };
         let all = self.files.len() >= MOST_FILES as usize;
-        if self.numbers.try_reserve(1).is_err() {
+        if self.numbers.try_reserve(1).is_err() || self.former.try_reserve(1).is_err() {
             return Err(refused);
         }
+        // What the file has counted will find a place here.
+        self.former.entry(file.tenant).or_default();
         let rested = match all || self.vacant.len() >= REST {
             true => self.vacant.pop_front(),
             false => None,
@@ -83,7 +102,9 @@ impl Inner {
         let id = file.id;
         let number = match rested {
             Some(number) => {
-                // Uses that were reported late are the former file's.
+                self.births += 1;
+                file.born = self.births;
+                // Uses that were reported since it was given up are the former file's.
                 let former = core::mem::replace(&mut self.files[number as usize], file);
                 let sum = self.former.entry(former.tenant).or_default();
                 sum.add(&former.stats);
