@@ -79,7 +79,9 @@ mod tests {
             assert!(reader.bring(block));
         }
         drop(reader);
-        assert!(cache.len() <= 1000 + 10 * B::SLACK, "{}", cache.len());
+        // Each shard rounds its part up.
+        let most = (1000 + 10 * B::SLACK) * 101 / 100;
+        assert!(cache.len() <= most, "{}", cache.len());
     }
 
     #[test]
