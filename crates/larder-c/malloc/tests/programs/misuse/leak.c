@@ -26,6 +26,7 @@ int main(void) {
   lose(3);
   get(0);
   keep();
+  forget_calls();
   return 0;
 }
 

@@ -16,6 +16,7 @@ OUT_OF_LINE void ring(void) {
 int main(void) {
   tree();
   ring();
+  forget_calls();
   return 0;
 }
 

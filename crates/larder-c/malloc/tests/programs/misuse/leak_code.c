@@ -4,6 +4,7 @@
 
 int main(void) {
   get(100);
+  forget_calls();
   return 0;
 }
 

@@ -9,6 +9,7 @@ OUT_OF_LINE void lose() {
 
 int main() {
   lose();
+  forget_calls();
 }
 
 /* prints:

@@ -41,6 +41,12 @@ OUT_OF_LINE void poke(volatile char *p) {
   __asm__ volatile("" : : : "memory");
 }
 
+/* What calls that have returned left on the stack would count as pointers to what was lost. */
+OUT_OF_LINE void forget_calls(void) {
+  volatile char stale[1 << 16];
+  for (size_t i = 0; i < sizeof stale; i++) stale[i] = 0;
+}
+
 #ifdef __cplusplus
 }
 #endif
