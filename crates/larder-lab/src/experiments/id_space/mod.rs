@@ -149,6 +149,10 @@ impl Experiment for IdSpaces {
         contestants::all()
     }
 
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&["cyclic", "lowest", "bits", "create", "distance"])
+    }
+
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         let contestants = contestants::all();
         let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();

@@ -117,6 +117,10 @@ impl Experiment for PageBuffers {
         contestants::all()
     }
 
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&["total", "give-back"])
+    }
+
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         let contestants = contestants::all();
         let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();

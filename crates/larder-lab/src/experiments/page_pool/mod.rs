@@ -92,6 +92,10 @@ impl Experiment for PagePool {
         contestants::all()
     }
 
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&["pair", "deep-256", "zeroed-64", "handover"])
+    }
+
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         let contestants = contestants::all();
         let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();

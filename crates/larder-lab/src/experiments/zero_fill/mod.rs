@@ -236,6 +236,16 @@ impl Experiment for ZeroFill {
         contestants::all()
     }
 
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&[
+            "timings",
+            "zero-warm",
+            "zero-cold",
+            "bill-write-8",
+            "bill-read-all",
+        ])
+    }
+
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         plan::plan(request)
     }
