@@ -333,6 +333,29 @@ fn blocks_that_were_written_once_do_not_keep_the_cache() {
 }
 
 #[test]
+fn more_guards_of_a_block_than_can_be_counted_are_refused() {
+    const MOST: usize = 1 << 15;
+    let storage = Faulty::default();
+    let cache = cache(&storage, 4);
+    let file = cache.file(FILE).unwrap();
+    let mut handle = cache.handle();
+    handle.write(&file, 3).unwrap()[0] = 7;
+    let mut guards: Vec<_> = (0..MOST).map(|_| handle.read(&file, 3).unwrap()).collect();
+    let error = handle.read(&file, 3).unwrap_err();
+    assert!(
+        matches!(error, CacheError::Guards { index: 3, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("32768 guards"), "{error}");
+    // The cache's own reads are none of them.
+    file.sync().unwrap();
+    guards.pop();
+    assert_eq!(handle.read(&file, 3).unwrap()[0], 7);
+    drop(guards);
+    handle.write(&file, 3).unwrap()[0] = 8;
+}
+
+#[test]
 fn a_held_block_is_not_invalidated() {
     let storage = Faulty::default();
     let cache = cache(&storage, 4);

@@ -48,6 +48,18 @@ pub enum CacheError {
         /// The block.
         index: u64,
     },
+    /// A block has as many guards for reading as it can have.
+    #[error(
+        "block cache: block {index} of file {} has {most} guards; drop some first", file.0
+    )]
+    Guards {
+        /// The file.
+        file: FileId,
+        /// The block.
+        index: u64,
+        /// Most guards of a block at a time.
+        most: u32,
+    },
     /// A block that no file can have.
     #[error(
         "block cache: block {index} was asked for; the last one that a file can have is {most}"

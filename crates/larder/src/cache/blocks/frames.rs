@@ -34,6 +34,10 @@ struct Slot {
     page: AtomicU32,
 }
 
+/// A block has as many guards as it can have.
+#[derive(Debug)]
+pub(super) struct TooMany;
+
 /// All frames of a cache, and the pool of their pages.
 pub(super) struct Frames {
     slots: Box<[Slot]>,
@@ -172,11 +176,21 @@ impl Frames {
     }
 
     /// As [`hit`](Self::hit), but waits for who changes the block. With `push` it passes others who wait.
+    ///
+    /// # Errors
+    /// There are too many guards of the block.
     #[cold]
-    pub(super) fn read(&self, frame: Frame, key: Key, push: bool) -> Option<BlockRef<'_>> {
+    pub(super) fn read(
+        &self,
+        frame: Frame,
+        key: Key,
+        push: bool,
+    ) -> Result<Option<BlockRef<'_>>, TooMany> {
         let slot = &self.slots[frame as usize];
-        slot.latch.read(push);
-        self.reading(slot, key)
+        match slot.latch.read(push) {
+            true => Ok(self.reading(slot, key)),
+            false => Err(TooMany),
+        }
     }
 
     /// The guard of who has come in as a reader.

@@ -3,10 +3,11 @@
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
-use super::frames::{BlockRef, Claimed};
+use super::frames::{BlockRef, Claimed, TooMany};
 use super::guard::BlockMut;
 use super::inner::Inner;
 use super::key::{Key, MOST_INDEX};
+use super::latch::MOST_READERS;
 use super::rule::Use;
 use super::stream::Streams;
 use super::sync::MutexGuard;
@@ -100,7 +101,7 @@ impl<'c> CacheHandle<'c> {
     /// does while another one changes the block. A thread must not ask for a block that it holds already: it may wait for itself.
     ///
     /// # Errors
-    /// [`CacheError`]: an index that no file has, all blocks held, the storage or the pool failed.
+    /// [`CacheError`]: an index that no file has, all blocks held, 32,768 guards of this one, the storage or the pool failed.
     // A call of its own would save and restore more than the work is.
     #[inline(always)]
     pub fn read(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
@@ -135,11 +136,21 @@ impl<'c> CacheHandle<'c> {
     fn read_slowly(&mut self, file: &CachedFile, key: Key) -> Result<BlockRef<'c>, CacheError> {
         let Shared { table, frames, .. } = self.shared;
         loop {
-            if let Some(frame) = table.find(frames, key)
-                && let Some(block) = frames.read(frame, key, false)
-            {
-                self.note(frame, key);
-                return Ok(block);
+            if let Some(frame) = table.find(frames, key) {
+                match frames.read(frame, key, false) {
+                    Ok(Some(block)) => {
+                        self.note(frame, key);
+                        return Ok(block);
+                    }
+                    Ok(None) => {}
+                    Err(TooMany) => {
+                        return Err(CacheError::Guards {
+                            file: file.id(),
+                            index: key.index(),
+                            most: MOST_READERS,
+                        });
+                    }
+                }
             }
             self.report();
             if let Some((_, page)) = self.load(file, key, Reason::Demand)? {

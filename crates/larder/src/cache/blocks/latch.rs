@@ -4,6 +4,8 @@
 //! waits) leave that path. Who must wait does so at a [`Park`], which all latches of the process share by their addresses.
 
 #[cfg(not(loom))]
+use std::cell::Cell;
+
 use super::sync::{AtomicU32, Condvar, Mutex, Ordering};
 
 #[cfg(loom)]
@@ -22,8 +24,10 @@ const WANTED: u32 = 1 << 29;
 const MARK: u32 = LAST_MARK << MARK_SHIFT;
 const MARK_SHIFT: u32 = 16;
 const LAST_MARK: u32 = (1 << 13) - 1;
-/// So many guards are not dropped but forgotten; the next is refused before the count runs into the bits above.
-const FULL: u32 = 1 << 15;
+/// With so many readers the next one is refused, before the count runs into the bits above.
+const FULL: u32 = MOST_READERS;
+/// Readers at a time.
+pub(super) const MOST_READERS: u32 = 1 << 15;
 /// The count of readers.
 const READERS: u32 = (1 << MARK_SHIFT) - 1;
 
@@ -107,11 +111,11 @@ impl Latch {
         }
     }
 
-    /// Is a reader in, who has found this? Not if somebody writes or waits to.
+    /// Is a reader in, who has found this? Not if somebody writes or waits to, and not if there are too many.
     pub(super) fn entered(&self, was: u32) -> bool {
         let free = was & (WRITER | WANTED | FULL) == 0;
         if !free {
-            self.retreat(was);
+            self.end_read();
         }
         free
     }
@@ -136,22 +140,24 @@ impl Latch {
         }
     }
 
-    /// The reader that came in must not be.
+    /// A reader comes in, and waits for that if he must. False if he is not in, because there are [`MOST_READERS`] already. With
+    /// `push` he passes them, and writers who wait themselves, as somebody may who holds the block already.
     #[cold]
-    fn retreat(&self, was: u32) {
-        self.end_read();
-        assert!(
-            was & FULL == 0,
-            "2^15 guards of one block are there, or were forgotten"
-        );
-    }
-
-    /// A reader comes in, and waits for that if he must. With `push` he passes writers who wait themselves, as somebody may
-    /// who holds the block already.
-    #[cold]
-    pub(super) fn read(&self, push: bool) {
-        let stop = if push { WRITER } else { WRITER | WANTED };
-        self.wait(0, |now| (now & (stop | FULL) == 0).then_some(now + 1));
+    pub(super) fn read(&self, push: bool) -> bool {
+        let (stop, full) = if push {
+            (WRITER, 0)
+        } else {
+            (WRITER | WANTED, FULL)
+        };
+        let enters = Cell::new(true);
+        self.wait(0, |now| {
+            enters.set(now & full == 0);
+            match enters.get() {
+                true => (now & stop == 0).then_some(now + 1),
+                false => Some(now),
+            }
+        });
+        enters.get()
     }
 
     /// A reader goes. 1 atomic subtraction and a jump by the sign it leaves.
@@ -304,9 +310,12 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "were forgotten")]
     fn the_count_of_readers_does_not_run_over() {
         let latch = Latch(AtomicU32::new(FULL));
-        latch.try_read();
+        assert!(!latch.try_read() && !latch.read(false));
+        assert!(latch.read(true), "the cache's own still come in");
+        latch.end_read();
+        latch.end_read();
+        assert!(latch.try_read());
     }
 }

@@ -245,7 +245,8 @@ impl Shared {
         let mut page = self.frames.try_read(frame, key);
         if page.is_none() {
             drop(inner);
-            page = self.frames.read(frame, key, true);
+            // Who pushes is never one too many.
+            page = self.frames.read(frame, key, true).ok().flatten();
             inner = self.inner();
         }
         if inner.moving.has(frame) || !inner.dirty.contains_key(&key) {
