@@ -381,3 +381,45 @@ fn the_numbers_can_be_read() {
         assert_eq!(larder_family_free(f), LARDER_OK);
     }
 }
+
+#[test]
+fn a_checked_object_becomes_smaller_although_every_allocation_fails() {
+    const NAME: &str = "a_checked_object_becomes_smaller_although_every_allocation_fails";
+    const ROLE: &str = "LARDER_TEST_CHECKED";
+    if std::env::var_os(ROLE).is_none() {
+        let ended = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture", "--test-threads=1"])
+            .env(ROLE, "1")
+            .env("LARDER_HEAP_DEBUG", "fail=1,fail-after=3")
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success(), "{ended:?}");
+        assert!(!told.contains("larder: "), "{told}");
+        return;
+    }
+    let f = family(64 << 20);
+    // SAFETY: live pointers; each object is used within its bytes.
+    unsafe {
+        let c = made(|out, e| larder_classes_new(f, out, e));
+        let h = made(|out, e| larder_heap_new(c, out, e));
+        for (bytes, mut object) in [1000, 40_000, 100_000].map(|n| (n, alloc(h, n))) {
+            for smaller in [bytes - 1, 100, 7] {
+                let status = larder_heap_realloc(h, &raw mut object, smaller, null_mut());
+                assert_eq!(status, LARDER_OK, "{bytes} to {smaller}");
+                assert_eq!(larder_heap_usable_bytes(h, object), smaller);
+                object.cast::<u8>().write_bytes(7, smaller);
+            }
+            refused(LARDER_MEMORY, "", |e| {
+                larder_heap_realloc(h, &raw mut object, 8, e)
+            });
+            let status = larder_classes_realloc(c, &raw mut object, 6, null_mut());
+            assert_eq!(status, LARDER_OK);
+            // A contradiction would be told, and end the process.
+            assert_eq!(larder_heap_dealloc_sized(h, object, 6), LARDER_OK);
+        }
+        assert_eq!(larder_heap_free(h), LARDER_OK);
+        assert_eq!(larder_classes_free(c), LARDER_OK);
+        assert_eq!(larder_family_free(f), LARDER_OK);
+    }
+}

@@ -344,3 +344,25 @@ fn a_checked_block_becomes_smaller_although_every_allocation_fails() {
         a.dealloc(at, layout(100, 8));
     }
 }
+
+#[test]
+fn a_checked_block_that_stays_is_as_aligned_as_was_asked_for_last() {
+    let World { a, classes, .. } = World::new("fail=1,fail-after=2");
+    let at = a.alloc(layout(5000, 256)).unwrap();
+    let large = classes.alloc(layout(100_000, 16)).unwrap();
+    // SAFETY: each with the layout that it has; damage and contradictions would end the process.
+    unsafe {
+        assert_eq!(a.realloc(at, layout(5000, 256), layout(100, 8)), Ok(at));
+        let more = 2 << at.as_ptr().addr().trailing_zeros();
+        assert!(a.realloc(at, layout(100, 8), layout(50, more)).is_err());
+        assert_eq!(a.resize(at, layout(50, 64)), Ok(at));
+        let mut aligns = Vec::new();
+        classes.for_each_live(|block| aligns.push((block.size, block.align)));
+        aligns.sort_unstable();
+        assert_eq!(aligns, [(50, 64), (100_000, 16)]);
+        at.write_bytes(1, 50);
+        classes.dealloc(at, layout(50, 64));
+        assert_eq!(classes.resize(large, layout(40, 16)), Ok(large));
+        a.dealloc(large, layout(40, 16));
+    }
+}

@@ -5,7 +5,7 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use larder::heap::{Classes, Heap, class_of_layout};
+use larder::heap::{AllocError, Classes, Heap, class_of_layout};
 use larder::objects::Family;
 use larder::pages::PagePool;
 
@@ -115,4 +115,80 @@ fn an_object_can_be_made_smaller_at_the_heaps_limit() {
         0,
         "the run went with the classes"
     );
+}
+
+#[test]
+fn an_object_that_stayed_is_as_aligned_as_is_asked_for() {
+    let pages = PagePool::builder()
+        .ignore_environment()
+        .limit_bytes(8 << 20)
+        .reserve_bytes(64 << 20);
+    let family = Family::builder().pages(pages).build().unwrap();
+    let classes = Classes::new(&family);
+    let heap = Heap::new(&classes);
+    let (old, small) = (layout(896), layout(512));
+    let aligned = Layout::from_size_align(512, 512).unwrap();
+    let mut objects = Vec::new();
+    while let Ok(object) = heap.alloc(old) {
+        objects.push(object);
+    }
+    let (mut crooked, mut refused) = (0, 0);
+    for (i, object) in objects.into_iter().enumerate() {
+        // SAFETY: each object has one layout, the last it was given.
+        unsafe {
+            let stayed = if i % 2 == 0 {
+                heap.realloc(object, old, small).unwrap()
+            } else {
+                classes.realloc(object, old, small).unwrap()
+            };
+            crooked += usize::from(!(stayed.as_ptr() as usize).is_multiple_of(512));
+            // The size stays, so the class does; but not every place will do.
+            let to = match i % 4 {
+                0 => heap.realloc(stayed, small, aligned),
+                1 => classes.realloc(stayed, small, aligned),
+                2 => heap.resize(stayed, aligned),
+                _ => classes.resize(stayed, aligned),
+            };
+            let Ok(to) = to else {
+                refused += 1;
+                heap.dealloc(stayed, small);
+                continue;
+            };
+            assert_eq!(to.as_ptr() as usize % 512, 0, "object {i}");
+            heap.dealloc(to, aligned);
+        }
+    }
+    assert!(crooked > 100 && refused < crooked, "{crooked}, {refused}");
+    drop(heap);
+    family.drain();
+    family.drain();
+    assert_eq!(family.pool().stats().out_bytes, 0);
+}
+
+#[test]
+fn what_is_no_object_cannot_be_resized() {
+    fn nothing(_: &larder::objects::Misuse) {}
+    let family = Family::builder().on_misuse(nothing).build().unwrap();
+    let classes = Classes::new(&family);
+    let heap = Heap::new(&classes);
+    let mut word = 0_u64;
+    let at = NonNull::from(&mut word).cast::<u8>();
+    // SAFETY: it is refused, which is what is looked at.
+    unsafe {
+        assert!(matches!(
+            heap.resize(at, layout(100)),
+            Err(AllocError::Foreign { size: 100, .. })
+        ));
+        assert!(classes.resize(at, layout(100)).is_err());
+        // The same object, by its address alone: larger, smaller, and where it is.
+        let object = heap.alloc(layout(100)).unwrap();
+        object.write_bytes(3, 100);
+        let large = classes.resize(object, layout(100_000)).unwrap();
+        assert_eq!(large.add(99).read(), 3);
+        assert_eq!(heap.resize(large, layout(90_000)), Ok(large));
+        let small = heap.resize(large, layout(100)).unwrap();
+        assert_eq!(small.add(99).read(), 3);
+        heap.free(small);
+    }
+    assert_eq!(family.large_held_bytes(), 0);
 }

@@ -165,6 +165,7 @@ impl From<AllocError> for Failed {
             AllocError::Limit { .. } => LARDER_LIMIT,
             AllocError::Class(create) => status_of_create(create),
             AllocError::Memory(get) => status_of_get(get),
+            AllocError::Foreign { .. } => LARDER_FOREIGN,
             _ => LARDER_SYSTEM,
         };
         Self {

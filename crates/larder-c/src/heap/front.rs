@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::ptr::NonNull;
 use std::alloc::Layout;
 
-use larder::heap::{AllocError, Classes, GRAIN, Heap, SIZES, class_of_layout};
+use larder::heap::{AllocError, Classes, GRAIN, Heap, class_of_layout};
 use larder::os::page_size;
 
 use crate::error::{Failed, larder_status};
@@ -23,6 +23,9 @@ pub(super) trait Front {
     /// # Safety
     /// As for `free`, and the object is of this layout's class.
     unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout);
+    /// # Safety
+    /// As for `free`, unless there is an error.
+    unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError>;
 }
 
 impl Front for Heap {
@@ -43,6 +46,10 @@ impl Front for Heap {
         // SAFETY: the caller's promise.
         unsafe { self.dealloc(object, layout) }
     }
+    unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.resize(object, to) }
+    }
 }
 
 impl Front for Classes {
@@ -62,6 +69,10 @@ impl Front for Classes {
     unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { self.dealloc(object, layout) }
+    }
+    unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.resize(object, to) }
     }
 }
 
@@ -193,30 +204,13 @@ pub(super) unsafe fn realloc(
         unsafe { object.write(new.as_ptr().cast()) };
         return Ok(());
     };
-    let has = usable(front.classes(), old)?;
-    let stays = match (front.classes().class_at(old), class_of_layout(layout)) {
-        (Some(class), Some(wanted)) => SIZES[class] == SIZES[wanted],
-        // Half of a run is enough reason to stay where it is.
-        (None, None) if front.classes().debug_options().is_none() => {
-            bytes <= has && bytes > has / 2
-        }
-        _ => false,
-    };
-    if stays {
-        return Ok(());
+    // Checked classes say themselves what is wrong.
+    if front.classes().debug_options().is_none() {
+        usable(front.classes(), old)?;
     }
-    let new = match front.alloc(layout) {
-        Ok(new) => new,
-        Err(_) if bytes <= has => {
-            front.classes().outgrow();
-            return Ok(());
-        }
-        Err(error) => return Err(error.into()),
-    };
-    // SAFETY: both have at least this many bytes, and one of them is new; the caller gives the old one up.
+    // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.
     unsafe {
-        new.copy_from_nonoverlapping(old, has.min(bytes));
-        front.free(old);
+        let new = front.resize(old, layout)?;
         object.write(new.as_ptr().cast());
     }
     Ok(())

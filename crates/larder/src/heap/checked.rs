@@ -98,10 +98,31 @@ impl Classes {
     /// As for [`free`](Self::free); what can be found out is told.
     #[cold]
     pub(super) unsafe fn free_checked(debug: &DebugHeap, at: NonNull<u8>, layout: Option<Layout>) {
-        let claim = claim(layout);
+        let claim = claim(Call::Free, layout);
         // SAFETY: the caller's promise.
         if let Outcome::Unknown = unsafe { debug.free(at, claim) } {
             debug.invalid(at, claim);
+        }
+    }
+
+    /// # Safety
+    /// As for [`realloc`](Self::realloc); what can be found out is told.
+    #[cold]
+    pub(super) unsafe fn realloc_checked(
+        debug: &DebugHeap,
+        at: NonNull<u8>,
+        old: Option<Layout>,
+        new: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
+        let claim = claim(Call::Realloc, old);
+        // SAFETY: the caller's promise.
+        match unsafe { debug.realloc(at, new, claim) } {
+            Outcome::Done(result) => result,
+            Outcome::Unknown => {
+                debug.invalid(at, claim);
+                // It goes on after a misuse: whose the old one is nobody knows.
+                Self::alloc_checked(debug, new, false)
+            }
         }
     }
 }
@@ -160,38 +181,29 @@ impl Heap {
         &self,
         debug: &DebugHeap,
         at: NonNull<u8>,
-        old: Layout,
+        old: Option<Layout>,
         new: Layout,
     ) -> Result<NonNull<u8>, AllocError> {
-        if new.size() > old.size() {
-            self.account().room(new.size() - old.size())?;
-        }
-        let claim = claim(Some(old));
         let had = debug.live_size(at).unwrap_or(0);
-        // SAFETY: the caller's promise.
-        match unsafe { debug.realloc(at, new, claim) } {
-            Outcome::Done(Ok(to)) => {
-                self.account().give(had);
-                self.account().take(new.size());
-                self.warn();
-                Ok(to)
-            }
-            Outcome::Done(failed) => failed,
-            Outcome::Unknown => {
-                debug.invalid(at, claim);
-                // It goes on after a misuse: whose the old one is nobody knows.
-                self.alloc_checked(debug, new, false)
-            }
+        let old_size = old.map_or(had, |old| old.size());
+        if new.size() > old_size {
+            self.account().room(new.size() - old_size)?;
         }
+        // SAFETY: the caller's promise.
+        let to = unsafe { Classes::realloc_checked(debug, at, old, new) }?;
+        self.account().give(had);
+        self.account().take(new.size());
+        self.warn();
+        Ok(to)
     }
 }
 
-fn claim(layout: Option<Layout>) -> Claim {
+fn claim(otherwise: Call, layout: Option<Layout>) -> Claim {
     Claim {
         call: if layout.is_some() {
             Call::Dealloc
         } else {
-            Call::Free
+            otherwise
         },
         size: layout.map(|layout| layout.size()),
         align: layout.map(|layout| layout.align()),
@@ -203,7 +215,7 @@ fn asked() -> &'static Option<Options> {
     static ASKED: OnceLock<Option<Options>> = OnceLock::new();
     ASKED.get_or_init(|| {
         // SAFETY: it only reads a number.
-        if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        if cfg!(not(miri)) && unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
             return None;
         }
         let text = std::env::var_os(VARIABLE)?;

@@ -21,6 +21,16 @@ pub enum AllocError {
     /// The size class could not be set up.
     #[error("heap: {0}")]
     Class(#[from] CreateError),
+    /// An address that is none of the heap's objects was to be made larger or smaller.
+    #[error(
+        "heap: {addr:#x} was to be made {size} bytes large, but is no object of this heap's classes"
+    )]
+    Foreign {
+        /// The address.
+        addr: usize,
+        /// Bytes asked for.
+        size: usize,
+    },
     /// There are no pages or no metadata.
     #[error("heap: {0}")]
     Memory(#[from] GetError),

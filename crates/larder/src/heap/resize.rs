@@ -1,10 +1,71 @@
-//! Making an object of a heap larger or smaller.
+//! Making an object larger or smaller.
+//!
+//! To make one smaller never fails: where no memory is found to move to, it stays where it is, larger than its owner knows.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use super::class::{SIZES, class_of_layout};
-use super::{AllocError, Heap};
+use super::{AllocError, Classes, Heap};
+use crate::objects::Misuse;
+
+/// What an object is before its size changes.
+#[derive(Clone, Copy)]
+struct Had {
+    /// Bytes that are its owner's.
+    bytes: usize,
+    /// The class that it goes back to; `None` for a run of pages.
+    class: Option<usize>,
+}
+
+/// Where objects come from and go to.
+trait Source {
+    fn classes(&self) -> &Classes;
+    fn take(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
+    /// # Safety
+    /// The object was given up, and goes back to this class.
+    unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>);
+    /// An object of `has` bytes, a run of pages if `large`, counts as one of `bytes` from now on.
+    fn outgrow(&self, has: usize, large: bool, bytes: usize);
+}
+
+impl Source for Heap {
+    fn classes(&self) -> &Classes {
+        self.classes()
+    }
+    fn take(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.alloc(layout)
+    }
+    unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>) {
+        match class {
+            // SAFETY: the caller's promise.
+            Some(class) => unsafe { self.put(object, class) },
+            // SAFETY: as above.
+            None => unsafe { self.free(object) },
+        }
+    }
+    fn outgrow(&self, has: usize, large: bool, bytes: usize) {
+        self.account().outgrow(has, large, bytes);
+    }
+}
+
+impl Source for Classes {
+    fn classes(&self) -> &Classes {
+        self
+    }
+    fn take(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.alloc(layout)
+    }
+    unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>) {
+        match class.and_then(|class| self.cache(class)) {
+            // SAFETY: the caller's promise.
+            Some(cache) => unsafe { cache.put(object) },
+            // SAFETY: as above.
+            None => unsafe { self.free(object) },
+        }
+    }
+    fn outgrow(&self, _: usize, _: bool, _: usize) {}
+}
 
 impl Heap {
     /// Makes an object larger or smaller; it may move. On error it stays as it is. To make it smaller, and not more aligned,
@@ -24,46 +85,179 @@ impl Heap {
     ) -> Result<NonNull<u8>, AllocError> {
         if let Some(debug) = self.classes().debug() {
             // SAFETY: the caller's promise.
-            return unsafe { self.realloc_checked(debug, object, old, new) };
+            return unsafe { self.realloc_checked(debug, object, Some(old), new) };
         }
-        let same = match (class_of_layout(old), class_of_layout(new)) {
-            (Some(a), Some(b)) => a == b,
-            (None, None) => {
-                let has = self.classes().usable_size(object).unwrap_or(0);
-                // Half of a run is enough reason to stay where it is.
-                new.size() <= has && new.size() > has / 2 && new.align() <= old.align()
-            }
-            _ => false,
-        };
-        if same {
-            return Ok(object);
-        }
-        let to = match self.alloc(new) {
-            Ok(to) => to,
-            Err(_) if self.may_keep(object, old, new) => return Ok(object),
-            Err(error) => return Err(error),
-        };
-        // SAFETY: both have at least this many bytes, and one of them is new.
-        unsafe {
-            to.copy_from_nonoverlapping(object, old.size().min(new.size()));
-            self.dealloc(object, old);
-        }
-        Ok(to)
+        // SAFETY: as above.
+        unsafe { resize(self, object, had(old), new) }
     }
 
-    /// Whether an object that no memory was found to make smaller may stay as it is.
-    #[cold]
-    fn may_keep(&self, object: NonNull<u8>, old: Layout, new: Layout) -> bool {
-        if new.size() > old.size() || new.align() > old.align() {
-            return false;
+    /// As [`realloc`](Self::realloc), of an object whose layout is not known: as many bytes stay as it has.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let object = heap.alloc(Layout::new::<[u8; 100]>())?;
+    /// // SAFETY: taken above; used by its new address, and put once.
+    /// unsafe {
+    ///     object.write(7);
+    ///     let object = heap.resize(object, Layout::new::<[u8; 50_000]>())?;
+    ///     assert_eq!(object.read(), 7);
+    ///     heap.free(object);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Safety
+    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is told to the
+    /// family, and is an error.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    pub unsafe fn resize(
+        &self,
+        object: NonNull<u8>,
+        new: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
+        if let Some(debug) = self.classes().debug() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.realloc_checked(debug, object, None, new) };
         }
-        // A large one is found by its address.
-        if let Some(class) = class_of_layout(new) {
-            self.classes().family().outgrow();
-            let had = self.classes().usable_size(object).unwrap_or(0);
-            let large = self.class_at(object).is_none();
-            self.account().outgrow(had, large, SIZES[class]);
+        let had = found(self.classes(), object, new)?;
+        // SAFETY: as above.
+        unsafe { resize(self, object, had, new) }
+    }
+}
+
+impl Classes {
+    /// As [`Heap::realloc`], by this CPU's stock.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let (old, new) = (Layout::new::<[u8; 100]>(), Layout::new::<[u8; 50_000]>());
+    /// let object = classes.alloc(old)?;
+    /// // SAFETY: taken above with this layout; put once, with the other.
+    /// unsafe { classes.dealloc(classes.realloc(object, old, new)?, new) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc), unless there is an error.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    pub unsafe fn realloc(
+        &self,
+        object: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
+        if let Some(debug) = self.debug() {
+            // SAFETY: the caller's promise.
+            return unsafe { Self::realloc_checked(debug, object, Some(old), new) };
         }
-        true
+        // SAFETY: as above.
+        unsafe { resize(self, object, had(old), new) }
+    }
+
+    /// As [`Heap::resize`], by this CPU's stock.
+    ///
+    /// # Safety
+    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is told to the
+    /// family, and is an error.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    pub unsafe fn resize(
+        &self,
+        object: NonNull<u8>,
+        new: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
+        if let Some(debug) = self.debug() {
+            // SAFETY: the caller's promise.
+            return unsafe { Self::realloc_checked(debug, object, None, new) };
+        }
+        let had = found(self, object, new)?;
+        // SAFETY: as above.
+        unsafe { resize(self, object, had, new) }
+    }
+}
+
+/// What an object of a layout is.
+fn had(layout: Layout) -> Had {
+    Had {
+        bytes: layout.size(),
+        class: class_of_layout(layout),
+    }
+}
+
+/// What the object is that begins at an address.
+fn found(classes: &Classes, object: NonNull<u8>, new: Layout) -> Result<Had, AllocError> {
+    let Some(bytes) = classes.usable_size(object) else {
+        let addr = object.as_ptr() as usize;
+        classes.family().tell(&Misuse::Foreign { addr });
+        let size = new.size();
+        return Err(AllocError::Foreign { addr, size });
+    };
+    Ok(Had {
+        bytes,
+        class: classes.class_at(object),
+    })
+}
+
+/// # Safety
+/// The object is what `had` says, and is given up unless there is an error.
+unsafe fn resize(
+    source: &impl Source,
+    object: NonNull<u8>,
+    had: Had,
+    new: Layout,
+) -> Result<NonNull<u8>, AllocError> {
+    // One that is larger than its owner knows may be aligned to less than its class.
+    let aligned = (object.as_ptr() as usize).is_multiple_of(new.align());
+    let same = match (had.class, class_of_layout(new)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => {
+            let has = source.classes().usable_size(object).unwrap_or(0);
+            // Half of a run is enough reason to stay where it is.
+            new.size() <= has && new.size() > has / 2
+        }
+        _ => false,
+    };
+    if same && aligned {
+        return Ok(object);
+    }
+    let to = match source.take(new) {
+        Ok(to) => to,
+        Err(_) if aligned && may_keep(source, object, had.bytes, new) => return Ok(object),
+        Err(error) => return Err(error),
+    };
+    // SAFETY: both have at least this many bytes, and one of them is new; the caller gives the old one up.
+    unsafe {
+        to.copy_from_nonoverlapping(object, had.bytes.min(new.size()));
+        source.give(object, had.class);
+    }
+    Ok(to)
+}
+
+/// Whether an object that no memory was found to make smaller may stay as it is.
+#[cold]
+fn may_keep(source: &impl Source, object: NonNull<u8>, bytes: usize, new: Layout) -> bool {
+    if new.size() > bytes {
+        return false;
+    }
+    let classes = source.classes();
+    let large = classes.class_at(object).is_none();
+    match class_of_layout(new) {
+        Some(class) => {
+            classes.outgrow();
+            let has = classes.usable_size(object).unwrap_or(0);
+            source.outgrow(has, large, SIZES[class]);
+            true
+        }
+        // A large one is found by its address. No object of a class is one, however aligned.
+        None => large,
     }
 }

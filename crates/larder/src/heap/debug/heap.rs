@@ -110,6 +110,7 @@ impl DebugHeap {
             base: place.base,
             bytes: place.bytes,
             align: layout.align(),
+            asked: layout.align().trailing_zeros() as u8,
             number,
             alloc_thread: thread(),
             state: records::LIVE,
@@ -182,9 +183,9 @@ impl DebugHeap {
         let new = match self.alloc(layout, false, Origin::of(old.origin)) {
             Ok(new) => new,
             // To make it smaller never fails, on purpose neither.
-            Err(_) if layout.size() <= old.size && layout.align() == old.align => {
+            Err(_) if layout.size() <= old.size && old.at.is_multiple_of(layout.align()) => {
                 let mut inner = self.inner.lock();
-                inner.shrink(&self.storage, at.as_ptr() as usize, layout.size());
+                inner.shrink(&self.storage, at.as_ptr() as usize, layout);
                 return Outcome::Done(Ok(at));
             }
             Err(error) => return Outcome::Done(Err(error)),
@@ -285,7 +286,7 @@ impl DebugHeap {
             f(LiveBlock {
                 address: record.at,
                 size: record.size,
-                align: record.align,
+                align: record.asked_align(),
                 origin: Origin::of(record.origin),
                 number: record.number,
                 thread: record.alloc_thread,

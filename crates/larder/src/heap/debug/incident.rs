@@ -114,7 +114,7 @@ impl Incident {
                 )?;
             }
             Kind::Align(claim, align) => {
-                let (name, has) = (claim.call.name(), self.block.map_or(0, |b| b.align));
+                let (name, has) = (claim.call.name(), self.block.map_or(0, |b| b.asked_align()));
                 writeln!(
                     out,
                     "larder: mismatched alignment: {name}({at:#x}) with alignment {align} of a block aligned to {has}"

@@ -3,6 +3,7 @@
 //! Nothing here calls the loader or touches a thread-local variable: the loader may free and allocate on the way, by this
 //! very thread. So the memory of blocks comes and goes outside of the lock.
 
+use core::alloc::Layout;
 use std::sync::Arc;
 
 use super::call::{Claim, Origin};
@@ -177,7 +178,7 @@ impl Inner {
         }
         match (claim.size, claim.align) {
             (Some(size), _) if size != record.size => Some(Kind::Size(claim, size)),
-            (_, Some(align)) if align != record.align => Some(Kind::Align(claim, align)),
+            (_, Some(align)) if align != record.asked_align() => Some(Kind::Align(claim, align)),
             _ => None,
         }
     }
@@ -243,12 +244,13 @@ impl Inner {
         (0, None)
     }
 
-    /// A block becomes smaller where it is.
-    pub(super) fn shrink(&mut self, storage: &Storage, at: usize, size: usize) {
+    /// A block becomes smaller where it is, which is as aligned as asked for.
+    pub(super) fn shrink(&mut self, storage: &Storage, at: usize, to: Layout) {
         if let Some(number) = self.known(storage, at) {
             let record = self.records.get_mut(number);
-            if record.state == LIVE && size <= record.size {
-                record.size = size;
+            if record.state == LIVE && to.size() <= record.size {
+                record.size = to.size();
+                record.asked = to.align().trailing_zeros() as u8;
                 let record = *record;
                 // SAFETY: the block's own memory; the bytes behind the new end are nobody's.
                 unsafe { storage.draw_zones(&record) };

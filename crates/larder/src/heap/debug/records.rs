@@ -23,7 +23,7 @@ pub(super) struct Record {
     /// What the storage gave, and how much: redzones included.
     pub(super) base: usize,
     pub(super) bytes: usize,
-    /// Alignment that was asked for.
+    /// Alignment of its memory.
     pub(super) align: usize,
     /// Which allocation it was.
     pub(super) number: u64,
@@ -40,6 +40,15 @@ pub(super) struct Record {
     pub(super) guarded: bool,
     /// Guard pages that were opened, since the process goes on after a misuse.
     pub(super) opened: bool,
+    /// Alignment that was asked for last, as a power of two.
+    pub(super) asked: u8,
+}
+
+impl Record {
+    /// Alignment that was asked for.
+    pub(super) fn asked_align(&self) -> usize {
+        1 << (self.asked & 63)
+    }
 }
 
 // SAFETY: numbers and flags.
@@ -221,6 +230,7 @@ const UNUSED: Record = Record {
     origin: 0,
     guarded: false,
     opened: false,
+    asked: 0,
 };
 
 impl Default for Record {

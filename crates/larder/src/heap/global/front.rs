@@ -249,11 +249,11 @@ unsafe fn resize(object: NonNull<u8>, has: usize, size: usize, align: usize) -> 
     let to = alloc(size, align);
     if to.is_null() {
         let smaller = size <= has && (object.as_ptr() as usize).is_multiple_of(align);
-        return if smaller && misuse::outgrow() {
-            object.as_ptr()
-        } else {
-            to
-        };
+        if smaller {
+            misuse::outgrow();
+            return object.as_ptr();
+        }
+        return to;
     }
     // SAFETY: both have at least this many bytes, and one of them is new.
     unsafe {

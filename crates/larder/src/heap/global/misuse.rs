@@ -2,7 +2,6 @@
 
 use core::fmt::{self, Write};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{bootstrap, state};
 use crate::objects::Misuse;
@@ -22,40 +21,21 @@ impl Write for Line {
     }
 }
 
-/// Blocks that are larger than the size that their owner knows: those that no memory was found to make smaller.
-static OUTGROWN: AtomicUsize = AtomicUsize::new(0);
-
 /// A block stays as large as it is though its owner believes it to be smaller. Freed by its size it comes to the objects
-/// of that size, serves as one of them, and is found when it goes home. True, for it may.
-pub(super) fn outgrow() -> bool {
-    OUTGROWN.fetch_add(1, Ordering::Relaxed);
-    true
+/// of that size, serves as one of them, and is found when it goes home. One of the bootstrap has no home.
+pub(super) fn outgrow() {
+    if let Some(global) = state::global() {
+        global.classes.outgrow();
+    }
 }
 
 /// What the family meets when objects go home. Blocks of the bootstrap are no objects, but were as good as such.
 pub(super) fn met(misuse: &Misuse) {
     let (Misuse::Foreign { addr } | Misuse::Misaligned { addr } | Misuse::Twice { addr }) = *misuse;
-    let fine = NonNull::new(addr as *mut u8).is_some_and(|at| {
-        bootstrap::has(at) || matches!(misuse, Misuse::Foreign { .. }) && is_outgrown(at)
-    });
+    let fine = NonNull::new(addr as *mut u8).is_some_and(bootstrap::has);
     if !fine {
         tell(format_args!("larder: {misuse}\n"));
         std::process::abort();
-    }
-}
-
-/// Brings one of those blocks to where it belongs; false when there is none, or none begins there.
-fn is_outgrown(at: NonNull<u8>) -> bool {
-    let there = OUTGROWN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-    let (Ok(_), Some(global)) = (there, state::global()) else {
-        return false;
-    };
-    let classes = &global.classes;
-    match classes.class_at(at).and_then(|class| classes.cache(class)) {
-        // SAFETY: an object that was freed by its owner, and that its magazine had no place for.
-        Some(cache) => unsafe { cache.put_checked(at) }.is_ok(),
-        // SAFETY: as above.
-        None => unsafe { classes.family().put_large(at) }.is_ok(),
     }
 }
 
