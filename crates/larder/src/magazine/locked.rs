@@ -4,8 +4,7 @@
 //! descheduled holder holds nobody up. It carries the fork generation of its holder, so that a child recognises one
 //! whose holder does not exist there.
 
-use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::slot::{Beside, Body, Slot};
 use super::{FILL_MASK, WORD};
@@ -14,9 +13,7 @@ use crate::os::fork;
 /// A slot that is held.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
-    /// A pointer, since a reference would claim the body to the end of whatever function this value is dropped in,
-    /// when the lock is somebody else's already.
-    body: NonNull<Body>,
+    body: &'a Body,
     beside: &'a Beside,
 }
 
@@ -31,8 +28,8 @@ impl Drop for Held<'_> {
 /// # Safety
 /// `slot` is a slot that lives for `'a`, and its body is only used through this function.
 pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
-    // SAFETY: the slot lives; what lies beside its body is atomics, which may be shared.
-    let beside = unsafe { &(*slot).beside };
+    // SAFETY: the slot lives, and all of it is atomics, which may be shared.
+    let Slot { body, beside } = unsafe { &*slot };
     let lock = &beside.lock;
     let generation = fork::generation();
     let seen = lock.load(Ordering::Relaxed);
@@ -42,8 +39,6 @@ pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
     // Zero, or left behind by a thread that this child of a fork does not have.
     lock.compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
         .ok()?;
-    // SAFETY: the slot lives, so its body has an address.
-    let body = unsafe { NonNull::new_unchecked(&raw mut (*slot).body) };
     Some(Held { body, beside })
 }
 
@@ -63,84 +58,78 @@ fn fill(top: usize) -> usize {
 }
 
 impl Held<'_> {
-    fn body(&mut self) -> &mut Body {
-        // SAFETY: the lock is ours as long as this value lives, and every access to the body goes through it.
-        unsafe { self.body.as_mut() }
+    /// The first place whose magazine is filled so.
+    fn place(&self, filled: impl Fn(usize) -> bool) -> Option<usize> {
+        self.body.tops().iter().position(|&top| filled(fill(top)))
+    }
+
+    /// Puts a magazine, or none, in a place; the old top.
+    fn replace(&mut self, which: usize, new: usize) -> usize {
+        let old = self.body.top(which);
+        self.body.set_top(which, new);
+        old
     }
 
     /// Takes a round.
     pub(super) fn pop(&mut self) -> Option<usize> {
-        let which = self.body().tops.iter().position(|&top| fill(top) > 0)?;
-        let top = &mut self.body().tops[which];
+        let which = self.place(|fill| fill > 0)?;
+        let top = self.body.top(which);
         // SAFETY: the magazine is the slot's and has a round at its top.
-        let round = unsafe { *(*top as *const usize) };
-        *top -= WORD;
+        let round = unsafe { *(top as *const usize) };
+        self.body.set_top(which, top - WORD);
         Some(round)
     }
 
     /// Gives a round; false when both magazines are full.
     pub(super) fn push(&mut self, round: usize) -> bool {
-        let capacity = self.body().capacity;
-        let Some(which) = self
-            .body()
-            .tops
-            .iter()
-            .position(|&top| fill(top) < capacity)
-        else {
+        let capacity = self.body.capacity();
+        let Some(which) = self.place(|fill| fill < capacity) else {
             return false;
         };
         count(&self.beside.pushes[which]);
-        let top = &mut self.body().tops[which];
-        let new = *top + WORD;
+        let new = self.body.top(which) + WORD;
         // SAFETY: the magazine is the slot's, and the slot above its old top is free.
         unsafe { *(new as *mut usize) = round };
         // The child of a fork may find the slot as it is between any two of these stores and takes it over: a top
         // that ran ahead of its round would give it a round that belongs to somebody.
         fence(Ordering::Release);
-        // SAFETY: an aligned word that is borrowed mutably.
-        unsafe { AtomicUsize::from_ptr(top) }.store(new, Ordering::Relaxed);
+        self.body.set_top(which, new);
         true
     }
 
     /// Puts `new` in the place of an empty magazine or of none; the old top, or `None` when there is no such place.
     pub(super) fn replace_empty(&mut self, new: usize) -> Option<usize> {
-        let which = self.body().tops.iter().position(|&top| fill(top) == 0)?;
-        Some(core::mem::replace(&mut self.body().tops[which], new))
+        let which = self.place(|fill| fill == 0)?;
+        Some(self.replace(which, new))
     }
 
     /// Puts `new` in the place of a full magazine or of none.
     pub(super) fn replace_full(&mut self, new: usize) -> Option<usize> {
-        let capacity = self.body().capacity;
-        let which = self
-            .body()
-            .tops
-            .iter()
-            .position(|&top| fill(top) >= capacity)?;
-        Some(core::mem::replace(&mut self.body().tops[which], new))
+        let capacity = self.body.capacity();
+        let which = self.place(|fill| fill >= capacity)?;
+        Some(self.replace(which, new))
     }
 
     /// Puts `new` in place `which` if there is no magazine.
     pub(super) fn set_if_none(&mut self, which: usize, new: usize) -> bool {
-        let free = self.body().tops[which] == 0;
+        let free = self.body.top(which) == 0;
         if free {
-            self.body().tops[which] = new;
+            self.body.set_top(which, new);
         }
         free
     }
 
     /// Sets the capacity in bytes if there are two magazines.
     pub(super) fn set_capacity(&mut self, bytes: usize) -> bool {
-        let both = self.body().tops.iter().all(|&top| top != 0);
+        let both = self.body.tops().iter().all(|&top| top != 0);
         if both {
-            self.body().capacity = bytes;
+            self.body.set_capacity(bytes);
         }
         both
     }
 
     /// Takes both magazines out.
     pub(super) fn clear(&mut self) -> [usize; 2] {
-        let tops = self.body().tops;
-        self.body().clear();
-        tops
+        self.body.clear()
     }
 }

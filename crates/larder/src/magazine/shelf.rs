@@ -378,12 +378,10 @@ impl Shelf {
                     let slot = self.slot(i);
                     // SAFETY: the shelf is parked and every section restarted, so this thread alone uses the slots.
                     // Untouched slots are read only, to leave their memory unbacked.
-                    unsafe {
-                        let tops = (*slot).body.tops;
-                        if tops != [0, 0] {
-                            (*slot).body.clear();
-                        }
-                        tops
+                    let body = unsafe { &(*slot).body };
+                    match body.tops() {
+                        [0, 0] => [0, 0],
+                        _ => body.clear(),
                     }
                 }
                 Kind::Locked => match self.hold_patiently(i) {
@@ -410,7 +408,7 @@ impl Shelf {
         for i in 0..self.reach() {
             let slot = self.slot(i);
             // SAFETY: the shelf is borrowed mutably, so no section and no holder is at its slots.
-            for top in unsafe { (*slot).body.tops } {
+            for top in unsafe { (*slot).body.tops() } {
                 // SAFETY: the slot owned it, and is never looked at again: the caller is dropping the shelf.
                 if let Some(magazine) = unsafe { Magazine::from_top(top) } {
                     take(magazine);

@@ -16,26 +16,47 @@ pub(super) struct Slot {
     pub(super) beside: Beside,
 }
 
-/// The part of a slot that only its owner of the moment touches.
+/// The part of a slot that only its owner of the moment changes; who counts rounds looks at it meanwhile, so these are atomics.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Body {
     /// Tops of the two magazines; 0 is none.
-    pub(super) tops: [usize; 2],
+    tops: [AtomicUsize; 2],
     /// Bytes of rounds that each may hold; 0 until there are two.
-    pub(super) capacity: usize,
+    capacity: AtomicUsize,
 }
 
 impl Body {
-    /// Forgets both magazines. The child of a fork may find the slot as it is between any two of these stores and use it:
+    pub(super) fn top(&self, which: usize) -> usize {
+        self.tops[which].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn tops(&self) -> [usize; 2] {
+        [self.top(0), self.top(1)]
+    }
+
+    pub(super) fn set_top(&self, which: usize, top: usize) {
+        self.tops[which].store(top, Ordering::Relaxed);
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_capacity(&self, bytes: usize) {
+        self.capacity.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes both magazines out. The child of a fork may find the slot as it is between any two of these stores and use it:
     /// a place without a magazine must have no room.
-    pub(super) fn clear(&mut self) {
-        self.capacity = 0;
-        for top in &mut self.tops {
+    pub(super) fn clear(&self) -> [usize; 2] {
+        let tops = self.tops();
+        self.set_capacity(0);
+        for which in 0..2 {
             fence(Ordering::Release);
-            // SAFETY: an aligned word that is borrowed mutably.
-            unsafe { AtomicUsize::from_ptr(top) }.store(0, Ordering::Relaxed);
+            self.set_top(which, 0);
         }
+        tops
     }
 }
 
@@ -100,18 +121,15 @@ pub(super) fn colour() -> usize {
 /// # Safety
 /// The slot lives. Others may use it meanwhile.
 pub(super) unsafe fn counts(slot: *mut Slot) -> (u64, i64) {
-    // SAFETY: the counters are atomics, which may be shared; the tops are aligned words, which sections and holders change
-    // by single stores.
-    unsafe {
-        let given = &(*slot).beside.pushes;
-        let tops = &raw mut (*slot).body.tops;
-        let rounds = |which: usize| {
-            let top = AtomicUsize::from_ptr(&raw mut (*tops)[which]).load(Ordering::Relaxed);
-            ((top & FILL_MASK) / WORD) as i64
-        };
-        (
-            given.iter().map(|n| n.load(Ordering::Relaxed)).sum(),
-            rounds(0) + rounds(1),
-        )
-    }
+    // SAFETY: the slot lives, and all of it is atomics, which may be shared; sections change them by single stores.
+    let Slot { body, beside } = unsafe { &*slot };
+    let rounds = |top: usize| ((top & FILL_MASK) / WORD) as i64;
+    (
+        beside
+            .pushes
+            .iter()
+            .map(|n| n.load(Ordering::Relaxed))
+            .sum(),
+        body.tops().into_iter().map(rounds).sum(),
+    )
 }
