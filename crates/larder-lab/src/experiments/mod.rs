@@ -9,6 +9,8 @@ pub mod page_buffers;
 pub mod page_pool;
 pub mod process_ids;
 pub mod programs;
+mod scratch;
+pub mod simulator;
 pub mod use_once;
 pub mod zero_fill;
 
@@ -28,6 +30,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(arenas::Arenas),
         Box::new(block_cache::BlockCaches),
         Box::new(use_once::UseOnce),
+        Box::new(simulator::Simulator),
         Box::new(programs::Programs),
     ]
 }

@@ -325,10 +325,6 @@ mod tests {
                 for metric in ["mops_per_s", "mops_per_cpu_s", "cpu_ns_per_pair"] {
                     assert!(measures.get(metric).expect("timed") > 0.0, "{metric}");
                 }
-                // A CPU second of each thread is a second of the clock at most; the clocks are read a little apart.
-                let per_cpu = measures.get("mops_per_cpu_s").expect("timed");
-                let per_s = measures.get("mops_per_s").expect("timed") / threads as f64;
-                assert!(per_cpu > 0.5 * per_s, "{name}: {per_cpu} {per_s}");
                 assert_eq!(measures.get("lost_ids"), Some(0.0));
             }
         }
