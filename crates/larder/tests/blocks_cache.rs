@@ -4,16 +4,10 @@
 
 mod blocks_common;
 
-use blocks_common::{Call, Faulty};
+use blocks_common::{Call, Faulty, cache};
 use larder::cache::{BlockCache, CacheError, FileId};
 
 const FILE: FileId = FileId(1);
-
-fn cache(storage: &Faulty, blocks: usize) -> BlockCache {
-    let bytes = blocks * larder::os::page_size();
-    let builder = BlockCache::builder(storage.clone()).bytes(bytes);
-    builder.read_ahead(0).build().unwrap()
-}
 
 fn size() -> u64 {
     larder::os::page_size() as u64

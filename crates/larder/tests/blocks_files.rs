@@ -133,6 +133,9 @@ fn a_file_that_cannot_be_had_is_named() {
         "{error}"
     );
     let error = files.read(FileId(7), 0, &mut [0]).unwrap_err().to_string();
-    assert_eq!(error, "storage: no file was opened as number 7");
+    assert_eq!(
+        error,
+        "storage: no file was given as number 7; add or open it first"
+    );
     assert!(!files.close(FileId(7)));
 }

@@ -4,16 +4,10 @@
 
 mod blocks_common;
 
-use blocks_common::Faulty;
-use larder::cache::{BlockCache, CacheError, FileId};
+use blocks_common::{Faulty, cache};
+use larder::cache::{CacheError, FileId};
 
 const FILE: FileId = FileId(1);
-
-fn cache(storage: &Faulty, blocks: usize) -> BlockCache {
-    let bytes = blocks * larder::os::page_size();
-    let builder = BlockCache::builder(storage.clone()).bytes(bytes);
-    builder.read_ahead(0).build().unwrap()
-}
 
 #[test]
 fn when_all_blocks_are_held_there_is_an_error_and_no_deadlock() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use larder::cache::{FileId, MemoryStorage, Storage};
+use larder::cache::{BlockCache, FileId, MemoryStorage, Storage};
 
 /// What was asked of the storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,4 +233,11 @@ pub(crate) fn after(calls: &[Call], n: usize) -> BTreeMap<(FileId, u64), u8> {
         }
     }
     disk
+}
+
+/// A cache of so many blocks that reads nothing ahead.
+pub(crate) fn cache(storage: &Faulty, blocks: usize) -> BlockCache {
+    let bytes = blocks * larder::os::page_size();
+    let builder = BlockCache::builder(storage.clone()).bytes(bytes);
+    builder.read_ahead(0).build().unwrap()
 }

@@ -2,18 +2,18 @@
 
 #[cfg(feature = "io-uring")]
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::fs::{File as SystemFile, OpenOptions};
 use std::io;
 #[cfg(feature = "io-uring")]
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+#[cfg(feature = "io-uring")]
+use std::sync::Arc;
 
 use super::batch::{ReadPart, WritePart};
-use super::files::{read_run, run, write_run};
 use super::key::FileId;
+use super::numbered::Numbered;
 use super::storage::Storage;
 
 /// Direct I/O goes by units of the disk's blocks, which are no larger than this; the cache's blocks are.
@@ -27,11 +27,18 @@ struct Direct {
     plain: SystemFile,
 }
 
+/// Whole units, in the file and in memory.
+fn is_whole(offset: u64, bytes: &[u8]) -> bool {
+    (offset | bytes.len() as u64 | bytes.as_ptr() as u64).is_multiple_of(UNIT as u64)
+}
+
 impl Direct {
     fn by(&self, offset: u64, bytes: &[u8]) -> &SystemFile {
-        let whole =
-            (offset | bytes.len() as u64 | bytes.as_ptr() as u64).is_multiple_of(UNIT as u64);
-        if whole { &self.direct } else { &self.plain }
+        if is_whole(offset, bytes) {
+            &self.direct
+        } else {
+            &self.plain
+        }
     }
 }
 
@@ -52,7 +59,7 @@ impl Direct {
 /// ```
 #[derive(Debug, Default)]
 pub struct DirectFiles {
-    files: RwLock<BTreeMap<FileId, Arc<Direct>>>,
+    files: Numbered<Direct>,
 }
 
 impl DirectFiles {
@@ -85,74 +92,47 @@ impl DirectFiles {
             direct,
             plain: open(0)?,
         };
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        files.insert(id, Arc::new(file));
+        self.files.put(id, file);
         Ok(())
     }
 
     /// Closes a file, once nothing of it is under way. False if there was none.
     pub fn close(&self, id: FileId) -> bool {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        files.remove(&id).is_some()
-    }
-
-    fn get(&self, id: FileId) -> io::Result<Arc<Direct>> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
-        files.get(&id).cloned().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("storage: no file was opened as number {}", id.0),
-            )
-        })
+        self.files.take(id).is_some()
     }
 }
 
 impl Storage for DirectFiles {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        self.get(file)?.by(offset, into).read_at(into, offset)
+        self.files.get(file)?.by(offset, into).read_at(into, offset)
     }
 
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
-        self.get(file)?.by(offset, from).write_at(from, offset)
+        self.files
+            .get(file)?
+            .by(offset, from)
+            .write_at(from, offset)
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         // Of the file, not of one of its two openings; each of them is told of errors by itself.
-        let file = self.get(file)?;
+        let file = self.files.get(file)?;
         let (direct, plain) = (file.direct.sync_data(), file.plain.sync_data());
         direct.and(plain)
     }
 
-    fn read_many(&self, mut parts: &mut [ReadPart<'_>]) {
-        while let Some(first) = parts.first() {
-            let file = self.get(first.file);
-            let len = run(parts, |part| (part.file, part.offset, part.into.len()));
-            let (mine, others) = parts.split_at_mut(len);
-            if let Ok(file) = file
-                && mine
-                    .iter()
-                    .all(|part| core::ptr::eq(file.by(part.offset, part.into), &file.direct))
-            {
-                read_run(&file.direct, mine);
-            }
-            parts = others;
-        }
+    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+        self.files.read_many(parts, |file, run| {
+            let whole = |part: &ReadPart<'_>| is_whole(part.offset, part.into);
+            run.iter().all(whole).then_some(&file.direct)
+        });
     }
 
-    fn write_many(&self, mut parts: &mut [WritePart<'_>]) {
-        while let Some(first) = parts.first() {
-            let file = self.get(first.file);
-            let len = run(parts, |part| (part.file, part.offset, part.from.len()));
-            let (mine, others) = parts.split_at_mut(len);
-            if let Ok(file) = file
-                && mine
-                    .iter()
-                    .all(|part| core::ptr::eq(file.by(part.offset, part.from), &file.direct))
-            {
-                write_run(&file.direct, mine);
-            }
-            parts = others;
-        }
+    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+        self.files.write_many(parts, |file, run| {
+            let whole = |part: &WritePart<'_>| is_whole(part.offset, part.from);
+            run.iter().all(whole).then_some(&file.direct)
+        });
     }
 }
 
@@ -164,7 +144,7 @@ impl super::uring::Descriptors for DirectFiles {
         offset: u64,
         bytes: &[u8],
     ) -> io::Result<(Arc<dyn Any + Send + Sync>, RawFd)> {
-        let file = self.get(file)?;
+        let file = self.files.get(file)?;
         let descriptor = file.by(offset, bytes).as_raw_fd();
         Ok((file, descriptor))
     }
