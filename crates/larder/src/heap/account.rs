@@ -29,6 +29,8 @@ pub(super) struct Account {
     charged: isize,
     large: isize,
     refills: u64,
+    /// Intervals of the family that the heap has seen.
+    pub(super) intervals: u32,
     warn_at: usize,
     warned: bool,
     warning: Option<Warning>,
@@ -41,6 +43,7 @@ impl Default for Account {
             charged: 0,
             large: 0,
             refills: 0,
+            intervals: 0,
             warn_at: usize::MAX,
             warned: false,
             warning: None,

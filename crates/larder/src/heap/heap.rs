@@ -340,6 +340,7 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        self.upkeep_if_due();
         // What the heap holds already is charged.
         if let Some(round) = self.pair(class).turn() {
             return Ok(object(round));
@@ -365,6 +366,7 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn put_slow(&self, object: NonNull<u8>, class: usize) {
+        self.upkeep_if_due();
         if let Some(cache) = self.classes.cache(class) {
             let given = self.with_pair(class, &cache, |pair| {
                 let before = pair.len();
@@ -384,6 +386,7 @@ impl Heap {
         if let Some(debug) = self.classes.debug() {
             return self.alloc_checked(debug, layout, zeroed);
         }
+        self.upkeep_if_due();
         let bytes = layout
             .size()
             .max(1)

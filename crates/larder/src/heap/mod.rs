@@ -36,6 +36,7 @@ pub mod global;
 #[allow(clippy::module_inception)]
 mod heap;
 mod resize;
+mod upkeep;
 
 pub use account::HeapStats;
 pub use class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout};

@@ -74,6 +74,8 @@ pub(super) struct Inner {
     on_misuse: Option<fn(&Misuse)>,
     interval_ns: u64,
     next_upkeep: AtomicU64,
+    /// Intervals that have ended.
+    intervals: AtomicU32,
     /// Fork generation of whoever asks all caches for memory; 0 is nobody. And its thread's number.
     reclaiming: AtomicU32,
     reclaimer: AtomicUsize,
@@ -161,6 +163,7 @@ impl FamilyBuilder {
             on_misuse: self.on_misuse,
             interval_ns,
             next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
+            intervals: AtomicU32::new(0),
             reclaiming: AtomicU32::new(0),
             reclaimer: AtomicUsize::new(0),
             reclaimed: AtomicUsize::new(0),
@@ -283,11 +286,17 @@ impl Inner {
         sum
     }
 
+    /// How many working-set intervals have ended.
+    pub(super) fn intervals(&self) -> u32 {
+        self.intervals.load(Ordering::Relaxed)
+    }
+
     pub(super) fn reap(&self) -> usize {
         self.next_upkeep.store(
             coarse_now().saturating_add(self.interval_ns),
             Ordering::Relaxed,
         );
+        self.intervals.fetch_add(1, Ordering::Relaxed);
         let bytes = self.each_cache(|cache| cache.reap());
         self.pool.upkeep_if_due();
         bytes

@@ -37,6 +37,8 @@ mod cache;
 mod error;
 mod family;
 mod handle;
+#[cfg(all(test, not(loom)))]
+mod heap_tests;
 mod large;
 mod large_list;
 mod map;

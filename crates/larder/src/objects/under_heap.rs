@@ -58,6 +58,11 @@ impl Family {
         self.inner.map.view()
     }
 
+    /// How many working-set intervals have ended. It may wrap.
+    pub(crate) fn intervals(&self) -> u32 {
+        self.inner.intervals()
+    }
+
     /// Tells of a pointer that is not taken.
     pub(crate) fn tell(&self, misuse: &Misuse) {
         if !self.inner.bring_outgrown(misuse) {
