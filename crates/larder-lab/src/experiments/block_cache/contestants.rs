@@ -6,7 +6,7 @@ use crate::contestants::block_cache::{Blocks, Larder, SharedBlocks};
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::{instructions, shapes};
+use super::{instructions, memory, shapes};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -77,7 +77,7 @@ impl Contestant for Bench {
 
 fn ours(params: &Params) -> anyhow::Result<Measures> {
     match params.text("shape")? {
-        "memory" => shapes::memory_with(params, |cache: &Larder| Some(cache.table_bytes())),
+        "memory" => memory::with(params, |cache: &Larder| Some(cache.table_bytes())),
         _ => shared::<Larder>(params),
     }
 }
@@ -87,7 +87,7 @@ fn alone<B: Blocks>(params: &Params) -> anyhow::Result<Measures> {
     match params.text("shape")? {
         "hit" => shapes::hit::<B>(params),
         "miss" => shapes::miss::<B>(params),
-        "memory" => shapes::memory_with::<B>(params, |_| None),
+        "memory" => memory::with::<B>(params, |_| None),
         other => bail!("shape '{other}' is unknown; the shapes are hit, miss and memory"),
     }
 }

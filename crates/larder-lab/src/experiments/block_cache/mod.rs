@@ -3,6 +3,7 @@
 mod contestants;
 mod goals;
 mod instructions;
+mod memory;
 mod plan;
 mod report;
 mod shapes;
@@ -39,7 +40,7 @@ const METRICS: &[Metric] = &[
         name: "bytes_per_block",
         unit: "B",
         better: Better::Lower,
-        about: "growth of resident memory, without pages, for each block that is in, after three times as many came",
+        about: "growth of the process's own memory, without pages, for each block that is in, after three times as many came",
     },
     Metric {
         name: "said_bytes_per_block",

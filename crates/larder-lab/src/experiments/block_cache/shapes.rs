@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, ensure};
 
 use crate::contestants::block_cache::{Blocks, Reader, SharedBlocks};
-use crate::contestants::timing::{ns_per_op, resident_bytes, thread_cpu_ns};
+use crate::contestants::timing::{ns_per_op, thread_cpu_ns};
 use crate::model::{Measures, Params};
 
 /// Gets before the clock starts, as a share of those that are timed.
@@ -123,33 +123,6 @@ pub(super) fn miss<B: Blocks>(params: &Params) -> anyhow::Result<Measures> {
     let len = cache.len() as u64;
     ensure!(len <= blocks, "{len} blocks are in a cache of {blocks}");
     Ok(Measures::new().with("ns_per_miss", ns_per_op(spent, turns)))
-}
-
-/// Three times as many blocks come as there is room for, so that what is remembered of those that left is there too. `said` is
-/// what the cache says of its tables.
-pub(super) fn memory_with<B: Blocks>(
-    params: &Params,
-    said: impl Fn(&B) -> Option<usize>,
-) -> anyhow::Result<Measures> {
-    let blocks = params.count("blocks")?;
-    ensure!(blocks > 0, "no blocks were asked for");
-    let before = resident_bytes();
-    let mut cache = B::new(blocks)?;
-    let mut reader = cache.reader();
-    let mut ok = true;
-    for block in 0..3 * blocks as u64 {
-        ok &= reader.bring(block);
-    }
-    drop(reader);
-    let len = cache.len();
-    let grown = resident_bytes().saturating_sub(before);
-    ensure!(ok && len > 0, "blocks could not be brought");
-    let of = |bytes: f64| bytes / len as f64;
-    let mut measures = Measures::new().with("bytes_per_block", of(grown as f64));
-    if let Some(said) = said(&cache) {
-        measures = measures.with("said_bytes_per_block", of(said as f64));
-    }
-    Ok(measures)
 }
 
 /// `threads` threads get resident blocks of one cache for `milliseconds`.

@@ -303,7 +303,7 @@ impl Inner {
             self.files[key.file() as usize].stats.misses += 1;
         }
         self.tell(key, request, reason.into(), false);
-        let shadow = self.shadows.take(key);
+        let shadow = self.shadows.take(key, &*self.rule);
         let refaults = u64::from(shadow.is_some() && reason != Reason::Readahead);
         self.counts.refaults += refaults;
         self.files[key.file() as usize].stats.refaults += refaults;
@@ -420,9 +420,7 @@ impl Inner {
             stats.wasted += wasted;
             self.gone(key);
             if let Some(shadow) = shadow {
-                let rule = &self.rule;
-                self.shadows
-                    .put(key, shadow, |shadow| rule.remembers(shadow));
+                self.shadows.put(key, shadow, &*self.rule);
             }
         }
         count

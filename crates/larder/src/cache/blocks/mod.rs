@@ -19,6 +19,7 @@ mod latch;
 mod load;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod narrow;
 mod numbered;
 mod opened;
 mod rule;

@@ -1,19 +1,78 @@
 //! What the rule wants to be shown when a block comes back.
 
-use crate::cache::policy::Shadow;
+use crate::cache::policy::{Rule, Shadow};
 
 use super::key::Key;
+use super::narrow::{Memory, Narrow};
+use super::rule::CacheRule;
 
 const FREE: u32 = 0;
 const FIRST: usize = 64;
 /// Entries that are looked at with each that comes, for such as the rule has forgotten.
 const SWEEP: usize = 8;
 
+/// What was left of blocks, in the least room that the rule allows.
+#[derive(Debug)]
+pub(super) struct Shadows {
+    narrow: Option<Narrow>,
+    wide: Wide,
+}
+
+impl Memory for dyn CacheRule + '_ {
+    fn remembers(&self, shadow: Shadow) -> bool {
+        Rule::remembers(self, shadow)
+    }
+
+    fn whole(&self, low: u64) -> Shadow {
+        Rule::whole_shadow(self, low)
+    }
+}
+
+impl Shadows {
+    pub(super) fn new(frames: usize) -> Self {
+        Self {
+            narrow: None,
+            wide: Wide::new(frames),
+        }
+    }
+
+    /// Notes what was left of a block.
+    pub(super) fn put(&mut self, key: Key, shadow: Shadow, rule: &dyn CacheRule) {
+        let bits = rule.shadow_bits();
+        if self.narrow.as_ref().map(Narrow::bits) != bits {
+            // Numbers of another length belong to another memory, which is lost.
+            let frames = rule.capacity();
+            self.narrow = bits.and_then(|bits| Narrow::new(bits, frames, frames * 4));
+        }
+        match &mut self.narrow {
+            Some(narrow) => narrow.put(key, shadow, rule),
+            None => self
+                .wide
+                .put(key, shadow, |shadow| Rule::remembers(rule, shadow)),
+        }
+    }
+
+    /// Takes what was left of a block.
+    pub(super) fn take(&mut self, key: Key, rule: &dyn CacheRule) -> Option<Shadow> {
+        let narrow = self
+            .narrow
+            .as_mut()
+            .filter(|narrow| Some(narrow.bits()) == rule.shadow_bits())
+            .and_then(|narrow| narrow.take(key))
+            .map(|low| Rule::whole_shadow(rule, low));
+        narrow.or_else(|| self.wide.take(key))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.narrow.as_ref().map_or(0, Narrow::bytes) + self.wide.bytes()
+    }
+}
+
 /// Shadows by 32 bits of the key's hash: open addressing, at most 13 sixteenths full. Those that the rule has forgotten go as others
 /// come, so that there is hardly more room than for those that it remembers; it grows by eighths until it has four entries for
 /// each frame, and forgets each second one then. 8 bytes an entry, 9 to 11 for each shadow that is remembered.
 #[derive(Debug, Default)]
-pub(super) struct Shadows {
+struct Wide {
     tags: Vec<u32>,
     low: Vec<u32>,
     /// Only once a rule has given a shadow of more than 32 bits.
@@ -24,8 +83,8 @@ pub(super) struct Shadows {
     sweep: usize,
 }
 
-impl Shadows {
-    pub(super) fn new(frames: usize) -> Self {
+impl Wide {
+    fn new(frames: usize) -> Self {
         Self {
             most: (frames * 4).max(FIRST),
             ..Self::default()
@@ -60,7 +119,7 @@ impl Shadows {
     }
 
     /// Notes what was left of a block. `remembers` says of a shadow whether the rule still knows it.
-    pub(super) fn put(&mut self, key: Key, shadow: Shadow, remembers: impl Fn(Shadow) -> bool) {
+    fn put(&mut self, key: Key, shadow: Shadow, remembers: impl Fn(Shadow) -> bool) {
         self.forget(&remembers);
         if self.full() && !self.make_room() {
             return;
@@ -130,7 +189,7 @@ impl Shadows {
     }
 
     /// Takes what was left of a block.
-    pub(super) fn take(&mut self, key: Key) -> Option<Shadow> {
+    fn take(&mut self, key: Key) -> Option<Shadow> {
         if self.tags.is_empty() {
             return None;
         }
@@ -166,7 +225,7 @@ impl Shadows {
         self.len -= 1;
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         (self.tags.capacity() + self.low.capacity() + self.high.capacity()) * size_of::<u32>()
     }
 }
@@ -186,8 +245,8 @@ mod tests {
     use super::*;
 
     /// Blocks leave, of which the rule remembers the latest `memory`, and some come back.
-    fn run(frames: usize, memory: usize, shift: u32) -> Shadows {
-        let mut shadows = Shadows::new(frames);
+    fn run(frames: usize, memory: usize, shift: u32) -> Wide {
+        let mut shadows = Wide::new(frames);
         let (mut known, mut order) = (HashMap::new(), VecDeque::new());
         let mut word = 3_u64;
         for number in 0..60_000_u64 {
@@ -223,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_never_forgets_gets_a_bounded_table() {
-        let mut shadows = Shadows::new(100);
+        let mut shadows = Wide::new(100);
         for index in 0..10_000 {
             shadows.put(Key::new(1, index), Shadow::new(index), |_| true);
             assert_eq!(

@@ -40,6 +40,10 @@ pub trait Rule: Send {
     fn remove(&mut self, frame: Frame);
     /// [`Policy::remembers`].
     fn remembers(&self, shadow: Shadow) -> bool;
+    /// [`Policy::shadow_bits`].
+    fn shadow_bits(&self) -> Option<u32>;
+    /// [`Policy::whole_shadow`].
+    fn whole_shadow(&self, low: u64) -> Shadow;
     /// [`Policy::resize`].
     ///
     /// # Errors
@@ -116,6 +120,14 @@ impl<P: Policy> Rule for P {
 
     fn remembers(&self, shadow: Shadow) -> bool {
         Policy::remembers(self, shadow)
+    }
+
+    fn shadow_bits(&self) -> Option<u32> {
+        Policy::shadow_bits(self)
+    }
+
+    fn whole_shadow(&self, low: u64) -> Shadow {
+        Policy::whole_shadow(self, low)
     }
 
     fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {

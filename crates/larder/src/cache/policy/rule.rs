@@ -76,6 +76,19 @@ pub trait Policy: Sized + Send + 'static {
         true
     }
 
+    /// How many low bits of a shadow say which it is: an owner may keep those alone, and ask for the [whole](Self::whole_shadow). It
+    /// drops those that the rule has forgotten before four times as many frames left after that as the capacity is; then the same
+    /// bits may come again. With another capacity the number may be another one, and shadows of before are forgotten then.
+    /// None if the rule wants all bits back.
+    fn shadow_bits(&self) -> Option<u32> {
+        None
+    }
+
+    /// The latest shadow of which these are the low [bits](Self::shadow_bits).
+    fn whole_shadow(&self, low: u64) -> Shadow {
+        Shadow::new(low)
+    }
+
     /// Changes the capacity while running. When it shrinks, the owner evicts until as many frames are in as the capacity says,
     /// and names no frame beyond the largest capacity that there was.
     ///

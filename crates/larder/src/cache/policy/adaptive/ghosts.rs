@@ -80,6 +80,12 @@ impl Ghosts {
         back < self.latest.wrapping_sub(self.horizon) && self.gone[word] & bit == 0
     }
 
+    /// So many low bits of a number say which it is, from when its block left until as many others left after it was forgotten as
+    /// there are numbers here.
+    pub(super) fn bits(&self) -> u32 {
+        (self.mask.count_ones() + 1).min(32)
+    }
+
     fn place(&self, at: u32) -> (usize, u64) {
         let at = at & self.mask;
         (at as usize / 64, 1 << (at % 64))

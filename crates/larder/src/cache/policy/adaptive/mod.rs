@@ -164,6 +164,15 @@ impl Policy for Adaptive {
         self.queues.remembers(shadow.get() as u32)
     }
 
+    fn shadow_bits(&self) -> Option<u32> {
+        Some(self.queues.ghost_bits())
+    }
+
+    fn whole_shadow(&self, low: u64) -> Shadow {
+        let at = self.queues.number(low as u32, self.queues.ghost_bits());
+        Shadow::new(u64::from(at))
+    }
+
     /// The miniatures begin anew, since the sample is another one, and the first expert rules until they know better.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         let sample = Sample::new(capacity(frames)?);

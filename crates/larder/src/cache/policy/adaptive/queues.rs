@@ -288,11 +288,21 @@ impl Queues {
         self.ghosts.len()
     }
 
-    /// Is ghost number `at`, of which the low `bits` are given, still remembered?
+    /// The latest number of which the low `bits` are given.
+    pub(super) fn number(&self, low: u32, bits: u32) -> u32 {
+        let back = self.ghosts.evictions().wrapping_sub(low) & (u32::MAX >> (32 - bits));
+        self.ghosts.evictions().wrapping_sub(back)
+    }
+
+    /// The same, if that ghost is still remembered.
     pub(super) fn ghost_of(&self, low: u32, bits: u32) -> Option<u32> {
-        let back = self.ghosts.evictions().wrapping_sub(low) & ((1 << bits) - 1);
-        let at = self.ghosts.evictions().wrapping_sub(back);
+        let at = self.number(low, bits);
         self.ghosts.has(at).then_some(at)
+    }
+
+    /// Bits of a number that say which ghost it is.
+    pub(super) fn ghost_bits(&self) -> u32 {
+        self.ghosts.bits()
     }
 
     pub(super) fn bytes(&self) -> usize {
