@@ -16,12 +16,13 @@ const GHOST_BITS: u32 = 15;
 /// A block that some expert has, or remembers.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    tag: u32,
+    /// In halves, so that an entry has 14 bytes.
+    tag: [u16; 2],
     words: [u16; COUNT],
 }
 
 const NOBODY: Entry = Entry {
-    tag: 0,
+    tag: [0; 2],
     words: [0; COUNT],
 };
 
@@ -31,8 +32,9 @@ const NOBODY: Entry = Entry {
 pub(super) struct Miniatures {
     cores: Vec<Queues>,
     /// By expert and frame: the entry of its block.
-    holds: Vec<u32>,
-    free: Vec<Vec<u16>>,
+    holds: Vec<u16>,
+    /// By expert: frames below this never held a block.
+    free: [u16; COUNT],
     entries: Vec<Entry>,
     frames: usize,
     duel: Duel,
@@ -46,17 +48,13 @@ impl Miniatures {
     pub(super) fn new(frames: usize) -> Result<Self, PolicyError> {
         let sets = frames.next_power_of_two();
         let mut cores = Vec::new();
-        let mut free = Vec::new();
         for expert in &EXPERTS {
             cores.push(Queues::new(frames, expert.knobs)?);
-            let mut all = table(frames, 0_u16)?;
-            all.iter_mut().zip(0..).for_each(|(slot, at)| *slot = at);
-            free.push(all);
         }
         Ok(Self {
             cores,
             holds: table(frames * COUNT, 0)?,
-            free,
+            free: [frames as u16; COUNT],
             entries: table(sets * WAYS, NOBODY)?,
             frames,
             duel: Duel::new(frames),
@@ -90,22 +88,26 @@ impl Miniatures {
             && core
                 .ghost_of(u32::from(word), GHOST_BITS)
                 .is_some_and(|at| core.returns(at));
-        let frame = match self.free[expert].pop() {
-            Some(frame) => frame,
+        let frame = match self.free[expert].checked_sub(1) {
+            Some(frame) => {
+                self.free[expert] = frame;
+                frame
+            }
             None => match self.make_room(expert) {
                 Some(frame) => frame,
                 None => return false,
             },
         };
         self.cores[expert].insert(u32::from(frame), returns, false);
-        self.holds[expert * self.frames + usize::from(frame)] = entry as u32;
+        self.holds[expert * self.frames + usize::from(frame)] = entry as u16;
         self.entries[entry].words[expert] = IN | frame;
         false
     }
 
     fn make_room(&mut self, expert: usize) -> Option<u16> {
         let out = self.cores[expert].evict(|_| FrameState::Clean)?;
-        let entry = self.holds[expert * self.frames + out.frame as usize] as usize;
+        let entry = self.holds[expert * self.frames + out.frame as usize];
+        let entry = usize::from(entry);
         let low = out.ghost.map_or(0, |at| at as u16 & !IN);
         self.entries[entry].words[expert] = low;
         Some(out.frame as u16)
@@ -113,11 +115,12 @@ impl Miniatures {
 
     /// The entry of a block: its own, or one that nobody needs. None if all of its set hold blocks that are in.
     fn find(&mut self, tag: u32) -> Option<usize> {
+        let halves = [tag as u16, (tag >> 16) as u16];
         let sets = self.entries.len() / WAYS;
         let first = (tag as usize & (sets - 1)) * WAYS;
         let set = first..first + WAYS;
         let same =
-            |at: &usize| self.entries[*at].tag == tag && self.entries[*at].words != NOBODY.words;
+            |at: &usize| self.entries[*at].tag == halves && self.entries[*at].words != NOBODY.words;
         if let Some(at) = set.clone().find(same) {
             return Some(at);
         }
@@ -127,7 +130,10 @@ impl Miniatures {
             .clone()
             .find(unused)
             .or_else(|| set.clone().find(ghostly))?;
-        self.entries[at] = Entry { tag, ..NOBODY };
+        self.entries[at] = Entry {
+            tag: halves,
+            ..NOBODY
+        };
         Some(at)
     }
 
@@ -162,8 +168,7 @@ impl Miniatures {
 
     pub(super) fn bytes(&self) -> usize {
         self.cores.iter().map(Queues::bytes).sum::<usize>()
-            + self.holds.capacity() * size_of::<u32>()
-            + self.frames * COUNT * size_of::<u16>()
+            + self.holds.capacity() * size_of::<u16>()
             + self.entries.capacity() * size_of::<Entry>()
     }
 

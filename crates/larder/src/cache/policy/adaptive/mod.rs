@@ -4,6 +4,7 @@
 mod duel;
 mod ghosts;
 mod knobs;
+mod links;
 mod miniature;
 mod queues;
 mod sample;
@@ -32,8 +33,9 @@ const RETURNS: u64 = 1;
 /// 512 to 2048 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
 /// one that does better than its own by more than chance and by more than the move costs.
 ///
-/// 13 bytes a frame, half a byte for each ghost there may be, and 120 to 480 KiB for the miniatures, of which the larger belong to
-/// caches of 64 Ki frames and more. A hit is two stores into the frame's state and stamp when these change; one hit in 32 (one in
+/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
+/// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. A hit is two stores into the
+/// frame's state and stamp when these change; one hit in 32 (one in
 /// n/2048 in large caches, every one in caches of up to 512 frames) is also five looks into the miniatures.
 ///
 /// ```

@@ -1,10 +1,10 @@
 //! The two queues.
 
-use super::super::links::{Links, List, NONE};
 use super::super::table::{grow, table};
 use super::super::{Frame, FrameState, PolicyError};
 use super::ghosts::Ghosts;
 use super::knobs::{Knobs, MOST_GHOSTS, WINDOW};
+use super::links::{Links, List, NONE};
 
 /// The bits of a frame's state.
 const USES: u8 = 0b11;

@@ -14,10 +14,10 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Room for four times as many as are expected.
+    /// Room for twice as many as are expected.
     pub(super) fn new(expected: usize) -> Result<Self, PolicyError> {
         Ok(Self {
-            slots: table((expected * 8).next_power_of_two(), FREE)?,
+            slots: table((expected * 4).next_power_of_two(), FREE)?,
             len: 0,
         })
     }

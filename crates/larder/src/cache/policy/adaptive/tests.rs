@@ -293,7 +293,7 @@ proptest! {
                 if tags.insert(frame, tag) {
                     model.insert(frame, tag);
                 } else {
-                    prop_assert_eq!(model.len(), 16);
+                    prop_assert_eq!(model.len(), 8);
                 }
             } else if !insert {
                 tags.remove(frame);
