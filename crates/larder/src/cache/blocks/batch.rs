@@ -61,7 +61,9 @@ impl<'p> ReadPart<'p> {
                 Err(error) => return Err(error),
             }
         }
-        into[have..].fill(0);
+        if have < into.len() {
+            into[have..].fill(0);
+        }
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Shared {
     pub(super) now: Now,
     inner: Mutex<Inner>,
     /// A block was read, or could not be.
-    pub(super) loaded: Condvar,
+    loaded: Condvar,
     pub(super) storage: Box<dyn Storage>,
     pub(super) read_ahead: usize,
     pub(super) most: usize,
@@ -63,8 +63,23 @@ impl Shared {
     }
 
     /// Waits until some block was read or could not be.
-    pub(super) fn wait_for_load<'c>(&'c self, inner: MutexGuard<'c, Inner>) {
-        drop(self.loaded.wait(inner));
+    pub(super) fn wait_for_load<'c>(&'c self, mut inner: MutexGuard<'c, Inner>) {
+        inner.waiting += 1;
+        let mut inner = self
+            .loaded
+            .wait(inner)
+            .unwrap_or_else(PoisonError::into_inner);
+        inner.waiting -= 1;
+    }
+
+    /// Lets go of the lock, and wakes those who wait for a load: a block has come to rest. Who comes later sees that under the
+    /// lock. Nobody waits mostly, and then it is no call of the system.
+    pub(super) fn at_rest(&self, inner: MutexGuard<'_, Inner>) {
+        let waiting = inner.waiting > 0;
+        drop(inner);
+        if waiting {
+            self.loaded.notify_all();
+        }
     }
 
     /// [`inner`](Self::inner), if nobody has it now.

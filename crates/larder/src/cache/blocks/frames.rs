@@ -258,15 +258,27 @@ impl<'c> Claimed<'c> {
         &self.frames.slots[self.frame as usize]
     }
 
+    #[inline]
+    pub(super) fn frame(&self) -> Frame {
+        self.frame
+    }
+
     pub(super) fn has_page(&self) -> bool {
         self.slot().page.load(Ordering::Relaxed) != 0
     }
 
     /// Takes a page from the pool, if there is none.
+    #[inline]
     pub(super) fn take_page(&mut self) -> Result<(), PoolError> {
         if self.has_page() {
             return Ok(());
         }
+        self.new_page()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_page(&mut self) -> Result<(), PoolError> {
         let at = self.frames.pool.get_raw()?.as_ptr() as usize;
         let page = (at - self.frames.base.as_ptr() as usize) / block_bytes() + 1;
         self.slot().page.store(page as u32, Ordering::Relaxed);

@@ -119,7 +119,7 @@ impl<'c> CacheHandle<'c> {
             return Ok(block);
         }
         self.told += 1;
-        self.read_slowly(file, key)
+        self.read_slowly(file, key, frame)
     }
 
     /// Another file than the last time, or an index that no file has.
@@ -130,13 +130,22 @@ impl<'c> CacheHandle<'c> {
         self.read(file, index)
     }
 
-    /// The block was not there, or somebody changes it.
+    /// The block was not there, or somebody changes it: in the frame that was guessed, if there was one.
     #[cold]
     #[inline(never)]
-    fn read_slowly(&mut self, file: &CachedFile, key: Key) -> Result<BlockRef<'c>, CacheError> {
+    fn read_slowly(
+        &mut self,
+        file: &CachedFile,
+        key: Key,
+        guess: Frame,
+    ) -> Result<BlockRef<'c>, CacheError> {
         let Shared { table, frames, .. } = self.shared;
+        // Without any trace of it there is no use in looking again before the lock is taken.
+        let mut look = (guess as usize) < frames.len();
         loop {
-            if let Some(frame) = table.find(frames, key) {
+            let found = if look { table.find(frames, key) } else { None };
+            look = true;
+            if let Some(frame) = found {
                 match frames.read(frame, key, false) {
                     Ok(Some(block)) => {
                         self.note(frame, key);
@@ -153,7 +162,7 @@ impl<'c> CacheHandle<'c> {
                 }
             }
             self.report();
-            if let Some((_, page)) = self.load(file, key, Reason::Demand)? {
+            if let Some(page) = self.load(file, key, Reason::Demand)? {
                 return Ok(page.downgrade());
             }
         }
@@ -185,12 +194,12 @@ impl<'c> CacheHandle<'c> {
         let key = self.key(file, index)?;
         self.turn += 1;
         self.told += 1;
-        let (frame, page) = loop {
+        let page = loop {
             if let Some(frame) = self.shared.table.find(&self.shared.frames, key) {
                 let page = self.shared.frames.claim(frame);
                 if self.shared.frames.key(frame) == key {
                     self.note(frame, key);
-                    break (frame, page);
+                    break page;
                 }
                 drop(page);
             }
@@ -200,7 +209,7 @@ impl<'c> CacheHandle<'c> {
             }
         };
         let mut inner = self.shared.inner();
-        inner.dirty.insert(key, frame);
+        inner.dirty.insert(key, page.frame());
         let start = index * self.shared.block_size() as u64;
         let opened = &mut inner.files[key.file() as usize];
         opened.end = opened.end.max(start + self.shared.block_size() as u64);
@@ -213,7 +222,7 @@ impl<'c> CacheHandle<'c> {
         file: &CachedFile,
         key: Key,
         reason: Reason,
-    ) -> Result<Option<(Frame, Claimed<'c>)>, CacheError> {
+    ) -> Result<Option<Claimed<'c>>, CacheError> {
         let ahead = match reason {
             Reason::Write => 0,
             _ => self.streams.missed(key, self.shared.read_ahead),

@@ -1,6 +1,5 @@
 //! What is changed under the cache's lock.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::ahead::Ahead;
@@ -14,9 +13,8 @@ use super::opened::Opened;
 use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
-use crate::cache::policy::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, PolicyError, Reason, Shadow,
-};
+use super::victims::{Chosen, Gone, Others, Victims};
+use crate::cache::policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
 
 /// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) tells it.
 ///
@@ -122,52 +120,8 @@ pub(super) struct Inner {
     epochs: Epochs,
     /// Blocks that somebody reads now.
     pub(super) loading: usize,
-}
-
-/// The cache as the rule sees it while it looks for a victim.
-struct Victims<'i, 'c> {
-    shared: &'c Shared,
-    dirty: &'i BTreeMap<Key, Frame>,
-    /// The frame that was last said to be free to go, so that it still is when the rule takes it.
-    claim: RefCell<Option<(Frame, Claimed<'c>)>>,
-    gone: Vec<(Frame, Claimed<'c>, Option<Shadow>)>,
-    /// Frames that the rule took out although they must stay.
-    kept: Vec<Frame>,
-}
-
-impl Frames for Victims<'_, '_> {
-    fn state(&self, frame: Frame) -> FrameState {
-        // Clean ones first: as long as there is one, dirty ones stay.
-        if self.dirty.contains_key(&self.shared.frames.key(frame)) {
-            return FrameState::Pinned;
-        }
-        let mut claim = self.claim.borrow_mut();
-        if claim.as_ref().is_some_and(|(claimed, _)| *claimed == frame) {
-            return FrameState::Clean;
-        }
-        match self.shared.frames.try_claim(frame) {
-            Some(guard) => {
-                *claim = Some((frame, guard));
-                FrameState::Clean
-            }
-            None => FrameState::Pinned,
-        }
-    }
-
-    fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
-        let claimed = self.claim.get_mut().take().filter(|(at, _)| *at == frame);
-        // A rule may have asked for several frames before it chose; by now somebody may hold this one.
-        let dirty = self.dirty.contains_key(&self.shared.frames.key(frame));
-        let again = || {
-            (!dirty)
-                .then(|| self.shared.frames.try_claim(frame))
-                .flatten()
-        };
-        match claimed.map(|(_, guard)| guard).or_else(again) {
-            Some(guard) => self.gone.push((frame, guard, shadow)),
-            None => self.kept.push(frame),
-        }
-    }
+    /// Those who wait for a block that moves.
+    pub(super) waiting: usize,
 }
 
 impl Inner {
@@ -191,6 +145,7 @@ impl Inner {
             recorder: None,
             epochs: Epochs::new(),
             loading: 0,
+            waiting: 0,
         })
     }
 
@@ -311,6 +266,7 @@ impl Inner {
     }
 
     /// Gives a block that is not in memory a frame, in the hands of the caller, who fills it.
+    #[inline(always)]
     pub(super) fn admit<'c>(
         &mut self,
         shared: &'c Shared,
@@ -318,20 +274,14 @@ impl Inner {
         reason: Reason,
         request: u32,
         admission: Admission,
-    ) -> Result<(Frame, Claimed<'c>), CacheError> {
-        let (mut frame, mut claimed) = self.room(shared)?;
+    ) -> Result<Claimed<'c>, CacheError> {
+        let Some(mut claimed) = self.room(shared) else {
+            return Err(self.pinned());
+        };
         if let Err(error) = claimed.take_page() {
-            // The pool has reached its limit: the page of another block will do.
-            drop(claimed);
-            let other = (self.evict(shared, 1) == 1)
-                .then(|| self.free.pop(&shared.frames))
-                .flatten();
-            self.free.push(&shared.frames, frame);
-            let Some(other) = other else {
-                return Err(error.into());
-            };
-            (frame, claimed) = (other, shared.frames.claim(other));
+            claimed = self.other_page(shared, claimed).ok_or(error)?;
         }
+        let frame = claimed.frame();
         self.stir(shared);
         shared.table.insert(&shared.frames, key, frame);
         if reason == Reason::Readahead {
@@ -353,77 +303,114 @@ impl Inner {
                 admission,
             },
         );
-        Ok((frame, claimed))
+        Ok(claimed)
     }
 
-    /// An empty frame.
-    fn room<'c>(&mut self, shared: &'c Shared) -> Result<(Frame, Claimed<'c>), CacheError> {
-        let pinned = CacheError::Pinned {
+    #[cold]
+    fn pinned(&self) -> CacheError {
+        CacheError::Pinned {
             frames: self.rule.capacity(),
-        };
-        let over = (self.rule.len() + 1).saturating_sub(self.rule.capacity());
-        if over > 0 && self.evict(shared, over) == 0 {
-            return Err(pinned);
         }
-        let frame = self.free.pop(&shared.frames).ok_or(pinned)?;
-        // Nobody holds it for longer than it takes to see that it is not what he wants.
-        Ok((frame, shared.frames.claim(frame)))
     }
 
-    /// Takes up to `wanted` clean blocks out that nobody holds.
+    /// The pool has reached its limit: the page of another block will do, with its frame.
+    #[cold]
+    fn other_page<'c>(&mut self, shared: &'c Shared, without: Claimed<'c>) -> Option<Claimed<'c>> {
+        let other = self.let_go(shared, 1);
+        self.set_free(shared, Some(without));
+        other
+    }
+
+    /// An empty frame, if there is one. Of a cache that is full it is the one of a block that leaves for it, with its page.
+    #[inline(always)]
+    fn room<'c>(&mut self, shared: &'c Shared) -> Option<Claimed<'c>> {
+        let over = self.rule.over();
+        if over > 0 {
+            return self.let_go(shared, over);
+        }
+        let frame = self.free.pop(&shared.frames)?;
+        // Nobody holds it for longer than it takes to see that it is not what he wants.
+        Some(shared.frames.claim(frame))
+    }
+
+    /// Takes up to `wanted` clean blocks out that nobody holds. Returns how many.
     pub(super) fn evict(&mut self, shared: &Shared, wanted: usize) -> usize {
-        self.let_go(shared, |rule, victims| {
-            rule.evict(victims, wanted);
-        })
+        let before = self.rule.len();
+        let latest = self.let_go(shared, wanted);
+        self.set_free(shared, latest);
+        before - self.rule.len()
     }
 
     /// Time passes for the rule, which may let blocks go.
     pub(super) fn tick(&mut self, shared: &Shared) {
-        self.let_go(shared, |rule, victims| rule.tick(victims));
+        self.stir(shared);
+        let mut victims = Victims::new(shared, &self.dirty);
+        self.rule.tick(&mut victims);
+        let chosen = victims.chosen;
+        let latest = self.take_out(shared, chosen);
+        self.set_free(shared, latest);
     }
 
-    fn let_go(
-        &mut self,
-        shared: &Shared,
-        choose: impl FnOnce(&mut Box<dyn CacheRule>, &mut Victims<'_, '_>),
-    ) -> usize {
+    /// [`evict`](Self::evict), where the frame of the latest one stays in the caller's hands.
+    #[inline]
+    fn let_go<'c>(&mut self, shared: &'c Shared, wanted: usize) -> Option<Claimed<'c>> {
         self.stir(shared);
-        let mut victims = Victims {
-            shared,
-            dirty: &self.dirty,
-            claim: RefCell::new(None),
-            gone: Vec::new(),
-            kept: Vec::new(),
-        };
-        choose(&mut self.rule, &mut victims);
-        let Victims { gone, kept, .. } = victims;
-        for frame in kept {
+        let mut victims = Victims::new(shared, &self.dirty);
+        self.rule.let_go(&mut victims, wanted);
+        let chosen = victims.chosen;
+        self.take_out(shared, chosen)
+    }
+
+    #[inline(always)]
+    fn take_out<'c>(&mut self, shared: &'c Shared, chosen: Chosen<'c>) -> Option<Claimed<'c>> {
+        let Chosen { latest, others } = chosen;
+        if let Some(others) = others {
+            self.take_out_others(shared, *others);
+        }
+        let Gone { page, shadow } = latest?;
+        self.left(shared, page.frame(), shadow);
+        Some(page)
+    }
+
+    #[cold]
+    fn take_out_others(&mut self, shared: &Shared, others: Others<'_>) {
+        for frame in others.kept {
             let block = Block(shared.frames.key(frame).0);
             let arrival = Arrival::demand(block, 0, Admission::default());
             self.rule.insert(frame, arrival);
         }
-        let count = gone.len();
-        for (frame, guard, shadow) in gone {
-            let key = shared.frames.key(frame);
-            shared.table.remove(&shared.frames, frame);
-            drop(guard);
-            self.free.push(&shared.frames, frame);
-            if let Some((_, after)) = self.unsynced.remove(&key) {
-                let left = &mut self.files[key.file() as usize].left_unsynced;
-                *left = (*left).max(Some(after));
-            }
-            let wasted = u64::from(self.ahead.take(frame));
-            self.counts.evictions += 1;
-            self.counts.wasted += wasted;
-            let stats = &mut self.files[key.file() as usize].stats;
-            stats.evictions += 1;
-            stats.wasted += wasted;
-            self.gone(key);
-            if let Some(shadow) = shadow {
-                self.shadows.put(key, shadow, &*self.rule);
-            }
+        for Gone { page, shadow } in others.before {
+            self.left(shared, page.frame(), shadow);
+            self.set_free(shared, Some(page));
         }
-        count
+    }
+
+    fn set_free(&mut self, shared: &Shared, empty: Option<Claimed<'_>>) {
+        if let Some(page) = empty {
+            let frame = page.frame();
+            drop(page);
+            self.free.push(&shared.frames, frame);
+        }
+    }
+
+    /// A block has left the rule: it is in memory no more. The frame, which the caller holds, has nothing but its page then.
+    fn left(&mut self, shared: &Shared, frame: Frame, shadow: Option<Shadow>) {
+        let key = shared.frames.key(frame);
+        shared.table.remove(&shared.frames, frame);
+        if let Some((_, after)) = self.unsynced.remove(&key) {
+            let left = &mut self.files[key.file() as usize].left_unsynced;
+            *left = (*left).max(Some(after));
+        }
+        let wasted = u64::from(self.ahead.take(frame));
+        self.counts.evictions += 1;
+        self.counts.wasted += wasted;
+        let stats = &mut self.files[key.file() as usize].stats;
+        stats.evictions += 1;
+        stats.wasted += wasted;
+        self.gone(key);
+        if let Some(shadow) = shadow {
+            self.shadows.put(key, shadow, &*self.rule);
+        }
     }
 
     /// The pages of frames that hold nothing go back to the pool.

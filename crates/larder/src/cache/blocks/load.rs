@@ -8,6 +8,7 @@ use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
 use super::frames::Claimed;
+use super::inner::Inner;
 use super::key::{FileId, Key};
 use super::write_back::NOTHING;
 use crate::cache::policy::{Frame, Reason};
@@ -23,6 +24,16 @@ struct Filling<'c> {
 }
 
 impl<'c> Filling<'c> {
+    fn new(shared: &'c Shared, key: Key, page: Claimed<'c>) -> Self {
+        Self {
+            shared,
+            frame: page.frame(),
+            page: Some(page),
+            key,
+            full: false,
+        }
+    }
+
     fn page(&mut self) -> &mut [u8] {
         self.page.as_deref_mut().unwrap_or(&mut [])
     }
@@ -34,7 +45,9 @@ impl<'c> Filling<'c> {
         let start = index * page.len() as u64;
         let len = end.saturating_sub(start).min(page.len() as u64) as usize;
         let (within, behind) = page.split_at_mut(len);
-        behind.fill(0);
+        if !behind.is_empty() {
+            behind.fill(0);
+        }
         ReadPart::new(file, start, within)
     }
 }
@@ -51,10 +64,12 @@ impl Drop for Filling<'_> {
             // Before anybody hears that it is not moving any more.
             drop(page);
         }
-        drop(inner);
-        self.shared.loaded.notify_all();
+        self.shared.at_rest(inner);
     }
 }
+
+/// A block to be filled, those to be read with it, and the bytes of their file.
+type Begun<'c> = (Filling<'c>, Vec<Filling<'c>>, u64);
 
 impl Shared {
     /// Gives the block a frame and fills it. `None` if somebody else has given it one in the meantime.
@@ -65,52 +80,60 @@ impl Shared {
         reason: Reason,
         request: u32,
         ahead: usize,
-    ) -> Result<Option<(Frame, Claimed<'c>)>, CacheError> {
-        let Some((mut wanted, mut ahead)) = self.begin(key, reason, request, ahead)? else {
+    ) -> Result<Option<Claimed<'c>>, CacheError> {
+        let Some((mut wanted, mut ahead, end)) = self.begin(key, reason, request, ahead)? else {
             return Ok(None);
         };
         if reason == Reason::Write {
             wanted.page().fill(0);
         } else {
-            self.fill(file, &mut wanted, &mut ahead)?;
+            self.fill(file, end, &mut wanted, &mut ahead)?;
         }
-        let (frame, page) = (wanted.frame, wanted.page.take());
-        Ok(page.map(|page| (frame, page)))
+        Ok(wanted.page.take())
     }
 
-    /// Reads a block, and those behind it in the same go.
+    /// Reads a block, and those behind it in the same go, of a file that ended at `end` when they got their frames.
     fn fill(
         &self,
         file: &CachedFile,
+        end: u64,
         wanted: &mut Filling<'_>,
         ahead: &mut [Filling<'_>],
     ) -> Result<(), CacheError> {
-        let end = self.inner().files[file.number() as usize].end;
         let (storage, id, index) = (&*self.storage, file.id(), wanted.key.index());
         let first = wanted.part(id, end);
-        let mut ends: Vec<io::Result<()>> = Vec::new();
-        if ahead.is_empty() {
-            ends.push(first.finish(storage));
+        let read = if ahead.is_empty() {
+            first.finish(storage)
         } else {
-            let parts = ahead.iter_mut().map(|filling| filling.part(id, end));
-            let mut parts: Vec<ReadPart<'_>> = core::iter::once(first).chain(parts).collect();
-            storage.read_many(&mut parts);
-            ends.extend(parts.into_iter().map(|part| part.finish(storage)));
-        }
+            self.fill_all(first, ahead, end)
+        };
+        read.map_err(|error| self.unread(id, index, error))
+    }
+
+    /// Reads a block and those behind it. What fails ahead of the reader fails again when he comes there.
+    fn fill_all(&self, first: ReadPart<'_>, ahead: &mut [Filling<'_>], end: u64) -> io::Result<()> {
+        let (storage, id) = (&*self.storage, first.file);
+        let parts = ahead.iter_mut().map(|filling| filling.part(id, end));
+        let mut parts: Vec<ReadPart<'_>> = core::iter::once(first).chain(parts).collect();
+        storage.read_many(&mut parts);
+        let ends: Vec<io::Result<()>> =
+            parts.into_iter().map(|part| part.finish(storage)).collect();
         let mut ends = ends.into_iter();
         let wanted = ends.next().unwrap_or(Ok(()));
         for (filling, end) in ahead.iter_mut().zip(ends) {
-            // What fails ahead of the reader fails again when he comes there.
             filling.full = end.is_ok();
         }
-        wanted.map_err(|error| {
-            self.inner().counts.read_errors += 1;
-            CacheError::Read {
-                file: id,
-                index,
-                source: Arc::new(error),
-            }
-        })
+        wanted
+    }
+
+    #[cold]
+    fn unread(&self, file: FileId, index: u64, error: io::Error) -> CacheError {
+        self.inner().counts.read_errors += 1;
+        CacheError::Read {
+            file,
+            index,
+            source: Arc::new(error),
+        }
     }
 
     /// Frames for a block and for those behind it that are not in memory.
@@ -120,14 +143,7 @@ impl Shared {
         reason: Reason,
         request: u32,
         ahead: usize,
-    ) -> Result<Option<(Filling<'c>, Vec<Filling<'c>>)>, CacheError> {
-        let filling = |key: Key, (frame, page): (Frame, Claimed<'c>)| Filling {
-            shared: self,
-            frame,
-            page: Some(page),
-            key,
-            full: false,
-        };
+    ) -> Result<Option<Begun<'c>>, CacheError> {
         let mut missed = None;
         loop {
             let mut inner = self.inner();
@@ -135,7 +151,8 @@ impl Shared {
                 return Ok(None);
             }
             // Dirty blocks leave last: left alone they would take the cache from those that are read.
-            if inner.dirty.len() * 2 > inner.rule.capacity() && missed.is_none() {
+            let dirty = inner.dirty.len();
+            if dirty > 0 && dirty * 2 > inner.rule.capacity() && missed.is_none() {
                 drop(inner);
                 // What cannot be written is told when room is needed, or at the next sync.
                 drop(self.write_some());
@@ -147,28 +164,12 @@ impl Shared {
             let admission = *missed.get_or_insert_with(|| inner.miss(self, key, reason, request));
             match inner.admit(self, key, reason, request, admission) {
                 Ok(found) => {
-                    let mut more = Vec::new();
                     let end = inner.files[key.file() as usize].end;
-                    let last = end.div_ceil(self.block_size() as u64);
-                    let next = (1..=ahead as u64).map(|by| Key(key.0 + by));
-                    let inside = |next: &Key| next.file() == key.file() && next.index() < last;
-                    for key in next.take_while(inside) {
-                        // Readahead takes what is easily had, and not the last frames of others.
-                        let few = inner.loading * 4 > inner.rule.capacity();
-                        if few || self.table.find(&self.frames, key).is_some() {
-                            break;
-                        }
-                        let reason = Reason::Readahead;
-                        let admission = inner.miss(self, key, reason, request);
-                        match inner.admit(self, key, reason, request, admission) {
-                            Ok(found) => more.push(filling(key, found)),
-                            Err(_) => {
-                                inner.not_kept(key);
-                                break;
-                            }
-                        }
-                    }
-                    return Ok(Some((filling(key, found), more)));
+                    let more = match ahead {
+                        0 => Vec::new(),
+                        _ => self.begin_ahead(&mut inner, key, request, ahead, end),
+                    };
+                    return Ok(Some((Filling::new(self, key, found), more, end)));
                 }
                 Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
                     let dirty = !inner.dirty.is_empty();
@@ -186,6 +187,39 @@ impl Shared {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Frames for blocks behind one that is read, up to the end of the file.
+    #[inline(never)]
+    fn begin_ahead<'c>(
+        &'c self,
+        inner: &mut Inner,
+        key: Key,
+        request: u32,
+        ahead: usize,
+        end: u64,
+    ) -> Vec<Filling<'c>> {
+        let mut more = Vec::new();
+        let last = end.div_ceil(self.block_size() as u64);
+        let next = (1..=ahead as u64).map(|by| Key(key.0 + by));
+        let inside = |next: &Key| next.file() == key.file() && next.index() < last;
+        for key in next.take_while(inside) {
+            // Readahead takes what is easily had, and not the last frames of others.
+            let few = inner.loading * 4 > inner.rule.capacity();
+            if few || self.table.find(&self.frames, key).is_some() {
+                break;
+            }
+            let reason = Reason::Readahead;
+            let admission = inner.miss(self, key, reason, request);
+            match inner.admit(self, key, reason, request, admission) {
+                Ok(found) => more.push(Filling::new(self, key, found)),
+                Err(_) => {
+                    inner.not_kept(key);
+                    break;
+                }
+            }
+        }
+        more
     }
 
     /// Makes the cache as small as `frames`, as far as blocks are not held, and gives the pages back.

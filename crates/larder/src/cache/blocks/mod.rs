@@ -33,6 +33,7 @@ mod sync;
 mod table;
 #[cfg(feature = "io-uring")]
 mod uring;
+mod victims;
 mod write_back;
 
 pub use batch::{ReadPart, WritePart};

@@ -1,8 +1,10 @@
-//! A rule as the cache has it: chosen by name while the program runs, and told of many uses with one call.
+//! A rule as the cache has it: chosen by name while the program runs, and told of many uses with one call. What a miss asks is
+//! compiled for each rule, so that the rule asks back without a virtual call for each frame.
 
 use super::frames::Frames;
 use super::key::Key;
 use super::latch::Epoch;
+use super::victims::Victims;
 use crate::cache::policy::{Frame, Policy, PolicyError, Rule, Touch, Visitor, with_rule};
 
 /// A use of a block that was found in a frame, reported some time after.
@@ -34,11 +36,17 @@ impl Use {
     }
 }
 
-/// [`Rule`], and a loop over uses that is compiled for each rule.
+/// [`Rule`], and what is compiled for each rule together with the cache's part.
 pub(super) trait CacheRule: Rule {
     /// Tells the rule of uses in their order. A frame that holds another block by now was not used. Frames that are settled then
     /// are marked, if there is an epoch for that. Returns whether frames that were settled no longer are.
     fn touch_all(&mut self, uses: &[Use], frames: &Frames, epoch: Option<Epoch>) -> bool;
+
+    /// How many frames must leave before one more comes in.
+    fn over(&self) -> usize;
+
+    /// [`Policy::evict`].
+    fn let_go(&mut self, victims: &mut Victims<'_, '_>, wanted: usize);
 }
 
 impl<P: Policy> CacheRule for P {
@@ -54,6 +62,14 @@ impl<P: Policy> CacheRule for P {
             }
         }
         Policy::unsettled(self)
+    }
+
+    fn over(&self) -> usize {
+        (Policy::len(self) + 1).saturating_sub(Policy::capacity(self))
+    }
+
+    fn let_go(&mut self, victims: &mut Victims<'_, '_>, wanted: usize) {
+        Policy::evict(self, victims, wanted);
     }
 }
 

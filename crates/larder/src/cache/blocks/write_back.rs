@@ -98,6 +98,7 @@ impl<'c> Batch<'c> {
                 Err(error) => first = first.and(Err(error)),
             }
         }
+        self.shared.at_rest(inner);
         (clean, first)
     }
 }
@@ -109,8 +110,8 @@ impl Drop for Batch<'_> {
             for block in self.blocks.drain(..) {
                 inner.moving.take(block.frame);
             }
+            self.shared.at_rest(inner);
         }
-        self.shared.loaded.notify_all();
     }
 }
 
