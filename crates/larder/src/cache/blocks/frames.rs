@@ -23,15 +23,16 @@ fn block_bytes() -> usize {
     }
 }
 
-/// One frame. A hit touches its one cache line, the table's and those of the rule.
+/// One frame. A hit touches its one cache line, the table's and those of the rule. The latch comes first: a guard's is where the
+/// slot is.
 #[derive(Debug)]
-#[cfg_attr(not(any(loom, shuttle)), repr(align(16)))]
+#[cfg_attr(not(any(loom, shuttle)), repr(C, align(16)))]
 struct Slot {
-    /// Changed under the cache's lock, and while the frame is held for writing.
-    key: AtomicU64,
     latch: Latch,
     /// Number of its page in the pool's reservation plus one, 0 without. Changed by who holds the frame for writing.
     page: AtomicU32,
+    /// Changed under the cache's lock, and while the frame is held for writing.
+    key: AtomicU64,
 }
 
 /// A block has as many guards as it can have.

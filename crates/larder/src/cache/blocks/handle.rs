@@ -8,7 +8,7 @@ use super::guard::BlockMut;
 use super::inner::Inner;
 use super::key::{Key, MOST_INDEX};
 use super::latch::MOST_READERS;
-use super::rule::Use;
+use super::rule::{Noted, Use};
 use super::stream::Streams;
 use super::sync::MutexGuard;
 use crate::cache::policy::{Frame, Reason};
@@ -110,9 +110,11 @@ impl<'c> CacheHandle<'c> {
         }
         let key = Key(self.first.0 | index);
         self.turn += 1;
-        let Shared { table, frames, .. } = self.shared;
+        let Shared {
+            table, frames, now, ..
+        } = self.shared;
         let frame = table.guess(key);
-        if let Some((block, settled)) = frames.hit(frame, key, self.shared.now.get()) {
+        if let Some((block, settled)) = frames.hit(frame, key, now.get()) {
             if !settled {
                 self.used(frame, key);
             }
@@ -161,7 +163,6 @@ impl<'c> CacheHandle<'c> {
                     }
                 }
             }
-            self.report();
             if let Some(page) = self.load(file, key, Reason::Demand)? {
                 return Ok(page.downgrade());
             }
@@ -203,7 +204,6 @@ impl<'c> CacheHandle<'c> {
                 }
                 drop(page);
             }
-            self.report();
             if let Some(loaded) = self.load(file, key, reason)? {
                 break loaded;
             }
@@ -216,7 +216,8 @@ impl<'c> CacheHandle<'c> {
         Ok(BlockMut::new(page))
     }
 
-    /// Reads the block in, unless somebody else has begun to: then there is nothing, and the caller looks again.
+    /// Tells the rule of all uses so far and reads the block in, unless somebody else has begun to: then there is nothing, and the
+    /// caller looks again.
     fn load(
         &mut self,
         file: &CachedFile,
@@ -227,7 +228,15 @@ impl<'c> CacheHandle<'c> {
             Reason::Write => 0,
             _ => self.streams.missed(key, self.shared.read_ahead),
         };
-        self.shared.load(file, key, reason, self.number(), ahead)
+        self.count();
+        let number = self.number();
+        let noted = Noted {
+            uses: &mut self.uses[..usize::from(self.used)],
+            since: self.since,
+        };
+        let loaded = self.shared.load(file, key, reason, number, ahead, noted);
+        self.used = 0;
+        loaded
     }
 
     /// The name of a block, whose file is the one that was used last from now on.

@@ -13,7 +13,7 @@ use super::opened::Opened;
 use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
-use super::victims::{Chosen, Gone, Others, Victims};
+use super::victims::{Gone, Others, Victims};
 use crate::cache::policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
 
 /// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) tells it.
@@ -346,8 +346,8 @@ impl Inner {
         self.stir(shared);
         let mut victims = Victims::new(shared, &self.dirty);
         self.rule.tick(&mut victims);
-        let chosen = victims.chosen;
-        let latest = self.take_out(shared, chosen);
+        let Victims { latest, others, .. } = victims;
+        let latest = self.take_out(shared, latest, others);
         self.set_free(shared, latest);
     }
 
@@ -357,13 +357,17 @@ impl Inner {
         self.stir(shared);
         let mut victims = Victims::new(shared, &self.dirty);
         self.rule.let_go(&mut victims, wanted);
-        let chosen = victims.chosen;
-        self.take_out(shared, chosen)
+        let Victims { latest, others, .. } = victims;
+        self.take_out(shared, latest, others)
     }
 
     #[inline(always)]
-    fn take_out<'c>(&mut self, shared: &'c Shared, chosen: Chosen<'c>) -> Option<Claimed<'c>> {
-        let Chosen { latest, others } = chosen;
+    fn take_out<'c>(
+        &mut self,
+        shared: &'c Shared,
+        latest: Option<Gone<'c>>,
+        others: Option<Box<Others<'c>>>,
+    ) -> Option<Claimed<'c>> {
         if let Some(others) = others {
             self.take_out_others(shared, *others);
         }

@@ -3,9 +3,9 @@
 //! A reader comes and goes with one atomic addition each, and nothing else. Everybody else's cases (somebody is in the way, or
 //! waits) leave that path. Who must wait does so at a [`Park`], which all latches of the process share by their addresses.
 
-#[cfg(not(loom))]
 use std::cell::Cell;
 
+#[cfg(not(loom))]
 use super::sync::{AtomicU32, Condvar, Mutex, Ordering};
 
 #[cfg(loom)]

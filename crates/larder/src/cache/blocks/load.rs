@@ -10,6 +10,7 @@ use super::file::CachedFile;
 use super::frames::Claimed;
 use super::inner::Inner;
 use super::key::{FileId, Key};
+use super::rule::Noted;
 use super::write_back::NOTHING;
 use crate::cache::policy::{Frame, Reason};
 
@@ -69,10 +70,10 @@ impl Drop for Filling<'_> {
 }
 
 /// A block to be filled, those to be read with it, and the bytes of their file.
-type Begun<'c> = (Filling<'c>, Vec<Filling<'c>>, u64);
+type Begun<'c> = (Filling<'c>, Option<Vec<Filling<'c>>>, u64);
 
 impl Shared {
-    /// Gives the block a frame and fills it. `None` if somebody else has given it one in the meantime.
+    /// Tells the rule what was noted, gives the block a frame and fills it. `None` if somebody else has given it one in the meantime.
     pub(super) fn load<'c>(
         &'c self,
         file: &CachedFile,
@@ -80,14 +81,17 @@ impl Shared {
         reason: Reason,
         request: u32,
         ahead: usize,
+        noted: Noted<'_>,
     ) -> Result<Option<Claimed<'c>>, CacheError> {
-        let Some((mut wanted, mut ahead, end)) = self.begin(key, reason, request, ahead)? else {
+        let begun = self.begin(key, reason, request, ahead, noted)?;
+        let Some((mut wanted, mut ahead, end)) = begun else {
             return Ok(None);
         };
         if reason == Reason::Write {
             wanted.page().fill(0);
         } else {
-            self.fill(file, end, &mut wanted, &mut ahead)?;
+            let ahead = ahead.as_deref_mut().unwrap_or_default();
+            self.fill(file, end, &mut wanted, ahead)?;
         }
         Ok(wanted.page.take())
     }
@@ -143,10 +147,14 @@ impl Shared {
         reason: Reason,
         request: u32,
         ahead: usize,
+        noted: Noted<'_>,
     ) -> Result<Option<Begun<'c>>, CacheError> {
         let mut missed = None;
+        let mut inner = self.inner();
+        if !noted.uses.is_empty() {
+            inner.hits(self, noted.uses, noted.since, false);
+        }
         loop {
-            let mut inner = self.inner();
             if self.table.find(&self.frames, key).is_some() {
                 return Ok(None);
             }
@@ -165,24 +173,23 @@ impl Shared {
             match inner.admit(self, key, reason, request, admission) {
                 Ok(found) => {
                     let end = inner.files[key.file() as usize].end;
-                    let more = match ahead {
-                        0 => Vec::new(),
-                        _ => self.begin_ahead(&mut inner, key, request, ahead, end),
-                    };
+                    let more =
+                        (ahead > 0).then(|| self.begin_ahead(&mut inner, key, request, ahead, end));
                     return Ok(Some((Filling::new(self, key, found), more, end)));
                 }
                 Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
                     let dirty = !inner.dirty.is_empty();
                     drop(inner);
-                    if dirty && self.write_some()? != NOTHING {
-                        continue;
+                    let written = dirty && self.write_some()? != NOTHING;
+                    inner = self.inner();
+                    if !written {
+                        if !inner.moving.any() {
+                            inner.not_kept(key);
+                            return Err(error);
+                        }
+                        self.wait_for_load(inner);
+                        inner = self.inner();
                     }
-                    let mut inner = self.inner();
-                    if !inner.moving.any() {
-                        inner.not_kept(key);
-                        return Err(error);
-                    }
-                    self.wait_for_load(inner);
                 }
                 Err(error) => return Err(error),
             }

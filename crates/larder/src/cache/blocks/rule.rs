@@ -36,6 +36,12 @@ impl Use {
     }
 }
 
+/// Uses that one handle has noted and not reported yet. It knows of no file born after `since`.
+pub(super) struct Noted<'n> {
+    pub(super) uses: &'n mut [Use],
+    pub(super) since: u64,
+}
+
 /// [`Rule`], and what is compiled for each rule together with the cache's part.
 pub(super) trait CacheRule: Rule {
     /// Tells the rule of uses in their order. A frame that holds another block by now was not used. Frames that are settled then

@@ -14,14 +14,6 @@ pub(super) struct Gone<'c> {
     pub(super) shadow: Option<Shadow>,
 }
 
-/// What the rule has chosen. Most often one block, for which nothing is allocated.
-#[derive(Default)]
-pub(super) struct Chosen<'c> {
-    /// The latest that left.
-    pub(super) latest: Option<Gone<'c>>,
-    pub(super) others: Option<Box<Others<'c>>>,
-}
-
 /// What is rare.
 #[derive(Default)]
 pub(super) struct Others<'c> {
@@ -37,7 +29,9 @@ pub(super) struct Victims<'i, 'c> {
     dirty: &'i BTreeMap<Key, Frame>,
     /// The frame that was last said to be free to go, so that it still is when the rule takes it.
     claim: Cell<Option<Claimed<'c>>>,
-    pub(super) chosen: Chosen<'c>,
+    /// The latest that left. Most often it is the only one, and then nothing is allocated.
+    pub(super) latest: Option<Gone<'c>>,
+    pub(super) others: Option<Box<Others<'c>>>,
 }
 
 impl<'i, 'c> Victims<'i, 'c> {
@@ -46,7 +40,8 @@ impl<'i, 'c> Victims<'i, 'c> {
             shared,
             dirty,
             claim: Cell::new(None),
-            chosen: Chosen::default(),
+            latest: None,
+            others: None,
         }
     }
 
@@ -56,7 +51,7 @@ impl<'i, 'c> Victims<'i, 'c> {
 
     #[cold]
     fn others(&mut self) -> &mut Others<'c> {
-        self.chosen.others.get_or_insert_default()
+        self.others.get_or_insert_default()
     }
 
     /// A rule may have asked for several frames before it chose; by now somebody may hold this one.
@@ -92,7 +87,7 @@ impl Frames for Victims<'_, '_> {
         match claim.or_else(|| self.claim_again(frame)) {
             Some(page) => {
                 let gone = Gone { page, shadow };
-                if let Some(before) = self.chosen.latest.replace(gone) {
+                if let Some(before) = self.latest.replace(gone) {
                     self.others().before.push(before);
                 }
             }
