@@ -20,17 +20,17 @@ use larder::pages::{PageHandle, PagePool};
 
 /// Instructions of a warm pair, with its loop: of a page handle; of a heap whose caller knows the size, and whose caller
 /// does not; of the program's heap through malloc and free.
-const HANDLE_PAIR: f64 = 22.0;
-const HEAP_PAIR: f64 = 19.0;
-const HEAP_PAIR_ANY_SIZE: f64 = 38.0;
+const HANDLE_PAIR: f64 = 19.0;
+const HEAP_PAIR: f64 = 18.0;
+const HEAP_PAIR_ANY_SIZE: f64 = 33.0;
 const GLOBAL_PAIR: f64 = 60.0;
 /// Instructions of functions on the per-CPU path, with call and return: straight path.
-const PERCPU_GET: usize = 26;
-const PERCPU_PUT: usize = 29;
-const CACHE_GET: usize = 24;
-const CACHE_PUT: usize = 31;
-const CLASSES_ALLOC: usize = 44;
-const CLASSES_DEALLOC: usize = 40;
+const PERCPU_GET: usize = 25;
+const PERCPU_PUT: usize = 26;
+const CACHE_GET: usize = 21;
+const CACHE_PUT: usize = 23;
+const CLASSES_ALLOC: usize = 37;
+const CLASSES_DEALLOC: usize = 32;
 /// Instructions of the sections themselves, from arming to committing.
 const POP: usize = 12;
 const PUSH: usize = 14;

@@ -130,7 +130,8 @@ impl Classes {
     fn get(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match self.cache(class).and_then(|cache| cache.quick_get()) {
             Some(object) => Ok(object),
-            None => self.alloc_slow(class, layout),
+            // Not the class, which is had again: one register less to keep.
+            None => self.alloc_slow(layout),
         }
     }
 
@@ -167,17 +168,13 @@ impl Classes {
     /// It came with this layout from these classes or a heap of theirs, and is not used afterwards.
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
-        let Some(class) = class_of_layout(layout) else {
-            // SAFETY: the caller's promise.
-            return unsafe { self.dealloc_large(object, Some(layout)) };
-        };
-        // SAFETY: as above; what is refused is still the caller's.
-        let given = self
-            .cache(class)
+        // SAFETY: the caller's promise; what is refused is still the caller's.
+        let given = class_of_layout(layout)
+            .and_then(|class| self.cache(class))
             .is_some_and(|cache| unsafe { cache.quick_put(object) });
         if !given {
             // SAFETY: as above.
-            unsafe { self.dealloc_slow(object, class, layout) }
+            unsafe { self.dealloc_slow(object, layout) }
         }
     }
 
@@ -312,11 +309,13 @@ impl Classes {
     }
 
     #[cold]
-    fn alloc_slow(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        if let Some(debug) = self.debug() {
-            return Self::alloc_checked(debug, layout, false);
+    #[inline(never)]
+    fn alloc_slow(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        match (self.debug(), class_of_layout(layout)) {
+            (None, Some(class)) => Ok(self.cache_or_make(class)?.get()?),
+            (None, None) => self.alloc_large(layout),
+            (Some(debug), _) => Self::alloc_checked(debug, layout, false),
         }
-        Ok(self.cache_or_make(class)?.get()?)
     }
 
     #[cold]
@@ -344,11 +343,11 @@ impl Classes {
     }
 
     /// # Safety
-    /// As for [`dealloc`](Self::dealloc), of an object of this class.
+    /// As for [`dealloc`](Self::dealloc).
     #[cold]
     #[inline(never)]
-    unsafe fn dealloc_slow(&self, object: NonNull<u8>, class: usize, layout: Layout) {
-        match self.cache(class) {
+    unsafe fn dealloc_slow(&self, object: NonNull<u8>, layout: Layout) {
+        match class_of_layout(layout).and_then(|class| self.cache(class)) {
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
             // SAFETY: as above.

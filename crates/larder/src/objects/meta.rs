@@ -304,6 +304,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many blocks")]
     fn many_small_blocks_become_a_large_one_where_there_is_no_more() {
         let meta = Meta::new(system(), STEP).unwrap();
         let mut small: Vec<_> = core::iter::from_fn(|| meta.take(UNIT).ok()).collect();

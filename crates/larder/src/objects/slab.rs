@@ -262,6 +262,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many objects")]
     fn slabs_of_large_pages_have_more_objects_than_sixteen_bits_count() {
         let layout = Layout::new::<u64>();
         for page in [16 << 10, 64 << 10] {
