@@ -247,6 +247,10 @@ impl<R: SharedRule> Allocate for IdSpace<R> {
     fn allocated(&self) -> u64 {
         Self::allocated(self)
     }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        Self::next_free(self, from)
+    }
 }
 
 macro_rules! through {

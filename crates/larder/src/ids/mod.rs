@@ -37,7 +37,9 @@ pub use range::IdRange;
 pub use rule::Rule;
 pub use snapshot::{Snapshot, SnapshotError, SnapshotRuns};
 #[cfg(feature = "std")]
-pub use space::{Crossing, IdSpace, Shape, SharedRule, SpaceConfig, SpaceIter, SpaceStats};
+pub use space::{
+    Crossing, IdSpace, Shape, SharedRule, SpaceConfig, SpaceIter, SpaceRuns, SpaceStats,
+};
 #[cfg(target_has_atomic = "64")]
 pub use tagged::{Handle, OnWrap, Tagged, Widths};
 #[cfg(target_has_atomic = "64")]

@@ -105,6 +105,15 @@ impl<R: Rule> Ids<R> {
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::Taken`], [`IdError::Resting`], [`IdError::OutOfMemory`].
+    ///
+    /// ```
+    /// use larder::ids::{IdError, Ids, rule::Cyclic};
+    ///
+    /// let mut pids = Ids::new(1u32..32768, Cyclic)?;
+    /// pids.alloc_at(4711)?;
+    /// assert_eq!(pids.alloc_at(4711), Err(IdError::Taken { id: 4711 }));
+    /// # Ok::<(), IdError>(())
+    /// ```
     pub fn alloc_at(&mut self, id: u64) -> Result<(), IdError> {
         if self.order.take_at(self.range.offset(id)?)? {
             Ok(())
@@ -174,6 +183,17 @@ impl<R: Rule> Ids<R> {
     /// # Errors
     /// [`IdError::Taken`] with the first one that is taken, [`IdError::OutOfRange`], [`IdError::Invalid`] for an empty
     /// range, [`IdError::Resting`], [`IdError::OutOfMemory`].
+    ///
+    /// ```
+    /// use larder::ids::{IdError, Ids, rule::Cyclic};
+    ///
+    /// let mut pids = Ids::new(1u32..32768, Cyclic)?;
+    /// pids.reserve(1u32..=300)?;
+    /// assert_eq!(pids.alloc()?, 301);
+    /// assert_eq!(pids.reserve(299u32..400), Err(IdError::Taken { id: 299 }));
+    /// pids.free_range(1u32..=300)?;
+    /// # Ok::<(), IdError>(())
+    /// ```
     pub fn reserve<T>(&mut self, band: T) -> Result<(), IdError>
     where
         T: TryInto<IdRange>,
@@ -264,6 +284,14 @@ impl<R: Rule> Ids<R> {
     }
 
     /// The lowest allocated identifier that is not below `from`.
+    ///
+    /// ```
+    /// use larder::ids::{Ids, rule::Lowest};
+    ///
+    /// let ids = Ids::rebuild(0u8..=255, Lowest, [4, 9])?;
+    /// assert_eq!((ids.next_allocated(5), ids.is_allocated(5)), (Some(9), false));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn next_allocated(&self, from: u64) -> Option<u64> {
         if from > self.range.last() {
             return None;
@@ -315,7 +343,17 @@ impl<R: Rule> Ids<R> {
         self.order.taken()
     }
 
-    /// How many identifiers are not allocated, resting ones included.
+    /// How many identifiers are not allocated, resting ones included. Constant time, so that an owner needs no water mark to
+    /// know when few are left.
+    ///
+    /// ```
+    /// use larder::ids::{IdRange, Ids, rule::Lowest};
+    ///
+    /// let mut ids = Ids::new(IdRange::ALL, Lowest)?;
+    /// ids.alloc()?;
+    /// assert_eq!((ids.allocated(), ids.free_count()), (1, u64::MAX.into()));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn free_count(&self) -> u128 {
         self.range.len() - u128::from(self.order.taken())
     }

@@ -39,7 +39,7 @@ use super::{IdError, IdRange};
 use crate::os::rseq::Mode;
 use crate::os::{System, fork};
 
-pub use look::SpaceIter;
+pub use look::{SpaceIter, SpaceRuns};
 pub use marks::Crossing;
 pub use shape::{Shape, SharedRule};
 pub use stats::SpaceStats;

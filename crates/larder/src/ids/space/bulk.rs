@@ -4,8 +4,8 @@ use super::front::Front;
 use super::gate::{FREE, LOOSE};
 use super::sync::{Ordering, fence};
 use super::{IdSpace, LOT, SharedRule};
-use crate::ids::IdError;
 use crate::ids::rule::Order;
+use crate::ids::{IdError, IdRange};
 
 impl<R: SharedRule> IdSpace<R> {
     /// Takes identifiers for all of `out`, in the order of the rule, and says how many it took: fewer only when at some
@@ -13,6 +13,16 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc), when not a single one was taken.
+    ///
+    /// ```
+    /// use larder::ids::{IdSpace, rule::Lowest};
+    ///
+    /// let ids = IdSpace::new(10u8..13, Lowest)?;
+    /// let mut out = [0; 5];
+    /// assert_eq!(ids.alloc_many(&mut out)?, 3);
+    /// assert_eq!(out[..3], [10, 11, 12]);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn alloc_many(&self, out: &mut [u64]) -> Result<usize, IdError> {
         let front = self.front.get();
         let mut n = 0;
@@ -71,6 +81,17 @@ impl<R: SharedRule> IdSpace<R> {
     /// [`IdError::OutOfRange`] and [`IdError::NotAllocated`] name the first that is not allocated, which may be one that
     /// `ids` names twice; then all others are still allocated. [`IdError::OutOfMemory`]: some of
     /// them still are; [`is_allocated`](Self::is_allocated) says which.
+    ///
+    /// ```
+    /// use larder::ids::{IdError, IdSpace, rule::Any};
+    ///
+    /// let ids = IdSpace::new(0u8..8, Any)?;
+    /// ids.reserve(0u8..8)?;
+    /// assert_eq!(ids.free_many(&[1, 2, 1]), Err(IdError::NotAllocated { id: 1 }));
+    /// assert_eq!(ids.allocated(), 8);
+    /// ids.free_many(&[1, 2])?;
+    /// # Ok::<(), IdError>(())
+    /// ```
     pub fn free_many(&self, ids: &[u64]) -> Result<(), IdError> {
         for &id in ids {
             self.range.offset(id)?;
@@ -93,7 +114,7 @@ impl<R: SharedRule> IdSpace<R> {
             }
         }
         if front.in_place() {
-            return self.free_many_in_place(front, ids);
+            return self.leave_in_place(front, ids.iter().map(|id| id - first));
         }
         if ids.len() < LOT && front.gate.is_down() {
             // One by one, as long as this CPU's magazines have room.
@@ -113,18 +134,88 @@ impl<R: SharedRule> IdSpace<R> {
             }
             return Ok(());
         }
+        self.leave_for_map(front, ids.iter().map(|id| id - first))
+    }
+
+    /// Gives all identifiers of a range back, or none of them: a run of [`alloc_range`](Self::alloc_range), or a band
+    /// that was set apart by [`reserve`](Self::reserve).
+    ///
+    /// Takes time in proportion to the range, and does not use what lies ready for this CPU.
+    ///
+    /// # Errors
+    /// [`IdError::NotAllocated`] names the first one that is not allocated; then all others still are.
+    /// [`IdError::OutOfRange`], [`IdError::Invalid`] for an empty range. [`IdError::OutOfMemory`]: some of them still are
+    /// allocated; [`is_allocated`](Self::is_allocated) says which.
+    ///
+    /// ```
+    /// use larder::ids::{IdError, IdSpace, rule::Cyclic};
+    ///
+    /// let subids = IdSpace::new(100_000u32..1 << 20, Cyclic)?;
+    /// let first = subids.alloc_range(65536, 65536)?;
+    /// subids.free(first + 9)?;
+    /// let all = first..first + 65536;
+    /// assert_eq!(subids.free_range(all.clone()), Err(IdError::NotAllocated { id: first + 9 }));
+    /// subids.alloc_at(first + 9)?;
+    /// subids.free_range(all)?;
+    /// assert_eq!(subids.allocated(), 0);
+    /// # Ok::<(), IdError>(())
+    /// ```
+    pub fn free_range<T>(&self, range: T) -> Result<(), IdError>
+    where
+        T: TryInto<IdRange>,
+        IdError: From<T::Error>,
+    {
+        let range = range.try_into()?;
+        let (first, last) = (
+            self.range.offset(range.first())?,
+            self.range.offset(range.last())?,
+        );
+        self.free_span(first, last)
+    }
+
+    fn free_span(&self, first: u64, last: u64) -> Result<(), IdError> {
+        let Some(front) = self.front.get() else {
+            let mut ledger = self.lock();
+            if self.front.get().is_some() {
+                drop(ledger);
+                return self.free_span(first, last);
+            }
+            let given = ledger.order.give_all(first, last);
+            self.finish(ledger);
+            return given?.map_err(|at| IdError::NotAllocated { id: self.id(at) });
+        };
+        for at in first..=last {
+            if !front.states.begin_to_leave(at as usize) {
+                for at in first..at {
+                    front.states.enter(at as usize);
+                }
+                return Err(IdError::NotAllocated { id: self.id(at) });
+            }
+        }
+        if front.in_place() {
+            self.leave_in_place(front, first..=last)
+        } else {
+            self.leave_for_map(front, first..=last)
+        }
+    }
+
+    /// All of them are about to leave, and go to the map in one go.
+    fn leave_for_map(
+        &self,
+        front: &Front,
+        leaving: impl Iterator<Item = u64>,
+    ) -> Result<(), IdError> {
         let mut ledger = self.lock();
         let mut result = Ok(());
-        for &id in ids {
-            let at = (id - first) as usize;
+        for at in leaving {
             if result.is_ok() {
                 // Both under the lock, so no verdict falls in between.
-                result = ledger.order.give(at as u64).map(|_| ());
+                result = ledger.order.give(at).map(|_| ());
             }
             match result {
-                Ok(()) => front.states.end_leaving(at, FREE),
+                Ok(()) => front.states.end_leaving(at as usize, FREE),
                 Err(_) => {
-                    front.states.enter(at);
+                    front.states.enter(at as usize);
                 }
             }
         }
@@ -133,11 +224,14 @@ impl<R: SharedRule> IdSpace<R> {
         result
     }
 
-    /// All of them are about to leave.
-    fn free_many_in_place(&self, front: &Front, ids: &[u64]) -> Result<(), IdError> {
-        let first = self.range.first();
-        for &id in ids {
-            front.states.end_leaving((id - first) as usize, LOOSE);
+    /// All of them are about to leave, and stay where they are.
+    fn leave_in_place(
+        &self,
+        front: &Front,
+        leaving: impl Iterator<Item = u64> + Clone,
+    ) -> Result<(), IdError> {
+        for at in leaving.clone() {
+            front.states.end_leaving(at as usize, LOOSE);
         }
         fence(Ordering::SeqCst);
         if front.gate.is_down() {
@@ -145,8 +239,7 @@ impl<R: SharedRule> IdSpace<R> {
         }
         let mut ledger = self.lock();
         let mut result = Ok(());
-        for &id in ids {
-            let at = id - first;
+        for at in leaving {
             if let Err(error) = self.bring_home(front, &mut ledger, at, at) {
                 front.states.enter(at as usize);
                 result = Err(error);

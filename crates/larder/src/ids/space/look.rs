@@ -1,6 +1,7 @@
 //! What can be seen of a space.
 
 use super::{IdSpace, SharedRule};
+use crate::ids::IdRange;
 use crate::ids::rule::Order;
 
 impl<R: SharedRule> IdSpace<R> {
@@ -33,13 +34,70 @@ impl<R: SharedRule> IdSpace<R> {
         found.map(|at| self.id(at))
     }
 
+    /// The lowest identifier of the range that is not allocated and not below `from`.
+    pub(in crate::ids) fn next_free(&self, from: u64) -> Option<u64> {
+        let at = from.saturating_sub(self.range.first());
+        if from > self.range.last() {
+            return None;
+        }
+        let found = self.look(
+            |front| {
+                let found = front.states.next_vacant(usize::try_from(at).ok()?)?;
+                Some(found as u64)
+            },
+            |ledger| ledger.order.next_free(at),
+        );
+        found.map(|at| self.id(at))
+    }
+
     /// The allocated identifiers, upwards. Others may take and free meanwhile: each one that is allocated all the time is
     /// met once, and none twice.
+    ///
+    /// ```
+    /// use larder::ids::{IdSpace, rule::Any};
+    ///
+    /// let ids = IdSpace::rebuild(0u8..=255, Any, [9, 4])?;
+    /// assert!(ids.iter().eq([4, 9]));
+    /// assert_eq!((ids.next_allocated(5), ids.is_allocated(5)), (Some(9), false));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn iter(&self) -> SpaceIter<'_, R> {
         SpaceIter {
             space: self,
             from: Some(self.range.first()),
         }
+    }
+
+    /// The allocated identifiers as ranges, upwards. Others may take and free meanwhile: each identifier that is allocated
+    /// all the time is in one of them; and no two touch, unless what lay between was taken meanwhile.
+    ///
+    /// ```
+    /// use larder::ids::{IdRange, IdSpace, rule::Any};
+    ///
+    /// let ids = IdSpace::rebuild(0u8..=255, Any, [4, 5, 6, 9])?;
+    /// assert!(ids.runs().eq([IdRange::new(4, 6)?, IdRange::new(9, 9)?]));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    pub fn runs(&self) -> SpaceRuns<'_, R> {
+        SpaceRuns {
+            space: self,
+            from: Some(self.range.first()),
+        }
+    }
+
+    /// How many identifiers are not allocated, resting ones and those that lie ready for CPUs included. As
+    /// [`allocated`](Self::allocated), of one moment only if nobody takes or frees.
+    ///
+    /// ```
+    /// use larder::ids::{IdRange, IdSpace, rule::Any};
+    ///
+    /// let ids = IdSpace::new(IdRange::ALL, Any)?;
+    /// ids.alloc()?;
+    /// assert_eq!((ids.allocated(), ids.free_count()), (1, u64::MAX.into()));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    pub fn free_count(&self) -> u128 {
+        self.range.len() - u128::from(self.allocated())
     }
 
     /// How many identifiers are allocated, reserved ones included. Of one moment only if nobody takes or frees.
@@ -73,6 +131,37 @@ impl<R: SharedRule> Iterator for SpaceIter<'_, R> {
         let id = self.space.next_allocated(self.from?)?;
         self.from = id.checked_add(1);
         Some(id)
+    }
+}
+
+/// The allocated identifiers of a space as ranges, upwards. See [`IdSpace::runs`].
+#[derive(Debug)]
+pub struct SpaceRuns<'a, R: SharedRule> {
+    space: &'a IdSpace<R>,
+    from: Option<u64>,
+}
+
+impl<R: SharedRule> Iterator for SpaceRuns<'_, R> {
+    type Item = IdRange;
+
+    fn next(&mut self) -> Option<IdRange> {
+        let range = self.space.range;
+        loop {
+            let first = self.space.next_allocated(self.from.take()?)?;
+            let last = match self.space.next_free(first) {
+                Some(end) => {
+                    // What was just seen to be free is not looked at again.
+                    self.from = end.checked_add(1).filter(|&from| from <= range.last());
+                    if end == first {
+                        // Freed meanwhile.
+                        continue;
+                    }
+                    end - 1
+                }
+                None => range.last(),
+            };
+            return IdRange::new(first, last).ok();
+        }
     }
 }
 

@@ -46,7 +46,16 @@ impl<R: SharedRule> IdSpace<R> {
     /// Costs an emptying of all magazines when it is free, but not in the map.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`], [`IdError::Taken`], [`IdError::OutOfMemory`].
+    /// [`IdError::OutOfRange`], [`IdError::Taken`], [`IdError::Resting`], [`IdError::OutOfMemory`].
+    ///
+    /// ```
+    /// use larder::ids::{IdError, IdSpace, rule::Cyclic};
+    ///
+    /// let pids = IdSpace::new(1u32..32768, Cyclic)?;
+    /// pids.alloc_at(4711)?;
+    /// assert_eq!(pids.alloc_at(4711), Err(IdError::Taken { id: 4711 }));
+    /// # Ok::<(), IdError>(())
+    /// ```
     pub fn alloc_at(&self, id: u64) -> Result<(), IdError> {
         let at = self.range.offset(id)?;
         if self.is_allocated(id) {
@@ -60,11 +69,21 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Takes `count` identifiers in a row, the first of which is a multiple of `align`, and returns the first. The lowest
-    /// such run, whatever the rule. They are freed one by one or by [`free_many`](Self::free_many).
+    /// such run of the map, whatever the rule; what lies ready for CPUs or was left in place is looked at when the map has
+    /// none. They are freed one by one, or by
+    /// [`free_range`](Self::free_range).
     ///
     /// # Errors
     /// [`IdError::NoRun`] when at some moment of the call there was no such run, [`IdError::Invalid`] for a count or an
     /// alignment of zero, [`IdError::OutOfMemory`].
+    ///
+    /// ```
+    /// use larder::ids::{IdSpace, rule::Cyclic};
+    ///
+    /// let subids = IdSpace::new(100_000u32..1 << 31, Cyclic)?;
+    /// assert_eq!(subids.alloc_range(65536, 65536)?, 131_072);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn alloc_range(&self, count: u64, align: u64) -> Result<u64, IdError> {
         if count == 0 || align == 0 {
             return Err(IdError::Invalid {
@@ -85,7 +104,18 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// # Errors
     /// [`IdError::Taken`] names the first that is allocated; then none is reserved. [`IdError::OutOfRange`],
-    /// [`IdError::Invalid`] for an empty range, [`IdError::OutOfMemory`].
+    /// [`IdError::Invalid`] for an empty range, [`IdError::Resting`], [`IdError::OutOfMemory`].
+    ///
+    /// ```
+    /// use larder::ids::{IdError, IdSpace, rule::Cyclic};
+    ///
+    /// let pids = IdSpace::new(1u32..32768, Cyclic)?;
+    /// pids.reserve(1u32..=300)?;
+    /// assert_eq!(pids.alloc()?, 301);
+    /// assert_eq!(pids.reserve(299u32..400), Err(IdError::Taken { id: 299 }));
+    /// pids.free_range(1u32..=300)?;
+    /// # Ok::<(), IdError>(())
+    /// ```
     pub fn reserve<T>(&self, range: T) -> Result<(), IdError>
     where
         T: TryInto<IdRange>,

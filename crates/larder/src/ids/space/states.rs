@@ -173,6 +173,27 @@ impl States {
             })
     }
 
+    /// The lowest offset that is not allocated and not below `from`.
+    pub(super) fn next_vacant(&self, from: usize) -> Option<usize> {
+        let chunks = self.touched.iter().zip(self.cells.all().chunks(CHUNK));
+        chunks
+            .enumerate()
+            .skip(from / CHUNK)
+            .find_map(|(i, (touched, cells))| {
+                let base = i * CHUNK;
+                let skip = from.saturating_sub(base);
+                let cells = cells.get(skip..)?;
+                let found = if touched.load(Ordering::Relaxed) == 0 {
+                    // None of them was ever used.
+                    (!cells.is_empty()).then_some(0)
+                } else {
+                    let held = |cell: &AtomicU8| gate::is_held(cell.load(Ordering::Acquire));
+                    cells.iter().position(|cell| !held(cell))
+                };
+                found.map(|found| base + skip + found)
+            })
+    }
+
     /// Cells that are free: see [`gate::vacant`].
     pub(super) fn vacant(&self) -> u64 {
         let mut vacant = self.cells.all().len() as u64;
