@@ -116,6 +116,17 @@ impl Pidmap {
         was_free
     }
 
+    /// Takes those of the 64 ids at `base`, a multiple of 64, that a mask names and that are free.
+    pub fn take_word(&mut self, base: u64, mask: u64) {
+        let Some(page) = self.pages.get_mut((base / PAGE) as usize) else {
+            return;
+        };
+        let page = page.get_or_insert_with(Page::new);
+        let word = &mut page.words[(base % PAGE / 64) as usize];
+        page.free -= u64::from((mask & !*word).count_ones());
+        *word |= mask;
+    }
+
     /// Takes all ids that are free.
     pub fn take_all(&mut self) {
         for page in &mut self.pages {

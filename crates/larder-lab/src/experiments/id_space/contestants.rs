@@ -7,7 +7,7 @@ use crate::contestants::ids::{Eager, IdSource, OrderedSet, Ours, Pidmap, Ring, S
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::{batches, create, distance, threads};
+use super::{batches, create, distance, ruled, threads};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -24,6 +24,16 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
                 "random" => alone::<Ours<rule::Random>>(p),
                 other => Err(no_rule(other)),
             },
+        ),
+        bench(
+            "ids-rested",
+            "larder's Ids by the rule of the cell, for the distances of rests",
+            ruled::owned,
+        ),
+        bench(
+            "id-space-ruled",
+            "larder's IdSpace by the rule of the cell, used by one thread that goes from CPU to CPU, for the distances",
+            ruled::space,
         ),
         bench(
             "id-space",
@@ -222,7 +232,7 @@ fn no_shape(shape: &str, known: &str) -> anyhow::Error {
     anyhow::anyhow!("shape '{shape}' is unknown here; the shapes are {known}")
 }
 
-fn no_rule(rule: &str) -> anyhow::Error {
+pub(super) fn no_rule(rule: &str) -> anyhow::Error {
     anyhow::anyhow!("rule '{rule}' is not one of this contestant's")
 }
 

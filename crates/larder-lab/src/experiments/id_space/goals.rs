@@ -6,8 +6,8 @@ use crate::model::{Cell, Goal};
 
 use super::plan::{
     BITS, CREATE, CYCLIC, CYCLIC_LARGE, CYCLIC_PEERS, EPOCHS, FEW, FIRST_FREED, HUGE, LARGE,
-    LARGE_LIVES, LAST_FREED, LOWEST, LOWEST_LARGE, LOWEST_PEERS, ORDERED, RULES, SMALL,
-    SMALL_LIVES, SPARSE,
+    LARGE_LIVES, LAST_FREED, LOWEST, LOWEST_LARGE, LOWEST_PEERS, ORDERED, SMALL, SMALL_LIVES,
+    SPARSE,
 };
 use super::rows::{COST, best, by_round, exact, find, held, median_of, spread};
 use super::{promise, thread_goals};
@@ -248,10 +248,9 @@ fn create(view: &RunView<'_>) -> Vec<Goal> {
     goals
 }
 
-/// What each rule promises, in allocations. A violated promise is a missed goal.
+/// What each rule promises, in allocations or in ticks of its clock. A violated promise is a missed goal.
 fn distance(view: &RunView<'_>) -> Vec<Goal> {
-    RULES
-        .iter()
+    promise::rules()
         .flat_map(|rule| {
             promise::cells(view, rule)
                 .into_iter()
@@ -261,7 +260,8 @@ fn distance(view: &RunView<'_>) -> Vec<Goal> {
                         Bound::AtLeast(least)
                             .goal(
                                 format!(
-                                    "fewest allocations until reuse, {rule}, {}, {}",
+                                    "fewest until reuse, {}, {}, {}",
+                                    looked.of(rule),
                                     share(looked.live, SMALL),
                                     looked.called()
                                 ),

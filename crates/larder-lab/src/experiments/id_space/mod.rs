@@ -1,8 +1,8 @@
 //! The identifiers against their peers: what a pair of free and allocation costs at every occupancy, what is held for it,
 //! how it scales, and how long an identifier rests.
 //!
-//! The timed loops are in `loops`; `batches`, `threads`, `create` and `distance` are what is done with a source; `goals`
-//! says which ratio counts as reached.
+//! The timed loops are in `loops`; `batches`, `threads`, `create` and `distance` are what is done with a source; `ruled`
+//! says what each rule states of the rest; `goals` says which ratio counts as reached.
 
 mod batches;
 mod contestants;
@@ -14,6 +14,7 @@ mod plan;
 mod promise;
 mod report;
 mod rows;
+mod ruled;
 mod tables;
 mod thread_goals;
 mod threads;
@@ -115,6 +116,12 @@ const METRICS: &[Metric] = &[
         unit: "",
         better: Better::Higher,
         about: "the same, the median",
+    },
+    Metric {
+        name: "distance_stated",
+        unit: "",
+        better: Better::Neither,
+        about: "fewest that the rule states, 0 is nothing; like the others in allocations, under a rule by a clock in its ticks",
     },
     Metric {
         name: "distance_max",

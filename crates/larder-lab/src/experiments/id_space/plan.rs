@@ -75,6 +75,33 @@ pub(super) const SHARED: [&str; 10] = [
 /// Rules whose reuse distance is looked at.
 pub(super) const RULES: [&str; 6] = [LOWEST, CYCLIC, FIRST_FREED, LAST_FREED, EPOCHS, "random"];
 
+/// A rest of 48 allocations.
+pub(super) const RESTED: &str = "rested 48 allocations";
+/// A rest of 100 ticks of a clock that is read at each call.
+pub(super) const CALLS: &str = "rested 100 calls";
+/// A rest of 100 us by the monotonic clock.
+pub(super) const TIMED: &str = "rested 100 us";
+
+/// What [`Ids`](larder::ids::Ids) is asked for beside these.
+pub(super) const RESTS: [&str; 3] = [RESTED, CALLS, TIMED];
+
+/// Rules of shared spaces whose reuse distance is looked at.
+pub(super) const SHARED_RULES: [&str; 10] = [
+    LOWEST,
+    CYCLIC,
+    FIRST_FREED,
+    LAST_FREED,
+    EPOCHS,
+    "random",
+    "any",
+    RESTED,
+    CALLS,
+    TIMED,
+];
+
+/// Taken identifiers at which distances are looked at; with the last so few are free that nothing lies ready for CPUs.
+const DISTANCE_LIVES: [i64; 4] = [SMALL_LIVES[0], SMALL_LIVES[2], SMALL_LIVES[4], SMALL - 4];
+
 /// Amounts of work by depth of the run.
 struct Work {
     turns: i64,
@@ -349,21 +376,31 @@ impl Builder<'_> {
 
     fn distance(&mut self) {
         let mut cells = Vec::new();
-        for rule in RULES {
-            for live in [SMALL_LIVES[0], SMALL_LIVES[2], SMALL_LIVES[4]] {
-                for batch in [1, 256] {
-                    let params = Params::new()
-                        .with_text("shape", "distance")
-                        .with_text("rule", rule)
-                        .with("count", SMALL)
-                        .with("live", live)
-                        .with("batch", batch)
-                        .with("allocs", 8 * SMALL);
-                    cells.push(Cell::new("ids", params));
+        for (contestant, rules, allocs) in [
+            ("ids", &RULES[..], 8 * SMALL),
+            ("ids-rested", &RESTS, 4 * SMALL),
+            ("id-space-ruled", &SHARED_RULES, 4 * SMALL),
+        ] {
+            for rule in rules {
+                for live in DISTANCE_LIVES {
+                    for batch in [1, 256] {
+                        let params = Params::new()
+                            .with_text("shape", "distance")
+                            .with_text("rule", *rule)
+                            .with("count", SMALL)
+                            .with("live", live)
+                            .with("batch", batch)
+                            .with("allocs", allocs);
+                        // Of four free ones none has rested so long: the space would only wait.
+                        if contestant != "ids" && rule.starts_with("rested") && live == SMALL - 4 {
+                            continue;
+                        }
+                        cells.push(Cell::new(contestant, params));
+                    }
                 }
             }
         }
-        self.group(DISTANCE, "distance_min", cells, "ids", 0.4);
+        self.group(DISTANCE, "distance_min", cells, "ids", 3.0);
         self.once();
     }
 }

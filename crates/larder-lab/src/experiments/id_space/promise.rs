@@ -2,11 +2,15 @@
 
 use crate::measure::RunView;
 
-use super::plan::{DISTANCE, EPOCHS, FIRST_FREED, SMALL};
+use super::plan::{DISTANCE, EPOCHS, FIRST_FREED, RULES, SHARED_RULES, SMALL};
+
+/// The contestant whose space threads may share.
+const SHARED_SPACE: &str = "id-space-ruled";
 
 /// One cell of the distances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Looked {
+    pub(super) shared: bool,
     pub(super) live: i64,
     pub(super) batch: i64,
     /// What the rule promises at least; `None` where it promises nothing.
@@ -17,6 +21,20 @@ pub(super) struct Looked {
 }
 
 impl Looked {
+    /// A defect: it states more than was found.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!((self.least, self.min), (Some(least), Some(min)) if min < least)
+    }
+
+    /// The rule, and whether threads may share the space.
+    pub(super) fn of(&self, rule: &str) -> String {
+        if self.shared {
+            format!("{rule}, shared")
+        } else {
+            rule.to_owned()
+        }
+    }
+
     /// How frees and allocations followed each other.
     pub(super) fn called(&self) -> String {
         match self.batch {
@@ -37,6 +55,7 @@ pub(super) fn cells(view: &RunView<'_>, rule: &str) -> Vec<Looked> {
                 cell.params.int("live").ok()?,
                 cell.params.int("batch").ok()?,
             );
+            let stated = view.middle(DISTANCE, cell, "distance_stated");
             let of = |metric| view.middle(DISTANCE, cell, metric);
             let lowest = view
                 .values(DISTANCE, cell, "distance_min")
@@ -44,17 +63,30 @@ pub(super) fn cells(view: &RunView<'_>, rule: &str) -> Vec<Looked> {
                 .map(|(_, value)| value)
                 .reduce(f64::min);
             Some(Looked {
+                shared: cell.contestant == SHARED_SPACE,
                 live,
                 batch,
-                least: least(rule, SMALL.checked_sub(live)?, batch),
+                // What it said itself, where it knows how many CPUs there are.
+                least: match stated {
+                    Some(stated) => Some(stated).filter(|&stated| stated > 0.0),
+                    None => least(rule, SMALL.checked_sub(live)?, batch),
+                },
                 min: lowest,
                 p1: of("distance_p1"),
                 median: of("distance_median"),
             })
         })
         .collect();
-    all.sort_by_key(|looked| (looked.live, looked.batch));
+    all.sort_by_key(|looked| (looked.shared, looked.live, looked.batch));
     all
+}
+
+/// Every rule that is looked at, once.
+pub(super) fn rules() -> impl Iterator<Item = &'static str> {
+    let shared = SHARED_RULES.into_iter();
+    RULES
+        .into_iter()
+        .chain(shared.filter(|rule| !RULES.contains(rule)))
 }
 
 /// The promise of a rule while `free` identifiers are free before each batch: the library's documentation, as numbers.

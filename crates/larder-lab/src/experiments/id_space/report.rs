@@ -12,7 +12,7 @@ use super::plan::{
     LOWEST_LARGE, SMALL, SMALL_LIVES, SPARSE, THREAD_LIVES,
 };
 use super::rows::{COST, Clock, find, median_of, scaling, spread};
-use super::tables;
+use super::{promise, tables};
 
 /// Every section, in reading order.
 pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
@@ -143,7 +143,48 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
         SMALL,
     ));
     all.extend(THREAD_LIVES.iter().filter_map(|live| threads(view, *live)));
+    all.extend(rest(view));
     all
+}
+
+/// Whether every rule keeps the distance that it states.
+fn rest(view: &RunView<'_>) -> Option<Finding> {
+    let (mut all, mut broken) = (0, Vec::new());
+    for rule in promise::rules() {
+        for looked in promise::cells(view, rule) {
+            let (Some(least), Some(min)) = (looked.least, looked.min) else {
+                continue;
+            };
+            let text = format!(
+                "{}, {}, {}: {} of {}",
+                looked.of(rule),
+                share(looked.live, SMALL),
+                looked.called(),
+                short(min),
+                short(least)
+            );
+            all += 1;
+            if looked.is_broken() {
+                broken.push(text);
+            }
+        }
+    }
+    let answer = match broken.as_slice() {
+        _ if all == 0 => return None,
+        [] => format!(
+            "Yes, in all {all} cells of a rule that states one: the fewest found was never below."
+        ),
+        _ => format!(
+            "DEFECT: in {} of {all} cells the fewest found is below what is stated: {}.",
+            broken.len(),
+            broken.join("; ")
+        ),
+    };
+    Some(finding(
+        "Does every rule keep the reuse distance that it states, also shared and by a clock?",
+        answer,
+        None,
+    ))
 }
 
 fn finding(question: &str, answer: String, verdict: Option<crate::stats::Verdict>) -> Finding {

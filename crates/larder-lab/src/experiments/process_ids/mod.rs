@@ -20,6 +20,7 @@ mod reasons;
 mod reuse;
 mod tables;
 mod timed;
+mod work;
 
 use crate::contestants::kernel_ids::{Descriptors, Ports, Processes};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};

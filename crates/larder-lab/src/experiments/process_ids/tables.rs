@@ -338,7 +338,9 @@ fn large(view: &RunView<'_>) -> Table {
         title: "Large spaces, batches of 256".to_owned(),
         columns: headings(&["space", "bits", "in use", "alloc", "free", "bits per id"]),
         rows,
-        notes: vec![super::large::REFUSED.to_owned()],
+        notes: super::large::LEFT_OUT
+            .map(|(what, why)| format!("{what}: {why}"))
+            .into(),
         long: false,
     }
 }
