@@ -386,7 +386,7 @@ impl Builder<'_> {
                     for batch in [1, 256] {
                         let params = Params::new()
                             .with_text("shape", "distance")
-                            .with_text("rule", *rule)
+                            .with_text("rule", rule)
                             .with("count", SMALL)
                             .with("live", live)
                             .with("batch", batch)

@@ -104,6 +104,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fewer_than_stated_is_a_defect() {
+        let looked = |least, min| Looked {
+            shared: true,
+            live: 1,
+            batch: 1,
+            least,
+            min,
+            p1: None,
+            median: None,
+        };
+        assert!(looked(Some(10.0), Some(9.0)).is_broken());
+        assert!(!looked(Some(10.0), Some(10.0)).is_broken());
+        assert!(!looked(None, Some(0.0)).is_broken());
+        assert_eq!(looked(None, None).of("random"), "random, shared");
+    }
+
+    #[test]
     fn promises_follow_what_is_free() {
         assert_eq!(least(FIRST_FREED, 700, 256), Some(700.0));
         assert_eq!(least(EPOCHS, 701, 1), Some(349.0));

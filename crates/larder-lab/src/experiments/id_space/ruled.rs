@@ -62,7 +62,7 @@ fn shared(shape: Shape, alone: impl Fn(u64) -> u64, free: u64, cpus: u64) -> u64
 pub(super) fn owned(params: &Params) -> anyhow::Result<Measures> {
     match params.text("rule")? {
         RESTED => by_allocations(params, &cell(range(params)?, rested())?, Shape::Exact),
-        CALLS => by_calls(params, |range, rule| cell(range, rule)),
+        CALLS => by_calls(params, cell),
         TIMED => timed(params, &cell(range(params)?, in_time())?),
         other => Err(super::contestants::no_rule(other)),
     }
