@@ -266,6 +266,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many numbers")]
     fn numbers_end() {
         let table = Table::new(system()).unwrap();
         table.top.store(MOST_CACHES, Ordering::Relaxed);
