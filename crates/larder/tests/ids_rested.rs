@@ -124,6 +124,42 @@ fn a_clock_decides() {
     assert_eq!(ids.alloc(), Err(IdError::Full { allocated: 2 }));
 }
 
+/// A rest that was ended by name leaves an entry in the queue, which must not stand for another identifier.
+#[test]
+fn due_is_the_first_that_still_rests() {
+    let hand = Hand::default();
+    let rule = Rested::by_clock(Lowest, 10, NearFull::Relax, hand.clone());
+    let mut ids = Ids::new(0u8..4, rule).unwrap();
+    ids.reserve(0u8..4).unwrap();
+    for (at, id) in [(0, 0), (1, 1), (4, 2)] {
+        hand.0.set(at);
+        ids.free(id).unwrap();
+    }
+    assert_eq!(ids.order().due(), Some(6));
+    ids.alloc_at(1).unwrap();
+    assert_eq!(ids.order().due(), Some(6), "0 was freed first");
+    ids.alloc_at(0).unwrap();
+    assert_eq!(ids.order().due(), Some(10), "2 is the only one that rests");
+    hand.0.set(5);
+    ids.free(0).unwrap();
+    assert_eq!(ids.order().due(), Some(9), "2, not 0 that begins anew");
+    // Handed out before its time, as the only one of those that rest before 0.
+    assert_eq!(ids.alloc(), Ok(2));
+    assert_eq!(ids.order().due(), Some(10));
+    ids.free(1).unwrap();
+    hand.0.set(7);
+    ids.free(2).unwrap();
+    ids.alloc_at(1).unwrap();
+    assert_eq!(ids.alloc(), Ok(0));
+    assert_eq!(
+        ids.order().due(),
+        Some(10),
+        "the entry of 1 went with that of 0"
+    );
+    ids.alloc_at(2).unwrap();
+    assert_eq!((ids.order().due(), ids.order().resting()), (None, 0));
+}
+
 #[test]
 fn an_hour_of_rest_is_long() {
     let rule = Rested::time(Cyclic, Duration::from_secs(3600), NearFull::Fail);

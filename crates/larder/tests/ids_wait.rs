@@ -6,7 +6,7 @@ mod common;
 mod ids_common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use common::{Rng, modes, stress};
@@ -251,10 +251,11 @@ fn too_many_marks_are_refused() {
     for _ in 0..64 {
         ids.on_crossing(3, Box::new(|_| {})).unwrap();
     }
-    assert!(matches!(
-        ids.on_crossing(3, Box::new(|_| {})),
-        Err(IdError::Invalid { .. })
-    ));
+    let error = ids.on_crossing(3, Box::new(|_| {})).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a water mark beside 64 others is not possible; use one mark and look at the numbers when it calls"
+    );
 }
 
 /// Many threads around a mark: it is told as often up as down, to within one.
@@ -319,4 +320,89 @@ fn what_rests_is_waited_for() {
         ids.alloc_timeout(Duration::from_millis(3)),
         Err(IdError::Resting { resting: 1 })
     );
+}
+
+/// A rest that ends soon, and one that does not within a test.
+const SHORT: Duration = Duration::from_millis(20);
+const LONG: Duration = Duration::from_secs(3600);
+
+/// A space without a free identifier.
+fn all_taken(rest: Duration, len: u64) -> Arc<IdSpace<impl SharedRule>> {
+    let rule = Rested::time(Lowest, rest, NearFull::Fail);
+    let ids = IdSpace::new(0..len, rule).unwrap();
+    for _ in 0..len {
+        ids.alloc().unwrap();
+    }
+    Arc::new(ids)
+}
+
+/// Waits in threads of their own, and returns when all of them do. What they get comes by the channel.
+fn wait_in_threads<R: SharedRule + 'static>(
+    ids: &Arc<IdSpace<R>>,
+    threads: u64,
+    wait: impl Fn(&IdSpace<R>) -> Result<u64, IdError> + Copy + Send + 'static,
+) -> mpsc::Receiver<Result<u64, IdError>>
+where
+    IdSpace<R>: Send + Sync,
+{
+    let (send, receive) = mpsc::channel();
+    for _ in 0..threads {
+        let (ids, send) = (ids.clone(), send.clone());
+        std::thread::spawn(move || send.send(wait(&ids)));
+    }
+    while ids.stats().waiting < threads {
+        std::thread::yield_now();
+    }
+    receive
+}
+
+/// Whoever began to wait when everything was allocated learns that what was freed meanwhile has rested.
+#[test]
+fn what_begins_to_rest_is_waited_for() {
+    // With a limit, so that a lost wake-up is a failure and not a test without end.
+    let soon = |receive: &mpsc::Receiver<_>| receive.recv_timeout(Duration::from_secs(60));
+    for len in [3, 300] {
+        let waits: [fn(&IdSpace<_>) -> _; 2] =
+            [|ids| ids.alloc_wait(), |ids| ids.alloc_timeout(LONG)];
+        for wait in waits {
+            let ids = all_taken(SHORT, len);
+            let receive = wait_in_threads(&ids, 1, wait);
+            ids.free(2).unwrap();
+            assert_eq!(soon(&receive), Ok(Ok(2)));
+            // The second looks when the first has got its own.
+            let receive = wait_in_threads(&ids, 2, wait);
+            ids.free(1).unwrap();
+            ids.free(0).unwrap();
+            let got = [soon(&receive), soon(&receive)];
+            assert!(
+                got == [Ok(Ok(1)), Ok(Ok(0))] || got == [Ok(Ok(0)), Ok(Ok(1))],
+                "{got:?}"
+            );
+            assert_eq!(ids.stats().waiting, 0);
+        }
+    }
+}
+
+/// When the time is over the error says what is so then, not what was so when the waiting began.
+#[test]
+fn the_verdict_is_of_the_end() {
+    loop {
+        let ids = all_taken(LONG, 3);
+        let (send, receive) = mpsc::channel();
+        let waiter = ids.clone();
+        std::thread::spawn(move || send.send(waiter.alloc_timeout(Duration::from_millis(300))));
+        let mut early = false;
+        while ids.stats().waiting == 0 && !early {
+            early = receive.try_recv().is_ok();
+        }
+        ids.free(1).unwrap();
+        // Only if it waits still, it has met what was freed.
+        if !early && ids.stats().waiting == 1 {
+            assert_eq!(
+                receive.recv().unwrap(),
+                Err(IdError::Resting { resting: 1 })
+            );
+            return;
+        }
+    }
 }

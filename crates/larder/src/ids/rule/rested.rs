@@ -105,7 +105,7 @@ impl<R: Rule, C: Clock> Rule for Rested<R, C> {
 pub struct RestedOrder<O, C> {
     /// To this one the offsets that rest are taken.
     order: O,
-    /// Offsets that rest and when they were freed, the first at the front; and stale entries.
+    /// Offsets that rest and when they were freed, the first at the front; and stale entries, but never at the front.
     queue: Ring<(u64, u64)>,
     stale: Stale,
     /// Those that rest are taken here.
@@ -126,7 +126,7 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
 
     /// In how many ticks the first of those that rest is due, 0 if it is; `None` when none rests.
     pub fn due(&self) -> Option<u64> {
-        let (_, freed) = self.queue.front().filter(|_| self.resting() != 0)?;
+        let (_, freed) = self.queue.front()?;
         let passed = self.clock.now(self.allocations).saturating_sub(freed);
         Some(self.rest.saturating_sub(passed))
     }
@@ -141,14 +141,19 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
         &self.order
     }
 
-    /// The one that rests longest, and when it was freed.
+    /// Drops the entry of the one that rests longest.
     #[inline]
-    fn front(&mut self) -> Option<(u64, u64)> {
-        loop {
-            let (at, freed) = self.queue.front()?;
-            if !self.stale.drop_first(at) {
-                return Some((at, freed));
-            }
+    fn pop(&mut self) {
+        self.queue.pop();
+        self.trim();
+    }
+
+    /// Drops the stale entries at the front.
+    #[inline]
+    fn trim(&mut self) {
+        while let Some((at, _)) = self.queue.front()
+            && self.stale.drop_first(at)
+        {
             self.queue.pop();
         }
     }
@@ -160,7 +165,7 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
             return Ok(());
         }
         let now = self.clock.now(self.allocations);
-        while let Some((at, freed)) = self.front()
+        while let Some((at, freed)) = self.queue.front()
             && now.saturating_sub(freed) >= self.rest
         {
             self.resting.give(at)?;
@@ -168,7 +173,7 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
                 self.resting.take(at)?;
                 return Err(error);
             }
-            self.queue.pop();
+            self.pop();
         }
         Ok(())
     }
@@ -178,6 +183,7 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
         self.stale.reserve(1)?;
         self.resting.give(at)?;
         self.stale.add(at);
+        self.trim();
         if self.stale.is_much(self.queue.len()) {
             for _ in 0..self.queue.len() {
                 let Some(entry) = self.queue.front() else {
@@ -208,14 +214,14 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
             self.allocations += 1;
             return Ok(Some(at));
         }
-        let Some((at, freed)) = self.front() else {
+        let Some((at, freed)) = self.queue.front() else {
             return Ok(None);
         };
         if self.near_full == NearFull::Fail {
             return Err(self.refuse());
         }
         self.resting.give(at)?;
-        self.queue.pop();
+        self.pop();
         let rested = self.clock.now(self.allocations).saturating_sub(freed);
         self.shortest = Some(self.shortest.map_or(rested, |least| least.min(rested)));
         self.allocations += 1;

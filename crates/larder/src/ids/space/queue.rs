@@ -5,11 +5,19 @@ use std::collections::VecDeque;
 use super::sync::thread::Thread;
 use crate::ids::IdError;
 
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    thread: Thread,
+    /// It looks from time to time, and need not be woken for that.
+    looks: bool,
+}
+
 /// Who waits, and what was found for those who waited.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     next_ticket: u64,
-    waiting: VecDeque<(u64, Thread)>,
+    waiting: VecDeque<Waiter>,
     granted: Vec<(u64, u64)>,
 }
 
@@ -23,7 +31,11 @@ impl Queue {
             .and_then(|()| self.granted.try_reserve(room))
             .map_err(|_| IdError::OutOfMemory)?;
         self.next_ticket += 1;
-        self.waiting.push_back((self.next_ticket, thread));
+        self.waiting.push_back(Waiter {
+            ticket: self.next_ticket,
+            thread,
+            looks: false,
+        });
         Ok(self.next_ticket)
     }
 
@@ -34,9 +46,31 @@ impl Queue {
 
     /// Gives offset `at` to the thread that waits longest, and wakes it. Somebody waits.
     pub(super) fn grant(&mut self, at: u64) {
-        if let Some((ticket, thread)) = self.waiting.pop_front() {
-            self.granted.push((ticket, at));
-            thread.unpark();
+        if let Some(first) = self.waiting.pop_front() {
+            self.granted.push((first.ticket, at));
+            first.thread.unpark();
+        }
+    }
+
+    /// Wakes the thread that waits longest, to look from time to time, unless it does so already.
+    pub(super) fn wake_first(&mut self) {
+        if let Some(first) = self.waiting.front_mut()
+            && !first.looks
+        {
+            first.looks = true;
+            first.thread.unpark();
+        }
+    }
+
+    /// Notes whether the owner of this ticket looks from time to time, which only the first in the queue does, and only
+    /// if it is worth it; says so.
+    pub(super) fn looks(&mut self, ticket: u64, worth_it: bool) -> bool {
+        match self.waiting.front_mut() {
+            Some(first) if first.ticket == ticket => {
+                first.looks = worth_it;
+                worth_it
+            }
+            _ => false,
         }
     }
 
@@ -48,7 +82,7 @@ impl Queue {
 
     /// Ends a ticket for which nothing was found.
     pub(super) fn leave(&mut self, ticket: u64) {
-        self.waiting.retain(|&(t, _)| t != ticket);
+        self.waiting.retain(|waiter| waiter.ticket != ticket);
     }
 
     /// Forgets everybody; what was granted and not collected.

@@ -3,6 +3,9 @@
 //! Nobody waits unless the verdict was 'full', so the gate is up (or there are no magazines at all) and stays up while
 //! somebody waits: every free then comes by under the lock and serves who waits longest. So nothing is lost between the
 //! verdict and the waiting, and the fast paths know nothing of it.
+//!
+//! An identifier that must rest first serves nobody when it is freed, and nobody calls when it has rested. Then whoever
+//! waits longest is woken once, to look for itself from time to time.
 
 use std::time::{Duration, Instant};
 
@@ -43,10 +46,10 @@ impl<R: SharedRule> IdSpace<R> {
 
     fn alloc_until(&self, deadline: Option<Instant>) -> Result<u64, IdError> {
         loop {
-            let verdict = match self.alloc() {
-                Err(verdict @ (IdError::Full { .. } | IdError::Resting { .. })) => verdict,
+            match self.alloc() {
+                Err(IdError::Full { .. } | IdError::Resting { .. }) => {}
                 other => return other,
-            };
+            }
             let ticket = {
                 let mut ledger = self.lock();
                 if self.front.get().is_some() && !(ledger.direct && ledger.settled) {
@@ -57,35 +60,31 @@ impl<R: SharedRule> IdSpace<R> {
                 self.finish(ledger);
                 ticket
             };
-            return match self.await_grant(
-                ticket,
-                deadline,
-                matches!(verdict, IdError::Resting { .. }),
-            ) {
-                Some(at) => Ok(self.id(at)),
-                None => Err(verdict),
-            };
+            return self.await_grant(ticket, deadline).map(|at| self.id(at));
         }
     }
 
-    fn await_grant(&self, ticket: u64, deadline: Option<Instant>, resting: bool) -> Option<u64> {
+    fn await_grant(&self, ticket: u64, deadline: Option<Instant>) -> Result<u64, IdError> {
         loop {
             let mut ledger = self.lock();
-            if resting {
-                self.serve(&mut ledger);
-            }
+            let stopped = self.serve(&mut ledger);
             let granted = ledger.queue.collect(ticket);
             let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if granted.is_some() || over {
+                // What is so now: much may have changed since it began to wait.
+                let verdict = stopped.unwrap_or(IdError::Full {
+                    allocated: ledger.order.taken(),
+                });
                 if granted.is_none() {
                     ledger.queue.leave(ticket);
                 }
                 self.finish(ledger);
-                return granted;
+                return granted.ok_or(verdict);
             }
+            let looks = ledger.queue.looks(ticket, stopped.is_some());
             drop(ledger);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            match (left, resting) {
+            match (left, looks) {
                 (None, false) => thread::park(),
                 (Some(left), false) => thread::park_timeout(left),
                 (left, true) => thread::park_timeout(left.unwrap_or(LOOK).min(LOOK)),
@@ -93,11 +92,17 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
-    /// Hands what is free in the map to those who wait.
-    pub(super) fn serve(&self, ledger: &mut Ledger<R::Order>) {
+    /// Hands what is free in the map to those who wait. An error, if that is why somebody got none: what is free rests,
+    /// or could not be had without memory. Nobody calls when that has changed, so who is first knows to look.
+    pub(super) fn serve(&self, ledger: &mut Ledger<R::Order>) -> Option<IdError> {
         while !ledger.queue.is_empty() {
-            let Ok(Some(at)) = ledger.order.take() else {
-                break;
+            let at = match ledger.order.take() {
+                Ok(at) => at?,
+                Err(error) => {
+                    ledger.resting |= matches!(error, IdError::Resting { .. });
+                    ledger.queue.wake_first();
+                    return Some(error);
+                }
             };
             if let Some(front) = self.front.get() {
                 front.states.touch(at);
@@ -105,5 +110,6 @@ impl<R: SharedRule> IdSpace<R> {
             }
             ledger.queue.grant(at);
         }
+        None
     }
 }
