@@ -85,6 +85,21 @@ fn stress_owners<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u
                             }
                         }
                         4 => {
+                            // A run goes back as one, if the one that was freed of it could be had again.
+                            if let Ok(first) = ids.alloc_range(5, 1) {
+                                (first..first + 5).for_each(|id| owners.take(id, me));
+                                owners.put(first + 2, me);
+                                ids.free(first + 2).unwrap();
+                                if ids.alloc_at(first + 2).is_ok() {
+                                    owners.take(first + 2, me);
+                                    (first..first + 5).for_each(|id| owners.put(id, me));
+                                    ids.free_range(first..first + 5).unwrap();
+                                } else {
+                                    held.extend([first, first + 1, first + 3, first + 4]);
+                                }
+                            }
+                        }
+                        5 => {
                             while held.len() < most
                                 && let Ok(id) = ids.alloc()
                             {
