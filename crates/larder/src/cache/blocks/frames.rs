@@ -49,41 +49,6 @@ pub(super) struct Frames {
     before: *mut u8,
 }
 
-/// Words of a table whose length is a power of two, at places that are taken modulo that.
-#[derive(Debug)]
-pub(super) struct Words {
-    words: Box<[AtomicU32]>,
-    mask: usize,
-}
-
-impl Words {
-    /// At least `least` words of this value; none if there is no memory.
-    pub(super) fn new(least: usize, value: u32) -> Option<Self> {
-        let len = least.max(1).checked_next_power_of_two()?;
-        let mut words = Vec::new();
-        words.try_reserve_exact(len).ok()?;
-        words.extend((0..len).map(|_| AtomicU32::new(value)));
-        Some(Self {
-            words: words.into_boxed_slice(),
-            mask: len - 1,
-        })
-    }
-
-    #[inline(always)]
-    pub(super) fn at(&self, place: usize) -> &AtomicU32 {
-        // SAFETY: the length is a power of two and never changes, and the mask is one less: what is masked is below the length.
-        unsafe { self.words.get_unchecked(place & self.mask) }
-    }
-
-    pub(super) fn mask(&self) -> usize {
-        self.mask
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.words.len()
-    }
-}
-
 // SAFETY: `base` and `before` are numbers here; the pages behind it are reached through guards only, which follow the latches.
 unsafe impl Send for Frames {}
 // SAFETY: as above; the rest is atomics, locks and a pool, which are `Sync`.
