@@ -53,8 +53,8 @@ pub enum IdError {
         /// Alignment asked for.
         align: u64,
     },
-    /// A range that contains nothing, or an alignment or count of zero.
-    #[error("{what} is empty or absurd; {advice}")]
+    /// What can never be: a range that contains nothing, an alignment or count of zero, more than there is room for.
+    #[error("{what} is not possible; {advice}")]
     Invalid {
         /// What was asked for.
         what: String,
@@ -67,13 +67,23 @@ pub enum IdError {
         /// What was given.
         handle: u64,
     },
+    /// No slot of [`Tagged`](super::Tagged) is left: all are retired, and none will ever be free again.
+    #[error(
+        "the generations of all {retired} slots are used up, and freeing brings none back; give the generation more bits, or let it begin again by `OnWrap::Reuse`"
+    )]
+    Retired {
+        /// Slots that were retired.
+        retired: u64,
+    },
     /// A tenant holds as many identifiers as it may.
     #[error(
-        "{tenant} holds {limit} identifiers, which is its limit; free some, or raise the limit"
+        "{tenant} holds {held} identifiers and may hold {limit}; free some, or raise the limit"
     )]
     TenantLimit {
         /// The tenant's name.
         tenant: String,
+        /// How many it holds: more than it may after [`set_limit`](super::Tenant::set_limit) to fewer.
+        held: u64,
         /// How many it may hold.
         limit: u64,
     },

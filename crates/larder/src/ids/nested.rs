@@ -107,7 +107,7 @@ impl<A: Allocate> Namespace<A> {
     pub fn alloc_at(self: &Arc<Self>, wanted: &[Option<u64>]) -> Result<NestedId<A>, IdError> {
         if wanted.len() > self.level + 1 {
             return Err(IdError::Invalid {
-                what: format!("{} levels where there are {}", wanted.len(), self.level + 1),
+                what: format!("a list of {} for {} levels", wanted.len(), self.level + 1),
                 advice: "ask for one identifier a level, this level's first",
             });
         }
@@ -144,7 +144,7 @@ impl<A: Allocate> Namespace<A> {
     pub fn adopt(self: &Arc<Self>, ids: Vec<u64>) -> Result<NestedId<A>, IdError> {
         if ids.len() != self.level + 1 {
             return Err(IdError::Invalid {
-                what: format!("{} levels where there are {}", ids.len(), self.level + 1),
+                what: format!("a list of {} for {} levels", ids.len(), self.level + 1),
                 advice: "give one identifier a level, the outermost first",
             });
         }

@@ -71,7 +71,7 @@ impl Tenant {
                 (used < limit).then_some(used + 1)
             })
             .map(drop)
-            .map_err(|_| self.at_limit(limit))
+            .map_err(|held| self.at_limit(held, limit))
     }
 
     fn discharge(&self) {
@@ -79,9 +79,10 @@ impl Tenant {
     }
 
     #[cold]
-    fn at_limit(&self, limit: u64) -> IdError {
+    fn at_limit(&self, held: u64, limit: u64) -> IdError {
         IdError::TenantLimit {
             tenant: self.name.clone(),
+            held,
             limit,
         }
     }
@@ -98,7 +99,9 @@ impl Tenant {
 /// Identifiers that tenants share, of which each holds at most its limit and frees only its own.
 ///
 /// Counting is exact under threads: a tenant never holds more than its limit, and one below it that meets no other
-/// allocation of its own is never refused. Memory: 32 bits for each identifier in use, in pieces of 1 KiB.
+/// allocation of its own is never refused. Memory: 32 bits for each identifier that
+/// was ever in use, in pieces of 1 KiB that stay until this is dropped: take a rule that uses few different identifiers
+/// ([`Lowest`](crate::ids::rule::Lowest), [`Lifo`](crate::ids::rule::Lifo)) over a wide range.
 ///
 /// ```
 /// # fn main() -> Result<(), larder::ids::IdError> {
@@ -110,7 +113,7 @@ impl Tenant {
 /// let id = ids.alloc(&ann)?;
 /// ids.alloc(&ann)?;
 /// let error = ids.alloc(&ann).unwrap_err();
-/// assert_eq!(error.to_string(), "ann holds 2 identifiers, which is its limit; free some, or raise the limit");
+/// assert_eq!(error.to_string(), "ann holds 2 identifiers and may hold 2; free some, or raise the limit");
 /// assert!(ids.free(&bob, id).is_err(), "not his");
 /// ids.free(&ann, id)?;
 /// assert_eq!((ann.used(), bob.used()), (1, 0));

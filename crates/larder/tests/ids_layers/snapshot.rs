@@ -208,6 +208,39 @@ fn few_bytes_do_not_stand_for_too_many_identifiers() {
     );
 }
 
+/// A band of more identifiers than a snapshot may have unasked is a few bytes, and can be read if one asks.
+#[test]
+fn what_was_saved_can_be_loaded() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("wide");
+    let mut ids = Ids::new(0..=u64::MAX, Lowest).unwrap();
+    let band = Snapshot::MOST_IDS + 1;
+    ids.reserve(1..=band).unwrap();
+    ids.alloc_at(1 << 50).unwrap();
+    let snapshot = Snapshot::of(&RefCell::new(ids), &Lowest).unwrap();
+    snapshot.save(&path).unwrap();
+    let bytes = fs::metadata(&path).unwrap().len();
+    assert!(bytes < 200);
+    let error = Snapshot::load(&path).unwrap_err();
+    assert!(
+        matches!(error, SnapshotError::TooLarge { found, most, .. } if found == band + 1 && most == Snapshot::MOST_IDS)
+    );
+    assert!(error.to_string().contains("`load_at_most`"), "{error}");
+    let load = |bytes, ids| Snapshot::load_at_most(&path, bytes, ids);
+    assert_eq!(load(bytes, band + 1).unwrap(), snapshot);
+    assert_eq!(load(u64::MAX, u64::MAX).unwrap(), snapshot);
+    for (bytes, ids) in [(bytes - 1, band + 1), (bytes, band)] {
+        assert!(matches!(
+            load(bytes, ids),
+            Err(SnapshotError::TooLarge { .. })
+        ));
+    }
+    let file = || fs::File::open(&path).unwrap();
+    assert!(Snapshot::read_from(file(), bytes).is_err());
+    let read = Snapshot::read_from_at_most(file(), bytes, band + 1).unwrap();
+    assert!(read.restore(Lowest).unwrap().runs().eq(snapshot.runs()));
+}
+
 #[test]
 fn the_cursor_comes_back() {
     let mut ids = Ids::new(10u32..20, Cyclic).unwrap();

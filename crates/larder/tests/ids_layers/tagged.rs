@@ -118,7 +118,7 @@ fn use_up(word: u32, index: u32, first: u64) {
         slots * (widths.last_generation() - first + 1)
     );
     assert_eq!(tags.retired(), slots);
-    assert_eq!(tags.alloc(), Err(IdError::Full { allocated: slots }));
+    assert_eq!(tags.alloc(), Err(IdError::Retired { retired: slots }));
     assert!(
         seen.iter()
             .all(|&handle| tags.check(handle) == Err(stale(handle)))
@@ -150,6 +150,48 @@ fn retirement_never_gives_an_equal_handle() {
     assert!(tags.alloc().is_err());
 }
 
+/// The quick part of 2^31 uses: a slot that was used so often already goes over that border without an
+/// equal handle.
+#[test]
+fn no_equal_handle_across_2_to_the_31() {
+    let border = 1u64 << 31;
+    for (word, index) in [(64, 32), (64, 20), (33, 1)] {
+        let widths = Widths::new(word, index).unwrap();
+        let first = border - 3;
+        let tags = Tagged::with(owned(0, 0), widths, OnWrap::Retire, first).unwrap();
+        let mut old: Vec<Handle> = Vec::new();
+        for uses in 0..6 {
+            let handle = tags.alloc().unwrap();
+            assert_eq!(
+                handle.raw(),
+                (first + uses) << index,
+                "the generation goes on"
+            );
+            assert_eq!(tags.check(handle), Ok(0));
+            for &stale_one in &old {
+                assert_ne!(stale_one, handle);
+                assert_eq!(tags.check(stale_one), Err(stale(stale_one)));
+                assert_eq!(tags.free(stale_one), Err(stale(stale_one)));
+            }
+            tags.free(handle).unwrap();
+            old.push(handle);
+        }
+        assert_eq!(tags.retired(), 0);
+    }
+    // 31 bits of generation end at the border: the slot is retired there and not used again.
+    let tags = Tagged::with(
+        owned(0, 0),
+        Widths::new(63, 32).unwrap(),
+        OnWrap::Retire,
+        border - 3,
+    )
+    .unwrap();
+    for _ in 0..3 {
+        tags.free(tags.alloc().unwrap()).unwrap();
+    }
+    assert_eq!((tags.alloc().is_err(), tags.retired()), (true, 1));
+}
+
 /// 2^31 uses of one slot, at which other libraries give an equal key; some minutes.
 #[test]
 #[ignore = "takes minutes"]
@@ -163,6 +205,24 @@ fn no_equal_handle_after_2_to_the_31_reuses() {
         last = Some(handle);
         tags.free(handle).unwrap();
     }
+}
+
+#[test]
+fn retired_slots_are_not_called_allocated() {
+    // One bit of generation: a slot has two lives.
+    let tags = Tagged::new(owned(0, 2), Widths::new(8, 7).unwrap()).unwrap();
+    for _ in 0..2 {
+        tags.free(tags.alloc_at(1).unwrap()).unwrap();
+    }
+    let (zero, two) = (tags.alloc().unwrap(), tags.alloc().unwrap());
+    assert_eq!(tags.alloc(), Err(IdError::Full { allocated: 2 }));
+    for (handle, index) in [(zero, 0), (two, 2)] {
+        tags.free(handle).unwrap();
+        tags.free(tags.alloc_at(index).unwrap()).unwrap();
+    }
+    let error = tags.alloc().unwrap_err();
+    assert_eq!(error, IdError::Retired { retired: 3 });
+    assert!(!error.to_string().contains("free some"), "{error}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn a_tenant_gets_no_more_than_its_limit() {
     }
     let refused = IdError::TenantLimit {
         tenant: "ann".to_owned(),
+        held: 3,
         limit: 3,
     };
     assert_eq!(ids.alloc(&ann), Err(refused.clone()));
@@ -29,6 +30,20 @@ fn a_tenant_gets_no_more_than_its_limit() {
     ids.free(&ann, 1).unwrap();
     assert_eq!(ids.alloc_at(&ann, 50), Ok(()));
     assert_eq!((ann.used(), bob.used(), ids.ids().allocated()), (3, 0, 3));
+}
+
+#[test]
+fn a_tenant_above_its_new_limit_is_told_what_it_holds() {
+    let ids = Tenants::new(owned(0, 99));
+    let ann = Tenant::new("ann", 50).unwrap();
+    for _ in 0..7 {
+        ids.alloc(&ann).unwrap();
+    }
+    ann.set_limit(2);
+    assert_eq!(
+        ids.alloc(&ann).unwrap_err().to_string(),
+        "ann holds 7 identifiers and may hold 2; free some, or raise the limit"
+    );
 }
 
 #[test]

@@ -66,6 +66,14 @@ pub enum LeaseError<E> {
         range: IdRange,
     },
     /// Every identifier of the range was handed out, or skipped. They are never used again.
+    #[error(
+        "all identifiers of {range} were leased once, and a lease uses none again; lease a range with the same beginning and a later end"
+    )]
+    UsedUp {
+        /// The range of the lease.
+        range: IdRange,
+    },
+    /// The range cannot be leased.
     #[error(transparent)]
     Ids(#[from] IdError),
 }
@@ -140,8 +148,8 @@ impl<D: Durable> Lease<D> {
     /// The next identifier. Touches the store once a block.
     ///
     /// # Errors
-    /// [`LeaseError::Store`]: no identifier is lost, and the next call tries again. [`IdError::Full`] when all were
-    /// handed out once.
+    /// [`LeaseError::Store`]: no identifier is lost, and the next call tries again. [`LeaseError::UsedUp`] when all
+    /// were handed out once.
     #[inline]
     pub fn alloc(&mut self) -> Result<u64, LeaseError<D::Error>> {
         if self.next == self.end {
@@ -156,9 +164,7 @@ impl<D: Durable> Lease<D> {
     fn refill(&mut self) -> Result<(), LeaseError<D::Error>> {
         let left = self.range.last() + 1 - self.end;
         if left == 0 {
-            return Err(LeaseError::Ids(IdError::Full {
-                allocated: self.range.last() - self.range.first() + 1,
-            }));
+            return Err(LeaseError::UsedUp { range: self.range });
         }
         let end = self.end + left.min(self.block);
         self.store.store(end).map_err(LeaseError::Store)?;

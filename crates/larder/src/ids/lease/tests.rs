@@ -1,6 +1,7 @@
 //! Leases on a disk that stops in the middle of every write, after every byte.
 
 use alloc::rc::Rc;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::num::NonZeroU64;
@@ -336,11 +337,18 @@ fn a_lease_checks_its_range() {
         (0..10).map(|_| lease.alloc().unwrap()).collect::<Vec<_>>(),
         (5..15).collect::<Vec<_>>()
     );
-    let full = LeaseError::Ids(IdError::Full { allocated: 10 });
+    let full = LeaseError::UsedUp { range };
     assert_eq!(
         (lease.alloc(), lease.left(), lease.leased()),
         (Err(full.clone()), 0, 0)
     );
+    // No word of freeing, which a lease does not know.
+    assert_eq!(
+        LeaseError::<u8>::UsedUp { range }.to_string(),
+        "all identifiers of 5..=14 were leased once, and a lease uses none again; lease a range with the same beginning and a later end"
+    );
+    let wider = IdRange::new(5, 20).unwrap();
+    assert_eq!(Lease::new(At(15), wider, block).unwrap().alloc(), Ok(15));
     assert_eq!(store.0, 15);
     assert_eq!(
         Lease::new(&mut store, range, block).unwrap().alloc(),

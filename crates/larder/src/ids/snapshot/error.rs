@@ -33,7 +33,7 @@ pub enum SnapshotError {
     },
     /// Larger than the caller allows.
     #[error(
-        "the snapshot has {found} {unit} and at most {most} are allowed; allow more if you trust its source"
+        "the snapshot has {found} {unit} and at most {most} are allowed; if you trust its source, allow more by `load_at_most`, `read_from_at_most` or `from_bytes_at_most`"
     )]
     TooLarge {
         /// What the snapshot says it has.

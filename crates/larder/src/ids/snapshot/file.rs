@@ -30,6 +30,35 @@ impl Snapshot {
     /// # Errors
     /// [`SnapshotError::TooLarge`], [`SnapshotError::Io`], and as [`from_bytes`](Self::from_bytes).
     pub fn read_from(stream: impl Read, most_bytes: u64) -> Result<Self, SnapshotError> {
+        Self::read_from_at_most(stream, most_bytes, Self::MOST_IDS)
+    }
+
+    /// As [`read_from`](Self::read_from), of at most `most_ids` identifiers: for spaces of which more than
+    /// [`MOST_IDS`](Self::MOST_IDS) are allocated, as by a wide reserved band. See
+    /// [`from_bytes_at_most`](Self::from_bytes_at_most) for what that may cost.
+    ///
+    /// # Errors
+    /// As [`read_from`](Self::read_from).
+    ///
+    /// ```
+    /// use core::cell::RefCell;
+    /// use larder::ids::{Ids, Snapshot, rule::Lowest};
+    ///
+    /// let mut inodes = Ids::new(1u64..=1 << 40, Lowest)?;
+    /// inodes.reserve(1u64..=1 << 33)?;                     // a band of another server
+    /// let mut pipe = Vec::new();
+    /// Snapshot::of(&RefCell::new(inodes), &Lowest)?.write_to(&mut pipe)?;
+    ///
+    /// assert!(Snapshot::read_from(&pipe[..], 1000).is_err(), "few bytes, very many identifiers");
+    /// let snapshot = Snapshot::read_from_at_most(&pipe[..], 1000, 1 << 40)?;
+    /// assert_eq!(snapshot.allocated(), 1 << 33);
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
+    pub fn read_from_at_most(
+        stream: impl Read,
+        most_bytes: u64,
+        most_ids: u64,
+    ) -> Result<Self, SnapshotError> {
         let mut bytes = Vec::new();
         // Grows with what comes, whatever the stream says of itself.
         stream
@@ -43,11 +72,13 @@ impl Snapshot {
                 most: most_bytes,
             });
         }
-        Self::from_bytes(&bytes)
+        Self::from_bytes_at_most(&bytes, most_ids)
     }
 
     /// Writes the snapshot to a file, all or nothing: whenever the machine stops, the file is the old one or the new
-    /// one. (A file beside it, flushed, renamed over it, and the folder flushed.)
+    /// one. (A file beside it, flushed, renamed over it, and the folder flushed.) Of more than
+    /// [`MOST_IDS`](Self::MOST_IDS) identifiers or [`MOST_BYTES`](Self::MOST_BYTES) it is read again by
+    /// [`load_at_most`](Self::load_at_most) only.
     ///
     /// # Errors
     /// [`SnapshotError::Io`]: the old file is still there. As [`to_bytes`](Self::to_bytes).
@@ -69,15 +100,45 @@ impl Snapshot {
             .map_err(|source| failed(format!("saving a snapshot as {}", path.display()), source))
     }
 
-    /// Reads a file that [`save`](Self::save) wrote, of at most [`MOST_BYTES`](Self::MOST_BYTES).
+    /// Reads a file that [`save`](Self::save) wrote, of at most [`MOST_BYTES`](Self::MOST_BYTES) and
+    /// [`MOST_IDS`](Self::MOST_IDS).
     ///
     /// # Errors
     /// [`SnapshotError::Io`], and as [`read_from`](Self::read_from).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Self::load_at_most(path, Self::MOST_BYTES, Self::MOST_IDS)
+    }
+
+    /// As [`load`](Self::load), with the limits that you choose: whatever [`save`](Self::save) wrote can be read with
+    /// `u64::MAX` for both, if you trust the file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    ///
+    /// ```
+    /// use core::cell::RefCell;
+    /// use larder::ids::{Ids, Snapshot, SnapshotError, rule::Lowest};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("inodes");
+    /// let mut inodes = Ids::new(1u64..=1 << 40, Lowest)?;
+    /// inodes.reserve(1u64..=1 << 33)?;                     // a band of another server
+    /// Snapshot::of(&RefCell::new(inodes), &Lowest)?.save(&path)?;
+    ///
+    /// assert!(matches!(Snapshot::load(&path), Err(SnapshotError::TooLarge { .. })));
+    /// let snapshot = Snapshot::load_at_most(&path, Snapshot::MOST_BYTES, 1 << 40)?;
+    /// assert_eq!(snapshot.allocated(), 1 << 33);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load_at_most(
+        path: impl AsRef<Path>,
+        most_bytes: u64,
+        most_ids: u64,
+    ) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let file = File::open(path)
             .map_err(|source| failed(format!("opening the snapshot {}", path.display()), source))?;
-        Self::read_from(file, Self::MOST_BYTES)
+        Self::read_from_at_most(file, most_bytes, most_ids)
     }
 }
 

@@ -80,6 +80,21 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes).
+    ///
+    /// ```
+    /// use core::cell::RefCell;
+    /// use larder::ids::{Ids, Snapshot, SnapshotError, rule::Lowest};
+    ///
+    /// let mut tags = Ids::new(0u32..1000, Lowest)?;
+    /// tags.reserve(0u32..200)?;
+    /// let bytes = Snapshot::of(&RefCell::new(tags), &Lowest)?.to_bytes()?;
+    ///
+    /// // From somebody who may have 100: nothing was restored, and nothing large was made.
+    /// let refused = Snapshot::from_bytes_at_most(&bytes, 100);
+    /// assert!(matches!(refused, Err(SnapshotError::TooLarge { found: 200, .. })));
+    /// assert_eq!(Snapshot::from_bytes_at_most(&bytes, 200)?.allocated(), 200);
+    /// # Ok::<(), SnapshotError>(())
+    /// ```
     pub fn from_bytes_at_most(bytes: &[u8], most_ids: u64) -> Result<Self, SnapshotError> {
         let damaged = |what| SnapshotError::Damaged { what };
         if bytes.get(..MAGIC.len()) != Some(MAGIC) {

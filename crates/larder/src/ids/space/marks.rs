@@ -71,7 +71,7 @@ impl<R: SharedRule> IdSpace<R> {
     ) -> Result<(), IdError> {
         if self.marks.len() == MOST {
             return Err(IdError::Invalid {
-                what: format!("a water mark number {}", MOST + 1),
+                what: format!("a water mark beside {MOST} others"),
                 advice: "use one mark and look at the numbers when it calls",
             });
         }

@@ -27,7 +27,9 @@ pub enum OnWrap {
 /// The handle is the identifier (index) with a generation above it; the generation counts how often the slot was
 /// freed. NetBSD's pids and NVMe's tags are made so; that a slot is retired at the wrap is what those lack (slotmap
 /// returns an equal key after 2^31 uses of a slot). Memory: the next power of two above the bits of a generation for
-/// each index in use, in pieces of 1 KiB, beside what the identifiers take.
+/// each index that was ever in use, in pieces of 1 KiB, beside what the identifiers take: a slot's generation must outlive
+/// its handles, so nothing is given back before the table is dropped. Over a wide range take a rule that uses few different
+/// indices ([`Lowest`](crate::ids::rule::Lowest), [`Lifo`](crate::ids::rule::Lifo)).
 ///
 /// Works through `&self`; over [`IdSpace`](super::IdSpace) from many threads. A check reads two to six words and
 /// writes nothing.
@@ -103,10 +105,27 @@ impl<A: Allocate> Tagged<A> {
     /// Takes a slot and makes a handle for it.
     ///
     /// # Errors
-    /// [`IdError::Full`], which counts retired slots as allocated, [`IdError::Resting`], [`IdError::OutOfMemory`].
+    /// [`IdError::Full`], which does not count retired slots; [`IdError::Retired`] when nothing but those is left;
+    /// [`IdError::Resting`], [`IdError::OutOfMemory`].
     pub fn alloc(&self) -> Result<Handle, IdError> {
-        let index = self.ids.alloc()?;
+        let index = self
+            .ids
+            .alloc()
+            .map_err(|error| self.without_retired(error))?;
         self.born(index)
+    }
+
+    /// The identifiers below take retired slots for allocated ones, which could be freed.
+    #[cold]
+    fn without_retired(&self, error: IdError) -> IdError {
+        match (error, self.retired()) {
+            (IdError::Full { allocated }, retired @ 1..) => match allocated.saturating_sub(retired)
+            {
+                0 => IdError::Retired { retired },
+                allocated => IdError::Full { allocated },
+            },
+            (error, _) => error,
+        }
     }
 
     /// Takes this very slot.
