@@ -6,14 +6,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod disassembly;
 
 use std::alloc::Layout;
-use std::collections::HashSet;
 use std::hint::black_box;
 use std::process::Command;
 use std::ptr::NonNull;
 
 use common::*;
+use disassembly::{atomics, disassembled, path_takes, read, section, straight_path};
 use larder::heap::{Classes, Heap, global};
 use larder::objects::{Family, RawCache};
 use larder::pages::{PageHandle, PagePool};
@@ -22,6 +23,8 @@ use larder::pages::{PageHandle, PagePool};
 /// does not; of the program's heap through malloc and free.
 const HANDLE_PAIR: f64 = 19.0;
 const HEAP_PAIR: f64 = 18.0;
+/// The pair alone: what an empty loop around the same pointer takes is not counted.
+const HEAP_PAIR_ALONE: f64 = 14.0;
 const HEAP_PAIR_ANY_SIZE: f64 = 33.0;
 const GLOBAL_PAIR: f64 = 60.0;
 /// Instructions of functions on the per-CPU path, with call and return: straight path.
@@ -31,6 +34,9 @@ const CACHE_GET: usize = 21;
 const CACHE_PUT: usize = 23;
 const CLASSES_ALLOC: usize = 37;
 const CLASSES_DEALLOC: usize = 32;
+/// Instructions of a heap's functions that are not inlined: straight path, with return.
+const HEAP_ALLOC: usize = 12;
+const HEAP_DEALLOC: usize = 12;
 /// Instructions of the sections themselves, from arming to committing.
 const POP: usize = 12;
 const PUSH: usize = 14;
@@ -109,6 +115,25 @@ unsafe extern "C" fn larder_classes_dealloc(
     }
 }
 
+/// # Safety
+/// `heap` is a heap, of this thread alone.
+#[inline(never)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn larder_heap_alloc(heap: *const Heap) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe { (*heap).alloc(Layout::new::<[u64; 8]>()) }
+        .map_or(core::ptr::null_mut(), NonNull::as_ptr)
+}
+
+/// # Safety
+/// As for `larder_heap_alloc`, and the object came from there.
+#[inline(never)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn larder_heap_dealloc(heap: *const Heap, object: NonNull<u8>) {
+    // SAFETY: the caller's promise.
+    unsafe { (*heap).dealloc(object, Layout::new::<[u64; 8]>()) };
+}
+
 /// Whether there is something to count, and with what; says so if not.
 fn can_count(tool: &str, package: &str) -> bool {
     if cfg!(debug_assertions) {
@@ -148,8 +173,16 @@ fn pair_takes(test: &str, what: &str, ceiling: f64, run: impl Fn(u64)) {
     if !can_count("valgrind", "valgrind") {
         return;
     }
-    let count = |n: u64| collected(test, &n.to_string());
-    let per_pair = (count(2 * PAIRS) - count(PAIRS)) as f64 / PAIRS as f64;
+    hold(what, turn_takes(test, ""), ceiling);
+}
+
+/// Instructions of one turn of a loop of a test's child, whose role is the word and the number of turns.
+fn turn_takes(test: &str, word: &str) -> f64 {
+    let count = |n: u64| collected(test, &format!("{word}{n}"));
+    (count(2 * PAIRS) - count(PAIRS)) as f64 / PAIRS as f64
+}
+
+fn hold(what: &str, per_pair: f64, ceiling: f64) {
     println!("{what}: {per_pair:.2} instructions a pair (ceiling {ceiling})");
     assert!(per_pair > 4.0, "the compiler removed the loop");
     assert!(
@@ -178,19 +211,37 @@ fn heap() -> Heap {
 
 #[test]
 fn a_warm_pair_of_a_heap() {
-    pair_takes(
-        "a_warm_pair_of_a_heap",
-        "heap, warm alloc + dealloc of 64 bytes",
-        HEAP_PAIR,
-        |n| {
-            let heap = heap();
-            let layout = Layout::new::<[u64; 8]>();
-            for _ in 0..n {
-                let object = heap.alloc(layout).unwrap();
-                // SAFETY: just taken, put once.
-                unsafe { heap.dealloc(black_box(object), layout) };
+    const TEST: &str = "a_warm_pair_of_a_heap";
+    if let Some(role) = role() {
+        let heap = heap();
+        let layout = Layout::new::<[u64; 8]>();
+        if let Some(n) = role.strip_prefix("empty") {
+            let object = heap.alloc(layout).unwrap();
+            for _ in 0..n.parse().unwrap() {
+                let _: NonNull<u8> = black_box(object);
             }
-        },
+            // SAFETY: taken above, put once.
+            return unsafe { heap.dealloc(object, layout) };
+        }
+        for _ in 0..role.parse().unwrap() {
+            let object = heap.alloc(layout).unwrap();
+            // SAFETY: just taken, put once.
+            unsafe { heap.dealloc(black_box(object), layout) };
+        }
+        return;
+    }
+    if !can_count("valgrind", "valgrind") {
+        return;
+    }
+    let what = "heap, warm alloc + dealloc of 64 bytes";
+    let (pair, empty) = (turn_takes(TEST, ""), turn_takes(TEST, "empty"));
+    hold(what, pair, HEAP_PAIR);
+    println!("{empty:.2} of them are an empty loop's");
+    assert!(empty >= 2.0, "the compiler removed the empty loop");
+    hold(
+        &format!("{what}, without the loop"),
+        pair - empty,
+        HEAP_PAIR_ALONE,
     );
 }
 
@@ -228,88 +279,51 @@ fn a_warm_pair_of_malloc_and_free() {
     );
 }
 
-/// One line of a disassembly.
-#[derive(Debug)]
-struct Line {
-    at: u64,
-    text: String,
+/// A way with an atomic instruction is told from one without.
+#[test]
+fn an_atomic_instruction_is_seen() {
+    let way = |middle: &str| {
+        read(&format!(
+            "1:\tlea 0x1(%rip),%rax\n2:\tmov %rax,%fs:0x8\n3:\t{middle}\n4:\tmov %rcx,(%rdx)\n5:\tret\n"
+        ))
+    };
+    for atomic in [
+        "lock cmpxchg %rcx,(%rdx)",
+        "lock decq 0x8(%rdi)",
+        "lock addl $0x0,-0x40(%rsp)",
+        "xchg %rax,(%rdi)",
+        "cs lock xadd %rax,(%rdi)",
+    ] {
+        let lines = way(atomic);
+        assert_eq!(section(&lines), None, "{atomic}");
+        let path = straight_path(&lines, true).unwrap();
+        assert_eq!(atomics(&path).len(), 1, "{atomic}");
+    }
+    for plain in ["xchg %ax,%ax", "mov 0x8(%rdi),%rcx", "bsr %rax,%rcx"] {
+        let lines = way(plain);
+        assert_eq!(section(&lines), Some(4), "{plain}");
+        let path = straight_path(&lines, true).unwrap();
+        assert_eq!((path.len(), atomics(&path).len()), (5, 0), "{plain}");
+    }
 }
 
-impl Line {
-    /// Whether it stores a register where another one points.
-    fn is_commit(&self) -> bool {
-        let operands = self.text.strip_prefix("mov").map(str::trim);
-        operands
-            .and_then(|operands| operands.split_once(','))
-            .is_some_and(|(from, to)| from.starts_with("%r") && to.starts_with("(%r"))
+#[test]
+fn a_heap_takes_and_puts_without_an_atomic() {
+    let heap = heap();
+    // SAFETY: a heap of this thread, and an object of it that is put once.
+    unsafe {
+        let object = larder_heap_alloc(black_box(&raw const heap));
+        larder_heap_dealloc(&raw const heap, NonNull::new(object).unwrap());
     }
-
-    /// Where a jump leads.
-    fn target(&self) -> Option<u64> {
-        let (name, rest) = self.text.split_once(char::is_whitespace)?;
-        name.starts_with('j')
-            .then(|| u64::from_str_radix(rest.split_whitespace().next()?, 16).ok())?
+    if !cfg!(target_arch = "x86_64") || !can_count("objdump", "binutils") {
+        return;
     }
-}
-
-/// Instructions on the shortest way through a function that commits a section: it arms one (a store relative to `fs`),
-/// stores the new top (the slot's first word, so nothing is added to its address), calls nobody, and returns.
-fn straight_path(lines: &[Line]) -> Option<usize> {
-    fn walk(
-        lines: &[Line],
-        i: usize,
-        seen: &mut HashSet<usize>,
-        armed: bool,
-        committed: bool,
-    ) -> Option<usize> {
-        let line = lines.get(i)?;
-        if !seen.insert(i) {
-            return None;
-        }
-        let name = line.text.split_whitespace().next()?;
-        let armed = armed || line.text.contains("%fs:");
-        let committed = committed || (armed && line.is_commit());
-        let to = |at: u64| lines.iter().position(|l| l.at == at);
-        let rest = match (name, line.target()) {
-            (name, _) if name.starts_with("ret") => committed.then_some(0),
-            (name, _) if name.starts_with("call") => None,
-            ("jmp", target) => walk(lines, to(target?)?, seen, armed, committed),
-            (_, Some(target)) => {
-                let taken = to(target).and_then(|t| walk(lines, t, seen, armed, committed));
-                let not = walk(lines, i + 1, seen, armed, committed);
-                taken.into_iter().chain(not).min()
-            }
-            _ => walk(lines, i + 1, seen, armed, committed),
-        };
-        seen.remove(&i);
-        rest.map(|n| n + 1)
+    for (name, ceiling) in [
+        ("larder_heap_alloc", HEAP_ALLOC),
+        ("larder_heap_dealloc", HEAP_DEALLOC),
+    ] {
+        path_takes(name, &disassembled(name), false, ceiling);
     }
-    walk(lines, 0, &mut HashSet::new(), false, false)
-}
-
-/// Instructions on the shortest way through a section: from the load of its descriptor's address to the commit.
-fn section(lines: &[Line]) -> Option<usize> {
-    let to = |at: u64| lines.iter().position(|l| l.at == at);
-    let armed = lines.iter().position(|l| l.text.contains("%fs:0x8"))?;
-    let mut now = vec![armed.checked_sub(1)?];
-    for steps in 1..=lines.len() {
-        let mut next = Vec::new();
-        for &i in &now {
-            let Some(line) = lines.get(i) else { continue };
-            if line.is_commit() {
-                return Some(steps);
-            }
-            next.extend(line.target().and_then(to));
-            let ends = ["jmp", "ret", "call"];
-            if !ends.iter().any(|end| line.text.starts_with(end)) {
-                next.push(i + 1);
-            }
-        }
-        next.sort_unstable();
-        next.dedup();
-        now = next;
-    }
-    None
 }
 
 #[test]
@@ -346,40 +360,13 @@ fn a_warm_get_and_put_of_a_cpu() {
         ("larder_classes_alloc", CLASSES_ALLOC, POP),
         ("larder_classes_dealloc", CLASSES_DEALLOC, PUSH),
     ] {
-        let out = Command::new("objdump")
-            .args(["-d", "--no-show-raw-insn", &format!("--disassemble={name}")])
-            .arg(std::env::current_exe().unwrap())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&out.stdout);
-        let lines: Vec<_> = text
-            .lines()
-            .filter_map(|line| {
-                let (at, text) = line.split_once(":\t")?;
-                let at = u64::from_str_radix(at.trim(), 16).ok()?;
-                Some(Line {
-                    at,
-                    text: text.trim().to_owned(),
-                })
-            })
-            .collect();
-        assert!(!lines.is_empty(), "{name} is not in the binary:\n{text}");
-        let straight = straight_path(&lines)
-            .unwrap_or_else(|| panic!("no straight way through {name}:\n{text}"));
-        println!(
-            "{name}: {straight} instructions on the straight path (ceiling {ceiling}), {} in all",
-            lines.len()
-        );
-        let inside = section(&lines).unwrap_or_else(|| panic!("no section in {name}:\n{text}"));
+        let lines = disassembled(name);
+        path_takes(name, &lines, true, ceiling);
+        let inside = section(&lines).unwrap_or_else(|| panic!("no section in {name}: {lines:#?}"));
         println!("{name}: {inside} of them in the section (ceiling {most})");
         assert!(
             (8..=most).contains(&inside),
-            "{inside} instructions in the section of {name}:\n{text}"
-        );
-        assert!(straight > 8, "{name} does too little to be true:\n{text}");
-        assert!(
-            straight <= ceiling,
-            "{straight} instructions in {name}:\n{text}"
+            "{inside} instructions in the section of {name}: {lines:#?}"
         );
     }
 }
