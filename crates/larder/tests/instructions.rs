@@ -42,6 +42,8 @@ const POP: usize = 12;
 const PUSH: usize = 14;
 
 const PAIRS: u64 = 1_000_000;
+/// What the start and the end of a process make of a pair: runs of the same program differ by so much.
+const NOISE: f64 = 0.05;
 
 #[inline(never)]
 fn pairs(handle: &mut PageHandle, n: u64) {
@@ -186,7 +188,7 @@ fn hold(what: &str, per_pair: f64, ceiling: f64) {
     println!("{what}: {per_pair:.2} instructions a pair (ceiling {ceiling})");
     assert!(per_pair > 4.0, "the compiler removed the loop");
     assert!(
-        per_pair <= ceiling,
+        per_pair <= ceiling + NOISE,
         "{what}: {per_pair:.2} instructions a pair"
     );
 }
