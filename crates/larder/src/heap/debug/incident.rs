@@ -193,11 +193,16 @@ impl fmt::Display for Beside<'_> {
         let (at, block) = (self.at, self.block);
         let end = block.at + block.size;
         if at < block.at {
-            write!(f, "which is {} bytes before a block", block.at - at)
+            write!(f, "which is {} before a block", bytes(block.at - at))
         } else if at >= end {
-            write!(f, "which is {} bytes after the end of a block", at - end)
+            write!(f, "which is {} after the end of a block", bytes(at - end))
         } else {
-            write!(f, "which is {} bytes into a block", at - block.at)
+            write!(f, "which is {} into a block", bytes(at - block.at))
         }
     }
+}
+
+/// So many bytes, in words.
+fn bytes(n: usize) -> impl fmt::Display {
+    fmt::from_fn(move |f| write!(f, "{n} byte{}", if n == 1 { "" } else { "s" }))
 }

@@ -9,7 +9,7 @@ int main(void) {
 }
 
 /* prints:
-larder: invalid free: realloc(@1), which is 1 bytes into a block
+larder: invalid free: realloc(@1), which is 1 byte into a block
   here:
     main
   block of 100 bytes at @2, by malloc, thread T:
