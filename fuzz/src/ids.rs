@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use arbitrary::Arbitrary;
-use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, NearFull, Random, Rested};
+use larder::ids::rule::{Any, Cyclic, Epochs, Fifo, Lifo, Lowest, NearFull, Random, Rested};
 use larder::ids::{IdError, IdRange, Ids, Rule, Snapshot};
 
 /// Most operations of one case, to keep it fast.
@@ -49,7 +49,7 @@ enum Promise {
 /// Plays a case; panics where space and model disagree.
 pub fn play(case: Case) {
     let (range, ops) = (range(case.range), case.ops);
-    match case.rule % 10 {
+    match case.rule % 11 {
         0 => World::play(range, Lowest, Promise::Lowest, ops),
         1 => World::play(range, Cyclic, Promise::Cyclic, ops),
         2 => World::play(range, Fifo, Promise::AnyFree, ops),
@@ -59,7 +59,8 @@ pub fn play(case: Case) {
         6 => rested(range, Lowest, NearFull::Fail, ops),
         7 => rested(range, Cyclic, NearFull::Relax, ops),
         8 => rested(range, Fifo, NearFull::Fail, ops),
-        _ => World::play(range, Random::new([case.range; 32]), Promise::AnyFree, ops),
+        9 => World::play(range, Random::new([case.range; 32]), Promise::AnyFree, ops),
+        _ => World::play(range, Any, Promise::AnyFree, ops),
     }
 }
 

@@ -37,6 +37,13 @@ fn check<R: Rule, P: Promise>(range: IdRange, rule: &R, promise: P, ops: &[Op]) 
     model.finish(rule.clone());
 }
 
+/// Allocations; small ranges come to their end before, and large ones do not.
+const REST: u64 = 100;
+
+fn rested<R: Rule>(rule: R, near_full: rule::NearFull) -> rule::Rested<R> {
+    rule::Rested::allocations(rule, REST, near_full)
+}
+
 /// One test per rule: random calls over a random one of the ranges.
 macro_rules! rules {
     ($($name:ident: $rule:expr, $promise:expr;)*) => {
@@ -61,6 +68,14 @@ rules! {
     those_of_an_earlier_one_of_four_epochs_are_next: rule::Epochs::<4>, promises::Epochs::new(4);
     whichever_is_at_hand_is_next: rule::Any, promises::Any;
     any_free_one_is_next: rule::Random::new([1; 32]), promises::Any;
+    the_lowest_that_has_rested_is_next: rested(rule::Lowest, rule::NearFull::Fail),
+        promises::Rested::new(promises::Lowest, REST, false);
+    the_lowest_that_has_rested_is_next_if_any_has: rested(rule::Lowest, rule::NearFull::Relax),
+        promises::Rested::new(promises::Lowest, REST, true);
+    the_next_that_has_rested_is_next: rested(rule::Cyclic, rule::NearFull::Fail),
+        promises::Rested::new(promises::Cyclic::default(), REST, false);
+    the_next_that_has_rested_is_next_if_any_has: rested(rule::Cyclic, rule::NearFull::Relax),
+        promises::Rested::new(promises::Cyclic::default(), REST, true);
 }
 
 /// Frees what does not belong, at the beginning, when some are taken, when all are, and when all are free again.

@@ -5,11 +5,12 @@
 mod common;
 mod ids_common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use common::modes;
 use ids_common::{allowed_cpus, pin};
-use larder::ids::{Allocate, IdError, IdRange, IdSpace, Shape, SharedRule, SpaceConfig, rule};
+use larder::ids::rule::NearFull;
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Rule, SharedRule, SpaceConfig, rule};
 use larder::os::rseq::Mode;
 use proptest::prelude::*;
 
@@ -62,7 +63,39 @@ fn ranges() -> Vec<IdRange> {
     ]
 }
 
+/// Identifiers that must rest.
+#[derive(Clone)]
+struct Rests {
+    relax: bool,
+    allocations: u64,
+    /// Those that rest, and when they were freed.
+    queue: VecDeque<(u64, u64)>,
+}
+
+impl Rests {
+    /// Those that rest still.
+    fn now(&mut self) -> &mut VecDeque<(u64, u64)> {
+        while let Some(&(_, freed)) = self.queue.front()
+            && self.allocations - freed >= REST
+        {
+            self.queue.pop_front();
+        }
+        &mut self.queue
+    }
+
+    /// How many rest, if some of these do and are kept from who asks for them.
+    fn refuses(&mut self, first: u64, last: u64) -> Option<u64> {
+        let asked = first..=last;
+        let resting = self.now().len() as u64;
+        let some = self.queue.iter().any(|(id, _)| asked.contains(id));
+        (some && !self.relax).then_some(resting)
+    }
+}
+
 struct Model<R: SharedRule> {
+    rests: Option<Rests>,
+    /// The lowest that does not rest is next.
+    lowest: bool,
     ids: IdSpace<R>,
     taken: BTreeSet<u64>,
     range: IdRange,
@@ -96,19 +129,66 @@ impl<R: SharedRule> Model<R> {
 
     fn note(&mut self, id: u64) {
         assert!(self.range.contains(id), "{id} is foreign");
-        if R::SHAPE == Shape::Exact {
-            // Of the rules here that is the lowest.
+        let mut resting = BTreeSet::new();
+        if let Some(rests) = &mut self.rests {
+            resting.extend(rests.now().iter().map(|(id, _)| *id));
+            if (self.taken.len() + resting.len()) as u128 == self.range.len() {
+                assert!(rests.relax, "{id} rests");
+                assert_eq!(rests.queue.front().map(|(first, _)| *first), Some(id));
+                resting.clear();
+            } else {
+                assert!(!resting.contains(&id), "{id} rests");
+            }
+        }
+        let relaxed = self
+            .rests
+            .as_ref()
+            .is_some_and(|r| r.queue.front().is_some_and(|(first, _)| *first == id));
+        if self.lowest && !relaxed {
             let mut from = self.range.first();
-            while self.taken.contains(&from) {
+            while self.taken.contains(&from) || resting.contains(&from) {
                 from += 1;
             }
             assert_eq!(id, from);
         }
+        self.take(id);
+    }
+
+    fn take(&mut self, id: u64) {
+        if let Some(rests) = &mut self.rests {
+            rests.now().retain(|(resting, _)| *resting != id);
+            rests.allocations += 1;
+        }
         assert!(self.taken.insert(id), "{id} was handed out twice");
     }
 
-    fn full(&self, error: IdError) {
+    fn give(&mut self, id: u64) {
+        if let Some(rests) = &mut self.rests {
+            rests.queue.push_back((id, rests.allocations));
+        }
+        assert!(self.taken.remove(&id), "{id} was not taken");
+    }
+
+    /// Whether these may be asked for by name.
+    fn rested(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        match self
+            .rests
+            .as_mut()
+            .and_then(|rests| rests.refuses(first, last))
+        {
+            Some(resting) => Err(IdError::Resting { resting }),
+            None => Ok(()),
+        }
+    }
+
+    fn full(&mut self, error: IdError) {
         let allocated = self.taken.len() as u64;
+        if let Err(rests) = self.rested(self.range.first(), self.range.last()) {
+            assert_eq!(error, rests);
+            let resting = self.rests.as_ref().map_or(0, |rests| rests.queue.len());
+            assert_eq!((self.taken.len() + resting) as u128, self.range.len());
+            return;
+        }
         assert_eq!(error, IdError::Full { allocated });
         assert_eq!(u128::from(allocated), self.range.len());
     }
@@ -129,7 +209,8 @@ impl<R: SharedRule> Model<R> {
                     Ok(done) => {
                         out[..done].iter().for_each(|&id| self.note(id));
                         if done < n {
-                            self.full(self.ids.alloc().unwrap_err());
+                            let error = self.ids.alloc().unwrap_err();
+                            self.full(error);
                         }
                     }
                     Err(error) => self.full(error),
@@ -137,11 +218,14 @@ impl<R: SharedRule> Model<R> {
             }
             Op::AllocAt(n) => {
                 let id = self.pick(n);
-                let expect = match self.taken.insert(id) {
-                    true => Ok(()),
-                    false => Err(IdError::Taken { id }),
+                let expect = match self.taken.contains(&id) {
+                    false => self.rested(id, id),
+                    true => Err(IdError::Taken { id }),
                 };
                 assert_eq!(self.ids.alloc_at(id), expect);
+                if expect.is_ok() {
+                    self.take(id);
+                }
             }
             Op::AllocRange(count, align) => self.run(count, align),
             Op::Reserve(n, len) => {
@@ -149,11 +233,11 @@ impl<R: SharedRule> Model<R> {
                 let last = self.end(first, len);
                 let expect = match self.taken.range(first..=last).next() {
                     Some(&id) => Err(IdError::Taken { id }),
-                    None => Ok(()),
+                    None => self.rested(first, last),
                 };
                 assert_eq!(self.ids.reserve(first..=last), expect);
                 if expect.is_ok() {
-                    self.taken.extend(first..=last);
+                    (first..=last).for_each(|id| self.take(id));
                 }
             }
             Op::Free(skip, n) => {
@@ -161,17 +245,20 @@ impl<R: SharedRule> Model<R> {
                     if let Some(id) = self.nth(skip) {
                         assert_eq!(self.ids.free(id), Ok(()));
                         assert_eq!(self.ids.free(id), Err(IdError::NotAllocated { id }));
-                        self.taken.remove(&id);
+                        self.give(id);
                     }
                 }
             }
             Op::FreeAny(n) => {
                 let id = self.pick(n);
-                let expect = match self.taken.remove(&id) {
+                let expect = match self.taken.contains(&id) {
                     true => Ok(()),
                     false => Err(IdError::NotAllocated { id }),
                 };
                 assert_eq!(self.ids.free(id), expect);
+                if expect.is_ok() {
+                    self.give(id);
+                }
             }
             Op::FreeMany(skip, n, twice) => {
                 let skip = skip.checked_rem(self.taken.len()).unwrap_or(0);
@@ -182,7 +269,7 @@ impl<R: SharedRule> Model<R> {
                     assert_eq!(self.ids.free_many(&many), Err(IdError::NotAllocated { id }));
                 } else {
                     assert_eq!(self.ids.free_many(&many), Ok(()));
-                    many.iter().for_each(|id| assert!(self.taken.remove(id)));
+                    many.iter().for_each(|&id| self.give(id));
                 }
             }
             Op::FreeRange(n, len) => {
@@ -194,7 +281,7 @@ impl<R: SharedRule> Model<R> {
                 };
                 assert_eq!(self.ids.free_range(first..=last), expect);
                 if expect.is_ok() {
-                    self.taken.retain(|id| *id < first || *id > last);
+                    (first..=last).for_each(|id| self.give(id));
                 }
             }
             Op::Look(n) => self.look(self.pick(n)),
@@ -211,8 +298,17 @@ impl<R: SharedRule> Model<R> {
         match self.ids.alloc_range(count, align) {
             Ok(first) => {
                 assert_eq!(first % align, 0);
-                for id in first..=first + (count - 1) {
-                    assert!(self.range.contains(id) && self.taken.insert(id), "{id}");
+                let last = first + (count - 1);
+                if let Some(rests) = &mut self.rests {
+                    let resting = rests
+                        .now()
+                        .iter()
+                        .find(|(id, _)| (first..=last).contains(id));
+                    assert_eq!(resting, None, "a run goes around what rests");
+                }
+                for id in first..=last {
+                    assert!(self.range.contains(id), "{id}");
+                    self.take(id);
                 }
             }
             Err(error) => {
@@ -223,14 +319,18 @@ impl<R: SharedRule> Model<R> {
     }
 
     /// Goes from taken identifier to taken identifier.
-    fn lowest_run(&self, count: u64, align: u64) -> Option<u64> {
+    fn lowest_run(&mut self, count: u64, align: u64) -> Option<u64> {
+        let mut busy = self.taken.clone();
+        if let Some(rests) = &mut self.rests {
+            busy.extend(rests.now().iter().map(|(id, _)| *id));
+        }
         let mut first = self.range.first().checked_next_multiple_of(align)?;
         loop {
             let last = first.checked_add(count - 1)?;
             if last > self.range.last() {
                 return None;
             }
-            match self.taken.range(first..=last).next() {
+            match busy.range(first..=last).next() {
                 None => return Some(first),
                 Some(&id) => first = id.checked_add(1)?.checked_next_multiple_of(align)?,
             }
@@ -264,12 +364,21 @@ impl<R: SharedRule> Model<R> {
     }
 }
 
-fn check<R: SharedRule>(range: IdRange, rule: &R, mode: Mode, ops: &[Op]) {
+fn check<R: SharedRule>(
+    range: IdRange,
+    rule: &R,
+    rests: Option<Rests>,
+    lowest: bool,
+    mode: Mode,
+    ops: &[Op],
+) {
     let config = SpaceConfig {
         mode: Some(mode),
         ..SpaceConfig::default()
     };
     let mut model = Model {
+        rests,
+        lowest,
         ids: IdSpace::with_config(range, rule.clone(), config).unwrap(),
         taken: BTreeSet::new(),
         range,
@@ -282,9 +391,24 @@ fn check<R: SharedRule>(range: IdRange, rule: &R, mode: Mode, ops: &[Op]) {
     ids_common::pin_all(&cpus);
 }
 
+/// Allocations; small ranges come to their end before, and large ones do not.
+const REST: u64 = 100;
+
+fn rested<R: Rule>(rule: R, near_full: NearFull) -> rule::Rested<R> {
+    rule::Rested::allocations(rule, REST, near_full)
+}
+
+fn rests(relax: bool) -> Option<Rests> {
+    Some(Rests {
+        relax,
+        allocations: 0,
+        queue: VecDeque::new(),
+    })
+}
+
 /// One test per rule: random calls over a random one of the ranges, in a random mode.
 macro_rules! rules {
-    ($($name:ident: $rule:expr;)*) => {
+    ($($name:ident: $rule:expr, $rests:expr, $lowest:expr;)*) => {
         proptest! {
             #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
             $(
@@ -294,7 +418,7 @@ macro_rules! rules {
                     mode in prop::sample::select(modes()),
                     ops in ops(),
                 ) {
-                    check(range, &$rule, mode, &ops);
+                    check(range, &$rule, $rests, $lowest, mode, &ops);
                 }
             )*
         }
@@ -302,11 +426,15 @@ macro_rules! rules {
 }
 
 rules! {
-    lowest: rule::Lowest;
-    cyclic: rule::Cyclic;
-    first_freed: rule::Fifo;
-    last_freed: rule::Lifo;
-    epochs: rule::Epochs::<2>;
-    whichever_is_at_hand: rule::Any;
-    random: rule::Random::new([1; 32]);
+    lowest: rule::Lowest, None, true;
+    cyclic: rule::Cyclic, None, false;
+    first_freed: rule::Fifo, None, false;
+    last_freed: rule::Lifo, None, false;
+    epochs: rule::Epochs::<2>, None, false;
+    whichever_is_at_hand: rule::Any, None, false;
+    random: rule::Random::new([1; 32]), None, false;
+    lowest_that_has_rested: rested(rule::Lowest, NearFull::Fail), rests(false), true;
+    lowest_that_has_rested_if_any_has: rested(rule::Lowest, NearFull::Relax), rests(true), true;
+    cyclic_after_a_rest: rested(rule::Cyclic, NearFull::Fail), rests(false), false;
+    cyclic_after_a_rest_if_any_had_one: rested(rule::Cyclic, NearFull::Relax), rests(true), false;
 }

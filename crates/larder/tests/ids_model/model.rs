@@ -44,6 +44,14 @@ pub(crate) trait Promise {
     /// `id` was asked for by name.
     fn taken(&mut self, id: u64);
     fn freed(&mut self, id: u64, range: IdRange);
+    /// How many rest, if some of these do and the rule keeps them from who asks for them.
+    fn refuses(&mut self, _first: u64, _last: u64) -> Option<u64> {
+        None
+    }
+    /// What is taken or rests, where some rest.
+    fn busy(&mut self) -> Option<&BTreeSet<u64>> {
+        None
+    }
 }
 
 pub(crate) struct Model<R: Rule, P> {
@@ -120,7 +128,7 @@ impl<R: Rule, P: Promise> Model<R, P> {
                 let expect = if self.taken.contains(&id) {
                     Err(IdError::Taken { id })
                 } else {
-                    Ok(())
+                    self.rested(id, id)
                 };
                 assert_eq!(self.ids.alloc_at(id), expect);
                 if expect.is_ok() {
@@ -133,7 +141,7 @@ impl<R: Rule, P: Promise> Model<R, P> {
                 let last = self.end(first, len);
                 let expect = match self.taken.range(first..=last).next() {
                     Some(&id) => Err(IdError::Taken { id }),
-                    None => Ok(()),
+                    None => self.rested(first, last),
                 };
                 assert_eq!(self.ids.reserve(first..=last), expect);
                 if expect.is_ok() {
@@ -209,23 +217,38 @@ impl<R: Rule, P: Promise> Model<R, P> {
         }
     }
 
-    /// Goes from taken identifier to taken identifier.
-    fn lowest_run(&self, count: u64, align: u64) -> Option<u64> {
+    /// Whether these may be asked for by name.
+    fn rested(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        match self.promise.refuses(first, last) {
+            Some(resting) => Err(IdError::Resting { resting }),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes from taken identifier to taken identifier, around those that rest.
+    fn lowest_run(&mut self, count: u64, align: u64) -> Option<u64> {
+        let busy = self.promise.busy().unwrap_or(&self.taken);
         let mut first = self.range.first().checked_next_multiple_of(align)?;
         loop {
             let last = first.checked_add(count - 1)?;
             if last > self.range.last() {
                 return None;
             }
-            match self.taken.range(first..=last).next() {
+            match busy.range(first..=last).next() {
                 None => return Some(first),
                 Some(&id) => first = id.checked_add(1)?.checked_next_multiple_of(align)?,
             }
         }
     }
 
-    fn full(&self, error: IdError) {
+    fn full(&mut self, error: IdError) {
         let allocated = self.taken.len() as u64;
+        let (first, last) = (self.range.first(), self.range.last());
+        if let Some(resting) = self.promise.refuses(first, last) {
+            assert_eq!(error, IdError::Resting { resting });
+            assert_eq!(u128::from(allocated + resting), self.range.len());
+            return;
+        }
         assert_eq!(error, IdError::Full { allocated });
         assert_eq!(u128::from(allocated), self.range.len());
     }

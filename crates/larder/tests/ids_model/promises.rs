@@ -151,6 +151,72 @@ impl Promise for Epochs {
     }
 }
 
+/// Another rule over those that do not rest; when nothing else is left, the one that rests longest, or none.
+pub(crate) struct Rested<P> {
+    rule: P,
+    rest: u64,
+    relax: bool,
+    allocations: u64,
+    /// Those that rest, and when they were freed.
+    queue: VecDeque<(u64, u64)>,
+    /// Those that are taken or rest.
+    busy: BTreeSet<u64>,
+}
+
+impl<P: Promise> Rested<P> {
+    pub(crate) fn new(rule: P, rest: u64, relax: bool) -> Self {
+        Self {
+            rule,
+            rest,
+            relax,
+            allocations: 0,
+            queue: VecDeque::new(),
+            busy: BTreeSet::new(),
+        }
+    }
+
+    fn release(&mut self) {
+        while let Some(&(id, freed)) = self.queue.front()
+            && self.allocations - freed >= self.rest
+        {
+            self.queue.pop_front();
+            self.busy.remove(&id);
+        }
+    }
+}
+
+impl<P: Promise> Promise for Rested<P> {
+    fn handed_out(&mut self, id: u64, _: &BTreeSet<u64>, range: IdRange) {
+        self.release();
+        if self.busy.len() as u128 == range.len() {
+            assert!(self.relax, "{id} rests");
+            assert_eq!(self.queue.pop_front().map(|(first, _)| first), Some(id));
+        } else {
+            self.rule.handed_out(id, &self.busy, range);
+        }
+        self.taken(id);
+    }
+    fn taken(&mut self, id: u64) {
+        self.release();
+        self.queue.retain(|&(resting, _)| resting != id);
+        self.busy.insert(id);
+        self.allocations += 1;
+    }
+    fn freed(&mut self, id: u64, _: IdRange) {
+        self.queue.push_back((id, self.allocations));
+    }
+    fn refuses(&mut self, first: u64, last: u64) -> Option<u64> {
+        self.release();
+        let asked = first..=last;
+        let some = self.queue.iter().any(|(id, _)| asked.contains(id));
+        (some && !self.relax).then_some(self.queue.len() as u64)
+    }
+    fn busy(&mut self) -> Option<&BTreeSet<u64>> {
+        self.release();
+        Some(&self.busy)
+    }
+}
+
 fn first_free(from: u64, taken: &BTreeSet<u64>, range: IdRange) -> Option<u64> {
     let mut id = from;
     for &used in taken.range(from..) {
