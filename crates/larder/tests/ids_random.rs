@@ -25,6 +25,15 @@ fn uniform(ids: &mut Ids<Random>, free: &[u64]) {
 }
 
 #[test]
+fn the_system_gives_another_seed_each_time() {
+    let seeds = [(); 3].map(|()| Random::from_system().unwrap());
+    assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2]);
+    assert!(seeds.iter().all(|seed| *seed != Random::new([0; 32])));
+    let firsts = seeds.map(|seed| Ids::new(0..=u64::MAX >> 1, seed).unwrap().alloc().unwrap());
+    assert!(firsts[0] != firsts[1] || firsts[1] != firsts[2]);
+}
+
+#[test]
 fn empty_half_full_and_nearly_full() {
     for step in [1, 2, 50] {
         let mut ids = Ids::new(1000u32..3000, Random::new([step as u8; 32])).unwrap();

@@ -9,6 +9,10 @@ use super::{Allocate, IdError};
 /// `A` is how the guard reaches its space: `&IdSpace`, `Arc<IdSpace>`, `Rc<RefCell<Ids>>` or whatever else can
 /// [`Allocate`].
 ///
+/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing is then
+/// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier stays allocated for good. [`free`](Self::free)
+/// tells.
+///
 /// ```
 /// # fn main() -> Result<(), larder::ids::IdError> {
 /// use core::cell::RefCell;
@@ -102,7 +106,7 @@ impl<A: Allocate> Guard<A> {
     /// Frees the identifier and says whether that worked, which dropping cannot.
     ///
     /// # Errors
-    /// As [`Allocate::free`]: it was freed by somebody else, or there is no memory.
+    /// As [`Allocate::free`]: it was freed by somebody else, there is no memory, or the cell below is borrowed.
     pub fn free(mut self) -> Result<(), IdError> {
         self.armed = false;
         self.ids.free(self.id)
@@ -112,8 +116,8 @@ impl<A: Allocate> Guard<A> {
 impl<A: Allocate> Drop for Guard<A> {
     fn drop(&mut self) {
         if self.armed {
-            // An error means that somebody freed it already, or that it stays taken for want of memory: there is
-            // nobody here to tell.
+            // An error means that somebody freed it already, or that it stays taken, for want of memory or because the
+            // cell below is borrowed: there is nobody here to tell.
             let _ = self.ids.free(self.id);
         }
     }

@@ -141,6 +141,21 @@ impl<A: Allocate> Namespace<A> {
     /// # Errors
     /// [`IdError::Invalid`] for another number of levels; [`IdError::Level`] with [`IdError::OutOfRange`] or
     /// [`IdError::NotAllocated`] inside.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use larder::ids::{IdError, Ids, Namespace, rule::Cyclic};
+    ///
+    /// let pids = || Ids::new(1u32..32768, Cyclic).map(Mutex::new);
+    /// let host = Namespace::outermost(pids()?);
+    /// let container = host.inner(pids()?)?;
+    /// let raw = container.alloc()?.into_raw();            // for a table of plain numbers: nobody frees them now
+    /// assert_eq!(raw, [1, 1]);
+    /// let task = container.adopt(raw)?;                   // and back
+    /// drop(task);
+    /// assert!(matches!(container.adopt(vec![1, 1]), Err(IdError::Level { .. })), "they are free");
+    /// # Ok::<(), IdError>(())
+    /// ```
     pub fn adopt(self: &Arc<Self>, ids: Vec<u64>) -> Result<NestedId<A>, IdError> {
         if ids.len() != self.level + 1 {
             return Err(IdError::Invalid {
@@ -194,6 +209,10 @@ impl<A: Allocate> fmt::Debug for Namespace<A> {
 }
 
 /// One thing's identifiers, one at each level. Dropping it frees them all.
+///
+/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell of a level is borrowed: freeing is then
+/// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier of that level stays allocated for good.
+/// [`free`](Self::free) tells.
 pub struct NestedId<A: Allocate> {
     space: Arc<Namespace<A>>,
     /// The outermost first; while they are being taken, the innermost first and fewer than levels.
@@ -239,7 +258,8 @@ impl<A: Allocate> NestedId<A> {
 impl<A: Allocate> Drop for NestedId<A> {
     fn drop(&mut self) {
         if self.ids.len() == self.space.level + 1 {
-            // An error means that somebody freed one already, or no memory: there is nobody here to tell.
+            // An error means that somebody freed one already, no memory, or a cell that is borrowed: there is nobody here
+            // to tell.
             let _ = self.space.give_back(self.ids.drain(..).rev());
         } else {
             // Half taken: the innermost first.

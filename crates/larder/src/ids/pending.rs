@@ -18,8 +18,9 @@ const YOUNG: u64 = 2;
 ///
 /// An identifier is [reserved](Self::reserve), what it names is built, and only then it is
 /// [committed](Pending::commit); until then nobody finds it here, but nobody else gets it either. Linux publishes a
-/// process so (`pid.c` stores a null pointer first and replaces it at the end). Memory: 2 bits for each identifier, in
-/// pieces of 1 KiB, beside what the identifiers take.
+/// process so (`pid.c` stores a null pointer first and replaces it at the end). Memory: 2 bits for each identifier
+/// that was ever reserved, in pieces of 1 KiB that stay until this is dropped, beside what the identifiers take: over a wide
+/// range take a rule that uses few different ones.
 ///
 /// ```
 /// # fn main() -> Result<(), larder::ids::IdError> {
@@ -170,6 +171,10 @@ impl<A: Allocate> Published<A> {
 }
 
 /// An identifier that is reserved and not visible. Dropping it aborts: the identifier is free again.
+///
+/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing is then
+/// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier stays allocated for good. [`abort`](Self::abort)
+/// tells.
 #[must_use = "dropping it gives the identifier back"]
 pub struct Pending<'a, A: Allocate> {
     space: &'a Published<A>,
@@ -197,7 +202,7 @@ impl<A: Allocate> Pending<'_, A> {
     /// Gives the identifier back and says whether that worked, which dropping cannot.
     ///
     /// # Errors
-    /// [`IdError::OutOfMemory`]: it stays taken.
+    /// [`IdError::OutOfMemory`], [`IdError::Borrowed`]: it stays taken.
     pub fn abort(self) -> Result<(), IdError> {
         let result = self.space.ids.free(self.id);
         core::mem::forget(self);
@@ -207,7 +212,7 @@ impl<A: Allocate> Pending<'_, A> {
 
 impl<A: Allocate> Drop for Pending<'_, A> {
     fn drop(&mut self) {
-        // An error leaves it taken for want of memory: there is nobody here to tell.
+        // An error leaves it taken, for want of memory or because the cell below is borrowed: there is nobody here to tell.
         let _ = self.space.ids.free(self.id);
     }
 }

@@ -54,6 +54,17 @@ const FEWEST_CELLS: u64 = if cfg!(shuttle) { 4 } else { 64 };
 const EARLY: usize = if cfg!(shuttle) { 2 } else { 64 };
 
 /// How a space is made, where the defaults will not do.
+///
+/// ```
+/// use larder::ids::{IdSpace, SpaceConfig, rule::Any};
+/// use larder::os::rseq::Mode;
+///
+/// // As on a machine without restartable sequences.
+/// let config = SpaceConfig { mode: Some(Mode::Locked("to compare")), ..SpaceConfig::default() };
+/// let tags = IdSpace::with_config(0u16..4096, Any, config)?;
+/// tags.free(tags.alloc()?)?;
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct SpaceConfig {
     /// Per CPU or locked; the best of this machine by default.

@@ -17,6 +17,7 @@ pub(crate) mod lock;
 pub(crate) mod membarrier;
 mod meta;
 pub mod pressure;
+pub(crate) mod random;
 pub mod rseq;
 mod sched;
 mod system;

@@ -36,6 +36,18 @@ fn a_raw_identifier_stays_and_can_come_back() {
     assert_eq!(Rc::strong_count(&ids), 1, "raw numbers hold no reference");
 }
 
+/// What the documentation warns of.
+#[test]
+fn a_guard_that_is_dropped_while_the_cell_is_borrowed_leaves_its_identifier() {
+    let ids = owned(0, 9);
+    let (dropped, freed) = (ids.guard().unwrap(), ids.guard().unwrap());
+    let borrow = ids.borrow_mut();
+    assert_eq!(freed.free(), Err(IdError::Borrowed));
+    drop(dropped);
+    drop(borrow);
+    assert_eq!(ids.allocated(), 2);
+}
+
 #[test]
 fn freeing_a_guard_says_what_dropping_cannot() {
     let ids = owned(0, 9);

@@ -240,6 +240,25 @@ fn reuse_begins_again_when_it_was_asked_for() {
     assert_eq!(tags.retired(), 0);
 }
 
+/// The table follows what was ever used, not what is in use: a rule that goes through all slots makes it as large as they.
+#[test]
+fn the_table_follows_what_was_ever_used() {
+    fn used<R: larder::ids::Rule>(rule: R) -> usize {
+        let ids = larder::ids::Ids::new(0u32..100_000, rule).unwrap();
+        let tags = Tagged::new(std::cell::RefCell::new(ids), Widths::W64).unwrap();
+        for _ in 0..100_000 {
+            tags.free(tags.alloc().unwrap()).unwrap();
+        }
+        assert_eq!(tags.ids().allocated(), 0);
+        tags.table_bytes()
+    }
+    use larder::ids::rule::{Cyclic, Lifo, Lowest};
+    // 64 bits each.
+    assert!(used(Cyclic) > 800_000);
+    assert!(used(Lowest) < 10_000);
+    assert!(used(Lifo) < 10_000);
+}
+
 #[test]
 fn a_program_that_starts_anew_refuses_the_handles_of_its_former_life() {
     let before = Tagged::new(owned(0, 9), Widths::W32).unwrap();

@@ -18,6 +18,36 @@ use super::{IdError, IdRange};
 /// One number that outlives the program.
 ///
 /// [`LeaseFile`] keeps it in a file; a row of a database or a key of etcd will do as well.
+///
+/// ```
+/// use core::num::NonZeroU64;
+/// use std::collections::BTreeMap;
+/// use larder::ids::{Durable, IdRange, Lease};
+///
+/// /// A row of a table; here of one that lives no longer than the program.
+/// struct Row<'a>(&'a mut BTreeMap<String, u64>);
+///
+/// impl Durable for Row<'_> {
+///     type Error = std::io::Error;
+///
+///     fn load(&mut self) -> Result<Option<u64>, Self::Error> {
+///         Ok(self.0.get("next-inode").copied())
+///     }
+///
+///     fn store(&mut self, next: u64) -> Result<(), Self::Error> {
+///         self.0.insert("next-inode".to_owned(), next);
+///         Ok(())
+///     }
+/// }
+///
+/// let mut table = BTreeMap::new();
+/// let block = NonZeroU64::new(50).unwrap();
+/// let mut inodes = Lease::new(Row(&mut table), IdRange::new(1, 1 << 40)?, block)?;
+/// assert_eq!(inodes.alloc()?, 1);
+/// drop(inodes);
+/// assert_eq!(table["next-inode"], 51, "stored before the first of the block was given");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Durable {
     /// Why it could not be read or written.
     type Error;

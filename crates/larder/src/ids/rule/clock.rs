@@ -5,6 +5,32 @@ use core::fmt::Debug;
 use std::time::Instant;
 
 /// What the rest of identifiers is measured in: a count that never goes back.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+/// use larder::ids::{IdError, Ids, rule::{Clock, Lowest, NearFull, Rested}};
+///
+/// /// A tick is a period after which no reader holds an old number any more.
+/// #[derive(Debug, Clone, Default)]
+/// struct Periods(Arc<AtomicU64>);
+///
+/// impl Clock for Periods {
+///     fn now(&self, _: u64) -> u64 {
+///         self.0.load(Relaxed)
+///     }
+/// }
+///
+/// let periods = Periods::default();
+/// let rule = Rested::by_clock(Lowest, 2, NearFull::Fail, periods.clone());
+/// let mut slots = Ids::new(0u8..1, rule)?;
+/// slots.alloc()?;
+/// slots.free(0)?;
+/// assert_eq!(slots.alloc(), Err(IdError::Resting { resting: 1 }));
+/// periods.0.fetch_add(2, Relaxed);
+/// assert_eq!(slots.alloc(), Ok(0));
+/// # Ok::<(), IdError>(())
+/// ```
 pub trait Clock: Clone + Debug {
     /// The count now, in ticks of this clock; `allocations` is how many identifiers were handed out so far.
     fn now(&self, allocations: u64) -> u64;

@@ -20,8 +20,8 @@ const TRIES: usize = 8;
 /// are uniform, and neither goes on without end. The count costs at most 192 steps up to 2^24 identifiers, and looks at
 /// each chunk of 65536 that is in use beyond.
 ///
-/// The generator is ChaCha with 8 rounds. It is as unpredictable as the seed: take it from the system's generator, and
-/// never twice, unless a run is to be repeated.
+/// The generator is ChaCha with 8 rounds. It is as unpredictable as the seed: take it from the system's generator
+/// (`Random::from_system`), and never twice, unless a run is to be repeated.
 ///
 /// ```
 /// use larder::ids::{Ids, rule::Random};
@@ -40,6 +40,30 @@ impl Random {
     /// With this seed.
     pub fn new(seed: [u8; 32]) -> Self {
         Self { seed }
+    }
+
+    /// With a seed of the system's generator (`getrandom`): another one each time, that nobody can guess.
+    ///
+    /// # Errors
+    /// The system has no generator, or forbids its use. Nothing weaker is taken instead.
+    ///
+    /// ```
+    /// use larder::ids::{IdSpace, rule::Random};
+    ///
+    /// let ports = IdSpace::new(49152u16..=65535, Random::from_system()?)?;
+    /// assert!(ports.range().contains(ports.alloc()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn from_system() -> std::io::Result<Self> {
+        let mut seed = [0; 32];
+        crate::os::random::fill(&mut seed).map_err(|error| {
+            let text = std::format!(
+                "no seed from the system's generator: {error}; allow getrandom, or give a seed to `Random::new`"
+            );
+            std::io::Error::new(error.kind(), text)
+        })?;
+        Ok(Self { seed })
     }
 }
 

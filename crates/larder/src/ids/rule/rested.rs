@@ -63,6 +63,21 @@ impl<R: Rule> Rested<R> {
 #[cfg(feature = "std")]
 impl<R: Rule> Rested<R, Monotonic> {
     /// Between a free and the reuse passes at least this time. Each call reads the clock.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use larder::ids::{IdError, Ids, rule::{Lowest, NearFull, Rested}};
+    ///
+    /// // As long as a packet with the old number may still be on its way.
+    /// let rule = Rested::time(Lowest, Duration::from_secs(120), NearFull::Fail);
+    /// let mut ports = Ids::new(0u16..2, rule)?;
+    /// let port = ports.alloc()?;
+    /// ports.free(port)?;
+    /// assert_eq!(ports.alloc()?, 1, "0 rests");
+    /// assert_eq!(ports.alloc(), Err(IdError::Resting { resting: 1 }));
+    /// assert!(ports.order().due() <= Some(120_000_000_000), "nanoseconds until then");
+    /// # Ok::<(), IdError>(())
+    /// ```
     pub fn time(rule: R, rest: Duration, near_full: NearFull) -> Self {
         let rest = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
         Self::by_clock(rule, rest, near_full, Monotonic::default())
@@ -70,7 +85,7 @@ impl<R: Rule> Rested<R, Monotonic> {
 }
 
 impl<R: Rule, C: Clock> Rested<R, C> {
-    /// Between a free and the reuse pass at least so many ticks of a clock.
+    /// Between a free and the reuse pass at least so many ticks of a clock. See [`Clock`] for one.
     pub fn by_clock(rule: R, rest: u64, near_full: NearFull, clock: C) -> Self {
         Self {
             rule,

@@ -4,6 +4,16 @@ use super::{IdSpace, SharedRule};
 use crate::ids::rule::Order;
 
 /// What a space has done so far. Read without stopping anybody, so the numbers are of slightly different moments.
+///
+/// ```
+/// use larder::ids::{IdSpace, rule::Lowest};
+///
+/// let tags = IdSpace::new(0u16..4096, Lowest)?;
+/// let tag = tags.alloc()?;
+/// let stats = tags.stats();
+/// assert_eq!((stats.taken, stats.waiting, stats.orphans), (1, 0, 0));
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceStats {

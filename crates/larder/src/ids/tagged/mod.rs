@@ -13,6 +13,27 @@ use super::fields::Fields;
 use super::{Allocate, IdError};
 
 /// What becomes of a slot when its generations are used up.
+///
+/// ```
+/// use core::cell::RefCell;
+/// use larder::ids::{Ids, OnWrap, Tagged, Widths, rule::Lowest};
+///
+/// // One bit of generation: a slot has two lives.
+/// let one = || Ids::new(0u8..1, Lowest).map(RefCell::new);
+/// let lives = |on_wrap| {
+///     let tags = Tagged::with(one()?, Widths::new(8, 7)?, on_wrap, 0)?;
+///     let mut raw = Vec::new();
+///     for _ in 0..3 {
+///         let Ok(handle) = tags.alloc() else { break };
+///         raw.push(handle.raw());
+///         tags.free(handle)?;
+///     }
+///     Ok::<_, larder::ids::IdError>(raw)
+/// };
+/// assert_eq!(lives(OnWrap::Retire)?, [0, 128]);
+/// assert_eq!(lives(OnWrap::Reuse)?, [0, 128, 0], "the third is equal to the first");
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnWrap {
     /// It is never used again, so that no two handles are ever equal. Costs one slot per 2^(generation bits) uses.
