@@ -171,10 +171,14 @@ fn each_opener_is_told_once_of_a_write_that_failed_behind_his_back() {
         "block cache: writing block 0 of file 1: the disk is full"
     );
     Faulty::say(&storage.0.fail_writes, false);
+    // The latest that failed, although nothing fails any more.
     let error = one.sync().unwrap_err().to_string();
-    assert_eq!(error, "block cache: syncing file 1: the disk is full");
+    assert_eq!(
+        error,
+        "block cache: writing block 1 of file 1: the disk is full"
+    );
     one.sync().unwrap();
-    assert!(two.sync().is_err());
+    assert!(matches!(two.sync(), Err(CacheError::Write { .. })));
     two.sync().unwrap();
     let late = cache.file(FILE).unwrap();
     late.sync().unwrap();
@@ -241,6 +245,53 @@ fn the_end_of_a_file_is_kept() {
     handle.overwrite(&file, 1).unwrap().fill(2);
     file.sync().unwrap();
     assert_eq!(storage.stored(FILE, 2 * size() - 1, 1), [2]);
+}
+
+#[test]
+fn what_lies_behind_an_end_that_was_said_is_zeroes_at_once_and_later() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 8);
+    let file = cache.file(FILE).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..5 {
+        handle.overwrite(&file, index).unwrap().fill(1);
+    }
+    file.set_end(2 * size() + 10);
+    for round in 0..3 {
+        for index in 0..5 {
+            let whole = size() as usize;
+            let within = [whole, whole, 10, 0, 0][index];
+            let block = handle.read(&file, index as u64).unwrap();
+            let there = block.iter().filter(|&&byte| byte == 1).count();
+            assert_eq!(there, within, "block {index}, round {round}");
+            assert!(block[within..].iter().all(|&byte| byte == 0));
+        }
+        match round {
+            0 => file.sync().unwrap(),
+            _ => file.invalidate(0..u64::MAX).unwrap(),
+        }
+    }
+    // to be longer again brings nothing back
+    file.set_end(5 * size());
+    assert_eq!(handle.read(&file, 2).unwrap()[9..11], [1, 0]);
+}
+
+#[test]
+fn who_says_the_end_waits_for_who_holds_the_last_block() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 8);
+    let file = cache.file(FILE).unwrap();
+    let mut block = cache.handle().overwrite(&file, 0).unwrap();
+    std::thread::scope(|threads| {
+        let other = threads.spawn(|| file.set_end(10));
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        block.fill(1);
+        drop(block);
+        other.join().unwrap();
+    });
+    assert_eq!(cache.handle().read(&file, 0).unwrap()[9..11], [1, 0]);
+    file.sync().unwrap();
+    assert!(matches!(&storage.calls()[0], Call::Write(_, 0, bytes) if bytes.len() == 10));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, atomic::AtomicU64 as Tokens};
 
 use super::cache::Shared;
 use super::error::CacheError;
+use super::frames::Claimed;
 use super::inner::Inner;
 use super::key::{FileId, Key, MOST_INDEX};
 use super::opened::Opening;
@@ -106,7 +107,7 @@ impl CachedFile {
     ///
     /// # Errors
     /// [`CacheError::Write`] and [`CacheError::Sync`]: also for a write that failed earlier, when room was made; each opener
-    /// is told of it once.
+    /// is told of it once, by the latest if there were several. [`CacheError::Lost`], until the file is truncated to 0.
     pub fn sync(&self) -> Result<(), CacheError> {
         let syncing = Arc::clone(&self.shared.inner().files[self.number as usize].syncing);
         let _one_at_a_time = syncing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,17 +121,17 @@ impl CachedFile {
             return Err(CacheError::Lost { file: self.id });
         }
         match opened.failure.clone() {
-            Some(source) if before != opened.failures => Err(CacheError::Sync {
-                file: self.id,
-                source,
-            }),
+            Some(failure) if before != opened.failures => Err(failure),
             _ => Ok(()),
         }
     }
 
-    /// Says how long the file is: what lies behind in its last block is not written back, and reads as zeroes. Taking a block to
+    /// Says how long the file is: what lies behind is not written back, and reads as zeroes from now on. Taking a block to
     /// be changed makes the file as long as this block again, so that nothing written is lost: say the end after writing, and
     /// let the storage end there too. Unless it is said, files end with their blocks.
+    ///
+    /// It waits for who holds the last block, or one that was inside and is behind now: a thread that holds one of them waits for
+    /// itself. Looks up as many blocks as the file loses, or looks at each frame once if that is less: so it is the first time.
     ///
     /// ```
     /// # use larder::cache::{BlockCache, FileId, Files};
@@ -147,7 +148,41 @@ impl CachedFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_end(&self, bytes: u64) {
-        self.shared.inner().files[self.number as usize].end = bytes;
+        let shared = &*self.shared;
+        let size = shared.block_size() as u64;
+        let mut held: Option<(Key, Claimed<'_>)> = None;
+        loop {
+            // Nobody waits for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
+            let mut inner = shared.inner();
+            let before = inner.files[self.number as usize].end;
+            // Behind its end it has nothing but zeroes already.
+            let cut = self.resident(&(bytes / size..before.div_ceil(size)));
+            let mut busy = None;
+            for (key, frame) in cut {
+                let mine = held.as_mut().filter(|(had, _)| *had == key);
+                let mut other = None;
+                let page = match mine {
+                    Some((_, page)) => page,
+                    None => match shared.frames.try_claim(frame) {
+                        Some(page) => other.insert(page),
+                        None => {
+                            busy = Some((key, frame));
+                            break;
+                        }
+                    },
+                };
+                let within = bytes.saturating_sub(key.index() * size);
+                page[within as usize..].fill(0);
+            }
+            let Some((key, frame)) = busy else {
+                inner.files[self.number as usize].end = bytes;
+                return;
+            };
+            drop(inner);
+            drop(held.take());
+            let page = shared.frames.claim(frame);
+            held = (shared.frames.key(frame) == key).then_some((key, page));
+        }
     }
 
     /// Forgets blocks of the file, dirty or not, without writing them: what lies under the cache has changed. Waits for those that

@@ -1,6 +1,5 @@
 //! Files that are open, and those that are not but have blocks in memory yet.
 
-use std::io;
 use std::sync::Arc;
 
 use super::error::CacheError;
@@ -33,7 +32,7 @@ pub(super) struct Opened {
     pub(super) stats: FileStats,
     /// Write-backs that failed when nobody was asking, and the latest of them.
     pub(super) failures: u64,
-    pub(super) failure: Option<Arc<io::Error>>,
+    pub(super) failure: Option<CacheError>,
     /// Bytes behind this are not written back.
     pub(super) end: u64,
     /// A block was written, and left before the storage was synced: if the sync fails, it cannot be written again. Tells by

@@ -131,15 +131,15 @@ impl Inner {
                 Ok(true)
             }
             Err(error) => {
-                let source = Arc::new(error);
-                opened.failures += 1;
-                opened.failure = Some(Arc::clone(&source));
-                self.counts.write_errors += 1;
-                Err(CacheError::Write {
+                let error = CacheError::Write {
                     file: block.file,
                     index: block.key.index(),
-                    source,
-                })
+                    source: Arc::new(error),
+                };
+                opened.failures += 1;
+                opened.failure = Some(error.clone());
+                self.counts.write_errors += 1;
+                Err(error)
             }
         }
     }
@@ -324,6 +324,9 @@ impl Inner {
         opened.lost |= opened.left_unsynced.take().is_some();
         opened.failed_syncs += 1;
         opened.failures += 1;
-        opened.failure = Some(Arc::new(failure));
+        opened.failure = Some(CacheError::Sync {
+            file: opened.id,
+            source: Arc::new(failure),
+        });
     }
 }
