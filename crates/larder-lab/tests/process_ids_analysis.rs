@@ -156,6 +156,103 @@ fn the_crossing_is_found_and_explained() {
     assert!(answer(&analysis, "partial maximum").contains("2.00 ["));
 }
 
+/// The same run with a measure of some cells made another.
+fn changed(measure: &str, of: impl Fn(&Cell) -> bool, value: impl Fn(f64) -> f64) -> Analysis {
+    let mut run = made(Depth::Quick);
+    for sample in run.samples.iter_mut().filter(|s| of(&s.cell)) {
+        for (name, found) in &mut sample.measures.0 {
+            if name.starts_with(measure) {
+                *found = value(*found);
+            }
+        }
+    }
+    ProcessIds.analyse(&run)
+}
+
+/// A sentence that would stand there whatever was measured says nothing.
+#[test]
+fn each_answer_follows_its_number() {
+    let found = ProcessIds.analyse(&made(Depth::Quick));
+    let map = |lines: f64| {
+        let all = changed("task_lines", |_| true, |_| lines);
+        answer(&all, "4096 bytes").to_owned()
+    };
+    let list = " What costs is the list";
+    for (lines, begin, blames_the_list) in [
+        (10_000.0, "It is not. At", true),
+        (100.0, "It is a part, and the smaller one. At", true),
+        (1.0, "It is: the map is the larger part. At", false),
+    ] {
+        let text = map(lines);
+        assert!(text.starts_with(begin), "{text}");
+        assert_eq!(text.contains(list), blames_the_list, "{text}");
+    }
+
+    let text = answer(&found, "32-bit");
+    assert!(text.starts_with("Not by walking tasks"), "{text}");
+    let ours = |cell: &Cell| cell.contestant == "large-larder";
+    let slow = changed("ns_per_alloc", ours, |_| 1e9);
+    let text = answer(&slow, "32-bit");
+    assert!(
+        text.starts_with("Not by a map that is kept either"),
+        "{text}"
+    );
+
+    let text = answer(&found, "reuse distance");
+    assert!(text.contains("Going round does not bound it"), "{text}");
+    assert!(text.contains("Promises not kept"), "{text}");
+    let far = changed("least", |_| true, |_| 20_000.0);
+    let text = answer(&far, "reuse distance");
+    assert!(!text.contains("does not bound it"), "{text}");
+    assert!(
+        text.contains("gave at least as many as were free, 10767"),
+        "{text}"
+    );
+
+    let text = answer(&found, "3604");
+    assert!(
+        text.contains("began every search at the first id"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("exactly as often as algo-0"),
+        "his algo-1 is not: {text}"
+    );
+    let variants = |cell: &Cell| cell.contestant == "variant";
+    let riddle = changed("searches.", variants, |s| 1.5 * s + 1.0);
+    let text = answer(&riddle, "3604");
+    assert!(
+        text.contains("0 of the 30 rows") && text.contains("30 rows remain a riddle"),
+        "{text}"
+    );
+    assert!(!text.contains("began every search"), "{text}");
+}
+
+#[test]
+fn every_cure_has_its_curve() {
+    let analysis = ProcessIds.analyse(&made(Depth::Full));
+    let names: Vec<&str> = analysis
+        .sections
+        .iter()
+        .flat_map(|section| &section.blocks)
+        .filter_map(|block| match block {
+            Block::Chart(chart) if chart.title.starts_with("G here") => Some(chart),
+            _ => None,
+        })
+        .flat_map(|chart| chart.series.iter().map(|series| series.name.as_str()))
+        .collect();
+    for name in [
+        "algo-0",
+        "algo-2-locked",
+        "adaptive",
+        "andrea",
+        "bill",
+        "larder",
+    ] {
+        assert!(names.contains(&name), "{name} is not among {names:?}");
+    }
+}
+
 #[test]
 fn the_goal_needs_the_full_form() {
     let quick = ProcessIds.analyse(&made(Depth::Quick));

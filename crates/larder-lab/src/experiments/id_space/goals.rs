@@ -7,7 +7,7 @@ use crate::model::{Cell, Goal};
 use super::plan::{
     BITS, CREATE, CYCLIC, CYCLIC_LARGE, CYCLIC_PEERS, EPOCHS, FEW, FIRST_FREED, HUGE, LARGE,
     LARGE_LIVES, LAST_FREED, LOWEST, LOWEST_LARGE, LOWEST_PEERS, ORDERED, SMALL, SMALL_LIVES,
-    SPARSE,
+    SPARSE, SPARSE_PEERS,
 };
 use super::rows::{COST, best, by_round, exact, find, held, median_of, spread};
 use super::{promise, thread_goals};
@@ -146,8 +146,11 @@ fn sparse(view: &RunView<'_>) -> Vec<Goal> {
     let mut goals: Vec<Goal> = [FEW, full]
         .into_iter()
         .map(|live| {
-            Row::new(view, SPARSE, "cyclic, cold", HUGE, live)
-                .against(Bound::AtMost(0.1), "roaring")
+            Row::new(view, SPARSE, "cyclic, cold", HUGE, live).against_best(
+                Bound::AtMost(0.1),
+                &SPARSE_PEERS,
+                "roaring",
+            )
         })
         .collect();
     let bytes = |live, per: f64| {

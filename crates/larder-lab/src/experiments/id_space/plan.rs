@@ -36,6 +36,9 @@ pub(super) const THREADED: &str = "threads";
 pub(super) const CREATE: &str = "create";
 pub(super) const DISTANCE: &str = "distance";
 
+/// roaring as the set of the free ones, and of the taken ones.
+pub(super) const SPARSE_PEERS: [&str; 2] = ["roaring", "roaring-taken"];
+
 /// The crates that keep identifiers in order and can look for the next one, and the standard library's set.
 pub(super) const ORDERED: [&str; 3] = ["roaring", "range-set-blaze", "btree-set"];
 

@@ -9,9 +9,9 @@ use crate::model::{
 use super::goals::share;
 use super::plan::{
     CYCLIC, CYCLIC_LARGE, FEW, FIRST_FREED, HUGE, LARGE, LARGE_LIVES, LAST_FREED, LOWEST,
-    LOWEST_LARGE, SMALL, SMALL_LIVES, SPARSE, THREAD_LIVES,
+    LOWEST_LARGE, SMALL, SMALL_LIVES, SPARSE, SPARSE_PEERS, THREAD_LIVES,
 };
-use super::rows::{COST, Clock, find, median_of, scaling, spread};
+use super::rows::{COST, Clock, best, find, median_of, scaling, spread};
 use super::{promise, tables};
 
 /// Every section, in reading order.
@@ -124,7 +124,10 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
         (FEW, "Does a wide space cost what is used of it?"),
         (HUGE - FEW, "And one that is nearly full?"),
     ] {
-        all.extend(versus(view, SPARSE, question, "roaring", live, HUGE));
+        // In whichever form it is better at this occupancy.
+        let theirs = best(view, SPARSE, &SPARSE_PEERS, &[("live", live)], COST)
+            .map_or("roaring", |cell| cell.contestant.as_str());
+        all.extend(versus(view, SPARSE, question, theirs, live, HUGE));
     }
     all.extend(versus(
         view,

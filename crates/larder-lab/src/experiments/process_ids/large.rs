@@ -43,14 +43,20 @@ trait Space {
     fn alloc(&mut self) -> Option<u64>;
     /// False when the id was not taken.
     fn free(&mut self, id: u64) -> bool;
-    fn take(&mut self, id: u64);
-    /// Takes all ids of a space in which none is taken.
-    fn take_all(&mut self);
+    /// False when the id was not free.
+    fn take(&mut self, id: u64) -> bool;
+    /// Takes all ids of a space in which none is taken; false when it could not.
+    fn take_all(&mut self) -> bool;
     /// Whether it is cheaper to free half of a full space than to take half of an empty one.
     const FROM_FULL: bool = false;
-    /// Of the 64 ids at `base`, all of which are free (taken, if `FROM_FULL`), those of the mask are taken from now on.
-    fn make_word(&mut self, base: u64, mask: u64) {
-        ones(mask).for_each(|bit| self.take(base + bit));
+    /// Of the 64 ids at `base`, all of which are free (taken, if `FROM_FULL`), those of the mask are taken from now on;
+    /// false when they are not.
+    fn make_word(&mut self, base: u64, mask: u64) -> bool {
+        ones(mask).all(|bit| self.take(base + bit))
+    }
+    /// How many ids it says are taken, if it counts them.
+    fn used(&self) -> Option<u64> {
+        None
     }
     fn bytes(&self) -> usize;
 }
@@ -62,14 +68,16 @@ impl Space for Pidmap {
     fn free(&mut self, id: u64) -> bool {
         Pidmap::free(self, id)
     }
-    fn take(&mut self, id: u64) {
-        Pidmap::take(self, id);
+    fn take(&mut self, id: u64) -> bool {
+        Pidmap::take(self, id)
     }
-    fn take_all(&mut self) {
+    fn take_all(&mut self) -> bool {
         Pidmap::take_all(self);
+        true
     }
-    fn make_word(&mut self, base: u64, mask: u64) {
+    fn make_word(&mut self, base: u64, mask: u64) -> bool {
         Pidmap::take_word(self, base, mask);
+        true
     }
     fn bytes(&self) -> usize {
         Pidmap::bytes(self)
@@ -86,11 +94,11 @@ impl Space for Tree {
     fn free(&mut self, id: u64) -> bool {
         self.0.free(id)
     }
-    fn take(&mut self, id: u64) {
-        self.0.take(id);
+    fn take(&mut self, id: u64) -> bool {
+        self.0.take(id)
     }
-    fn take_all(&mut self) {
-        (1..self.1).for_each(|id| self.take(id));
+    fn take_all(&mut self) -> bool {
+        (1..self.1).all(|id| self.take(id))
     }
     fn bytes(&self) -> usize {
         self.0.bytes()
@@ -106,20 +114,21 @@ impl Space for Ours {
     fn free(&mut self, id: u64) -> bool {
         self.0.free(id).is_ok()
     }
-    fn take(&mut self, id: u64) {
-        let _ = self.0.alloc_at(id);
+    fn take(&mut self, id: u64) -> bool {
+        self.0.alloc_at(id).is_ok()
     }
-    fn take_all(&mut self) {
-        let all = self.0.range().len();
-        let _ = u64::try_from(all).map(|all| self.0.alloc_range(all, 1));
+    fn take_all(&mut self) -> bool {
+        u64::try_from(self.0.range().len()).is_ok_and(|all| self.0.alloc_range(all, 1).is_ok())
     }
     // A free is a third of the work of taking a named id.
     const FROM_FULL: bool = true;
-    fn make_word(&mut self, base: u64, mask: u64) {
-        // 0 and what lies beyond the last one are no ids: the free is refused.
-        ones(!mask).for_each(|bit| {
-            self.free(base + bit);
-        });
+    fn make_word(&mut self, base: u64, mask: u64) -> bool {
+        let range = self.0.range();
+        // 0 and what lies beyond the last one are no ids.
+        ones(!mask).all(|bit| !range.contains(base + bit) || self.free(base + bit))
+    }
+    fn used(&self) -> Option<u64> {
+        Some(self.0.allocated())
     }
     fn bytes(&self) -> usize {
         self.0.bytes()
@@ -185,17 +194,16 @@ fn ones(mut mask: u64) -> impl Iterator<Item = u64> {
 
 /// Takes each id with the chance of one half: 64 dice at once, since four thousand million single ones would take longer
 /// than a cell may.
-fn halve<S: Space>(space: &mut S, random: &mut Random31, end: u64) {
-    if S::FROM_FULL {
-        space.take_all();
-    }
+fn halve<S: Space>(space: &mut S, random: &mut Random31, end: u64) -> bool {
+    let mut done = !S::FROM_FULL || space.take_all();
     for base in (0..end).step_by(64) {
         // A draw has 31 bits.
         let [a, b, c] = [(); 3].map(|()| u64::from(random.draw()));
         let dice = a << 33 | b << 2 | c >> 29;
         // 0 is no id.
-        space.make_word(base, if base == 0 { dice & !1 } else { dice });
+        done &= space.make_word(base, if base == 0 { dice & !1 } else { dice });
     }
+    done
 }
 
 /// Calls `f` for ids from 1 to `end - 1` in ascending order, each with a chance of `share` ten-thousandths.
@@ -213,19 +221,42 @@ fn by_dice(random: &mut Random31, end: u64, share: usize, mut f: impl FnMut(u64)
     }
 }
 
+/// Brings an empty space to its share: each id is taken with that chance. Time is worth nothing if this went wrong.
+fn fill<S: Space>(
+    space: &mut S,
+    random: &mut Random31,
+    end: u64,
+    share: usize,
+) -> anyhow::Result<()> {
+    let mut done = true;
+    if share == HALF {
+        done = halve(space, random, end);
+    } else if share < HALF {
+        by_dice(random, end, share, |id| done &= space.take(id));
+    } else {
+        done = space.take_all();
+        by_dice(random, end, 10_000 - share, |id| done &= space.free(id));
+    }
+    ensure!(
+        done,
+        "the space refused to take or free an id on the way to {share} ten-thousandths in use"
+    );
+    if let Some(used) = space.used() {
+        let (all, chance) = ((end - 1) as f64, share as f64 / 1e4);
+        // Six deviations of as many dice, and the word at the end.
+        let most = 6.0 * (all * chance * (1.0 - chance)).sqrt() + 1.0;
+        ensure!(
+            (used as f64 - all * chance).abs() <= most,
+            "{used} of {all} ids are in use, which are not {share} ten-thousandths"
+        );
+    }
+    Ok(())
+}
+
 /// Brings a space to its share and churns: ids that are drawn at random are freed, and as many allocated.
 fn churned(mut space: impl Space, end: u64, share: usize) -> anyhow::Result<Measures> {
     let mut random = Random31::new(11);
-    if share == HALF {
-        halve(&mut space, &mut random, end);
-    } else if share < HALF {
-        by_dice(&mut random, end, share, |id| space.take(id));
-    } else {
-        space.take_all();
-        by_dice(&mut random, end, 10_000 - share, |id| {
-            space.free(id);
-        });
-    }
+    fill(&mut space, &mut random, end, share)?;
     let used = end / 10_000 * share as u64;
     // A small space has not as many in use.
     let batches = BATCHES.min(used as usize / (2 * BATCH)).max(1);
@@ -276,10 +307,71 @@ fn victims(
         let id = 1 + wide % (end - 1);
         // Freed and taken again: that says whether it is in use.
         if !seen.contains(&id) && space.free(id) {
-            space.take(id);
+            ensure!(
+                space.take(id),
+                "id {id} was freed and could not be taken again"
+            );
             seen.insert(id);
             victims.push(id);
         }
     }
     bail!("too few ids are in use to free {wanted} of them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A space that refuses every id of a kind.
+    struct Deaf(Ours, u64);
+
+    impl Space for Deaf {
+        fn alloc(&mut self) -> Option<u64> {
+            self.0.alloc()
+        }
+        fn free(&mut self, id: u64) -> bool {
+            self.0.free(id)
+        }
+        fn take(&mut self, id: u64) -> bool {
+            !id.is_multiple_of(self.1) && self.0.take(id)
+        }
+        fn take_all(&mut self) -> bool {
+            (1..=self.0.0.range().last()).for_each(|id| {
+                self.take(id);
+            });
+            // As if nothing were wrong.
+            true
+        }
+        fn used(&self) -> Option<u64> {
+            self.0.used()
+        }
+        fn bytes(&self) -> usize {
+            0
+        }
+    }
+
+    fn ours(end: u64) -> Ours {
+        Ours(Ids::new(1..end, Cyclic).unwrap())
+    }
+
+    #[test]
+    fn a_space_that_is_not_filled_is_not_timed() {
+        let end = 1 << 14;
+        for share in [1000, 5000, 9900] {
+            assert!(churned(ours(end), end, share).is_ok(), "{share}");
+            let error = churned(Deaf(ours(end), 3), end, share).unwrap_err();
+            assert!(error.to_string().contains("ten-thousandths"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_fill_has_the_share_that_was_asked_for() {
+        let end = 1 << 16;
+        for share in [100, 5000, 9900, 9999] {
+            let mut space = ours(end);
+            fill(&mut space, &mut Random31::new(3), end, share).unwrap();
+            let used = space.0.allocated() as f64 / (end - 1) as f64;
+            assert!((used - share as f64 / 1e4).abs() < 0.02, "{share}: {used}");
+        }
+    }
 }

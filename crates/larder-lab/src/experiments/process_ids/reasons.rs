@@ -81,6 +81,15 @@ fn passes(view: &RunView<'_>) -> Option<Finding> {
     ))
 }
 
+/// The answer, by the share of the map in the lines that are touched, percent.
+fn too_much(share: f64) -> &'static str {
+    match share {
+        s if s <= 10.0 => "It is not.",
+        s if s < 50.0 => "It is a part, and the smaller one.",
+        _ => "It is: the map is the larger part.",
+    }
+}
+
 /// Whether 4096 bytes are too much.
 fn lines(view: &RunView<'_>) -> Option<Finding> {
     let tasks = cells(view, NEAR, "algo-1")
@@ -107,19 +116,52 @@ fn lines(view: &RunView<'_>) -> Option<Finding> {
     Some(finding(
         "\"If 4096 bytes is too much (hell I don't know how that could be)\"",
         format!(
-            "It is not. At {tasks} tasks algo-1 touches {} cache lines of tasks an allocation and {} of the map, which is 64 lines for each search: {share:.2} % of all.{small} \
-             What costs is the list; a map that is kept at exit touches one or two lines and no task.",
+            "{} At {tasks} tasks algo-1 touches {} cache lines of tasks an allocation and {} of the map, which is 64 lines for each search: {share:.2} % of all.{small}{}",
+            too_much(share),
             short(of_tasks),
-            short(of_map)
+            short(of_map),
+            // Of neither half it can be said that the other one is what costs.
+            if share < 50.0 {
+                " What costs is the list; a map that is kept at exit touches one or two lines and no task."
+            } else {
+                ""
+            }
         ),
         None,
     ))
+}
+
+/// Whether a kept map in a large space costs less than a walk over the tasks of a small one; both in ns.
+fn by_a_map(dearest: f64, walk: Option<f64>) -> String {
+    let walk = match walk {
+        Some(ns) if ns.is_finite() && dearest.is_finite() => ns,
+        _ => {
+            return "A search that walks tasks looks at every one of them; none was timed beside."
+                .to_owned();
+        }
+    };
+    let (dear, walk_us) = (short(dearest), short(walk / 1000.0));
+    if dearest < walk {
+        format!(
+            "Not by walking tasks: a search looks at every one of them, and algo-1 needs {walk_us} us an allocation in 15 bits already. A map that is kept can: \
+             the dearest allocation below is {dear} ns."
+        )
+    } else {
+        format!(
+            "Not by a map that is kept either: its dearest allocation below is {dear} ns, and algo-1 walks the tasks of 15 bits in {walk_us} us."
+        )
+    }
 }
 
 /// 22 and 32 bits.
 fn wide(view: &RunView<'_>) -> Option<Finding> {
     let mut parts = Vec::new();
     let mut verdict = None;
+    // The dearest of each kind, in ns for an allocation.
+    let (mut dearest, mut walk): (f64, Option<f64>) = (0.0, None);
+    if let Some((_, sweep)) = cells(view, NEAR, "algo-1").into_iter().next_back() {
+        walk = view.middle(NEAR, &sweep, COST).map(|us| 1000.0 * us);
+    }
     for bits in [22, 32] {
         for used in LEVELS {
             let cell = |name: &str| {
@@ -145,13 +187,15 @@ fn wide(view: &RunView<'_>) -> Option<Finding> {
                 word(c.verdict)
             ));
             verdict = Some(c.verdict);
+            dearest = dearest.max(ns);
         }
     }
     (!parts.is_empty()).then(|| {
         finding(
             "\"We could potentially deal with 32-bit pid numbers\"",
             format!(
-                "Not by walking tasks: a search looks at every one of them. A map that is kept can. An allocation of larder's cyclic rule: {}.",
+                "{} An allocation of larder's cyclic rule: {}.",
+                by_a_map(dearest, walk),
                 parts.join("; ")
             ),
             verdict,
@@ -168,9 +212,32 @@ pub(super) fn reuse_cell<'a>(view: &RunView<'a>, rule: &str, live: i64) -> Optio
     })
 }
 
+/// The rules whose next id is the next free one after the last.
+const GOES_ROUND: [&str; 5] = ["algo-0", "bill", "pidmap", "idr", "larder cyclic"];
+
+/// Whether going round bounds the distance, by the least one that each of these rules gave and the number of free ids: as
+/// many would be handed out before the cursor comes by again, if it stood just behind each id that ends.
+fn going_round(rounds: &[(&str, f64)], free: f64) -> String {
+    let Some((rule, least)) = rounds.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return String::new();
+    };
+    if *least < free {
+        format!(
+            " Going round does not bound it: {rule} gave back an id after {} while {free:.0} were free. Once the space is busy, the cursor may stand just before the id that ends.",
+            short(*least)
+        )
+    } else {
+        format!(
+            " Here each rule that goes round gave at least as many as were free, {free:.0} (least: {rule}, {}); that is luck of the draw, since nothing promises it.",
+            short(*least)
+        )
+    }
+}
+
 /// What distance each rule gives, and whether it kept its word.
 fn reuse(view: &RunView<'_>) -> Option<Finding> {
     let (mut kept, mut broken, mut parts) = (0, Vec::new(), Vec::new());
+    let mut rounds = Vec::new();
     for (rule, _, promise) in RULES {
         for live in REUSE_AT {
             let Some(cell) = reuse_cell(view, rule, live) else {
@@ -189,6 +256,9 @@ fn reuse(view: &RunView<'_>) -> Option<Finding> {
                         short(promised)
                     ));
                 }
+            }
+            if live == 22_000 && GOES_ROUND.contains(&rule) {
+                rounds.push((rule, least));
             }
             if live == 22_000
                 && let Some(median) = view.middle(REUSE, cell, "median")
@@ -212,9 +282,9 @@ fn reuse(view: &RunView<'_>) -> Option<Finding> {
     Some(finding(
         "What reuse distance does each rule really give?",
         format!(
-            "Allocations between an id's end and its return, least (and median), 22000 of 32767 in use: {}. Going round does not bound it: once the space is busy, the cursor may stand just \
-             before the id that ends.{words}",
-            parts.join("; ")
+            "Allocations between an id's end and its return, least (and median), 22000 of 32767 in use: {}.{}{words}",
+            parts.join("; "),
+            going_round(&rounds, 32_767.0 - 22_000.0)
         ),
         None,
     ))
