@@ -6,6 +6,7 @@
 
 mod common;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -214,4 +215,106 @@ fn the_report_is_one_line_per_process() {
     }
     // A place that cannot be written is no reason to disturb the program.
     assert!(list(true, Path::new("/no/such/folder/stats")).contains("usr"));
+}
+
+/// Runs the program that misuses the heap as a word says, without debug mode: what it said, and how it ended. The process
+/// that aborts leaves no core behind: writing it takes longest.
+fn undebugged(command: &Command, word: &str, variables: &[(&str, &str)]) -> (String, i32) {
+    let ended = Command::new("sh")
+        .args(["-c", "ulimit -c 0; exec \"$@\"", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .arg(word)
+        .env_remove("LARDER_MALLOC_DEBUG")
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    // `timeout` answers with what the shell would say.
+    let code = ended.status.code();
+    let code = code.unwrap_or_else(|| 128 + ended.status.signal().unwrap());
+    (String::from_utf8_lossy(&ended.stderr).into_owned(), code)
+}
+
+#[test]
+fn what_is_wrong_is_told_without_debug_mode_and_ends_the_process() {
+    let Some(program) = Program::compile("undebugged.c") else {
+        return;
+    };
+    for mode in [Mode::PerThread, Mode::PerCpu, Mode::Locked, Mode::NoRseq] {
+        for (word, message) in [
+            (
+                "foreign",
+                "larder: free(0x123450): no block of this heap begins there\n",
+            ),
+            (
+                "realloc_foreign",
+                "larder: realloc(0x123451): no block of this heap begins there\n",
+            ),
+            (
+                "middle",
+                "larder: object cache: @ was put, which lies inside an object of this cache, not at its start\n",
+            ),
+            ("twice", "larder: object cache: @ was put twice\n"),
+        ] {
+            let (mut said, code) = undebugged(&mode.command(&program.path), word, &[]);
+            // An address that the program does not choose.
+            if message.contains('@')
+                && let Some(at) = said.split(' ').find(|word| word.starts_with("0x"))
+            {
+                said = said.replace(at, "@");
+            }
+            // 134 is an abort.
+            assert_eq!((said.as_str(), code), (message, 134), "{word}, {mode:?}");
+        }
+        let fine = undebugged(&mode.command(&program.path), "nothing", &[]);
+        assert_eq!(fine, (String::new(), 0), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_mode_that_does_not_exist_is_told_in_a_line() {
+    let Some(program) = Program::compile("undebugged.c") else {
+        return;
+    };
+    let mut command = Command::new("env");
+    command.args(["-u", "LARDER_MODE", "-u", "GLIBC_TUNABLES"]);
+    command.arg(format!("LD_PRELOAD={}", library().display()));
+    command.arg(&program.path);
+    let long = "x".repeat(500);
+    let told = |word: &str| {
+        format!(
+            "larder: LARDER_MALLOC_MODE: there is no mode \"{word}\"; there are per-thread, per-cpu, locked; it is ignored\n"
+        )
+    };
+    for (word, said) in [
+        ("per-cup", told("per-cup")),
+        ("per-thread\n", told("per-thread\\n")),
+        (&long, told(&format!("{}...", &long[..64]))),
+        ("per-cpu", String::new()),
+        ("", String::new()),
+    ] {
+        // `sh` and `env` run without the library.
+        let ended = undebugged(&command, "nothing", &[("LARDER_MALLOC_MODE", word)]);
+        assert_eq!(ended, (said, 0), "{word:?}");
+    }
+}
+
+/// Without a key for the threads' heaps the CPUs' stocks serve, under locks, and the report must not say otherwise.
+#[test]
+fn the_mode_is_that_of_a_process_without_keys() {
+    let (Some(program), Some(plugin)) = (
+        Program::compile("undebugged.c"),
+        Program::compile("plugin_keys.c"),
+    ) else {
+        return;
+    };
+    let mut command = Command::new("env");
+    for name in ["LARDER_MODE", "LARDER_MALLOC_MODE", "GLIBC_TUNABLES"] {
+        command.args(["-u", name]);
+    }
+    let both = format!("{}:{}", library().display(), plugin.path.display());
+    command.arg(format!("LD_PRELOAD={both}")).arg(&program.path);
+    // It looks into the report.
+    let said = Mode::Locked.run(&mut command, &program);
+    assert!(said.contains("ok\n"), "{said}");
 }

@@ -19,6 +19,7 @@ mod meta;
 pub mod pressure;
 pub(crate) mod random;
 pub mod rseq;
+pub(crate) mod say;
 mod sched;
 mod system;
 pub mod testing;

@@ -75,7 +75,8 @@ impl fmt::Display for Mode {
 }
 
 /// The mode of this process, decided once: the registration is looked up, the barrier registered and a self-test run.
-/// The environment variable `LARDER_MODE` (`locked`, `cpu_id` or `mm_cid`) overrides the choice.
+/// The environment variable `LARDER_MODE` (`locked`, `cpu_id` or `mm_cid`) overrides the choice; another word is told in a
+/// line on standard error and ignored.
 ///
 /// ```
 /// println!("magazines are kept {}", larder::os::rseq::mode());
@@ -87,15 +88,17 @@ pub fn mode() -> Mode {
 }
 
 fn detect() -> Mode {
-    let wish = std::env::var("LARDER_MODE").ok();
-    if wish.as_deref() == Some("locked") {
-        return Mode::Locked("LARDER_MODE=locked");
+    let wish = std::env::var_os("LARDER_MODE").unwrap_or_default();
+    match wish.as_encoded_bytes() {
+        b"locked" => return Mode::Locked("LARDER_MODE=locked"),
+        b"" | b"cpu_id" | b"mm_cid" => {}
+        word => super::say::say_unknown("LARDER_MODE", word, "locked, cpu_id, mm_cid"),
     }
     let mut registration = match imp::registration() {
         Ok(registration) => registration,
         Err(why) => return Mode::Locked(why),
     };
-    if wish.as_deref() == Some("cpu_id") {
+    if wish == "cpu_id" {
         registration.id = CpuId::CpuId;
     }
     if !super::membarrier::register() {

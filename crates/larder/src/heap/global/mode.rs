@@ -2,6 +2,7 @@
 
 use super::state;
 use crate::os::rseq;
+use crate::os::say::say_unknown;
 
 /// How the program's heap keeps objects ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +32,18 @@ impl Mode {
     }
 
     /// The mode that `LARDER_MALLOC_MODE` names, or the default; and what stands behind the threads. What cannot be had
-    /// is replaced by what can, and [`mode`] tells.
+    /// is replaced by what can, and [`mode`] tells. A word that names none is told in a line.
     pub(super) fn chosen() -> (Self, rseq::Mode) {
-        let wanted = environment(c"LARDER_MALLOC_MODE");
+        let word = environment(c"LARDER_MALLOC_MODE").unwrap_or_default();
         let wanted = [Self::PerThread, Self::PerCpu, Self::Locked]
             .into_iter()
-            .find(|mode| wanted == Some(mode.name().as_bytes()))
-            .unwrap_or(Self::PerThread);
+            .find(|mode| word == mode.name().as_bytes())
+            .unwrap_or_else(|| {
+                if !word.is_empty() {
+                    say_unknown("LARDER_MALLOC_MODE", word, "per-thread, per-cpu, locked");
+                }
+                Self::PerThread
+            });
         match wanted {
             Self::Locked => (wanted, rseq::Mode::Locked("LARDER_MALLOC_MODE")),
             // Little comes to the CPUs' stocks then, and trying the sequences takes longer than all else of the start.

@@ -179,11 +179,14 @@ fn make() -> Option<Global> {
         .name("threads")
         .create(&family)
         .ok()?;
-    let threads = match debugged::make(&family) {
-        Some(debug) => Threads::Debug(debug),
-        // Without a key nobody would say when the thread ends.
-        None if mode == Mode::PerThread => make_key().map_or(Threads::Cpus, Threads::Heaps),
-        None => Threads::Cpus,
+    let (threads, mode) = match debugged::make(&family) {
+        Some(debug) => (Threads::Debug(debug), mode),
+        // Without a key nobody would say when the thread ends. The CPUs' stocks are under locks then, and it is told so.
+        None if mode == Mode::PerThread => match make_key() {
+            Some(key) => (Threads::Heaps(key), mode),
+            None => (Threads::Cpus, Mode::Locked),
+        },
+        None => (Threads::Cpus, mode),
     };
     Some(Global {
         classes: Classes::plain(&family, false),

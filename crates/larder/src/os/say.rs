@@ -1,0 +1,43 @@
+//! A line on standard error, without an allocation and without a lock.
+
+use core::fmt::{self, Write};
+
+/// On the stack; what does not fit is left out.
+struct Line {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let n = s.len().min(self.bytes.len() - self.len);
+        self.bytes[self.len..self.len + n].copy_from_slice(&s.as_bytes()[..n]);
+        self.len += n;
+        Ok(())
+    }
+}
+
+/// Writes what begins with `larder: `, in one call.
+#[cold]
+pub(crate) fn say(text: fmt::Arguments<'_>) {
+    let mut line = Line {
+        bytes: [0; 256],
+        len: 0,
+    };
+    let _ = writeln!(line, "larder: {text}");
+    let _ = rustix::io::write(rustix::stdio::stderr(), &line.bytes[..line.len]);
+}
+
+/// Says that a variable of the environment has a word that means nothing.
+#[cold]
+pub(crate) fn say_unknown(variable: &str, word: &[u8], known: &str) {
+    // So much of a long word that the rest of the line fits.
+    let (word, more) = match word.get(..64) {
+        Some(first) if word.len() > 64 => (first, "..."),
+        _ => (word, ""),
+    };
+    say(format_args!(
+        "{variable}: there is no mode \"{}{more}\"; there are {known}; it is ignored",
+        word.escape_ascii()
+    ));
+}
