@@ -1,4 +1,4 @@
-//! Heaps as allocators of collections: `hashbrown`, `bumpalo` and others take them.
+//! Heaps as allocators of collections: `hashbrown` takes them, and what else takes an `allocator_api2` allocator.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
