@@ -4,6 +4,7 @@ mod builder;
 mod cache;
 mod guard;
 mod handle;
+mod many;
 mod owned;
 
 pub use builder::ObjectCacheBuilder;
