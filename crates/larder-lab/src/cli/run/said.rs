@@ -61,7 +61,7 @@ impl Said {
         let Some(own) = &self.own else {
             writeln!(
                 out,
-                "larder: the program did not say what it allocated: it is linked statically, runs with another user's rights, or ended by a signal or _exit"
+                "larder: the program did not say what it allocated: the library was not loaded (the loader says why), it is linked statically, runs with another user's rights, or ended by a signal or _exit"
             )?;
             return Ok(());
         };
@@ -132,6 +132,7 @@ mod tests {
     fn a_silent_program_is_said_to_be_silent() {
         let mut out = Vec::new();
         assert!(Said::default().print(true, &mut out).is_ok());
-        assert!(String::from_utf8_lossy(&out).contains("did not say"));
+        let out = String::from_utf8_lossy(&out);
+        assert!(out.contains("did not say") && out.contains("the library was not loaded"));
     }
 }
