@@ -336,6 +336,30 @@ fn blocks_that_were_written_once_do_not_keep_the_cache() {
 }
 
 #[test]
+fn who_changes_only_what_is_there_does_not_make_all_of_it_dirty() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 16);
+    let file = cache.file(FILE).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..16 {
+        handle.read(&file, index).unwrap();
+    }
+    for index in 0..16 {
+        handle.write(&file, index).unwrap().fill(1);
+        assert!(cache.stats().dirty <= 9, "{:?}", cache.stats());
+    }
+    assert_eq!(cache.stats().misses, 16);
+    // those that are being changed are passed over, and that is no error
+    let held: Vec<_> = (0..16)
+        .map(|index| handle.write(&file, index).unwrap())
+        .collect();
+    assert_eq!(cache.stats().dirty, 16);
+    drop(held);
+    file.sync().unwrap();
+    assert_eq!(cache.stats().dirty, 0);
+}
+
+#[test]
 fn readers_from_front_to_end_are_read_ahead_of_and_others_are_not() {
     let storage = Faulty::default();
     let build = || BlockCache::builder(storage.clone()).bytes(256 * size() as usize);

@@ -4,7 +4,10 @@
 
 use std::path::Path;
 
-use larder::cache::{BlockCache, DirectFiles, FileId, Files, ReadPart, Storage, WritePart};
+use larder::cache::{
+    BlockCache, DirectFiles, FailingStorage, FileId, Files, MemoryStorage, ReadPart, Storage,
+    StorageCall, WritePart,
+};
 
 /// Bytes of a file that ends within a block.
 const LEN: usize = 150 * 4096 + 777;
@@ -138,4 +141,33 @@ fn a_file_that_cannot_be_had_is_named() {
         "storage: no file was given as number 7; add or open it first"
     );
     assert!(!files.close(FileId(7)));
+}
+
+#[test]
+fn a_failing_storage_fails_the_calls_it_was_told_and_no_others() {
+    let storage = FailingStorage::new(MemoryStorage::default());
+    let one = FileId(1);
+    let write = || storage.write(one, 0, b"ab").is_ok();
+    storage.fail(StorageCall::Write, 1, 2);
+    assert_eq!([(); 4].map(|()| write()), [true, false, false, true]);
+    let mut seen = [0; 2];
+    assert_eq!(storage.read(one, 0, &mut seen).unwrap(), 2);
+    storage.fail(StorageCall::Read, 0, u64::MAX);
+    assert!(storage.read(one, 0, &mut seen).is_err());
+    // a batch counts and fails part by part
+    let mut parts = [(); 3].map(|()| WritePart::new(FileId(2), 0, b"x"));
+    storage.fail(StorageCall::Write, 1, 1);
+    storage.write_many(&mut parts);
+    let done = parts.map(|part| part.done.unwrap().is_ok());
+    assert_eq!(done, [true, false, true]);
+    let all = [StorageCall::Read, StorageCall::Write, StorageCall::Sync];
+    assert_eq!(all.map(|call| storage.seen(call)), [2, 7, 0]);
+    storage.fail(StorageCall::Read, 0, 0);
+    storage.sync(one).unwrap();
+    assert!(storage.read(one, 0, &mut seen).is_ok());
+    let error = {
+        storage.fail(StorageCall::Sync, 0, 1);
+        storage.sync(one).unwrap_err().to_string()
+    };
+    assert_eq!(error, "Sync number 1 of file 1 fails as told");
 }

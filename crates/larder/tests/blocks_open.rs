@@ -141,6 +141,38 @@ fn tenants_have_the_sums_of_their_files() {
     );
 }
 
+#[test]
+fn a_tenant_who_is_forgotten_keeps_what_he_has_open() {
+    let cache = cache(&Faulty::default(), 4);
+    let tenant = TenantId(7);
+    let gone = cache.file_of(FileId(1), tenant).unwrap();
+    let open = cache.file_of(FileId(2), tenant).unwrap();
+    let mut handle = cache.handle();
+    handle.read(&open, 0).unwrap();
+    handle.read(&gone, 0).unwrap();
+    gone.invalidate(0..1).unwrap();
+    drop(gone);
+    assert_eq!(cache.forget_tenant(tenant).misses, 2);
+    assert_eq!(cache.forget_tenant(tenant).misses, 1, "the open one's");
+    open.invalidate(0..1).unwrap();
+    drop(open);
+    assert_eq!(cache.forget_tenant(tenant).misses, 1);
+    assert_eq!(cache.forget_tenant(tenant), Default::default());
+    let bytes = || cache.stats().table_bytes;
+    // many who come and are forgotten take no more than few
+    let each = |id: u32| {
+        let file = cache.file_of(FileId(3), TenantId(id)).unwrap();
+        cache.handle().read(&file, 0).unwrap();
+        file.invalidate(0..1).unwrap();
+        drop(file);
+        assert_eq!(cache.forget_tenant(TenantId(id)).misses, 1);
+    };
+    (0..2000).for_each(each);
+    let before = bytes();
+    (2000..20_000).for_each(each);
+    assert_eq!(bytes(), before);
+}
+
 /// Uses that a handle reports when their file's number is another one's are not that one's, and nobody hears of them as its uses.
 #[test]
 fn late_uses_are_not_those_of_the_file_that_has_the_number_now() {

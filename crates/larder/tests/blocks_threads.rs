@@ -13,6 +13,10 @@ use larder::cache::{BlockCache, CacheError, FileId};
 
 const FILE: FileId = FileId(1);
 
+fn size() -> u64 {
+    larder::os::page_size() as u64
+}
+
 fn cache(storage: &Faulty, blocks: usize, rule: &str) -> BlockCache {
     let bytes = blocks * larder::os::page_size();
     let builder = BlockCache::builder(storage.clone()).bytes(bytes);
@@ -68,6 +72,48 @@ fn who_finds_all_blocks_being_read_waits_for_one() {
         }
     });
     assert_eq!(storage.reads(), 4);
+}
+
+/// The recorder is called under the cache's lock. Who changes a block that is dirty already does not wait for it.
+#[test]
+fn to_change_a_dirty_block_again_takes_no_lock() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 8, "fifo");
+    let file = cache.file(FILE).unwrap();
+    let mut handle = cache.handle();
+    handle.overwrite(&file, 0).unwrap().fill(1);
+    // a block that was written back, the end that was said, a truncation: each of them takes the lock once
+    cache.write_back().unwrap();
+    handle.write(&file, 0).unwrap().fill(2);
+    file.set_end(10);
+    handle.write(&file, 0).unwrap().fill(3);
+    file.truncate(20).unwrap();
+    handle.write(&file, 0).unwrap().fill(4);
+    let (locked, is_locked) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    cache.record(Some(Box::new(move |_| {
+        locked.send(()).unwrap();
+        let _ = may_go_on.recv_timeout(Duration::from_secs(20));
+    })));
+    std::thread::scope(|threads| {
+        threads.spawn(|| cache.handle().read(&file, 7).map(drop).unwrap());
+        is_locked.recv().unwrap();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let (file, mut handle) = (&file, handle);
+        threads.spawn(move || {
+            handle.write(file, 0).unwrap()[0] = 5;
+            handle.overwrite(file, 0).unwrap()[1] = 6;
+            done.send(()).unwrap();
+        });
+        let end = is_done.recv_timeout(Duration::from_secs(10));
+        drop(go_on);
+        end.unwrap();
+    });
+    cache.record(None);
+    file.sync().unwrap();
+    assert_eq!(storage.stored(FILE, 0, 3), [5, 6, 4]);
+    // all of it: none of the three left the file shorter than what was written
+    assert_eq!(storage.stored(FILE, size() - 1, 1), [4]);
 }
 
 /// Each block is stamped with its number and with how often it was written. Writers add one; nobody may ever see a block of

@@ -9,8 +9,8 @@ pub mod replay;
 
 pub use blocks::{
     Access, AccessKind, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle,
-    CacheStats, CachedFile, DirectFiles, FileId, FileStats, Files, MemoryStorage, ReadPart,
-    Storage, TenantId, WritePart,
+    CacheStats, CachedFile, DirectFiles, FailingStorage, FileId, FileStats, Files, MemoryStorage,
+    ReadPart, Storage, StorageCall, TenantId, WritePart,
 };
 #[cfg(feature = "io-uring")]
 pub use blocks::{Descriptors, Uring};

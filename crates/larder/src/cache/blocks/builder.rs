@@ -6,7 +6,7 @@ use super::inner::Inner;
 use super::rule::rule;
 use super::storage::Storage;
 use crate::cache::policy::{Adaptive, Policy};
-use crate::os::page_size;
+use crate::os::{page_size, pressure::memory_some_avg10};
 use crate::pages::PagePool;
 
 /// Says how large a cache is and what rules it; [`BlockCache::builder`] begins one.
@@ -31,7 +31,11 @@ pub struct BlockCacheBuilder {
     most: Option<usize>,
     policy: String,
     read_ahead: usize,
+    pressure: Box<Pressure>,
 }
+
+/// Percent of the last ten seconds in which somebody waited for memory.
+pub(super) type Pressure = dyn Fn() -> Option<f64> + Send + Sync;
 
 impl BlockCacheBuilder {
     pub(super) fn new(storage: Box<dyn Storage>) -> Self {
@@ -42,6 +46,7 @@ impl BlockCacheBuilder {
             most: None,
             policy: Adaptive::NAME.to_owned(),
             read_ahead: 32,
+            pressure: Box::new(memory_some_avg10),
         }
     }
 
@@ -76,6 +81,24 @@ impl BlockCacheBuilder {
         self
     }
 
+    /// Where [`BlockCache::maintain`] learns for how many percent of the last ten seconds somebody waited for memory; the machine's
+    /// `/proc/pressure/memory` if nothing is said. A container has its own in its cgroup's `memory.pressure`.
+    ///
+    /// ```
+    /// use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).pressure(|| Some(50.0)).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// for index in 0..32 {
+    ///     cache.handle().read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.maintain()?, 2 * cache.block_size());
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    pub fn pressure(mut self, percent: impl Fn() -> Option<f64> + Send + Sync + 'static) -> Self {
+        self.pressure = Box::new(percent);
+        self
+    }
+
     /// Makes the cache.
     ///
     /// # Errors
@@ -99,6 +122,7 @@ impl BlockCacheBuilder {
             rule.resize(frames)?;
         }
         let inner = Inner::new(rule, most)?;
-        BlockCache::new(self.storage, pool, inner, most, self.read_ahead)
+        let (read_ahead, pressure) = (self.read_ahead, self.pressure);
+        BlockCache::new(self.storage, pool, inner, most, read_ahead, pressure)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, PoisonError, TryLockError};
 
-use super::builder::BlockCacheBuilder;
+use super::builder::{BlockCacheBuilder, Pressure};
+use super::changed::Changed;
 use super::error::CacheError;
 use super::file::CachedFile;
 use super::frames::Frames;
@@ -23,7 +24,8 @@ const PRESSURE: f64 = 10.0;
 ///
 /// Each thread makes a [`CacheHandle`] and reads and writes through it; blocks come as guards, which keep the block in memory.
 /// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and counts itself in the block's own
-/// latch, which pins it. Cloning gives another owner of the same cache.
+/// latch, which pins it. So it is with a hit that changes a block which is dirty already; one that makes it dirty takes the
+/// lock once. Cloning gives another owner of the same cache.
 ///
 /// ```
 /// use larder::cache::{BlockCache, FileId, MemoryStorage};
@@ -47,12 +49,15 @@ pub(super) struct Shared {
     /// Each frame's block and page, behind the latch that pins it: who reads or writes a block holds it, and who changes what
     /// is in the frame has it alone. Taken after the cache's lock only where nobody can hold it for long.
     pub(super) frames: Frames,
+    /// Which blocks may be changed again without the lock.
+    pub(super) changed: Changed,
     /// When uses of settled blocks need not be told.
     pub(super) now: Now,
     inner: Mutex<Inner>,
     /// A block was read, or could not be.
     loaded: Condvar,
     pub(super) storage: Box<dyn Storage>,
+    pressure: Box<Pressure>,
     pub(super) read_ahead: usize,
     pub(super) most: usize,
 }
@@ -96,7 +101,7 @@ impl Shared {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.table.bytes() + self.frames.bytes()
+        self.table.bytes() + self.frames.bytes() + self.changed.bytes()
     }
 }
 
@@ -119,15 +124,18 @@ impl BlockCache {
         inner: Inner,
         most: usize,
         read_ahead: usize,
+        pressure: Box<Pressure>,
     ) -> Result<Self, CacheError> {
         Ok(Self {
             shared: Arc::new(Shared {
                 table: Table::new(most)?,
                 frames: Frames::new(most, pool)?,
+                changed: Changed::new(most)?,
                 now: Now::new(),
                 inner: Mutex::new(inner),
                 loaded: Condvar::new(),
                 storage,
+                pressure,
                 read_ahead,
                 most,
             }),
@@ -177,9 +185,28 @@ impl BlockCache {
         Ok(CachedFile::new(Arc::clone(&self.shared), id, opening))
     }
 
-    /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once.
+    /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once. The cache keeps about
+    /// 100 bytes for each tenant that ever opened a file, until he is [forgotten](Self::forget_tenant).
     pub fn tenant_stats(&self, tenant: TenantId) -> FileStats {
         self.shared.inner().tenant_stats(tenant)
+    }
+
+    /// [`tenant_stats`](Self::tenant_stats), after which nothing is known of files of his that are neither open nor have blocks in
+    /// memory. With no others the tenant takes no memory any more. Uses of such files that handles report later count as his again.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file_of(FileId(1), TenantId(7))?;
+    /// cache.handle().read(&file, 0)?;
+    /// file.invalidate(0..1)?;
+    /// drop(file);
+    /// assert_eq!(cache.forget_tenant(TenantId(7)).misses, 1);
+    /// assert_eq!(cache.tenant_stats(TenantId(7)).misses, 0);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    pub fn forget_tenant(&self, tenant: TenantId) -> FileStats {
+        self.shared.inner().forget_tenant(tenant)
     }
 
     /// A thread's way in.
@@ -201,6 +228,19 @@ impl BlockCache {
     /// # Errors
     /// [`CacheError::Size`] for less than a block or more than [`BlockCacheBuilder::most_bytes`]; [`CacheError::Write`] when dirty
     /// blocks cannot be written: the size is the new one all the same.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, CacheError, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// for index in 0..100 {
+    ///     cache.handle().read(&file, index)?;
+    /// }
+    /// cache.set_bytes(10 * cache.block_size())?;
+    /// assert_eq!(cache.stats().resident, 10);
+    /// assert!(matches!(cache.set_bytes(2 << 20), Err(CacheError::Size { .. })));
+    /// # Ok::<(), CacheError>(())
+    /// ```
     pub fn set_bytes(&self, bytes: usize) -> Result<(), CacheError> {
         let frames = bytes / self.block_size();
         if frames == 0 || frames > self.shared.most {
@@ -241,8 +281,8 @@ impl BlockCache {
     }
 
     /// To be called about once a second by whoever has the time: rules that age by time do so, and when programs of this machine
-    /// had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`), a sixteenth of the blocks
-    /// leaves. Returns the bytes given back.
+    /// had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`, unless
+    /// [the builder](BlockCacheBuilder::pressure) says otherwise), a sixteenth of the blocks leaves. Returns the bytes given back.
     ///
     /// ```
     /// # use larder::cache::{BlockCache, MemoryStorage};
@@ -255,8 +295,7 @@ impl BlockCache {
     /// As for [`relieve`](Self::relieve).
     pub fn maintain(&self) -> Result<usize, CacheError> {
         self.shared.inner().tick(&self.shared);
-        let pressure = crate::os::pressure::memory_some_avg10().unwrap_or(0.0);
-        if pressure <= PRESSURE {
+        if (self.shared.pressure)().unwrap_or(0.0) <= PRESSURE {
             return Ok(0);
         }
         let resident = self.shared.inner().rule.len();
@@ -281,10 +320,24 @@ impl BlockCache {
     /// # Ok::<(), larder::cache::CacheError>(())
     /// ```
     pub fn stats(&self) -> CacheStats {
-        self.shared.inner().stats(&self.shared)
+        let inner = self.shared.inner();
+        let mut stats = inner.stats(&self.shared);
+        stats.table_bytes += inner.lists_bytes();
+        stats
     }
 
-    /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced.
+    /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced. It waits for blocks that somebody
+    /// is changing, as [`CachedFile::sync`] does.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// cache.handle().overwrite(&file, 3)?.fill(1);
+    /// cache.write_back()?;
+    /// assert_eq!((cache.stats().dirty, cache.stats().written), (0, 1));
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// [`CacheError::Write`], the first there was; the others are written all the same.

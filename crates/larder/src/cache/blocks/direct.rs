@@ -65,6 +65,13 @@ pub struct DirectFiles {
 impl DirectFiles {
     /// Opens a file that exists, for reading and writing, under a number; the one that had the number before is closed.
     ///
+    /// ```
+    /// use larder::cache::{DirectFiles, FileId};
+    /// let files = DirectFiles::default();
+    /// let error = files.open(FileId(1), "/no/such/file").unwrap_err();
+    /// assert!(error.to_string().contains("/no/such/file"));
+    /// ```
+    ///
     /// # Errors
     /// The system's; `InvalidInput` of a file system that has no direct I/O: take [`Files`](super::Files) there.
     pub fn open(&self, id: FileId, path: impl AsRef<Path>) -> io::Result<()> {
@@ -97,6 +104,19 @@ impl DirectFiles {
     }
 
     /// Closes a file, once nothing of it is under way. False if there was none.
+    ///
+    /// ```
+    /// use larder::cache::{DirectFiles, FileId};
+    /// let files = DirectFiles::default();
+    /// let path = std::env::temp_dir().join(format!("larder-close-{}", std::process::id()));
+    /// std::fs::write(&path, "some")?;
+    /// if files.open(FileId(1), &path).is_ok() {
+    ///     assert!(files.close(FileId(1)));
+    /// } // else the file system has no direct I/O
+    /// assert!(!files.close(FileId(1)));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn close(&self, id: FileId) -> bool {
         self.files.take(id).is_some()
     }

@@ -7,7 +7,18 @@ use super::key::FileId;
 use crate::cache::policy::PolicyError;
 use crate::pages::{BuildError, PoolError};
 
-/// Why a cache could not do what was asked.
+/// Why a cache could not do what was asked. Its text says what to do about it. Cloning it is cheap: an error of the storage is shared.
+///
+/// ```
+/// use larder::cache::{BlockCache, CacheError, FileId, MemoryStorage};
+/// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+/// let file = cache.file(FileId(1))?;
+/// match cache.handle().read(&file, u64::MAX) {
+///     Err(CacheError::Index { index, most }) => assert!(index > most),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), CacheError>(())
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {

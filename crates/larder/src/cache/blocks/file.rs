@@ -173,6 +173,8 @@ impl CachedFile {
                 };
                 let within = bytes.saturating_sub(key.index() * size);
                 page[within as usize..].fill(0);
+                // Who changes it next makes the file longer again.
+                shared.changed.take(frame);
             }
             let Some((key, frame)) = busy else {
                 inner.files[self.number as usize].end = bytes;
@@ -223,6 +225,7 @@ impl CachedFile {
                         index: key.index(),
                     });
                 };
+                shared.changed.take(frame);
                 inner.forget(shared, frame);
                 drop(page);
             }
@@ -257,6 +260,20 @@ impl CachedFile {
     /// is left as it is; what it has behind the end is not read. A file that has [lost](CacheError::Lost) blocks and is truncated
     /// to 0 begins anew.
     ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(5))?;
+    /// let mut handle = cache.handle();
+    /// for index in 0..3 {
+    ///     handle.overwrite(&file, index)?.fill(1);
+    /// }
+    /// file.truncate(10)?;
+    /// assert_eq!(cache.stats().resident, 1);
+    /// assert_eq!(handle.read(&file, 0)?[9..11], [1, 0]);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`invalidate`](Self::invalidate): the file is as long as before then. Those of
     /// [`CacheHandle::write`](super::CacheHandle::write) for the last block: the file ends at `bytes` all the same.
@@ -281,6 +298,8 @@ impl CachedFile {
             let mut handle = super::CacheHandle::new(&self.shared);
             let mut last = handle.write(self, bytes / size)?;
             last[within..].fill(0);
+            // Who changes it next makes the file longer again.
+            self.shared.changed.take(last.frame());
             // To take it made the file longer; what others wrote behind it in the meantime stays.
             let end = &mut self.shared.inner().files[number].end;
             if *end == bytes.next_multiple_of(size) {

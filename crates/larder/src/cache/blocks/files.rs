@@ -40,7 +40,16 @@ impl Files {
         self.files.put(id, file)
     }
 
-    /// Gives a file up.
+    /// Gives a file up. It is closed when nothing of it is under way and what is returned is dropped.
+    ///
+    /// ```
+    /// use larder::cache::{FileId, Files};
+    /// let files = Files::default();
+    /// files.add(FileId(1), std::fs::File::open("/proc/self/exe")?);
+    /// assert!(files.remove(FileId(1)).is_some());
+    /// assert!(files.remove(FileId(1)).is_none());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn remove(&self, id: FileId) -> Option<Arc<SystemFile>> {
         self.files.take(id)
     }

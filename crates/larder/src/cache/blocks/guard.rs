@@ -3,6 +3,7 @@
 use core::ops::{Deref, DerefMut};
 
 use super::frames::Claimed;
+use crate::cache::policy::Frame;
 
 /// A block to be written. It stays in memory, and nobody else reads or writes it, while this is there; it is written back at some
 /// time after. If its holder panics, what was written until then stays.
@@ -31,6 +32,10 @@ impl<'c> BlockMut<'c> {
     pub(super) fn new(page: Claimed<'c>) -> Self {
         debug_assert!(page.has_page());
         Self { page }
+    }
+
+    pub(super) fn frame(&self) -> Frame {
+        self.page.frame()
     }
 }
 

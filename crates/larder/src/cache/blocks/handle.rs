@@ -180,6 +180,16 @@ impl<'c> CacheHandle<'c> {
     /// A block to be written from front to end: not read from the storage. It holds zeroes if it was not in memory, else what it
     /// held.
     ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// # let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// handle.overwrite(&file, 4)?.fill(1);
+    /// assert_eq!(handle.read(&file, 4)?[0], 1);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`read`](Self::read).
     pub fn overwrite(&mut self, file: &CachedFile, index: u64) -> Result<BlockMut<'c>, CacheError> {
@@ -195,24 +205,44 @@ impl<'c> CacheHandle<'c> {
         let key = self.key(file, index)?;
         self.turn += 1;
         self.told += 1;
-        let page = loop {
-            if let Some(frame) = self.shared.table.find(&self.shared.frames, key) {
-                let page = self.shared.frames.claim(frame);
-                if self.shared.frames.key(frame) == key {
-                    self.note(frame, key);
-                    break page;
+        let shared = self.shared;
+        let mut wrote = false;
+        let (page, mut inner, hit) = loop {
+            if let Some(frame) = shared.table.find(&shared.frames, key) {
+                let page = shared.frames.claim(frame);
+                if shared.frames.key(frame) == key {
+                    if shared.changed.has(frame) {
+                        self.note(frame, key);
+                        return Ok(BlockMut::new(page));
+                    }
+                    let inner = shared.inner();
+                    if wrote || !inner.many_dirty() {
+                        break (page, inner, true);
+                    }
+                    // With nothing in hand. What cannot be written is told when room is needed, or at the next sync.
+                    drop(inner);
+                    drop(page);
+                    wrote = true;
+                    drop(shared.write_some());
+                    continue;
                 }
                 drop(page);
             }
+            // A miss has some written by itself.
             if let Some(loaded) = self.load(file, key, reason)? {
-                break loaded;
+                break (loaded, shared.inner(), false);
             }
         };
-        let mut inner = self.shared.inner();
-        inner.dirty.insert(key, page.frame());
-        let start = index * self.shared.block_size() as u64;
+        let frame = page.frame();
+        inner.dirty.insert(key, frame);
+        let size = shared.block_size() as u64;
         let opened = &mut inner.files[key.file() as usize];
-        opened.end = opened.end.max(start + self.shared.block_size() as u64);
+        opened.end = opened.end.max(index * size + size);
+        shared.changed.put(frame);
+        drop(inner);
+        if hit {
+            self.note(frame, key);
+        }
         Ok(BlockMut::new(page))
     }
 

@@ -60,6 +60,7 @@ impl Drop for Filling<'_> {
         inner.moving.take(self.frame);
         if let Some(page) = self.page.take() {
             if !self.full && self.shared.frames.key(self.frame) == self.key {
+                self.shared.changed.take(self.frame);
                 inner.forget(self.shared, self.frame);
             }
             // Before anybody hears that it is not moving any more.
@@ -158,9 +159,7 @@ impl Shared {
             if self.table.find(&self.frames, key).is_some() {
                 return Ok(None);
             }
-            // Dirty blocks leave last: left alone they would take the cache from those that are read.
-            let dirty = inner.dirty.len();
-            if dirty > 0 && dirty * 2 > inner.rule.capacity() && missed.is_none() {
+            if inner.many_dirty() && missed.is_none() {
                 drop(inner);
                 // What cannot be written is told when room is needed, or at the next sync.
                 drop(self.write_some());

@@ -89,7 +89,8 @@ impl Inner {
     fn number(&mut self, mut file: Opened) -> Result<u32, CacheError> {
         let refused = CacheError::Files { most: MOST_FILES };
         let all = self.files.len() >= MOST_FILES as usize;
-        if self.numbers.try_reserve(1).is_err() || self.former.try_reserve(1).is_err() {
+        // Two tenants: this file's, and that of the one that had the number before.
+        if self.numbers.try_reserve(1).is_err() || self.former.try_reserve(2).is_err() {
             return Err(refused);
         }
         // What the file has counted will find a place here.
@@ -105,8 +106,10 @@ impl Inner {
                 file.born = self.births;
                 // Uses that were reported since it was given up are the former file's.
                 let former = core::mem::replace(&mut self.files[number as usize], file);
-                let sum = self.former.entry(former.tenant).or_default();
-                sum.add(&former.stats);
+                if former.stats != FileStats::default() {
+                    let sum = self.former.entry(former.tenant).or_default();
+                    sum.add(&former.stats);
+                }
                 number
             }
             None if all || self.files.try_reserve(1).is_err() => return Err(refused),
@@ -164,6 +167,29 @@ impl Inner {
             dirty: self.dirty.range(mine).count(),
             ..self.files[number as usize].stats
         }
+    }
+
+    /// What a tenant's files have counted; of those that have no number any more nothing is kept.
+    pub(super) fn forget_tenant(&mut self, tenant: TenantId) -> FileStats {
+        let sum = self.tenant_stats(tenant);
+        let mut has_some = false;
+        for (opened, number) in self.files.iter_mut().zip(0..) {
+            if opened.tenant == tenant {
+                let here = self.numbers.get(&opened.id) == Some(&number);
+                if !here {
+                    // What was reported since it was given up.
+                    opened.stats = FileStats::default();
+                }
+                has_some |= here;
+            }
+        }
+        if has_some {
+            // Its place: where these will be counted, there may be no memory for one.
+            self.former.insert(tenant, FileStats::default());
+        } else {
+            self.former.remove(&tenant);
+        }
+        sum
     }
 
     pub(super) fn tenant_stats(&self, tenant: TenantId) -> FileStats {

@@ -260,6 +260,28 @@ fn shuttle_nothing_behind_the_end_is_seen_after_truncate() {
 }
 
 #[test]
+fn shuttle_what_is_behind_an_end_that_was_said_is_the_same_in_memory_and_below() {
+    explore(4, 0, |cache, disk, file| {
+        assert!(put(&cache, &file, 1, 1) && put(&cache, &file, 0, 1));
+        let writer = spawn(&cache, &file, |cache, file| {
+            assert!(put(cache, file, 1, 2));
+            assert!(put(cache, file, 1, 3));
+        });
+        let end = spawn(&cache, &file, |_, file| file.set_end(0));
+        let sync = spawn(&cache, &file, |_, file| file.sync().unwrap());
+        join([writer, end, sync]);
+        let seen = look(&cache, &file, 1);
+        assert!(seen == Some(0) || seen == Some(3), "{seen:?}");
+        file.sync().unwrap();
+        if seen == Some(3) {
+            assert_eq!(disk.safe(1), seen);
+        }
+        file.invalidate(0..9).unwrap();
+        assert_eq!(look(&cache, &file, 1), seen);
+    });
+}
+
+#[test]
 fn shuttle_who_gives_blocks_up_waits_for_the_cache_only() {
     explore(4, 0, |cache, _disk, file| {
         assert!(put(&cache, &file, 0, 1));

@@ -35,7 +35,8 @@ pub struct CacheStats {
     pub files: usize,
     /// Most blocks there may be now.
     pub capacity: usize,
-    /// Bytes of the cache's tables, without the blocks.
+    /// Bytes of the cache's tables and lists, without the blocks and without what the storage keeps. The lists of dirty blocks, of
+    /// written ones that are not synced and of files are estimated from their lengths.
     pub table_bytes: usize,
     /// The rule's name.
     pub policy: &'static str,

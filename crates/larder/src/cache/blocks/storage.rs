@@ -1,13 +1,41 @@
 //! Where blocks come from and go to.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::batch::{ReadPart, WritePart};
 use super::key::FileId;
 
 /// What lies under a cache. All calls may come from several threads at once.
+///
+/// One of your own needs three calls:
+///
+/// ```
+/// use larder::cache::{BlockCache, FileId, Storage};
+/// use std::io;
+///
+/// /// Files that are as many bytes long as their number says, and all of one byte; they cannot be written.
+/// struct Constant;
+///
+/// impl Storage for Constant {
+///     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+///         let n = file.0.saturating_sub(offset).min(into.len() as u64) as usize;
+///         into[..n].fill(7);
+///         Ok(n)
+///     }
+///     fn write(&self, _: FileId, _: u64, _: &[u8]) -> io::Result<usize> {
+///         Err(io::ErrorKind::ReadOnlyFilesystem.into())
+///     }
+///     fn sync(&self, _: FileId) -> io::Result<()> {
+///         Ok(())
+///     }
+/// }
+///
+/// let cache = BlockCache::builder(Constant).build()?;
+/// let file = cache.file(FileId(10))?;
+/// assert_eq!(cache.handle().read(&file, 0)?[8..12], [7, 7, 0, 0]);
+/// # Ok::<(), larder::cache::CacheError>(())
+/// ```
 pub trait Storage: Send + Sync + 'static {
     /// Reads from `offset` bytes on, as much as there is, up to the buffer's length; 0 is the end of the file. The cache calls
     /// again for the rest, and takes what lies behind the end as zeroes.
@@ -44,46 +72,25 @@ pub trait Storage: Send + Sync + 'static {
     }
 }
 
-/// Files in memory, for tests and for what need not last.
-///
-/// ```
-/// use larder::cache::{FileId, MemoryStorage, Storage};
-/// let storage = MemoryStorage::default();
-/// storage.write(FileId(1), 2, b"ab")?;
-/// let mut all = [9; 5];
-/// assert_eq!(storage.read(FileId(1), 0, &mut all)?, 4);
-/// assert_eq!(all, [0, 0, b'a', b'b', 9]);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Debug, Default)]
-pub struct MemoryStorage {
-    files: Mutex<BTreeMap<FileId, Vec<u8>>>,
-}
-
-impl Storage for MemoryStorage {
+/// One that others have as well: a test that looks at it, a program that adds files.
+impl<S: Storage + ?Sized> Storage for Arc<S> {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = files.get(&file).map_or(&[][..], Vec::as_slice);
-        let from = all.get(offset as usize..).unwrap_or(&[]);
-        let n = from.len().min(into.len());
-        into[..n].copy_from_slice(&from[..n]);
-        Ok(n)
+        (**self).read(file, offset, into)
     }
 
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = files.entry(file).or_default();
-        let end = offset as usize + from.len();
-        if all.len() < end {
-            all.try_reserve(end - all.len())
-                .map_err(|_| io::ErrorKind::OutOfMemory)?;
-            all.resize(end, 0);
-        }
-        all[offset as usize..end].copy_from_slice(from);
-        Ok(from.len())
+        (**self).write(file, offset, from)
     }
 
-    fn sync(&self, _: FileId) -> io::Result<()> {
-        Ok(())
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        (**self).sync(file)
+    }
+
+    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+        (**self).read_many(parts);
+    }
+
+    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+        (**self).write_many(parts);
     }
 }

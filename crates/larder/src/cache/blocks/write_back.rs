@@ -94,7 +94,13 @@ impl<'c> Batch<'c> {
         for (block, end) in core::mem::take(&mut self.blocks).into_iter().zip(ends) {
             inner.moving.take(block.frame);
             match inner.written(&block, end) {
-                Ok(done) => clean += usize::from(done),
+                Ok(done) => {
+                    if done {
+                        // Held yet: who changes it next says so again.
+                        self.shared.changed.take(block.frame);
+                    }
+                    clean += usize::from(done);
+                }
                 Err(error) => first = first.and(Err(error)),
             }
         }
