@@ -79,8 +79,8 @@ pub(crate) struct State {
     pub(crate) bad_file: AtomicU64,
     /// Writes that were tried.
     pub(crate) tried: AtomicU64,
-    /// How many calls there had been when a sync failed.
-    failed: Mutex<Vec<usize>>,
+    /// How many calls there had been when a sync failed, and of which file.
+    failed: Mutex<Vec<(usize, FileId)>>,
     /// Before a read, after a write, and before a sync.
     pub(crate) reading: Gate,
     pub(crate) written: Gate,
@@ -135,7 +135,7 @@ impl Faulty {
         let (mut safe, mut pending) = (None, None);
         let failed = self.0.failed.lock().unwrap().clone();
         for (at, call) in self.calls().iter().enumerate() {
-            if failed.contains(&at) {
+            if failed.contains(&(at, file)) {
                 pending = None;
             }
             match call {
@@ -147,6 +147,16 @@ impl Faulty {
             }
         }
         safe
+    }
+
+    /// Before which calls syncs failed, and of which files.
+    pub(crate) fn failed(&self) -> Vec<(usize, FileId)> {
+        self.0.failed.lock().unwrap().clone()
+    }
+
+    fn note_failure(&self, file: FileId) {
+        let calls = self.0.calls.lock().unwrap().len();
+        self.0.failed.lock().unwrap().push((calls, file));
     }
 
     fn interrupted(&self) -> io::Result<()> {
@@ -205,11 +215,11 @@ impl Storage for Faulty {
             .fetch_update(order, order, less)
             .is_ok()
         {
-            let calls = self.0.calls.lock().unwrap().len();
-            self.0.failed.lock().unwrap().push(calls);
+            self.note_failure(file);
             return Err(io::Error::other("the cable is loose"));
         }
         if self.0.fail_syncs.load(Ordering::SeqCst) {
+            self.note_failure(file);
             return Err(io::Error::other("the cable is loose"));
         }
         self.0.calls.lock().unwrap().push(Call::Sync(file));
@@ -217,22 +227,38 @@ impl Storage for Faulty {
     }
 }
 
-/// What a disk holds on which only the first `n` calls were done, and of the last one only the first half of its bytes.
-pub(crate) fn after(calls: &[Call], n: usize) -> BTreeMap<(FileId, u64), u8> {
-    let mut disk = BTreeMap::new();
+/// The first and the last byte of each write, by file and place.
+pub(crate) type Disk = BTreeMap<(FileId, u64), u8>;
+
+/// What a disk may hold on which only the first `n` calls were done, and of the last one only the first half of its bytes: with all
+/// that was written and not synced, and without. `failed` says before which calls a sync of which file failed: then the disk has
+/// forgotten what was written to the file since the last one.
+pub(crate) fn after(calls: &[Call], failed: &[(usize, FileId)], n: usize) -> [Disk; 2] {
+    let (mut safe, mut pending) = (Disk::new(), Disk::new());
     for (at, call) in calls[..n].iter().enumerate() {
-        if let Call::Write(file, offset, bytes) = call {
-            let torn = if at + 1 == n {
-                bytes.len() / 2
-            } else {
-                bytes.len()
-            };
-            for (by, &byte) in bytes[..torn].iter().enumerate() {
-                disk.insert((*file, offset + by as u64), byte);
+        for (_, forgot) in failed.iter().filter(|(before, _)| *before == at) {
+            pending.retain(|(file, _), _| file != forgot);
+        }
+        match call {
+            Call::Write(file, offset, bytes) => {
+                let torn = if at + 1 == n { 2 } else { 1 };
+                let torn = bytes.len() / torn;
+                for by in [0, bytes.len().saturating_sub(1)] {
+                    if by < torn {
+                        pending.insert((*file, offset + by as u64), bytes[by]);
+                    }
+                }
             }
+            Call::Sync(of) => {
+                safe.extend(pending.iter().filter(|((file, _), _)| file == of));
+                pending.retain(|(file, _), _| file != of);
+            }
+            Call::Read(..) => {}
         }
     }
-    disk
+    let mut all = safe.clone();
+    all.extend(pending);
+    [all, safe]
 }
 
 /// A cache of so many blocks that reads nothing ahead.
