@@ -258,7 +258,7 @@ impl Inner {
             self.files[key.file() as usize].stats.misses += 1;
         }
         self.tell(key, request, reason.into(), false);
-        let shadow = self.shadows.take(key, &*self.rule);
+        let shadow = self.rule.recall(&mut self.shadows, key);
         let refaults = u64::from(shadow.is_some() && reason != Reason::Readahead);
         self.counts.refaults += refaults;
         self.files[key.file() as usize].stats.refaults += refaults;
@@ -413,7 +413,7 @@ impl Inner {
         stats.wasted += wasted;
         self.gone(key);
         if let Some(shadow) = shadow {
-            self.shadows.put(key, shadow, &*self.rule);
+            self.rule.keep(&mut self.shadows, key, shadow);
         }
     }
 

@@ -122,14 +122,11 @@ impl Narrow {
         ((u64::from(name.word) * self.sets as u64) >> 32) as usize
     }
 
-    /// The least name of a set.
-    fn least(&self, set: usize) -> u64 {
-        ((set as u64) << 32).div_ceil(self.sets as u64)
-    }
-
     /// An entry without its shadow.
     fn tag(&self, name: Name) -> u64 {
-        let part = u64::from(name.word) - self.least(self.set(name)) + 1;
+        // How many names of the set are less: what the multiplication by which the set is found leaves says that.
+        let rest = (u64::from(name.word) * self.sets as u64) as u32;
+        let part = u64::from(rest / self.sets as u32) + 1;
         (part << 1 | u64::from(name.second)) << self.bits
     }
 
@@ -140,29 +137,41 @@ impl Narrow {
     /// The name of which there is an entry here.
     fn name(&self, at: usize, entry: u64) -> Name {
         let tag = entry >> self.bits;
+        let least = (((at / WAYS) as u64) << 32).div_ceil(self.sets as u64);
         Name {
-            word: (self.least(at / WAYS) + (tag >> 1) - 1) as u32,
+            word: (least + (tag >> 1) - 1) as u32,
             second: tag & 1 != 0,
         }
     }
 
+    /// The entries of a set, and the number of the first.
+    fn ways(&self, name: Name) -> (usize, [u64; WAYS]) {
+        let first = self.set(name) * WAYS;
+        let bytes = &self.entries[first * BYTES..][..WAYS * BYTES + 8 - BYTES];
+        let ways = core::array::from_fn(|way| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[way * BYTES..way * BYTES + 8]);
+            u64::from_le_bytes(word) & ((1 << BITS) - 1)
+        });
+        (first, ways)
+    }
+
     fn find(&self, name: Name) -> Option<usize> {
         [name, name.other()].into_iter().find_map(|name| {
-            let (first, tag) = (self.set(name) * WAYS, self.tag(name));
-            (first..first + WAYS).find(|&at| {
-                let entry = self.entry(at);
-                entry - self.low(entry) == tag
-            })
+            let tag = self.tag(name) >> self.bits;
+            let (first, ways) = self.ways(name);
+            let way = ways.iter().position(|entry| entry >> self.bits == tag)?;
+            Some(first + way)
         })
     }
 
     /// A free entry of a set, and how many there are.
     fn free(&self, name: Name) -> (usize, usize) {
-        let first = self.set(name) * WAYS;
+        let (first, ways) = self.ways(name);
         let mut free = (first, 0);
-        for at in first..first + WAYS {
-            if self.entry(at) == 0 {
-                free = (at, free.1 + 1);
+        for (way, entry) in ways.into_iter().enumerate() {
+            if entry == 0 {
+                free = (first + way, free.1 + 1);
             }
         }
         free
@@ -185,7 +194,7 @@ impl Narrow {
     }
 
     /// Makes room in one of the two sets: what is forgotten goes, or else one entry moves to its other set.
-    fn clear(&mut self, name: Name, memory: &(impl Memory + ?Sized)) -> bool {
+    fn clear(&mut self, name: Name, memory: &impl Memory) -> bool {
         let own = [name, name.other()];
         own.map(|name| self.drop_from(name, memory)).contains(&true)
             || self.shift(name)
@@ -199,11 +208,11 @@ impl Narrow {
     }
 
     /// What is forgotten leaves a set.
-    fn drop_from(&mut self, name: Name, memory: &(impl Memory + ?Sized)) -> bool {
-        let first = self.set(name) * WAYS;
+    fn drop_from(&mut self, name: Name, memory: &impl Memory) -> bool {
+        let (first, ways) = self.ways(name);
         let mut any = false;
-        for at in first..first + WAYS {
-            any |= self.drop_forgotten(at, memory);
+        for (way, entry) in ways.into_iter().enumerate() {
+            any |= self.drop_forgotten(first + way, entry, memory);
         }
         any
     }
@@ -226,8 +235,7 @@ impl Narrow {
         false
     }
 
-    fn drop_forgotten(&mut self, at: usize, memory: &(impl Memory + ?Sized)) -> bool {
-        let entry = self.entry(at);
+    fn drop_forgotten(&mut self, at: usize, entry: u64, memory: &impl Memory) -> bool {
         let gone = entry != 0 && !memory.remembers(memory.whole(self.low(entry)));
         if gone {
             self.put_entry(at, 0);
@@ -236,10 +244,13 @@ impl Narrow {
     }
 
     /// Notes what was left of a block.
-    pub(super) fn put(&mut self, key: Key, shadow: Shadow, memory: &(impl Memory + ?Sized)) {
+    pub(super) fn put(&mut self, key: Key, shadow: Shadow, memory: &impl Memory) {
         for _ in 0..SWEEP {
-            self.drop_forgotten(self.sweep, memory);
-            self.sweep = (self.sweep + 1) % self.len();
+            self.drop_forgotten(self.sweep, self.entry(self.sweep), memory);
+            self.sweep += 1;
+            if self.sweep == self.len() {
+                self.sweep = 0;
+            }
         }
         let (name, low) = (Name::of(key), self.low(shadow.get()));
         if let Some(at) = self.find(name) {

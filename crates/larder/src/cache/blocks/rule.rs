@@ -4,8 +4,9 @@
 use super::frames::Frames;
 use super::key::Key;
 use super::latch::Epoch;
+use super::shadows::Shadows;
 use super::victims::Victims;
-use crate::cache::policy::{Frame, Policy, PolicyError, Rule, Touch, Visitor, with_rule};
+use crate::cache::policy::{Frame, Policy, PolicyError, Rule, Shadow, Touch, Visitor, with_rule};
 
 /// A use of a block that was found in a frame, reported some time after.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +54,12 @@ pub(super) trait CacheRule: Rule {
 
     /// [`Policy::evict`].
     fn let_go(&mut self, victims: &mut Victims<'_, '_>, wanted: usize);
+
+    /// Notes what was left of a block.
+    fn keep(&self, shadows: &mut Shadows, key: Key, shadow: Shadow);
+
+    /// Takes what was left of a block.
+    fn recall(&self, shadows: &mut Shadows, key: Key) -> Option<Shadow>;
 }
 
 impl<P: Policy> CacheRule for P {
@@ -76,6 +83,14 @@ impl<P: Policy> CacheRule for P {
 
     fn let_go(&mut self, victims: &mut Victims<'_, '_>, wanted: usize) {
         Policy::evict(self, victims, wanted);
+    }
+
+    fn keep(&self, shadows: &mut Shadows, key: Key, shadow: Shadow) {
+        shadows.put(key, shadow, self);
+    }
+
+    fn recall(&self, shadows: &mut Shadows, key: Key) -> Option<Shadow> {
+        shadows.take(key, self)
     }
 }
 

@@ -1,10 +1,9 @@
 //! What the rule wants to be shown when a block comes back.
 
-use crate::cache::policy::{Rule, Shadow};
+use crate::cache::policy::{Policy, Shadow};
 
 use super::key::Key;
 use super::narrow::{Memory, Narrow};
-use super::rule::CacheRule;
 
 const FREE: u32 = 0;
 const FIRST: usize = 64;
@@ -18,13 +17,16 @@ pub(super) struct Shadows {
     wide: Wide,
 }
 
-impl Memory for dyn CacheRule + '_ {
+/// A rule, asked for what it remembers.
+struct Of<'p, P>(&'p P);
+
+impl<P: Policy> Memory for Of<'_, P> {
     fn remembers(&self, shadow: Shadow) -> bool {
-        Rule::remembers(self, shadow)
+        self.0.remembers(shadow)
     }
 
     fn whole(&self, low: u64) -> Shadow {
-        Rule::whole_shadow(self, low)
+        self.0.whole_shadow(low)
     }
 }
 
@@ -37,7 +39,7 @@ impl Shadows {
     }
 
     /// Notes what was left of a block.
-    pub(super) fn put(&mut self, key: Key, shadow: Shadow, rule: &dyn CacheRule) {
+    pub(super) fn put<P: Policy>(&mut self, key: Key, shadow: Shadow, rule: &P) {
         let bits = rule.shadow_bits();
         if self.narrow.as_ref().map(Narrow::bits) != bits {
             // Numbers of another length belong to another memory, which is lost.
@@ -45,21 +47,19 @@ impl Shadows {
             self.narrow = bits.and_then(|bits| Narrow::new(bits, frames, frames * 4));
         }
         match &mut self.narrow {
-            Some(narrow) => narrow.put(key, shadow, rule),
-            None => self
-                .wide
-                .put(key, shadow, |shadow| Rule::remembers(rule, shadow)),
+            Some(narrow) => narrow.put(key, shadow, &Of(rule)),
+            None => self.wide.put(key, shadow, |shadow| rule.remembers(shadow)),
         }
     }
 
     /// Takes what was left of a block.
-    pub(super) fn take(&mut self, key: Key, rule: &dyn CacheRule) -> Option<Shadow> {
+    pub(super) fn take(&mut self, key: Key, rule: &impl Policy) -> Option<Shadow> {
         let narrow = self
             .narrow
             .as_mut()
             .filter(|narrow| Some(narrow.bits()) == rule.shadow_bits())
             .and_then(|narrow| narrow.take(key))
-            .map(|low| Rule::whole_shadow(rule, low));
+            .map(|low| rule.whole_shadow(low));
         narrow.or_else(|| self.wide.take(key))
     }
 
