@@ -9,6 +9,7 @@ pub mod page_buffers;
 pub mod page_pool;
 pub mod process_ids;
 pub mod programs;
+pub mod replacement;
 mod scratch;
 pub mod simulator;
 pub mod use_once;
@@ -30,6 +31,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(arenas::Arenas),
         Box::new(block_cache::BlockCaches),
         Box::new(use_once::UseOnce),
+        Box::new(replacement::Replacement),
         Box::new(simulator::Simulator),
         Box::new(programs::Programs),
     ]
