@@ -116,7 +116,7 @@ fn ranking(standings: &[Standing], title: &str) -> Table {
     let mut rules: Vec<(&str, f64, f64)> = standings
         .first()
         .map(|s| s.hits.iter().map(|(name, _)| name.as_str()).collect())
-        .unwrap_or_else(Vec::new)
+        .unwrap_or_default()
         .into_iter()
         .filter_map(|rule| {
             let least = -most(standings, |s| Some(-s.gap(rule)?))?;
