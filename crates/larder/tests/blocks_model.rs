@@ -118,7 +118,7 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     /// Whatever is done: blocks read as they were written, there are never more than the size says, and when the power is cut
     /// at any point, with the last write torn, what was there at the last sync that succeeded is there. A disk that fails to
