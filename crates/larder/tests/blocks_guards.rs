@@ -90,3 +90,25 @@ fn a_held_block_is_not_invalidated() {
     file.invalidate(0..10).unwrap();
     assert_eq!(cache.stats().resident, 0);
 }
+
+#[test]
+fn a_refusal_for_one_held_block_forgets_none() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 8);
+    let file = cache.file(FILE).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..4 {
+        handle.overwrite(&file, index).unwrap().fill(9);
+    }
+    let held = handle.read(&file, 2).unwrap();
+    for refused in [file.invalidate(0..4), file.truncate(0)] {
+        assert!(matches!(refused, Err(CacheError::Held { index: 2, .. })));
+    }
+    drop(held);
+    file.sync().unwrap();
+    for index in 0..4 {
+        assert_eq!(handle.read(&file, index).unwrap()[0], 9, "{index}");
+    }
+    file.invalidate(0..4).unwrap();
+    assert_eq!(handle.read(&file, 0).unwrap()[0], 9, "as it was written");
+}

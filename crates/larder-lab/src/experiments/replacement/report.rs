@@ -115,12 +115,11 @@ fn summary(standings: &[Standing], title: &str) -> Table {
 fn ranking(standings: &[Standing], title: &str) -> Table {
     let mut rules: Vec<(&str, f64, f64)> = standings
         .first()
-        .map(|s| s.hits.iter().map(|(name, _)| name.as_str()).collect())
-        .unwrap_or_default()
         .into_iter()
-        .filter_map(|rule| {
+        .flat_map(|s| &s.hits)
+        .filter_map(|(rule, _)| {
             let least = -most(standings, |s| Some(-s.gap(rule)?))?;
-            Some((rule, mean_gap(standings, rule)?, least))
+            Some((rule.as_str(), mean_gap(standings, rule)?, least))
         })
         .collect();
     rules.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -10,7 +10,7 @@ use super::inner::Inner;
 use super::key::{FileId, Key, MOST_INDEX};
 use super::opened::Opening;
 use super::stats::FileStats;
-use super::sync::{AtomicU64, MutexGuard, Ordering};
+use super::sync::{AtomicU64, Ordering};
 use crate::cache::policy::Frame;
 
 /// An opened file of a cache. Opening it again, or cloning this, gives another opener, who is told of failed writes by himself.
@@ -201,35 +201,46 @@ impl CachedFile {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Held`] at the first block that somebody holds; those before it are forgotten.
+    /// [`CacheError::Held`] names the first block that somebody holds; none is forgotten then.
     pub fn invalidate(&self, blocks: Range<u64>) -> Result<(), CacheError> {
-        self.forget(self.shared.inner(), blocks)
+        self.forget(blocks, |_| {})
     }
 
-    fn forget<'f>(
-        &'f self,
-        mut inner: MutexGuard<'f, Inner>,
-        blocks: Range<u64>,
-    ) -> Result<(), CacheError> {
+    /// All of them or, if somebody holds one, none. With `then` under the same lock, before the first is forgotten.
+    fn forget(&self, blocks: Range<u64>, then: impl FnOnce(&mut Inner)) -> Result<(), CacheError> {
         let shared = &*self.shared;
-        'again: loop {
-            for (key, frame) in self.resident(&blocks) {
-                let Some(page) = shared.frames.try_claim(frame) else {
-                    if inner.moving.has(frame) {
-                        shared.wait_for_load(inner);
-                        inner = shared.inner();
-                        continue 'again;
+        let mut inner = shared.inner();
+        loop {
+            let here = self.resident(&blocks);
+            let mut claimed = Vec::with_capacity(here.len());
+            let busy = here.into_iter().find(|&(_, frame)| {
+                let page = shared.frames.try_claim(frame);
+                let busy = page.is_none();
+                claimed.extend(page.map(|page| (frame, page)));
+                busy
+            });
+            match busy {
+                None => {
+                    then(&mut inner);
+                    for (frame, page) in claimed {
+                        shared.changed.take(frame);
+                        inner.forget(shared, frame);
+                        drop(page);
                     }
+                    return Ok(());
+                }
+                Some((_, frame)) if inner.moving.has(frame) => {
+                    drop(claimed);
+                    shared.wait_for_load(inner);
+                    inner = shared.inner();
+                }
+                Some((key, _)) => {
                     return Err(CacheError::Held {
                         file: self.id,
                         index: key.index(),
                     });
-                };
-                shared.changed.take(frame);
-                inner.forget(shared, frame);
-                drop(page);
+                }
             }
-            return Ok(());
         }
     }
 
@@ -280,14 +291,10 @@ impl CachedFile {
     pub fn truncate(&self, bytes: u64) -> Result<(), CacheError> {
         let size = self.shared.block_size() as u64;
         let number = self.number as usize;
-        // First of all nobody reads what is behind the end any more.
-        let mut inner = self.shared.inner();
-        let before = core::mem::replace(&mut inner.files[number].end, bytes);
-        if let Err(error) = self.forget(inner, bytes.div_ceil(size)..u64::MAX) {
-            let end = &mut self.shared.inner().files[number].end;
-            *end = before.max(*end);
-            return Err(error);
-        }
+        // Not before all blocks behind the end are in hand: what is written back of them until then is written whole.
+        self.forget(bytes.div_ceil(size)..u64::MAX, |inner| {
+            inner.files[number].end = bytes;
+        })?;
         if bytes == 0 {
             let mut inner = self.shared.inner();
             let opened = &mut inner.files[number];
