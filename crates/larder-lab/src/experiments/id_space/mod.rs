@@ -157,7 +157,7 @@ impl Experiment for IdSpaces {
     }
 
     fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&["cyclic", "lowest", "bits", "create", "distance"])
+        Some(&["cyclic", "lowest", "bits", "create"])
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {

@@ -42,7 +42,9 @@ fn his_seconds(contestant: &str, threads: i64) -> Value {
 fn his_over_one(contestant: &str, threads: i64) -> Value {
     match (his_row(contestant, threads), his_row(contestant, 1)) {
         (Some(many), Some(one)) if one.elapsed_s > 0.0 => {
-            Value::Published(many.elapsed_s / one.elapsed_s, "x".to_owned())
+            // As exact as his numbers are.
+            let ratio = (100.0 * many.elapsed_s / one.elapsed_s).round() / 100.0;
+            Value::Published(ratio, "x".to_owned())
         }
         _ => Value::Empty,
     }

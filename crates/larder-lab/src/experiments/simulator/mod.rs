@@ -62,6 +62,10 @@ impl Experiment for Simulator {
         vec![Box::new(ours::Larder), Box::new(peer::LibCacheSim)]
     }
 
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&[plan::DECODED, plan::SWEEP])
+    }
+
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         plan::plan(request, peer::LibCacheSim.available())
     }
