@@ -66,7 +66,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
         }
         let first = threads(workload, quick)[0];
         // A cell takes some 15 ms with its process in the quick form, a third of a second in the full one.
-        let each = if quick { 0.015 } else { 0.35 };
+        let each = if quick { 0.015 } else { 0.09 };
         let (min_rounds, max_rounds, target) = if quick { (6, 6, 0.05) } else { (10, 21, 0.02) };
         plan.groups.push(Group {
             name: workload.name.to_owned(),

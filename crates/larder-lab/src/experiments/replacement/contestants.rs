@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
-use crate::sim::{Choice, Job, Loaded, ReadOptions, Watch, choices, sweep};
+use crate::sim::{Choice, Format, Job, Loaded, ReadOptions, Watch, choices, sweep};
 
 use super::HITS;
 use super::plan::{VARIABLE, folder};
@@ -48,7 +48,15 @@ impl Contestant for Ruled {
         };
         ensure!(job.size > 0, "a cache of no blocks was asked for");
         let path = place(params.text("trace")?)?;
-        let trace = Loaded::read(&path, &ReadOptions::default(), |_| {})?;
+        let options = ReadOptions {
+            // The numbers of these are hashes, and half of them negative.
+            format: path
+                .to_str()
+                .is_some_and(|p| p.contains(".i32be"))
+                .then_some(Format::U32be),
+            ..ReadOptions::default()
+        };
+        let trace = Loaded::read(&path, &options, |_| {})?;
         let outcomes = sweep(&trace, &[job], 1, &Watch::default())?;
         let outcome = outcomes.first().context("nothing was simulated")?;
         Ok(Measures::new().with(HITS, 100.0 * outcome.tally.hit_ratio()))
