@@ -29,6 +29,13 @@ fn main() {
         .env(ROLE, "1")
         .output()
         .unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    if said.contains("AddressSanitizer failed to allocate") {
+        eprintln!(
+            "skipped: a sanitizer wants more addresses than the limit before the program begins"
+        );
+        return;
+    }
     assert!(child.status.success(), "{child:?}");
 }
 
