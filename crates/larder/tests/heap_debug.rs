@@ -147,6 +147,12 @@ fn scrub() {
 
 #[test]
 fn leaks_are_found_while_the_program_runs() {
+    if std::env::var_os("ASAN_OPTIONS").is_some() {
+        eprintln!(
+            "skipped: under AddressSanitizer old frames stay, in which a lost block is found"
+        );
+        return;
+    }
     if !is("leaks") {
         let ended = again("leaks_are_found_while_the_program_runs", "leaks", "on");
         let said = String::from_utf8_lossy(&ended.stderr);
