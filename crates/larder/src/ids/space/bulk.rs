@@ -44,7 +44,11 @@ impl<R: SharedRule> IdSpace<R> {
                 Some(front) if front.in_place() && !ledger.direct => {
                     self.sweep(front, &mut ledger, &mut out[n..])
                 }
-                _ => ledger.order.take_many(&mut out[n..]),
+                // Who waits comes first, as in `take_behind`.
+                _ => match self.serve(&mut ledger) {
+                    Some(error) => Err(error),
+                    None => ledger.order.take_many(&mut out[n..]),
+                },
             };
             ledger.early = ledger.early.saturating_add(out.len() - n);
             if let Ok(taken) = taken {

@@ -153,7 +153,7 @@ impl<R: SharedRule> IdSpace<R> {
         loop {
             let mut ledger = self.lock();
             let Some(front) = self.front.get() else {
-                let found = find(&mut ledger);
+                let found = self.find_behind(&mut ledger, wanted, &mut find);
                 self.finish(ledger);
                 return found;
             };
@@ -163,7 +163,7 @@ impl<R: SharedRule> IdSpace<R> {
                 }
                 _ => Ok(()),
             };
-            let found = home.and_then(|()| find(&mut ledger));
+            let found = home.and_then(|()| self.find_behind(&mut ledger, wanted, &mut find));
             if let Ok(Some((first, last))) = found {
                 for at in first..=last {
                     front.states.touch(at);
@@ -188,6 +188,27 @@ impl<R: SharedRule> IdSpace<R> {
             self.send_home(front);
             rest(looks);
             looks += 1;
+        }
+    }
+
+    /// Takes what `find` takes from the map, behind all who wait: what has come free and told nobody is theirs.
+    fn find_behind(
+        &self,
+        ledger: &mut Ledger<R::Order>,
+        wanted: Option<(u64, u64)>,
+        find: &mut impl FnMut(&mut Ledger<R::Order>) -> Result<Option<(u64, u64)>, IdError>,
+    ) -> Result<Option<(u64, u64)>, IdError> {
+        let Some(error) = self.serve(ledger) else {
+            // Nobody waits, or nothing is left.
+            return find(ledger);
+        };
+        // The map could give none then, and could now if a clock has ticked since. So it is asked only what it refuses.
+        match wanted {
+            None => Ok(None),
+            Some((first, last)) => match ledger.order.next_taken(first) {
+                Some(at) if at <= last => find(ledger),
+                _ => Err(error),
+            },
         }
     }
 

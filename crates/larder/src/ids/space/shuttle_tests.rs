@@ -46,6 +46,7 @@ trait Ids: Send + Sync {
     fn free(&self, id: u64) -> Result<(), IdError>;
     fn free_many(&self, ids: &[u64]) -> Result<(), IdError>;
     fn allocated(&self) -> u64;
+    fn waiting(&self) -> u64;
 }
 
 impl<R: SharedRule + Send + Sync> Ids for IdSpace<R> {
@@ -69,6 +70,9 @@ impl<R: SharedRule + Send + Sync> Ids for IdSpace<R> {
     }
     fn allocated(&self) -> u64 {
         self.allocated()
+    }
+    fn waiting(&self) -> u64 {
+        self.stats().waiting
     }
 }
 
@@ -210,5 +214,33 @@ fn shuttle_whoever_waits_is_served() {
             thread.join().unwrap();
         }
         assert_left(&*ids, 1);
+    });
+}
+
+#[test]
+fn shuttle_nobody_comes_before_who_waits() {
+    for_all(|space| {
+        let ids = space();
+        for _ in 0..LEN {
+            ids.alloc().unwrap();
+        }
+        let waiter = {
+            let ids = ids.clone();
+            thread::spawn(move || ids.alloc_wait())
+        };
+        while ids.waiting() == 0 {
+            thread::yield_now();
+        }
+        let freer = {
+            let ids = ids.clone();
+            thread::spawn(move || ids.free(3).unwrap())
+        };
+        // Also while it is on the way to the map.
+        assert_eq!(ids.alloc_at(3), Err(IdError::Taken { id: 3 }));
+        assert!(ids.alloc().is_err());
+        assert!(ids.alloc_range(1).is_err());
+        assert_eq!(waiter.join().unwrap(), Ok(3));
+        freer.join().unwrap();
+        assert_left(&*ids, 0);
     });
 }

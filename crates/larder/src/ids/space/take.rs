@@ -58,7 +58,7 @@ impl<R: SharedRule> IdSpace<R> {
                 drop(ledger);
                 return self.alloc_slow();
             }
-            let taken = ledger.order.take();
+            let taken = self.take_behind(&mut ledger);
             ledger.early += 1;
             self.finish(ledger);
             return match taken? {
@@ -205,7 +205,7 @@ impl<R: SharedRule> IdSpace<R> {
         if !ledger.direct {
             return Ok(Attempt::Again);
         }
-        let verdict = match ledger.order.take() {
+        let verdict = match self.take_behind(&mut ledger) {
             Ok(Some(at)) => {
                 ledger.resting = false;
                 ledger.counts.direct += 1;
@@ -235,6 +235,17 @@ impl<R: SharedRule> IdSpace<R> {
         }
         self.finish(ledger);
         Err(verdict)
+    }
+
+    /// Takes the next offset of the map for somebody who does not wait, behind all who do. What has come free and told
+    /// nobody, as what has rested, is theirs.
+    fn take_behind(&self, ledger: &mut Ledger<R::Order>) -> Result<Option<u64>, IdError> {
+        match self.serve(ledger) {
+            // The map could give none then. It is not asked again: a clock may have ticked since.
+            Some(error) => Err(error),
+            // Nobody waits, or nothing is left.
+            None => ledger.order.take(),
+        }
     }
 
     /// Whether every identifier is either allocated or in the map: nothing in a magazine, nothing on its way. The gate

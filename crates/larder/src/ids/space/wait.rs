@@ -19,8 +19,8 @@ use crate::ids::rule::Order;
 const LOOK: Duration = Duration::from_millis(1);
 
 impl<R: SharedRule> IdSpace<R> {
-    /// As [`alloc`](Self::alloc), but waits for a free one. Who waits longest is served first; who asks by `alloc` while
-    /// others wait gets none before them.
+    /// As [`alloc`](Self::alloc), but waits for a free one. Who waits longest is served first; who asks without waiting,
+    /// be it for several, for a run or by name, gets none before them.
     ///
     /// Where free identifiers rest ([`Rested`](crate::ids::rule::Rested)), it looks every millisecond whether one has rested
     /// enough: so this is what to call when near full means to wait. A rest that is counted in allocations ends only when
@@ -93,7 +93,9 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Hands what is free in the map to those who wait. An error, if that is why somebody got none: what is free rests,
-    /// or could not be had without memory. Nobody calls when that has changed, so who is first knows to look.
+    /// or could not be had without memory. Nobody calls when that has changed, so who is first knows to look. `None` says
+    /// that nobody waits any more, or that the map has nothing.
+    #[inline]
     pub(super) fn serve(&self, ledger: &mut Ledger<R::Order>) -> Option<IdError> {
         while !ledger.queue.is_empty() {
             let at = match ledger.order.take() {
