@@ -156,6 +156,24 @@ fn the_crossing_is_found_and_explained() {
     assert!(answer(&analysis, "partial maximum").contains("2.00 ["));
 }
 
+#[test]
+fn the_full_form_finds_the_crossing_in_every_memory() {
+    let analysis = ProcessIds.analyse(&made(Depth::Full));
+    let text = answer(&analysis, "~ 22K");
+    // 1 + A / 10000 meets 3 at 20000.
+    for place in ["near each other", "scattered over memory", "of 28 bytes"] {
+        let part = text.split("With ").find(|part| part.contains(place));
+        let part = part.unwrap_or_else(|| panic!("nothing of tasks {place}: {text}"));
+        for sweep in ["algo-1", "algo-1-locked", "algo-2", "algo-2-locked"] {
+            let at = |from: &str| part.contains(&format!("{sweep} costs less above {from}"));
+            assert!(at("19") || at("20"), "{place}, {sweep}: {text}");
+        }
+        assert!(part.contains("algo-0 and algo-2-256: "), "{text}");
+    }
+    assert_eq!(table(&analysis, "tasks are scattered").len(), 12);
+    assert_eq!(table(&analysis, "tasks of 28 bytes").len(), 12);
+}
+
 /// The same run with a measure of some cells made another.
 fn changed(measure: &str, of: impl Fn(&Cell) -> bool, value: impl Fn(f64) -> f64) -> Analysis {
     let mut run = made(Depth::Quick);

@@ -11,6 +11,8 @@ use super::{batches, create, distance, ruled, threads};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
+    // Only the crates of others are added.
+    #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
     let mut all: Vec<Box<dyn Contestant>> = vec![
         bench(
             "ids",

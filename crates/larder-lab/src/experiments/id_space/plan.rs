@@ -255,35 +255,16 @@ impl Builder<'_> {
     }
 
     fn large(&mut self) {
-        // The others are far behind at this size and slow to fill.
-        let cyclic: &[&str] = if self.quick {
-            &["ids", "pidmap", "tree", "hibitset-levels"]
-        } else {
-            &[
-                "ids",
-                "pidmap",
-                "tree",
-                "hibitset-levels",
-                "roaring",
-                "range-set-blaze",
-                "btree-set",
-            ]
+        // The crates are far behind at this size and slow to fill.
+        let quick = |few: &'static [&'static str], peers: &[&'static str]| match self.quick {
+            true => few.to_vec(),
+            false => ["ids"].iter().chain(peers).copied().collect(),
         };
-        let cells = self.sweep(cyclic, CYCLIC, LARGE, &LARGE_LIVES);
+        let cyclic = quick(&["ids", "pidmap", "tree", "hibitset-levels"], &CYCLIC_PEERS);
+        let lowest = quick(&["ids", "tree", "hibitset"], &LOWEST_PEERS);
+        let cells = self.sweep(&cyclic, CYCLIC, LARGE, &LARGE_LIVES);
         self.group(CYCLIC_LARGE, "ns_per_pair", cells, "pidmap", 0.6);
-        let lowest: &[&str] = if self.quick {
-            &["ids", "tree", "hibitset"]
-        } else {
-            &[
-                "ids",
-                "tree",
-                "hibitset",
-                "hibitset-levels",
-                "roaring",
-                "btree-set",
-            ]
-        };
-        let cells = self.sweep(lowest, LOWEST, LARGE, &LARGE_LIVES);
+        let cells = self.sweep(&lowest, LOWEST, LARGE, &LARGE_LIVES);
         self.group(LOWEST_LARGE, "ns_per_pair", cells, "hibitset", 0.5);
     }
 
@@ -447,6 +428,30 @@ mod tests {
                     contestants.iter().any(|c| c.name() == cell.contestant),
                     "{cell}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn the_full_form_has_every_peer_in_the_large_space_too() {
+        let full = plan_of(Depth::Full);
+        let known: Vec<_> = super::super::contestants::all();
+        for (group, peers) in [
+            (CYCLIC_LARGE, &CYCLIC_PEERS[..]),
+            (LOWEST_LARGE, &LOWEST_PEERS),
+        ] {
+            let group = full.groups.iter().find(|g| g.name == group).unwrap();
+            for peer in peers {
+                let of = |live: &&i64| {
+                    group.cells.iter().any(|cell| {
+                        cell.contestant == *peer
+                            && cell.params.int("live").is_ok_and(|own| own == **live)
+                    })
+                };
+                // This program may have been built without the crates of others.
+                if known.iter().any(|c| c.name() == *peer) {
+                    assert!(LARGE_LIVES.iter().all(|live| of(&live)), "{peer}");
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The three charts.
+//! The charts.
 
 use crate::measure::RunView;
 use crate::model::{Axis, Block, Chart, Point, Provenance, Scale, Section, Series};
@@ -7,8 +7,9 @@ use crate::stats::sweep::Crossover;
 
 use super::counted::{averaged, printed};
 use super::curve::{cells, crossing};
+use super::elsewhere::ALGORITHMS;
 use super::findings::COST;
-use super::plan::{NEAR, REUSE};
+use super::plan::{NEAR, PACKED, REUSE, SCATTERED};
 use super::reasons::reuse_cell;
 use super::reuse::{BUCKETS, RULES, bucket_floor, bucket_name};
 
@@ -17,7 +18,9 @@ pub(super) fn section(view: &RunView<'_>) -> Section {
     Section {
         title: "The shapes".to_owned(),
         blocks: vec![
-            Block::Chart(costs(view)),
+            Block::Chart(costs(view, NEAR, "tasks near each other")),
+            Block::Chart(costs(view, SCATTERED, "tasks scattered over memory")),
+            Block::Chart(costs(view, PACKED, "tasks of 28 bytes, as in his harness")),
             Block::Chart(his_costs()),
             Block::Chart(searches(view)),
             Block::Chart(distances(view)),
@@ -44,7 +47,7 @@ fn bare(x: f64, y: f64) -> Point {
 }
 
 /// G against A.
-fn costs(view: &RunView<'_>) -> Chart {
+fn costs(view: &RunView<'_>, group: &str, place: &str) -> Chart {
     let series = [
         "algo-0",
         "algo-1",
@@ -62,18 +65,18 @@ fn costs(view: &RunView<'_>) -> Chart {
     .into_iter()
     .map(|name| Series {
         name: name.to_owned(),
-        points: cells(view, NEAR, name)
+        points: cells(view, group, name)
             .into_iter()
             .filter_map(|(tasks, cell)| {
                 let x = tasks as f64;
-                match view.estimate(NEAR, &cell, COST) {
+                match view.estimate(group, &cell, COST) {
                     Some(e) => Some(Point {
                         x,
                         y: e.value,
                         lo: e.lo,
                         hi: e.hi,
                     }),
-                    None => Some(bare(x, view.middle(NEAR, &cell, COST)?)),
+                    None => Some(bare(x, view.middle(group, &cell, COST)?)),
                 }
             })
             .collect(),
@@ -82,13 +85,13 @@ fn costs(view: &RunView<'_>) -> Chart {
     .filter(|series| !series.points.is_empty())
     .collect();
     let mut marks = vec![(22_000.0, "he: 22000".to_owned())];
-    for sweep in ["algo-1", "algo-1-locked", "algo-2", "algo-2-locked"] {
-        if let Some(Crossover::One(one)) = crossing(view, NEAR, "algo-0", sweep) {
+    for sweep in &ALGORITHMS[1..] {
+        if let Some(Crossover::One(one)) = crossing(view, group, "algo-0", sweep) {
             marks.push((one.at.value, format!("algo-0 meets {sweep}")));
         }
     }
     Chart {
-        title: "G here: microseconds per allocation, tasks near each other".to_owned(),
+        title: format!("G here: microseconds per allocation, {place}"),
         x: linear("tasks"),
         y: log("us"),
         series,

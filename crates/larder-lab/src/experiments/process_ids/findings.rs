@@ -7,6 +7,7 @@ use crate::stats::Verdict;
 
 use super::counted::{self, FRANKE};
 use super::curve::{at, cells, crossing, words};
+use super::elsewhere::ALGORITHMS;
 use super::plan::{NEAR, PACKED, SCATTERED};
 use super::reasons;
 
@@ -41,8 +42,9 @@ fn crossings(view: &RunView<'_>) -> Option<Finding> {
         (SCATTERED, "the same scattered over memory"),
         (PACKED, "tasks of 28 bytes as in his harness"),
     ] {
-        let texts: Vec<String> = ["algo-1", "algo-1-locked", "algo-2", "algo-2-locked"]
-            .into_iter()
+        let texts: Vec<String> = ALGORITHMS[1..]
+            .iter()
+            .copied()
             .filter_map(|sweep| {
                 let found = crossing(view, group, "algo-0", sweep)?;
                 Some(format!(

@@ -7,6 +7,7 @@ mod charts;
 mod counted;
 mod counts;
 mod curve;
+mod elsewhere;
 mod findings;
 mod goals;
 pub mod harness;

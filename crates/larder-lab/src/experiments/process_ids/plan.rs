@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::measure::{Contestant, Depth, Group, Plan, PlanRequest};
 use crate::model::{Cell, Params, Skipped};
 
+use super::elsewhere;
 use super::harness::{self, POSTED, VARIANTS};
 use super::large::{self, LEVELS};
 use super::reuse::RULES;
-use super::work::{elsewhere_work, his_tasks, his_work, quick_work};
+use super::work::{his_tasks, his_work, quick_work};
 
 /// Names of the groups.
 pub(super) const COUNTS: &str = "counts";
@@ -31,8 +32,6 @@ const QUICK: [i64; 10] = [
 ];
 /// A at which all algorithms run in the quick form.
 const ALL_AT: [i64; 3] = [1000, 22_000, 32_700];
-/// A at which tasks lie elsewhere in the quick form.
-const ELSEWHERE: [i64; 3] = [8000, 22_000, 30_000];
 /// A at which whole passes are timed.
 const PASSES_AT: [i64; 1] = [22_000];
 /// The algorithms whose curves may cross.
@@ -106,17 +105,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>
     let mut plan = Plan::default();
     plan.groups.push(counts());
     plan.groups.push(near(quick, work));
-    for memory in [SCATTERED, PACKED] {
-        let cells = ELSEWHERE
-            .iter()
-            .flat_map(|a| {
-                let (d, r) = elsewhere_work(*a);
-                ["algo-0", "algo-1", "algo-1-locked"].map(|name| cell(name, *a, d, r, memory))
-            })
-            .collect();
-        plan.groups
-            .push(group(memory, cells, "us_per_alloc", quick, 250));
-    }
+    plan.groups.extend(elsewhere::groups(quick));
     plan.groups.push(passes(quick));
     plan.groups.push(fresh(quick));
     peers(&mut plan, contestants, quick);
@@ -370,7 +359,13 @@ fn kernel(plan: &mut Plan, contestants: &[Box<dyn Contestant>], quick: bool) {
     }
 }
 
-fn group(name: &str, cells: Vec<Cell>, metric: &'static str, quick: bool, guess_ms: u64) -> Group {
+pub(super) fn group(
+    name: &str,
+    cells: Vec<Cell>,
+    metric: &'static str,
+    quick: bool,
+    guess_ms: u64,
+) -> Group {
     let (min_rounds, max_rounds, target) = if quick { (6, 6, 0.05) } else { (10, 10, 0.02) };
     Group {
         name: name.to_owned(),

@@ -6,10 +6,11 @@ use crate::published;
 
 use super::counted::{self, replayed};
 use super::curve::{at, cells};
+use super::elsewhere::ALGORITHMS;
 use super::findings::COST;
 use super::plan::{
-    CROSSING, DESCRIPTORS, FRESH, KEEPING, LARGE, LAST, NEAR, PASSES, PEERS, PORTS, PROCESSES,
-    REUSE, REUSE_AT,
+    CROSSING, DESCRIPTORS, FRESH, KEEPING, LARGE, LAST, NEAR, PACKED, PASSES, PEERS, PORTS,
+    PROCESSES, REUSE, REUSE_AT, SCATTERED,
 };
 use super::reasons::reuse_cell;
 use super::reuse::RULES;
@@ -26,6 +27,16 @@ pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
             title: "All algorithms".to_owned(),
             blocks: vec![
                 Block::Table(algorithms(view)),
+                Block::Table(elsewhere(
+                    view,
+                    SCATTERED,
+                    "The same where tasks are scattered over memory",
+                )),
+                Block::Table(elsewhere(
+                    view,
+                    PACKED,
+                    "The same with tasks of 28 bytes, as in his harness",
+                )),
                 Block::Table(group_table(
                     view,
                     FRESH,
@@ -61,7 +72,13 @@ fn estimate(view: &RunView<'_>, group: &str, cell: &Cell, metric: &str, unit: &s
 }
 
 fn cost_at(view: &RunView<'_>, name: &str, tasks: i64) -> Value {
-    at(view, NEAR, name, tasks).map_or(Value::Empty, |cell| estimate(view, NEAR, &cell, COST, "us"))
+    cost_in(view, NEAR, name, tasks)
+}
+
+fn cost_in(view: &RunView<'_>, group: &str, name: &str, tasks: i64) -> Value {
+    at(view, group, name, tasks).map_or(Value::Empty, |cell| {
+        estimate(view, group, &cell, COST, "us")
+    })
 }
 
 fn searched(view: &RunView<'_>, series: &str, tasks: u32) -> Value {
@@ -198,33 +215,64 @@ fn algorithms(view: &RunView<'_>) -> Table {
         "andrea",
     ]);
     names.extend(KEEPING);
-    let mut tasks: Vec<i64> = names
-        .iter()
-        .flat_map(|name| cells(view, NEAR, name).into_iter().map(|(a, _)| a))
-        .collect();
-    tasks.sort_unstable();
-    tasks.dedup();
     let capped = names.iter().any(|name| {
         cells(view, NEAR, name)
             .iter()
             .any(|(_, cell)| view.middle(NEAR, cell, "capped").is_some_and(|c| c > 0.0))
     });
-    let mut columns = vec!["A".to_owned()];
-    columns.extend(names.iter().map(|name| (*name).to_owned()));
     let mut notes = vec![
         "Each allocation adds its task to the list, as in his harness, and pays for it.".to_owned(),
     ];
     if capped {
         notes.push("Near a full space algo-0 was stopped after ten seconds a cell; its mean is of the allocations until then.".to_owned());
     }
+    let title = "G, microseconds per allocation, aged start, tasks near each other";
+    by_tasks(view, NEAR, title, &names, notes)
+}
+
+/// Those that run where tasks lie elsewhere.
+fn elsewhere(view: &RunView<'_>, group: &str, title: &str) -> Table {
+    let counted: Vec<String> = cells(view, group, "algo-0")
+        .into_iter()
+        .filter_map(|(tasks, cell)| {
+            let made = view.middle(group, &cell, "allocations")?;
+            Some(format!("{made:.0} at {tasks}"))
+        })
+        .collect();
+    let notes = match counted.as_slice() {
+        [] => Vec::new(),
+        some => vec![format!(
+            "Allocations, of every algorithm the same number: {}. The fewer are deleted at a time, the fewer ids are free meanwhile, and the more passes algo-0 needs for a search.",
+            some.join(", ")
+        )],
+    };
+    by_tasks(view, group, title, &ALGORITHMS, notes)
+}
+
+/// A row per A that was timed in the group, a column per algorithm.
+fn by_tasks(
+    view: &RunView<'_>,
+    group: &str,
+    title: &str,
+    names: &[&str],
+    notes: Vec<String>,
+) -> Table {
+    let mut tasks: Vec<i64> = names
+        .iter()
+        .flat_map(|name| cells(view, group, name).into_iter().map(|(a, _)| a))
+        .collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let mut columns = vec!["A".to_owned()];
+    columns.extend(names.iter().map(|name| (*name).to_owned()));
     Table {
-        title: "G, microseconds per allocation, aged start, tasks near each other".to_owned(),
+        title: title.to_owned(),
         columns,
         rows: tasks
             .into_iter()
             .map(|a| {
                 let mut row = vec![Value::Count(a)];
-                row.extend(names.iter().map(|name| cost_at(view, name, a)));
+                row.extend(names.iter().map(|name| cost_in(view, group, name, a)));
                 row
             })
             .collect(),

@@ -19,13 +19,28 @@ pub(super) fn quick_work(tasks: i64) -> (i64, i64) {
     }
 }
 
-/// The same where tasks lie elsewhere: a walk over scattered tasks takes ten times as long.
+/// The same where tasks lie elsewhere, in the quick form: a walk over scattered tasks takes ten times as long.
 pub(super) fn elsewhere_work(tasks: i64) -> (i64, i64) {
     match tasks {
         ..=10_000 => (150, 1),
         10_001..=25_000 => (30, 1),
         _ => (10, 1),
     }
+}
+
+/// Where tasks are scattered, in the full form: fewer where a walk takes milliseconds.
+pub(super) fn scattered_work(tasks: i64) -> (i64, i64) {
+    match tasks {
+        ..=8000 => (1000, 1),
+        8001..=18_000 => (200, 1),
+        18_001..=24_000 => (100, 1),
+        _ => (50, 1),
+    }
+}
+
+/// Where tasks are small, as in his harness, in the full form: his D, once.
+pub(super) fn packed_work(tasks: i64) -> (i64, i64) {
+    (his_work(tasks).0, 1)
 }
 
 /// His D, and his ten rounds where algo-0 plays them in a second. Nearer to a full space fewer, whole ones: a mean over
