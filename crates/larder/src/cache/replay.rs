@@ -10,6 +10,12 @@ const RESIDENT: u64 = 1 << 63;
 const UNUSED: u64 = 1 << 62;
 const NOTHING: u64 = RESIDENT - 1;
 
+/// Blocks that come together at most.
+const MOST_COMING: usize = 256;
+
+/// No frame has this number.
+const NO_FRAME: Frame = Frame::MAX;
+
 /// How many accesses ahead [`Replay::run`] looks: a few misses of the processor's cache long, and not so long that what it loads
 /// has gone again.
 const AHEAD: usize = 12;
@@ -45,14 +51,22 @@ struct Slots {
     /// By frame: the block in it.
     holds: Vec<u32>,
     free: Vec<Frame>,
+    /// The frame into which the latest use brought a block; [`NO_FRAME`] after a hit.
+    latest: Frame,
+    /// Frames of blocks that come together: what is read ahead in one go, and the block whose miss began that.
+    coming: Vec<Frame>,
     /// Blocks that left without having been used.
     wasted: u64,
 }
 
 impl Frames for Slots {
     #[inline]
-    fn state(&self, _: Frame) -> FrameState {
-        FrameState::Clean
+    fn state(&self, frame: Frame) -> FrameState {
+        if self.coming.contains(&frame) {
+            FrameState::Pinned
+        } else {
+            FrameState::Clean
+        }
     }
 
     #[inline]
@@ -84,6 +98,8 @@ impl<P: Policy> Replay<P> {
             blocks: Vec::new(),
             holds: Vec::new(),
             free: Vec::new(),
+            latest: NO_FRAME,
+            coming: Vec::new(),
             wasted: 0,
         };
         slots.reach(blocks)?;
@@ -94,6 +110,11 @@ impl<P: Policy> Replay<P> {
         slots.holds.resize(frames, 0);
         slots.free.try_reserve_exact(frames).map_err(refused)?;
         slots.free.extend((0..frames as Frame).rev());
+        let coming = MOST_COMING.min(frames);
+        slots
+            .coming
+            .try_reserve_exact(coming + 2)
+            .map_err(refused)?;
         Ok(Self {
             rule,
             slots,
@@ -130,6 +151,8 @@ impl<P: Policy> Replay<P> {
     /// ```
     #[inline]
     pub fn access_as(&mut self, block: u32, identity: Block, request: u32, reason: Reason) -> bool {
+        self.slots.coming.clear();
+        self.slots.latest = NO_FRAME;
         match self.slots.blocks.get_mut(block as usize) {
             Some(at) if *at & RESIDENT != 0 => {
                 self.hits += 1;
@@ -142,13 +165,18 @@ impl<P: Policy> Replay<P> {
             at => {
                 let at = at.copied();
                 self.misses += 1;
-                self.lost += u64::from(!self.fetch(block, identity, request, reason, at));
+                match self.fetch(block, identity, request, reason, at) {
+                    Some(frame) => self.slots.latest = frame,
+                    None => self.lost += 1,
+                }
                 false
             }
         }
     }
 
-    /// Brings a block in that is expected to be used. Nothing happens if it is there.
+    /// Brings a block in that is expected to be used. Nothing happens if it is there. Blocks that are read ahead one after the other
+    /// come together, and with the block whose miss was the last use before: none of them makes room for another, as long as they
+    /// are not more than a quarter of the cache or 256. So does the block cache.
     ///
     /// ```
     /// use larder::cache::{policy::{Block, Lru}, replay::Replay};
@@ -165,8 +193,16 @@ impl<P: Policy> Replay<P> {
             return;
         }
         self.fetched += 1;
-        if self.fetch(block, identity, request, Reason::Readahead, at) {
+        let latest = core::mem::replace(&mut self.slots.latest, NO_FRAME);
+        self.slots
+            .coming
+            .extend((latest != NO_FRAME).then_some(latest));
+        if self.slots.coming.len() > MOST_COMING.min(self.rule.capacity() / 4) {
+            self.slots.coming.clear();
+        }
+        if let Some(frame) = self.fetch(block, identity, request, Reason::Readahead, at) {
             self.slots.blocks[block as usize] |= UNUSED;
+            self.slots.coming.push(frame);
         } else {
             self.slots.wasted += 1;
         }
@@ -261,7 +297,7 @@ impl<P: Policy> Replay<P> {
         }
     }
 
-    /// Brings a block into a frame; false if it could not be kept. `at` is what its slot had.
+    /// Brings a block into a frame; none if it could not be kept. `at` is what its slot had.
     #[inline]
     fn fetch(
         &mut self,
@@ -270,11 +306,11 @@ impl<P: Policy> Replay<P> {
         request: u32,
         reason: Reason,
         at: Option<u64>,
-    ) -> bool {
+    ) -> Option<Frame> {
         let at = match at {
             Some(at) => at,
             None if self.slots.reach_far(block).is_ok() => NOTHING,
-            None => return false,
+            None => return None,
         };
         let shadow = (at != NOTHING).then(|| Shadow::new(at));
         let admission = self.rule.miss(identity, shadow, reason);
@@ -283,7 +319,7 @@ impl<P: Policy> Replay<P> {
                 break frame;
             }
             if self.rule.evict(&mut self.slots, 1) == 0 {
-                return false; // nothing would leave: the block is not kept
+                return None; // nothing would leave: the block is not kept
             }
         };
         self.slots.holds[frame as usize] = block;
@@ -295,7 +331,7 @@ impl<P: Policy> Replay<P> {
             admission,
         };
         self.rule.insert(frame, arrival);
-        true
+        Some(frame)
     }
 
     /// Accesses that found their block.

@@ -3,13 +3,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod adaptive;
 mod cacheus;
+mod changing;
 mod clocks;
 mod counts;
 mod drive;
 mod experts;
 mod ghosts;
+mod mean;
 mod mixed;
+mod proportions;
 mod queues;
 mod recency;
 mod restless;
@@ -57,6 +61,7 @@ models! {
     hyperbolic: experts::Hyperbolic,
     lecar: experts::LeCaR,
     cacheus: cacheus::Cacheus,
+    default_rule: adaptive::Adaptive,
 }
 
 #[test]
@@ -71,7 +76,7 @@ fn every_rule_has_a_model() {
 }
 
 /// How the names of rules begin whose models are in other files of tests.
-const ELSEWHERE: &[&str] = &["linux-", "mglru", "adaptive"];
+const ELSEWHERE: &[&str] = &["linux-", "mglru"];
 
 /// A model is worth nothing if every rule fits it.
 #[test]

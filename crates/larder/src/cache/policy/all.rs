@@ -62,6 +62,21 @@ macro_rules! table {
         ///
         /// # Errors
         /// [`PolicyError::Unknown`], which names all rules.
+        ///
+        /// ```
+        /// use larder::cache::policy::{Policy, PolicyError, Visitor, with_rule};
+        ///
+        /// struct Bytes(usize);
+        /// impl Visitor for Bytes {
+        ///     type Out = Result<usize, PolicyError>;
+        ///     fn visit<P: Policy>(self) -> Self::Out {
+        ///         Ok(P::new(self.0)?.bytes())
+        ///     }
+        /// }
+        /// assert!(with_rule("clock", Bytes(1000))?? < with_rule("lru", Bytes(1000))??);
+        /// assert!(matches!(with_rule("best", Bytes(1000)), Err(PolicyError::Unknown { .. })));
+        /// # Ok::<(), PolicyError>(())
+        /// ```
         pub fn with_rule<V: Visitor>(name: &str, visitor: V) -> Result<V::Out, PolicyError> {
             $(if name == <$rule as Policy>::NAME {
                 return Ok(visitor.visit::<$rule>());

@@ -169,6 +169,15 @@ impl Visitor for Make {
 ///
 /// # Errors
 /// [`PolicyError`]: no such rule, a capacity that no rule can have, or no memory.
+///
+/// ```
+/// use larder::cache::policy::{PolicyError, rule};
+/// let mut chosen = rule("adaptive", 100)?;
+/// chosen.resize(50)?;
+/// assert_eq!((chosen.name(), chosen.capacity(), chosen.len()), ("adaptive", 50, 0));
+/// assert!(matches!(rule("lru", 0), Err(PolicyError::Capacity { frames: 0, .. })));
+/// # Ok::<(), PolicyError>(())
+/// ```
 pub fn rule(name: &str, capacity: usize) -> Result<Box<dyn Rule>, PolicyError> {
     with_rule(name, Make(capacity))?
 }

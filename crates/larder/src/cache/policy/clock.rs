@@ -16,6 +16,16 @@ const COUNT: u8 = 2;
 ///
 /// A block goes into the frame that the hand has just emptied, so this is the ring of the textbooks as long as frames are
 /// refilled in the order in which they are emptied.
+///
+/// ```
+/// use larder::cache::{policy::{Policy, Sweep}, replay::Replay};
+/// let mut cache = Replay::<Sweep<0, 3>>::new(2)?; // two bits
+/// for (request, block) in [0, 0, 0, 1, 2, 3].into_iter().enumerate() {
+///     cache.access(block, request as u32);
+/// }
+/// assert!(cache.holds(0)); // used twice more, so the hand has passed it twice
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
 #[derive(Debug)]
 pub struct Sweep<const FIRST: u8, const MOST: u8> {
     counts: Vec<u8>,

@@ -1,6 +1,13 @@
 //! Why a rule could not be made or resized.
 
 /// Why a rule could not be made or resized.
+///
+/// ```
+/// use larder::cache::policy::{Lru, Policy, PolicyError, rule};
+/// assert!(matches!(Lru::new(0), Err(PolicyError::Capacity { frames: 0, .. })));
+/// let why = rule("lrru", 10).map(|_| ()).unwrap_err();
+/// assert!(why.to_string().contains("lrru"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {

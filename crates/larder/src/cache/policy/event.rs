@@ -1,6 +1,15 @@
 //! What a rule is told.
 
 /// Number of a place in memory that holds a block: dense, from 0 to the capacity.
+///
+/// ```
+/// use larder::cache::policy::{Arrival, Admission, Block, Fifo, Frame, Policy};
+/// let mut rule = Fifo::new(8)?;
+/// let frame: Frame = 7; // the last of eight
+/// rule.insert(frame, Arrival::demand(Block(1), 0, Admission::default()));
+/// assert_eq!(rule.len(), 1);
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
 pub type Frame = u32;
 
 /// The identity of a block, for rules that count how often a block was seen (sketches). Any 64-bit value that is the same each
@@ -47,6 +56,20 @@ impl Shadow {
 pub struct Admission(pub u64);
 
 /// Why a block comes into memory.
+///
+/// ```
+/// use larder::cache::policy::{Admission, Arrival, Block, Clock, Policy, Reason, Touch};
+/// let mut rule = Clock::new(2)?;
+/// for (frame, reason) in [(0, Reason::Demand), (1, Reason::Readahead)] {
+///     let arrival = Arrival { reason, ..Arrival::demand(Block(frame.into()), 0, Admission::default()) };
+///     rule.insert(frame, arrival);
+///     rule.touch(frame, Touch { request: 1 });
+/// }
+/// let mut gone = Vec::new();
+/// rule.evict(&mut gone, 1);
+/// assert_eq!(gone, [1]); // its touch was the first use, that of the other the second
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Reason {
     /// A request reads it now. The insertion counts as its first use.

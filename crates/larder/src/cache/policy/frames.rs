@@ -3,6 +3,28 @@
 use super::{Frame, Shadow};
 
 /// What the owner says of a frame.
+///
+/// ```
+/// use larder::cache::policy::{Admission, Arrival, Block, Fifo, Frame, FrameState, Frames, Policy, Shadow};
+///
+/// struct Owner(Vec<Frame>);
+/// impl Frames for Owner {
+///     fn state(&self, frame: Frame) -> FrameState {
+///         if frame == 0 { FrameState::Pinned } else { FrameState::Clean }
+///     }
+///     fn evicted(&mut self, frame: Frame, _: Option<Shadow>) {
+///         self.0.push(frame);
+///     }
+/// }
+/// let mut rule = Fifo::new(2)?;
+/// for frame in 0..2 {
+///     rule.insert(frame, Arrival::demand(Block(frame.into()), 0, Admission::default()));
+/// }
+/// let mut owner = Owner(Vec::new());
+/// assert_eq!(rule.evict(&mut owner, 2), 1);
+/// assert_eq!(owner.0, [1]); // the oldest is held
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FrameState {
     /// It may leave at once.

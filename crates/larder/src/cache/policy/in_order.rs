@@ -5,6 +5,18 @@ use super::table::capacity;
 use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Touch};
 
 /// A list of the frames, of which the oldest leaves; if `RENEW`, a use makes its frame the newest. 8 bytes a frame.
+///
+/// ```
+/// use larder::cache::{policy::InOrder, replay::Replay};
+/// let mut renewed = Replay::<InOrder<true>>::new(2)?; // LRU
+/// let mut kept = Replay::<InOrder<false>>::new(2)?; // FIFO
+/// for (request, block) in (0..).zip([0, 1, 0, 2, 0]) {
+///     renewed.access(block, request);
+///     kept.access(block, request);
+/// }
+/// assert_eq!((renewed.hits(), kept.hits()), (2, 1));
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
 #[derive(Debug)]
 pub struct InOrder<const RENEW: bool> {
     links: Links,

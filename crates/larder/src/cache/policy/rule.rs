@@ -6,6 +6,55 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 ///
 /// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
 /// rule, `touch` and `remove` frames that are. A rule that is told otherwise may panic; it has no `unsafe`.
+///
+/// Every method, as an owner of two frames calls them:
+///
+/// ```
+/// use larder::cache::policy::{Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch, TwoQ};
+///
+/// #[derive(Default)]
+/// struct Owner(Vec<(Frame, Option<Shadow>)>);
+/// impl Frames for Owner {
+///     fn state(&self, _: Frame) -> FrameState {
+///         FrameState::Clean
+///     }
+///     fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
+///         self.0.push((frame, shadow));
+///     }
+/// }
+///
+/// fn own<P: Policy>() -> Result<usize, PolicyError> {
+///     let (mut rule, mut owner) = (P::new(2)?, Owner::default());
+///     assert!(rule.is_empty() && !P::NAME.is_empty() && !P::ABOUT.is_empty() && !P::SOURCE.is_empty());
+///     for (frame, block) in [(0, Block(10)), (1, Block(11))] {
+///         let admission = rule.miss(block, None, Reason::Demand);
+///         rule.insert(frame, Arrival::demand(block, 1, admission));
+///     }
+///     if !rule.settled(1) || rule.unsettled() {
+///         rule.touch(1, Touch { request: 2 });
+///     }
+///     rule.drop_behind(0);
+///     rule.tick(&mut owner);
+///     rule.evict(&mut owner, 1);
+///     for &(_, shadow) in &owner.0 {
+///         // kept, perhaps only its low bits, and shown when the block comes back
+///         let low = |shadow: Shadow| rule.shadow_bits().map_or(shadow.get(), |bits| shadow.get() & ((1 << bits) - 1));
+///         let whole = shadow.map(|shadow| rule.whole_shadow(low(shadow)));
+///         assert!(whole.is_none_or(|shadow| rule.remembers(shadow)));
+///     }
+///     if rule.len() == 1 {
+///         rule.remove(1 - owner.0[0].0); // truncated
+///     }
+///     rule.resize(1)?;
+///     assert_eq!((rule.capacity(), rule.len(), rule.check()), (1, 0, Ok(())));
+///     for (name, value) in rule.explain() {
+///         println!("{name} {value}");
+///     }
+///     Ok(rule.bytes())
+/// }
+/// assert!(own::<TwoQ>()? > 0);
+/// # Ok::<(), PolicyError>(())
+/// ```
 pub trait Policy: Sized + Send + 'static {
     /// The name by which it is asked for, in lower case.
     const NAME: &'static str;

@@ -25,6 +25,16 @@ const UNUSED_BACK: u8 = 16;
 /// frames. With `WINDOW`, uses do not count in the newer half of the small FIFO.
 ///
 /// 9 bytes a frame, 13 with a window, none for ghosts. A hit is a load, a comparison and at most a store.
+///
+/// ```
+/// use larder::cache::{policy::ThreeQueues, replay::Replay};
+/// let mut cache = Replay::<ThreeQueues<3, 2, false>>::new(100)?; // S3-FIFO with two bits
+/// for at in 0..3000 {
+///     cache.access(if at % 3 == 0 { 1000 + at } else { at / 6 % 40 }, at);
+/// }
+/// assert!((0..40).all(|block| cache.holds(block))); // what comes once does not drive them out
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
 #[derive(Debug)]
 pub struct ThreeQueues<const MOST: u8, const NEEDED: u8, const WINDOW: bool> {
     links: Links,

@@ -3,6 +3,12 @@
 use super::PolicyError;
 
 /// Most frames of a rule: numbers above are kept for marks.
+///
+/// ```
+/// use larder::cache::policy::{Lru, MOST_FRAMES, Policy, PolicyError};
+/// let why = Lru::new(MOST_FRAMES + 1).unwrap_err();
+/// assert_eq!(why, PolicyError::Capacity { frames: MOST_FRAMES + 1, most: MOST_FRAMES });
+/// ```
 pub const MOST_FRAMES: usize = u32::MAX as usize - 16;
 
 /// Checks a capacity.

@@ -30,6 +30,16 @@ const UNUSED: u8 = 3;
 /// W-TinyLFU; with `CLIMB` the window grows and shrinks by hill climbing on the hit ratio. 13 bytes a frame and 8 to 16 for the
 /// sketch, which is all that is known of blocks that left. A hit is four counters of the sketch and a move in a list; once in ten
 /// times the capacity of them all counters are halved.
+///
+/// ```
+/// use larder::cache::{policy::WindowTinyLfu, replay::Replay};
+/// let mut cache = Replay::<WindowTinyLfu<false>>::new(100)?;
+/// for at in 0..6000 {
+///     cache.access(if at % 2 == 0 { at / 2 % 50 } else { 1000 + at }, at);
+/// }
+/// assert!(cache.hits() > 2500); // of 3,000 uses of 50 blocks, beside 3,000 that come once
+/// # Ok::<(), larder::cache::policy::PolicyError>(())
+/// ```
 #[derive(Debug)]
 pub struct WindowTinyLfu<const CLIMB: bool> {
     links: Links,

@@ -49,6 +49,11 @@ impl Ghosts {
         self.latest
     }
 
+    /// How many numbers there are before the first one comes again: a power of two.
+    pub(super) fn numbers(&self) -> usize {
+        self.mask as usize + 1
+    }
+
     pub(super) fn len(&self) -> usize {
         self.live
     }

@@ -2,11 +2,14 @@
 //! in miniature on a sample of the same blocks.
 
 mod duel;
+mod first;
 mod ghosts;
 mod knobs;
 mod links;
 mod miniature;
 mod queues;
+#[cfg(test)]
+mod queues_tests;
 mod sample;
 mod tags;
 #[cfg(test)]
@@ -32,6 +35,12 @@ const RETURNS: u64 = 1;
 /// LIRS, SIGMETRICS 2002, which is what loops need), is no constant: five settings run in miniature beside the cache, each with
 /// 512 to 2048 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
 /// one that does better than its own by more than chance and by more than the move costs.
+///
+/// What comes while the cache fills waits in a FIFO of its own, apart from the small queue, except what is read ahead. It stays until
+/// there is evidence against it: each return of a block that had to leave in its stead counts against, each first use of a block
+/// that would have left by now in the order of arrival counts for it, and all counts halve every 64 departures. So a loop that is
+/// run through only a few times hits from the second time on (as under LIRS, which keeps what came first), and where what is recent
+/// is used again the first blocks leave as in any FIFO.
 ///
 /// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
 /// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. A hit is two stores into the
@@ -201,6 +210,7 @@ impl Policy for Adaptive {
             ("expert", self.miniatures.ruling() as f64),
             ("switches", self.miniatures.switches() as f64),
             ("sampled accesses", self.miniatures.accesses() as f64),
+            ("first queue", self.queues.first() as f64),
             ("small queue", self.queues.small() as f64),
             ("small queue, target", self.queues.target() as f64),
             ("main queue", self.queues.main() as f64),

@@ -2,6 +2,7 @@
 
 use super::super::table::{grow, table};
 use super::super::{Frame, FrameState, PolicyError};
+use super::first::First;
 use super::ghosts::Ghosts;
 use super::knobs::{Knobs, MOST_GHOSTS, WINDOW};
 use super::links::{Links, List, NONE};
@@ -15,6 +16,8 @@ const UNUSED: u8 = 1 << 3;
 const RETURNING: u8 = 1 << 4;
 const SAMPLED: u8 = 1 << 5;
 const IN: u8 = 1 << 6;
+/// Came while the cache filled, and waits in a queue of its own.
+const FIRST: u8 = 1 << 7;
 
 /// What left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +28,19 @@ pub(super) struct Out {
     pub(super) sampled: bool,
 }
 
-/// A small FIFO before a CLOCK, with fixed proportions. The rule has one over its frames, each miniature has one of its own.
+/// A small FIFO before a CLOCK, with fixed proportions; and a FIFO of what came while the cache filled, which is empty after a while
+/// for good. The rule has one over its frames, each miniature has one of its own.
 #[derive(Debug)]
 pub(super) struct Queues {
     links: Links,
+    first: List,
     small: List,
     main: List,
     state: Vec<u8>,
-    /// In the small queue: the arrival's number. In the main queue: how many had left at the last use.
+    /// In the small queue and the first one: the arrival's number. In the main queue: how many had left at the last use.
     stamp: Vec<u32>,
     ghosts: Ghosts,
+    worth: First,
     arrivals: u32,
     capacity: usize,
     knobs: Knobs,
@@ -45,13 +51,16 @@ pub(super) struct Queues {
 
 impl Queues {
     pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
+        let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
         let mut core = Self {
             links: Links::new(capacity)?,
+            first: List::new(),
             small: List::new(),
             main: List::new(),
             state: table(capacity, 0)?,
             stamp: table(capacity, 0)?,
-            ghosts: Ghosts::new(share(capacity, MOST_GHOSTS))?,
+            worth: First::new(capacity, ghosts.numbers())?,
+            ghosts,
             arrivals: 0,
             capacity,
             knobs,
@@ -72,6 +81,7 @@ impl Queues {
 
     pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
         let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
+        self.worth.resize(ghosts.numbers())?;
         self.links.grow(capacity)?;
         grow(&mut self.state, capacity, 0)?;
         grow(&mut self.stamp, capacity, 0)?;
@@ -86,6 +96,9 @@ impl Queues {
     pub(super) fn returns(&mut self, at: u32) -> bool {
         if !self.ghosts.take(at) {
             return false;
+        }
+        if !self.first.is_empty() {
+            self.worth.returned(at);
         }
         let full = self.len() >= self.capacity && self.main.len() + self.target >= self.capacity;
         let oldest = self.main.oldest();
@@ -115,7 +128,7 @@ impl Queues {
         self.state[at] = IN;
         match (unused, returns) {
             (false, true) => self.enter_main(frame),
-            (false, false) => self.enter_small(frame),
+            (false, false) => self.enter(frame),
             (true, _) => {
                 self.enter_small(frame);
                 self.state[at] |= UNUSED | if returns { RETURNING } else { 0 };
@@ -134,6 +147,18 @@ impl Queues {
         self.arrivals = self.arrivals.wrapping_add(1);
         self.stamp[frame as usize] = self.arrivals;
         self.small.push_newest(&mut self.links, frame);
+    }
+
+    /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
+    fn enter(&mut self, frame: Frame) {
+        if self.worth.is_open() && self.len() + self.target < self.capacity {
+            self.arrivals = self.arrivals.wrapping_add(1);
+            self.stamp[frame as usize] = self.arrivals;
+            self.state[frame as usize] |= FIRST;
+            self.first.push_newest(&mut self.links, frame);
+        } else {
+            self.enter_small(frame);
+        }
     }
 
     /// Says of a frame that its uses are to be shown to the miniatures.
@@ -162,6 +187,9 @@ impl Queues {
             self.first_use(frame);
         } else if state & USES != USES && self.arrivals.wrapping_sub(self.stamp[at]) >= self.window
         {
+            if state & (FIRST | USES) == FIRST {
+                self.worth.used(self.stamp[at]);
+            }
             self.state[at] = state + 1;
         }
         state & SAMPLED != 0
@@ -179,7 +207,7 @@ impl Queues {
         state & (SAMPLED | UNUSED) == 0 && (echo || state & USES == USES)
     }
 
-    /// What changes when frames of the small queue that were [settled](Self::settled) no longer are.
+    /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.
     pub(super) fn border(&self) -> (u32, u32) {
         (self.arrivals, self.window)
     }
@@ -194,7 +222,7 @@ impl Queues {
         if returns {
             self.enter_main(frame);
         } else {
-            self.enter_small(frame);
+            self.enter(frame);
         }
     }
 
@@ -202,22 +230,32 @@ impl Queues {
     pub(super) fn evict(&mut self, state: impl Fn(Frame) -> FrameState) -> Option<Out> {
         // Pinned frames go round; each queue is done when all that is in it has gone round. The main queue needs one round for
         // each use that a frame may have.
-        let mut small_left = self.small.len() + self.main.len();
-        let mut main_left = (usize::from(USES) + 1) * (self.small.len() + self.main.len());
+        let mut small_left = self.len();
+        let mut main_left = (usize::from(USES) + 1) * self.len();
+        let first_leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
+        if self.worth.all_stayed() && !self.first.is_empty() && self.small.len() > self.target {
+            self.join_first();
+        }
         loop {
+            let from_first = !self.first.is_empty()
+                && (first_leaves || self.small.len() < self.target || small_left == 0);
             let from_small = small_left > 0
                 && !self.small.is_empty()
                 && (self.small.len() >= self.target || self.main.is_empty() || main_left == 0);
-            if from_small {
-                small_left -= 1;
-                let frame = self.small.oldest();
+            if from_first || from_small {
+                let frame = if from_first {
+                    self.first.oldest()
+                } else {
+                    small_left -= 1;
+                    self.small.oldest()
+                };
+                self.unlink(frame);
+                self.state[frame as usize] &= !FIRST;
                 if self.state[frame as usize] & USES != 0 {
-                    self.small.unlink(&mut self.links, frame);
                     self.enter_main(frame);
                 } else if state(frame) == FrameState::Pinned {
-                    self.small.renew(&mut self.links, frame);
+                    self.small.push_newest(&mut self.links, frame);
                 } else {
-                    self.small.unlink(&mut self.links, frame);
                     let ghost = Some(self.ghosts.push());
                     return Some(self.out(frame, ghost));
                 }
@@ -242,6 +280,16 @@ impl Queues {
         }
     }
 
+    /// The first ones stayed, and the small queue is longer than it is to be from now on: what is oldest there came next.
+    fn join_first(&mut self) {
+        let frame = self.small.oldest();
+        if self.state[frame as usize] & UNUSED == 0 {
+            self.small.unlink(&mut self.links, frame);
+            self.state[frame as usize] |= FIRST;
+            self.first.push_newest(&mut self.links, frame);
+        }
+    }
+
     fn out(&mut self, frame: Frame, ghost: Option<u32>) -> Out {
         let sampled = self.state[frame as usize] & SAMPLED != 0;
         self.state[frame as usize] = 0;
@@ -254,14 +302,18 @@ impl Queues {
 
     /// Takes a frame out; true if it was sampled.
     pub(super) fn remove(&mut self, frame: Frame) -> bool {
-        let state = self.state[frame as usize];
-        let list = if state & MAIN != 0 {
-            &mut self.main
-        } else {
-            &mut self.small
+        self.unlink(frame);
+        self.out(frame, None).sampled
+    }
+
+    /// Takes a frame out of its queue.
+    fn unlink(&mut self, frame: Frame) {
+        let list = match self.state[frame as usize] & (MAIN | FIRST) {
+            0 => &mut self.small,
+            FIRST => &mut self.first,
+            _ => &mut self.main,
         };
         list.unlink(&mut self.links, frame);
-        self.out(frame, None).sampled
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -269,7 +321,11 @@ impl Queues {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.small.len() + self.main.len()
+        self.first.len() + self.small.len() + self.main.len()
+    }
+
+    pub(super) fn first(&self) -> usize {
+        self.first.len()
     }
 
     pub(super) fn small(&self) -> usize {
@@ -310,20 +366,20 @@ impl Queues {
             + self.state.capacity()
             + self.stamp.capacity() * size_of::<u32>()
             + self.ghosts.bytes()
+            + self.worth.bytes()
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        self.small.check(&self.links, "small queue")?;
-        self.main.check(&self.links, "main queue")?;
-        let wrong = |list: &List, main: u8| {
-            list.iter(&self.links)
-                .find(|&frame| self.state[frame as usize] & (MAIN | IN) != main | IN)
-        };
-        if let Some(frame) = wrong(&self.small, 0) {
-            return Err(format!("frame {frame} of the small queue says otherwise"));
-        }
-        if let Some(frame) = wrong(&self.main, MAIN) {
-            return Err(format!("frame {frame} of the main queue says otherwise"));
+        for (list, name, bits) in [
+            (&self.first, "first queue", FIRST | IN),
+            (&self.small, "small queue", IN),
+            (&self.main, "main queue", MAIN | IN),
+        ] {
+            list.check(&self.links, name)?;
+            let wrong = |&frame: &Frame| self.state[frame as usize] & (MAIN | FIRST | IN) != bits;
+            if let Some(frame) = list.iter(&self.links).find(wrong) {
+                return Err(format!("frame {frame} of the {name} says otherwise"));
+            }
         }
         let said = self.state.iter().filter(|&&state| state & IN != 0).count();
         if said != self.len() {
