@@ -319,8 +319,11 @@ fn what_the_storage_has_behind_the_end_is_not_read() {
 
 #[test]
 fn blocks_that_were_written_once_do_not_keep_the_cache() {
-    let storage = Faulty::default();
-    let cache = cache(&storage, 16);
+    let cache = BlockCache::builder(Faulty::default())
+        .bytes(16 * size() as usize)
+        .read_ahead(0)
+        .build()
+        .unwrap();
     let file = cache.file(FILE).unwrap();
     let mut handle = cache.handle();
     for index in 0..15 {

@@ -20,10 +20,12 @@ fn size() -> u64 {
     larder::os::page_size() as u64
 }
 
+/// What came first leaves first.
 fn made(blocks: usize, ahead: usize) -> (Faulty, BlockCache, CachedFile) {
     let storage = Faulty::default();
     let cache = BlockCache::builder(storage.clone())
         .bytes(blocks * size() as usize)
+        .policy("fifo")
         .read_ahead(ahead)
         .build()
         .unwrap();

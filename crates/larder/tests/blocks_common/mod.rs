@@ -261,9 +261,9 @@ pub(crate) fn after(calls: &[Call], failed: &[(usize, FileId)], n: usize) -> [Di
     [all, safe]
 }
 
-/// A cache of so many blocks that reads nothing ahead.
+/// A cache of so many blocks that reads nothing ahead, and in which what came first leaves first.
 pub(crate) fn cache(storage: &Faulty, blocks: usize) -> BlockCache {
     let bytes = blocks * larder::os::page_size();
     let builder = BlockCache::builder(storage.clone()).bytes(bytes);
-    builder.read_ahead(0).build().unwrap()
+    builder.policy("fifo").read_ahead(0).build().unwrap()
 }

@@ -280,14 +280,25 @@ impl BlockCache {
         Ok(resident.saturating_sub(left) * self.block_size())
     }
 
-    /// To be called about once a second by whoever has the time: rules that age by time do so, and when programs of this machine
-    /// had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`, unless
-    /// [the builder](BlockCacheBuilder::pressure) says otherwise), a sixteenth of the blocks leaves. Returns the bytes given back.
+    /// To be called about once a second by whoever has the time.
+    ///
+    /// - Rules that age by time do so.
+    /// - Dirty blocks are written, in the order of files and blocks, so many that 30 calls go over all of them: what was changed is with
+    ///   the storage within a minute, though not synced. A block that is changed all the time is written once in 30 calls. Nobody waits
+    ///   for a block that somebody is changing: it is passed over until the next time round. What cannot be written is told at the next
+    ///   [sync](CachedFile::sync).
+    /// - When programs of this machine had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`,
+    ///   unless [the builder](BlockCacheBuilder::pressure) says otherwise), a sixteenth of the blocks leaves.
+    ///
+    /// Returns the bytes given back.
     ///
     /// ```
-    /// # use larder::cache::{BlockCache, MemoryStorage};
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
     /// let cache = BlockCache::builder(MemoryStorage::default()).policy("linux-2.4.7").build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// cache.handle().overwrite(&file, 3)?.fill(1);
     /// cache.maintain()?;
+    /// assert_eq!(cache.stats().dirty, 0);
     /// # Ok::<(), larder::cache::CacheError>(())
     /// ```
     ///
@@ -295,6 +306,7 @@ impl BlockCache {
     /// As for [`relieve`](Self::relieve).
     pub fn maintain(&self) -> Result<usize, CacheError> {
         self.shared.inner().tick(&self.shared);
+        self.shared.write_part();
         if (self.shared.pressure)().unwrap_or(0.0) <= PRESSURE {
             return Ok(0);
         }

@@ -65,6 +65,13 @@ impl BlockCache {
                 "{all} frames hold a block, and the rule has {rule}"
             ));
         }
+        let free = inner.free.check(frames)?;
+        if all + free != frames.len() {
+            let len = frames.len();
+            return Err(format!(
+                "{all} frames hold a block and {free} are free, but there are {len}"
+            ));
+        }
         for ((opened, count), number) in inner.files.iter().zip(resident).zip(0_u32..) {
             if opened.stats.resident != count {
                 let said = opened.stats.resident;
@@ -74,5 +81,72 @@ impl BlockCache {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::{FileId, MemoryStorage};
+    use super::*;
+
+    /// A cache of 8 frames, of which 3 hold a block, 2 held one, and 3 never did.
+    fn cache() -> BlockCache {
+        let cache = BlockCache::builder(MemoryStorage::default())
+            .bytes(8 * crate::os::page_size())
+            .read_ahead(0)
+            .build()
+            .unwrap();
+        let file = cache.file(FileId(1)).unwrap();
+        let mut handle = cache.handle();
+        for index in 0..5 {
+            handle.read(&file, index).unwrap();
+        }
+        file.invalidate(1..3).unwrap();
+        drop(handle);
+        assert_eq!(cache.check(), Ok(()));
+        cache
+    }
+
+    /// What is said after something was done to the free frames.
+    fn wrong(break_it: impl FnOnce(&Shared)) -> String {
+        let cache = cache();
+        break_it(&cache.shared);
+        let said = cache.check();
+        said.expect_err("nobody noticed")
+    }
+
+    #[test]
+    fn a_frame_that_is_lost_is_missed() {
+        let said = wrong(|shared| {
+            shared.inner().free.pop(&shared.frames);
+        });
+        assert_eq!(
+            said,
+            "3 frames hold a block and 4 are free, but there are 8"
+        );
+        let said = wrong(|shared| {
+            let mut inner = shared.inner();
+            for _ in 0..3 {
+                inner.free.pop(&shared.frames);
+            }
+        });
+        assert_eq!(
+            said,
+            "3 frames hold a block and 2 are free, but there are 8"
+        );
+    }
+
+    #[test]
+    fn a_frame_is_free_once_and_then_holds_nothing() {
+        let said = wrong(|shared| shared.inner().free.push(&shared.frames, 1));
+        assert_eq!(said, "the list of free frames has no end");
+        let said = wrong(|shared| shared.inner().free.push(&shared.frames, 7));
+        assert!(said.contains("frame 7 was never taken"), "{said}");
+        let said = wrong(|shared| shared.frames.set_key(6, Key::free(0)));
+        assert!(said.contains("frame 6 was never taken"), "{said}");
+        let said = wrong(|shared| {
+            shared.frames.set_key(1, Key::NONE);
+        });
+        assert!(said.contains("frame 1, which is not free"), "{said}");
     }
 }

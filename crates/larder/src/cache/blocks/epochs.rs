@@ -76,6 +76,7 @@ impl Epochs {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::super::key::Key;
+    use super::super::table::Table;
     use super::*;
     use crate::pages::PagePool;
 
@@ -86,9 +87,16 @@ mod tests {
         let key = Key::new(0, 0);
         let mut claimed = frames.claim(19_999);
         claimed.take_page().unwrap();
-        frames.set_key(19_999, key);
+        let table = Table::new(20_000).unwrap();
+        table.insert(&frames, key, 19_999);
         drop(claimed);
-        let settled = || frames.hit(19_999, key, now.get()).unwrap().1;
+        let settled = || match frames.hit(&table, key, now.get()) {
+            Ok(_) => true,
+            Err(missed) => {
+                assert_eq!(frames.entered(&missed, key).unwrap().1, 19_999);
+                false
+            }
+        };
 
         let mut epochs = Epochs::new();
         assert!(!settled());

@@ -3,7 +3,7 @@
 use core::iter;
 
 use super::frames::Frames;
-use super::key::Key;
+use super::key::{Key, MOST_FILES};
 use crate::cache::policy::Frame;
 
 const END: Frame = Frame::MAX;
@@ -50,5 +50,32 @@ impl FreeFrames {
         iter::successors(some(self.latest), move |&frame| {
             some(frames.key(frame).index() as Frame)
         })
+    }
+
+    /// How many there are, each of them once. Looks at each: for tests.
+    pub(super) fn check(&self, frames: &Frames) -> Result<usize, String> {
+        let (mut next, mut count) = (self.latest, 0);
+        while next != END {
+            if next >= self.fresh {
+                return Err(format!(
+                    "frame {next} was never taken, and the list of free frames names it"
+                ));
+            }
+            let key = frames.key(next);
+            if key == Key::NONE || key.file() != MOST_FILES {
+                return Err(format!(
+                    "the list of free frames names frame {next}, which is not free"
+                ));
+            }
+            count += 1;
+            if count > self.fresh {
+                return Err("the list of free frames has no end".to_owned());
+            }
+            next = key.index() as Frame;
+        }
+        match (self.fresh..self.frames).find(|&frame| frames.key(frame) != Key::NONE) {
+            Some(frame) => Err(format!("frame {frame} was never taken, and has a key")),
+            None => Ok((count + self.frames - self.fresh) as usize),
+        }
     }
 }

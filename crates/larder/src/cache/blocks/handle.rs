@@ -3,7 +3,7 @@
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
-use super::frames::{BlockRef, Claimed, TooMany};
+use super::frames::{BlockRef, Claimed, Missed, TooMany};
 use super::guard::BlockMut;
 use super::inner::Inner;
 use super::key::{Key, MOST_INDEX};
@@ -113,15 +113,10 @@ impl<'c> CacheHandle<'c> {
         let Shared {
             table, frames, now, ..
         } = self.shared;
-        let frame = table.guess(key);
-        if let Some((block, settled)) = frames.hit(frame, key, now.get()) {
-            if !settled {
-                self.used(frame, key);
-            }
-            return Ok(block);
+        match frames.hit(table, key, now.get()) {
+            Ok(block) => Ok(block),
+            Err(missed) => self.read_missed(file, key, missed),
         }
-        self.told += 1;
-        self.read_slowly(file, key, frame)
     }
 
     /// Another file than the last time, or an index that no file has.
@@ -132,18 +127,33 @@ impl<'c> CacheHandle<'c> {
         self.read(file, index)
     }
 
-    /// The block was not there, or somebody changes it: in the frame that was guessed, if there was one.
+    /// A use that the rule may want to hear of, or no block at all.
+    #[inline(never)]
+    fn read_missed(
+        &mut self,
+        file: &CachedFile,
+        key: Key,
+        missed: Missed<'c>,
+    ) -> Result<BlockRef<'c>, CacheError> {
+        self.told += 1;
+        if let Some((block, frame)) = self.shared.frames.entered(&missed, key) {
+            self.note(frame, key);
+            return Ok(block);
+        }
+        // Without any trace of it there is no use in looking again before the lock is taken.
+        self.read_slowly(file, key, !missed.is_absent())
+    }
+
+    /// The block was not there, or somebody changes it.
     #[cold]
     #[inline(never)]
     fn read_slowly(
         &mut self,
         file: &CachedFile,
         key: Key,
-        guess: Frame,
+        mut look: bool,
     ) -> Result<BlockRef<'c>, CacheError> {
         let Shared { table, frames, .. } = self.shared;
-        // Without any trace of it there is no use in looking again before the lock is taken.
-        let mut look = (guess as usize) < frames.len();
         loop {
             let found = if look { table.find(frames, key) } else { None };
             look = true;
@@ -294,13 +304,6 @@ impl<'c> CacheHandle<'c> {
     /// The number of the request that the latest use belongs to.
     fn number(&self) -> u32 {
         self.request.unwrap_or(self.turn as u32)
-    }
-
-    /// A use that the rule may want to hear of.
-    #[inline(never)]
-    fn used(&mut self, frame: Frame, key: Key) {
-        self.told += 1;
-        self.note(frame, key);
     }
 
     fn note(&mut self, frame: Frame, key: Key) {

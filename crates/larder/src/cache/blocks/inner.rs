@@ -10,6 +10,7 @@ use super::frames::Claimed;
 use super::free::FreeFrames;
 use super::key::{FileId, Key, TenantId};
 use super::opened::Opened;
+use super::round::Round;
 use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
@@ -96,7 +97,7 @@ pub(super) type Recorder = Box<dyn FnMut(Access) + Send>;
 
 pub(super) struct Inner {
     pub(super) rule: Box<dyn CacheRule>,
-    free: FreeFrames,
+    pub(super) free: FreeFrames,
     shadows: Shadows,
     /// In the order in which they are written back.
     pub(super) dirty: BTreeMap<Key, Frame>,
@@ -104,6 +105,8 @@ pub(super) struct Inner {
     pub(super) unsynced: BTreeMap<Key, (Frame, u64)>,
     /// Where writing went on to when room was last made.
     pub(super) swept: Key,
+    /// Where the round is that writes a part with each call of `maintain`.
+    pub(super) round: Round,
     ahead: Ahead,
     /// Being read from the storage or written to it.
     pub(super) moving: Ahead,
@@ -134,6 +137,7 @@ impl Inner {
             dirty: BTreeMap::new(),
             unsynced: BTreeMap::new(),
             swept: Key(0),
+            round: Round::new(),
             ahead: marks()?,
             moving: marks()?,
             files: Vec::new(),

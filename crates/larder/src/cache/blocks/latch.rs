@@ -68,6 +68,18 @@ impl Now {
     }
 }
 
+/// What a reader has found who came in.
+pub(super) struct Entry(u32);
+
+impl Entry {
+    /// He is in, and the block is settled in this epoch. 3 instructions: all that may be in the way is above the count, and one
+    /// comparison sees it together with the mark.
+    #[inline(always)]
+    pub(super) fn is_settled(&self, epoch: Epoch) -> bool {
+        self.0 ^ epoch.0 < FULL
+    }
+}
+
 /// Where those wait who cannot have a latch now.
 #[derive(Debug)]
 struct Park {
@@ -98,32 +110,24 @@ loom::lazy_static! {
 pub(super) struct Latch(AtomicU32);
 
 impl Latch {
-    /// A reader comes in to a block that is settled in this epoch. Otherwise gives what was found, for [`entered`](Self::entered).
-    /// 1 atomic addition, 5 instructions: all that may be in the way is above the count, and one comparison sees it together
-    /// with the mark.
+    /// A reader comes in, perhaps: what he found says whether he may stay, see [`entered`](Self::entered). 1 atomic addition.
     #[inline(always)]
-    pub(super) fn enter(&self, epoch: Epoch) -> Result<(), u32> {
-        let was = self.0.fetch_add(1, Ordering::Acquire);
-        if was ^ epoch.0 < FULL {
-            Ok(())
-        } else {
-            Err(was)
-        }
+    pub(super) fn enter(&self) -> Entry {
+        Entry(self.0.fetch_add(1, Ordering::Acquire))
     }
 
     /// Is a reader in, who has found this? Not if somebody writes or waits to, and not if there are too many.
-    pub(super) fn entered(&self, was: u32) -> bool {
-        let free = was & (WRITER | WANTED | FULL) == 0;
+    pub(super) fn entered(&self, entry: &Entry) -> bool {
+        let free = entry.0 & (WRITER | WANTED | FULL) == 0;
         if !free {
             self.end_read();
         }
         free
     }
 
-    #[cfg(all(test, not(shuttle)))]
+    /// A reader comes in, if he can at once.
     pub(super) fn try_read(&self) -> bool {
-        self.enter(Epoch::NEVER)
-            .map_or_else(|was| self.entered(was), |()| true)
+        self.entered(&self.enter())
     }
 
     /// Says that the block is settled in this epoch. By one thread at a time.
@@ -288,10 +292,10 @@ mod tests {
         let latch = Latch::default();
         let (one, two) = (Epoch::number(0), Epoch::number(1));
         let settled = |epoch| {
-            let entry = latch.enter(epoch);
-            assert!(entry.is_ok() || entry.is_err_and(|was| latch.entered(was)));
+            let entry = latch.enter();
+            assert!(latch.entered(&entry));
             latch.end_read();
-            entry.is_ok()
+            entry.is_settled(epoch)
         };
         assert!(!settled(one) && !settled(Epoch::NEVER));
         latch.mark(one);
@@ -299,7 +303,8 @@ mod tests {
         latch.mark(two);
         assert!(!settled(one) && settled(two));
         latch.write();
-        assert!(latch.enter(two).is_err_and(|was| !latch.entered(was)));
+        let entry = latch.enter();
+        assert!(!entry.is_settled(two) && !latch.entered(&entry));
         latch.end_write();
         assert!(!settled(two));
         latch.mark(two);

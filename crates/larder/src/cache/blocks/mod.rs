@@ -27,6 +27,7 @@ mod memory;
 mod narrow;
 mod numbered;
 mod opened;
+mod round;
 mod rule;
 mod shadows;
 #[cfg(all(test, shuttle))]

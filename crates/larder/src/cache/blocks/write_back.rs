@@ -182,6 +182,27 @@ impl Shared {
         }
     }
 
+    /// One call's part of a round over all dirty blocks, in batches. Those that somebody changes or writes just now have to wait for the
+    /// next round, and what cannot be written is told at the next sync.
+    pub(super) fn write_part(&self) {
+        let part = {
+            let mut inner = self.inner();
+            let dirty = inner.dirty.len();
+            inner.round.call(dirty)
+        };
+        let (mut from, mut tried) = (part.from, 0);
+        while tried < part.share {
+            let Next::Batch(batch, next) = self.next(from, None, false) else {
+                from = Key::NONE;
+                break;
+            };
+            tried += batch.blocks.len();
+            drop(batch.write());
+            from = next;
+        }
+        self.inner().round.came(&part, from);
+    }
+
     /// Writes all dirty blocks of a file, or of all, in order, waiting for those that somebody is changing.
     ///
     /// # Errors
