@@ -152,6 +152,20 @@ impl Classes {
     ///
     /// # Errors
     /// See [`AllocError`].
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let layout = Layout::new::<[u64; 5]>();
+    /// let object = classes.alloc_zeroed(layout)?;
+    /// // SAFETY: taken above with this layout, put once.
+    /// unsafe {
+    ///     assert_eq!(object.cast::<[u64; 5]>().read(), [0; 5]);
+    ///     classes.dealloc(object, layout);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         if class_of_layout(layout).is_none() {
             return self.alloc_large_zeroed(layout);
@@ -183,6 +197,16 @@ impl Classes {
     ///
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), without the layout.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let object = classes.alloc(Layout::new::<[u64; 5]>())?;
+    /// // SAFETY: taken above, put once; the layout is not needed.
+    /// unsafe { classes.free(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub unsafe fn free(&self, object: NonNull<u8>) {
         match self.class_at(object).and_then(|class| self.cache(class)) {
             // SAFETY: the caller's promise.
@@ -233,6 +257,17 @@ impl Classes {
     }
 
     /// Bytes that may be used of the object that begins at an address; `None` when none of these classes does.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let object = classes.alloc(Layout::new::<[u8; 100]>())?;
+    /// assert_eq!(classes.usable_size(object), Some(112));
+    /// // SAFETY: taken above, put once.
+    /// unsafe { classes.free(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn usable_size(&self, at: NonNull<u8>) -> Option<usize> {
         match self.class_at(at) {

@@ -108,6 +108,17 @@ impl Heap {
     ///
     /// # Errors
     /// See [`AllocError`].
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// let object = heap.alloc(layout)?;
+    /// // SAFETY: taken above with this layout, put once.
+    /// unsafe { heap.dealloc(object, layout) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match class_of_layout(layout) {
@@ -121,6 +132,20 @@ impl Heap {
     ///
     /// # Errors
     /// See [`AllocError`].
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// let object = heap.alloc_zeroed(layout)?;
+    /// // SAFETY: taken above with this layout, put once.
+    /// unsafe {
+    ///     assert_eq!(object.cast::<[u64; 4]>().read(), [0; 4]);
+    ///     heap.dealloc(object, layout);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         if class_of_layout(layout).is_none() {
@@ -161,6 +186,17 @@ impl Heap {
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), without the layout. An address that is none of these classes' objects is told
     /// to the family, and nothing happens.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// let object = heap.alloc(layout)?;
+    /// // SAFETY: taken above, put once; the layout is not needed.
+    /// unsafe { heap.free(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>) {
         match self.class_at(object) {
@@ -171,48 +207,19 @@ impl Heap {
         }
     }
 
-    /// Fills `out` with objects of `layout`.
-    ///
-    /// # Errors
-    /// See [`AllocError`]; then none was taken.
-    pub fn alloc_many(&self, layout: Layout, out: &mut [NonNull<u8>]) -> Result<(), AllocError> {
-        for i in 0..out.len() {
-            match self.alloc(layout) {
-                Ok(object) => out[i] = object,
-                Err(error) => {
-                    // SAFETY: taken above.
-                    unsafe { self.dealloc_many(&out[..i], layout) };
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives many objects back.
-    ///
-    /// # Safety
-    /// As for [`dealloc`](Self::dealloc), for each.
-    pub unsafe fn dealloc_many(&self, objects: &[NonNull<u8>], layout: Layout) {
-        for &object in objects {
-            // SAFETY: the caller's promise.
-            unsafe { self.dealloc(object, layout) };
-        }
-    }
-
-    /// Bounds what the heap takes, in bytes: objects in use and free ones in its magazines, by the sizes of their
-    /// classes. Checked when a magazine is empty, so up to a magazine's worth may be in use already.
-    pub fn set_limit(&self, bytes: usize) {
-        self.account().limit = bytes;
-    }
-
-    /// Calls `f` when the heap takes memory beyond `bytes`; once until it has fallen below again.
-    pub fn set_warning(&self, bytes: usize, f: impl Fn(HeapStats) + Send + 'static) {
-        let former = self.account().set_warning(bytes, Box::new(f));
-        drop(former);
-    }
-
     /// What the heap has taken and done.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// let object = heap.alloc(layout)?;
+    /// assert!(heap.stats().charged_bytes >= 32);
+    /// // SAFETY: taken above with this layout, put once.
+    /// unsafe { heap.dealloc(object, layout) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> HeapStats {
         let stocked = (0..CLASSES)
@@ -222,6 +229,19 @@ impl Heap {
     }
 
     /// Gives the free objects of its magazines to the depot.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// let object = heap.alloc(layout)?;
+    /// // SAFETY: taken above with this layout, put once.
+    /// unsafe { heap.dealloc(object, layout) };
+    /// heap.trim();
+    /// assert_eq!(heap.stats().stocked_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn trim(&self) {
         for (class, size) in SIZES.into_iter().enumerate() {
             if let Some(cache) = self.classes.cache(class) {

@@ -35,7 +35,10 @@ mod error;
 pub mod global;
 #[allow(clippy::module_inception)]
 mod heap;
+mod limit;
+mod many;
 mod resize;
+mod served;
 mod upkeep;
 
 pub use account::HeapStats;
@@ -43,3 +46,4 @@ pub use class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout};
 pub use classes::Classes;
 pub use error::AllocError;
 pub use heap::Heap;
+pub use served::Served;

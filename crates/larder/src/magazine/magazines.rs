@@ -120,6 +120,34 @@ impl Magazine {
         }
     }
 
+    /// Takes the last rounds that were added into the front of `out`, as many as there are or fit, and says how many.
+    pub(crate) fn pop_many(&mut self, out: &mut [usize]) -> usize {
+        let n = self.len().min(out.len());
+        // Nothing is read where there is no magazine.
+        if n > 0 {
+            let rounds = self.rounds();
+            out[..n].copy_from_slice(&rounds[rounds.len() - n..]);
+            // SAFETY: the magazine has n rounds, so the slot n below the top is one of its own.
+            self.0 = unsafe { self.0.sub(n) };
+        }
+        n
+    }
+
+    /// Adds rounds without looking for room.
+    ///
+    /// # Safety
+    /// This is a magazine, and there is room for so many beside what it holds: [`MAX_ROUNDS`] in all.
+    pub(crate) unsafe fn push_many_unchecked(&mut self, rounds: &[usize]) {
+        debug_assert!(!self.is_none() && self.len() + rounds.len() <= MAX_ROUNDS);
+        // SAFETY: so many slots above the top are free (the caller's promise), the magazine is ours, and no slice of another's
+        // overlaps it.
+        unsafe {
+            let at = self.0.as_ptr().add(1);
+            core::ptr::copy_nonoverlapping(rounds.as_ptr(), at, rounds.len());
+            self.0 = self.0.add(rounds.len());
+        }
+    }
+
     /// Fills an empty magazine by a function that writes rounds into a slice of `room` and says how many.
     pub(crate) fn fill<E>(
         &mut self,

@@ -87,6 +87,25 @@ impl Pair {
         room
     }
 
+    /// Takes rounds from the loaded magazine into the front of `out`, and nothing more; says how many. A copy.
+    #[inline]
+    pub(crate) fn try_get_many(&mut self, out: &mut [usize]) -> usize {
+        self.loaded.pop_many(out)
+    }
+
+    /// Gives the first of `rounds` to the loaded magazine, as many as it has room for, and says how many. A copy.
+    #[inline]
+    pub(crate) fn try_put_many(&mut self, rounds: &[usize]) -> usize {
+        let room = self.full.saturating_sub(self.loaded.top()) / WORD;
+        let n = room.min(rounds.len());
+        if n > 0 {
+            // SAFETY: the depot bounds `full` by a magazine's last slot; while there is no magazine it is 0, and there is no
+            // room.
+            unsafe { self.loaded.push_many_unchecked(&rounds[..n]) };
+        }
+        n
+    }
+
     /// Takes a round of the previous magazine, which is loaded for it, when the loaded one has none.
     pub(crate) fn turn(&mut self) -> Option<usize> {
         if self.previous.len() == 0 {

@@ -72,6 +72,7 @@ pub(super) struct Inner {
     /// Of the lists of large objects that have an owner.
     pub(super) links: Lock<Links>,
     on_misuse: Option<fn(&Misuse)>,
+    on_slow: Option<fn()>,
     interval_ns: u64,
     next_upkeep: AtomicU64,
     /// Intervals that have ended.
@@ -105,6 +106,7 @@ pub struct FamilyBuilder {
     mode: Option<Mode>,
     interval: Duration,
     on_misuse: Option<fn(&Misuse)>,
+    on_slow: Option<fn()>,
 }
 
 impl FamilyBuilder {
@@ -137,6 +139,13 @@ impl FamilyBuilder {
         self
     }
 
+    /// What slow calls begin with, where nothing is locked and the caches may be used.
+    #[must_use]
+    pub(crate) fn on_slow(mut self, f: Option<fn()>) -> Self {
+        self.on_slow = f;
+        self
+    }
+
     /// Makes the family.
     ///
     /// # Errors
@@ -161,6 +170,7 @@ impl FamilyBuilder {
             outgrown: AtomicUsize::new(0),
             links: Lock::new(Links),
             on_misuse: self.on_misuse,
+            on_slow: self.on_slow,
             interval_ns,
             next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
             intervals: AtomicU32::new(0),
@@ -196,18 +206,51 @@ impl Family {
             mode: None,
             interval: Duration::from_secs(1),
             on_misuse: None,
+            on_slow: None,
         }
     }
 
     /// The pages that slabs come from.
+    ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// assert_eq!(family.pool().stats().out_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn pool(&self) -> &PagePool {
         &self.inner.pool
     }
 
+    /// How the CPUs' magazines of all its caches are reached.
+    ///
+    /// ```
+    /// use larder::objects::Family;
+    /// use larder::os::rseq::Mode;
+    /// let family = Family::builder().mode(Mode::Locked("to show it")).build()?;
+    /// assert_eq!(family.mode(), Mode::Locked("to show it"));
+    /// # Ok::<(), larder::pages::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.inner.mode
+    }
+
     /// Who owns the page that holds an address; `None` for any address that is no object's, wherever it is.
     ///
     /// A subtract, a shift, a compare and a load.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// use larder::objects::Owner;
+    /// let object = cache.get()?;
+    /// assert!(matches!(family.owner(object.as_ptr()), Some(Owner::Cache(_))));
+    /// assert_eq!(family.owner(std::ptr::null()), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn owner(&self, at: *const u8) -> Option<Owner> {
@@ -242,6 +285,18 @@ impl Family {
     }
 
     /// Gives everything back that is not in use and not in a handle, now. Returns bytes of slabs that went.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put(object) };
+    /// assert!(family.drain() > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn drain(&self) -> usize {
         let bytes = self.inner.each_cache(|cache| cache.drain());
         self.inner.pool.trim();
@@ -305,6 +360,9 @@ impl Inner {
     /// For paths that are slow anyway. They serve some object, so a destructor of another one that panics must not end
     /// them: its message was printed.
     pub(super) fn upkeep_if_due(&self) {
+        if let Some(f) = self.on_slow {
+            f();
+        }
         let due = self.next_upkeep.load(Ordering::Relaxed);
         let now = coarse_now();
         if now >= due

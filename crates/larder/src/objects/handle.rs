@@ -1,11 +1,12 @@
 //! A stock of objects of one's own.
 
+use core::convert::Infallible;
 use core::ptr::NonNull;
 
 use super::error::GetError;
-use super::raw::{RawCache, object, unfold};
+use super::raw::{RawCache, fill_objects, object, rounds_of, unfold};
 use super::supply::Failure;
-use crate::magazine::Pair;
+use crate::magazine::{MAX_ROUNDS, Pair};
 
 /// Two magazines of objects behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads.
 /// Objects may be put through the cache or another handle instead, and the other way round. It keeps its cache alive.
@@ -46,6 +47,18 @@ impl RawHandle {
     ///
     /// # Errors
     /// See [`GetError`].
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut handle = cache.handle();
+    /// let object = handle.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { handle.put(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get(&mut self) -> Result<NonNull<u8>, GetError> {
         match self.pair.try_get() {
@@ -64,6 +77,19 @@ impl RawHandle {
     }
 
     /// An object from the loaded magazine, and nothing more.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut handle = cache.handle();
+    /// assert!(handle.try_get().is_none(), "it has no magazine yet");
+    /// let object = handle.get()?;
+    /// assert!(handle.try_get().is_some(), "others came with the first");
+    /// # let _ = object;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn try_get(&mut self) -> Option<NonNull<u8>> {
         self.pair.try_get().map(object)
@@ -83,6 +109,81 @@ impl RawHandle {
         }
     }
 
+    /// Fills `out` with objects and says how many there are: all, unless memory ends or the constructor refuses. A copy for
+    /// each magazine's worth, no lock, and an exchange with the depot between them.
+    ///
+    /// ```
+    /// use std::{alloc::Layout, ptr::NonNull};
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut handle = cache.handle();
+    /// let mut objects = [NonNull::dangling(); 300];
+    /// let got = handle.get_many(&mut objects)?;
+    /// assert_eq!(got, 300);
+    /// // SAFETY: taken above, each put once.
+    /// unsafe { handle.put_many(&objects[..got]) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`GetError`]; only when there is not a single one.
+    pub fn get_many(&mut self, out: &mut [NonNull<u8>]) -> Result<usize, GetError> {
+        let mut n = 0;
+        while n < out.len() {
+            let pair = &mut self.pair;
+            let Ok(many) = fill_objects(&mut out[n..], |rounds| {
+                Ok::<_, Infallible>(pair.try_get_many(rounds))
+            });
+            n += many;
+            if n == out.len() {
+                break;
+            }
+            match self.refill() {
+                Ok(round) => out[n] = object(round),
+                Err(failure) if n == 0 => return Err(unfold(failure)),
+                Err(failure @ Failure::Panic(_)) => {
+                    // Nobody else would know of them.
+                    // SAFETY: taken above.
+                    unsafe { self.put_many(&out[..n]) };
+                    return Err(unfold(failure));
+                }
+                Err(_) => break,
+            }
+            n += 1;
+        }
+        Ok(n)
+    }
+
+    /// Puts many objects back, with a copy for each magazine's worth. Debug builds check each pointer.
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put), for each.
+    pub unsafe fn put_many(&mut self, mut objects: &[NonNull<u8>]) {
+        while let [first, rest @ ..] = objects {
+            // Those in front that may be put together: all, unless it is looked at each.
+            let good = match cfg!(debug_assertions) {
+                true => {
+                    let check = |o: &&NonNull<u8>| self.cache.cache.check(o.as_ptr() as usize);
+                    objects
+                        .iter()
+                        .take(MAX_ROUNDS)
+                        .take_while(|o| check(o).is_ok())
+                        .count()
+                }
+                false => objects.len(),
+            };
+            objects = match self.pair.try_put_many(rounds_of(&objects[..good])) {
+                0 => {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.put(*first) };
+                    rest
+                }
+                given => &objects[given..],
+            };
+        }
+    }
+
     /// The cache.
     #[must_use]
     pub fn cache(&self) -> &RawCache {
@@ -90,6 +191,20 @@ impl RawHandle {
     }
 
     /// Objects in this handle.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut handle = cache.handle();
+    /// let object = handle.get()?;
+    /// let before = handle.len();
+    /// // SAFETY: taken above, put once.
+    /// unsafe { handle.put(object) };
+    /// assert_eq!(handle.len(), before + 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.pair.len()
@@ -103,6 +218,20 @@ impl RawHandle {
 
     /// Gives both magazines to the depot: constant time, no object is looked at. The handle takes others when it needs
     /// them. For whoever rests for long, since nobody else can see what is in here.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut handle = cache.handle();
+    /// let object = handle.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { handle.put(object) };
+    /// handle.flush();
+    /// assert!(handle.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn flush(&mut self) {
         self.pair.give_up(&self.cache.cache.stock);
     }
@@ -110,15 +239,16 @@ impl RawHandle {
     #[cold]
     #[inline(never)]
     fn get_slow(&mut self) -> Result<NonNull<u8>, GetError> {
+        self.refill().map(object).map_err(unfold)
+    }
+
+    /// A round when the loaded magazine has none.
+    fn refill(&mut self) -> Result<usize, Failure<()>> {
         let (pair, cache) = (&mut self.pair, &self.cache);
-        cache
-            .cache
-            .patiently(
-                || pair.get(&cache.cache.stock, &cache.supply()),
-                Failure::is_short,
-            )
-            .map(object)
-            .map_err(unfold)
+        cache.cache.patiently(
+            || pair.get(&cache.cache.stock, &cache.supply()),
+            Failure::is_short,
+        )
     }
 
     #[cold]

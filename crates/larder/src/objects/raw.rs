@@ -8,140 +8,9 @@ use super::cache::{CacheRef, Config};
 use super::error::{CreateError, GetError, Misuse};
 use super::family::Family;
 use super::handle::RawHandle;
-use super::stats::{CacheStats, Name};
+use super::options::CacheOptions;
+use super::stats::CacheStats;
 use super::supply::{Construct, Failure, Objects};
-
-/// What a cache calls for its objects. All functions get `data` besides.
-///
-/// They are called without any lock, and may use other caches.
-#[derive(Debug, Clone, Copy)]
-pub struct Callbacks {
-    /// Passed to each function.
-    pub data: *mut (),
-    /// Constructs an object in place; false when it cannot, and then the object is not constructed.
-    pub construct: Option<unsafe fn(NonNull<u8>, *mut ()) -> bool>,
-    /// Ends an object, before its slab goes back.
-    pub destroy: Option<unsafe fn(NonNull<u8>, *mut ())>,
-    /// Memory is short: puts objects back that the user can do without. It must not drop the cache.
-    pub reclaim: Option<unsafe fn(*mut ())>,
-    /// Ends `data` itself: called once, after the last call of the others has returned. That may be later than the drop of
-    /// the cache and its handles, and by another thread: when they go while somebody asks all caches for memory. It is not
-    /// called for a cache that could not be made.
-    pub end: Option<unsafe fn(*mut ())>,
-}
-
-impl Default for Callbacks {
-    fn default() -> Self {
-        Self {
-            data: core::ptr::null_mut(),
-            construct: None,
-            destroy: None,
-            reclaim: None,
-            end: None,
-        }
-    }
-}
-
-/// Settings of a cache that is to be.
-///
-/// ```
-/// use std::alloc::Layout;
-/// use larder::objects::{Family, RawCache};
-/// let family = Family::new()?;
-/// let cache = RawCache::options(Layout::new::<[u8; 100]>())
-///     .name("packet")
-///     .limit_bytes(1 << 20)
-///     .create(&family)?;
-/// assert_eq!(cache.stats().name.as_str(), "packet");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct CacheOptions {
-    config: Config,
-    construct: Option<unsafe fn(NonNull<u8>, *mut ()) -> bool>,
-}
-
-impl CacheOptions {
-    /// A name for statistics, up to 31 bytes.
-    #[must_use]
-    pub fn name(mut self, name: &str) -> Self {
-        self.config.name = Name::new(name);
-        self
-    }
-
-    /// Most bytes of slabs; past it a get is an error.
-    #[must_use]
-    pub fn limit_bytes(mut self, bytes: usize) -> Self {
-        self.config.limit_bytes = bytes;
-        self
-    }
-
-    /// Slabs stay with this cache until it is dropped: memory of an object may be read after its put, and is then an
-    /// object of the same kind, free or used again.
-    #[must_use]
-    pub fn type_stable(mut self, yes: bool) -> Self {
-        self.config.type_stable = yes;
-        self
-    }
-
-    /// Fewest pages of a slab, up to 64. Large slabs make a cache that is dropped with many objects go faster.
-    #[must_use]
-    pub fn slab_pages(mut self, pages: usize) -> Self {
-        self.config.slab_pages = pages;
-        self
-    }
-
-    /// Whether what is left over in a slab goes before its first object in turn, so that objects of different slabs do not
-    /// meet in the same sets of the CPU's caches. On by default; without it the first object begins at a page.
-    #[must_use]
-    pub fn colour(mut self, yes: bool) -> Self {
-        self.config.colour = yes;
-        self
-    }
-
-    /// Rounds of a magazine at first and at most (up to 255). By default 32 KiB of objects, 8 at least and 255 at most, of objects up to 32 KiB.
-    #[must_use]
-    pub fn magazine(mut self, rounds: usize, most: usize) -> Self {
-        self.config.rounds = Some((rounds, most));
-        self
-    }
-
-    /// What is called for the objects.
-    ///
-    /// # Safety
-    /// The functions may be called with this `data` from any thread, several at once, until `end` is: without it nobody
-    /// knows when the last call returns, and `data` must live as long as the family. They do with an object only what fits its layout, and the destructor accepts any object that the
-    /// constructor made, whatever its users did with it.
-    #[must_use]
-    pub unsafe fn callbacks(mut self, callbacks: Callbacks) -> Self {
-        let Callbacks {
-            data,
-            construct,
-            destroy,
-            reclaim,
-            end,
-        } = callbacks;
-        let hooks = &mut self.config.hooks;
-        hooks.data = data;
-        hooks.constructs = construct.is_some() || destroy.is_some();
-        hooks.destroy = destroy;
-        hooks.reclaim = reclaim;
-        hooks.end = end;
-        self.construct = construct;
-        self
-    }
-
-    /// Makes the cache. It takes metadata and addresses; memory for objects and magazines comes with the first get.
-    ///
-    /// # Errors
-    /// See [`CreateError`].
-    pub fn create(self, family: &Family) -> Result<RawCache, CreateError> {
-        Ok(RawCache {
-            cache: CacheRef::new(family, self.config)?,
-            construct: self.construct,
-        })
-    }
-}
 
 /// A cache of objects of one layout, shared between threads by reference.
 ///
@@ -177,6 +46,27 @@ pub(super) fn object(round: usize) -> NonNull<u8> {
     unsafe { NonNull::new_unchecked(round as *mut u8) }
 }
 
+/// Objects as the rounds that they are.
+pub(super) fn rounds_of(objects: &[NonNull<u8>]) -> &[usize] {
+    // SAFETY: a pointer that is not null has the size and alignment of an address, and is only read as one.
+    unsafe { core::slice::from_raw_parts(objects.as_ptr().cast(), objects.len()) }
+}
+
+/// Lets a function write rounds into room for objects, in front, and say how many; makes objects of them, which costs nothing.
+pub(super) fn fill_objects<E>(
+    out: &mut [NonNull<u8>],
+    fill: impl FnOnce(&mut [usize]) -> Result<usize, E>,
+) -> Result<usize, E> {
+    // SAFETY: as in `rounds_of`; rounds are addresses of objects, which are not null.
+    let room = unsafe { core::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), out.len()) };
+    let n = fill(room)?;
+    // An address that was written as a number leads to no memory until it is made a pointer again.
+    for slot in &mut out[..n] {
+        *slot = object(slot.addr().get());
+    }
+    Ok(n)
+}
+
 /// The error, or the constructor's panic.
 pub(super) fn unfold(failure: Failure<()>) -> GetError {
     match failure {
@@ -209,6 +99,20 @@ impl RawCache {
     ///
     /// # Errors
     /// See [`GetError`].
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get()?.cast::<u64>();
+    /// // SAFETY: 32 bytes that are nobody else's, put once.
+    /// unsafe {
+    ///     object.write(7);
+    ///     cache.put(object.cast());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get(&self) -> Result<NonNull<u8>, GetError> {
         match self.cache.stock.quick_get() {
@@ -218,6 +122,19 @@ impl RawCache {
     }
 
     /// An object, or null where [`get`](Self::get) has an error: for callers who do not look at it.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get_or_null();
+    /// if let Some(object) = std::ptr::NonNull::new(object) {
+    ///     // SAFETY: taken above, put once.
+    ///     unsafe { cache.put(object) };
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get_or_null(&self) -> *mut u8 {
         match self.cache.stock.quick_get() {
@@ -227,6 +144,15 @@ impl RawCache {
     }
 
     /// An object from this CPU's magazines, and nothing more.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// assert!(cache.try_get().is_none(), "this CPU has no magazine yet");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn try_get(&self) -> Option<NonNull<u8>> {
         self.cache.stock.try_get().map(object)
@@ -237,6 +163,17 @@ impl RawCache {
     /// # Safety
     /// The object came from this cache, is in nobody else's hands, and is not used afterwards. With a destructor, it is
     /// in a state that this accepts.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub unsafe fn put(&self, object: NonNull<u8>) {
         if cfg!(debug_assertions) && self.refuses(object) {
@@ -282,6 +219,20 @@ impl RawCache {
     ///
     /// # Safety
     /// As for [`put`](Self::put), if it is an object of this cache.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get()?;
+    /// // SAFETY: no object begins there, and then nothing is put.
+    /// let inside = unsafe { cache.put_checked(object.add(8)) };
+    /// assert!(inside.is_err());
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put_checked(object)? };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub unsafe fn put_checked(&self, object: NonNull<u8>) -> Result<(), Misuse> {
         self.cache.check(object.as_ptr() as usize)?;
         // SAFETY: the caller's promise.
@@ -293,18 +244,28 @@ impl RawCache {
     ///
     /// # Errors
     /// See [`GetError`]; only when there is not a single one.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut objects = [std::ptr::NonNull::dangling(); 100];
+    /// let got = cache.get_many(&mut objects)?;
+    /// // SAFETY: taken above, each put once.
+    /// unsafe { cache.put_many(&objects[..got]) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_many(&self, out: &mut [NonNull<u8>]) -> Result<usize, GetError> {
-        // SAFETY: an address and a pointer that is not null have the same size and alignment; what the stock writes is
-        // addresses of objects, and it reads nothing.
-        let rounds =
-            unsafe { core::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<usize>(), out.len()) };
-        if rounds.is_empty() {
+        if out.is_empty() {
             return Ok(0);
         }
-        let got = self.cache.patiently(
-            || self.cache.stock.get_many(rounds, &self.supply()),
-            Failure::is_short,
-        );
+        let got = fill_objects(out, |rounds| {
+            self.cache.patiently(
+                || self.cache.stock.get_many(rounds, &self.supply()),
+                Failure::is_short,
+            )
+        });
         self.cache.shelved();
         got.map_err(unfold)
     }
@@ -321,27 +282,58 @@ impl RawCache {
             }
             return;
         }
-        // SAFETY: as in `get_many`; the stock only reads.
-        let rounds =
-            unsafe { core::slice::from_raw_parts(objects.as_ptr().cast::<usize>(), objects.len()) };
         self.cache.inner().upkeep_if_due();
-        self.cache.stock.put_many(rounds, &self.supply());
+        self.cache
+            .stock
+            .put_many(rounds_of(objects), &self.supply());
         self.cache.shelved();
     }
 
     /// A stock of one's own over this cache. It costs nothing until it is used.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut handle = cache.handle();
+    /// let object = handle.get()?;
+    /// // SAFETY: taken above, put once; it may as well be put through the cache.
+    /// unsafe { handle.put(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn handle(&self) -> RawHandle {
         RawHandle::new(self)
     }
 
     /// The number that [`Family::owner`] says of this cache's objects. Numbers are small and used again.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// use larder::objects::Owner;
+    /// let object = cache.get()?;
+    /// assert_eq!(family.owner(object.as_ptr()), Some(Owner::Cache(cache.number())));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn number(&self) -> NonZeroU16 {
         self.cache.number
     }
 
     /// Bytes from one object to the next.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// assert_eq!(cache.stride(), 32);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stride(&self) -> usize {
         self.cache.shape.stride
@@ -354,19 +346,63 @@ impl RawCache {
     }
 
     /// Ends a working-set interval: see [`Family::reap`]. Returns bytes of slabs that went back to the pool.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put(object) };
+    /// let bytes: usize = (0..4).map(|_| cache.reap()).sum();
+    /// assert!(bytes > 0, "nobody used it for four intervals");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reap(&self) -> usize {
         self.cache.reap()
     }
 
     /// Everything that is not in use and not in a handle goes to the pool, now. Returns bytes of slabs that went.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put(object) };
+    /// assert!(cache.drain() > 0);
+    /// assert_eq!(cache.stats().held_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn drain(&self) -> usize {
         self.cache.drain()
     }
 
     /// What the cache has done and holds.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let object = cache.get()?;
+    /// assert_eq!(cache.stats().slabs, 1);
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         self.cache.stats()
+    }
+
+    /// Gets that a CPU's magazines served, and those that found them empty.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        let stock = self.cache.stock.stats();
+        (stock.pops, stock.misses)
     }
 
     pub(super) fn supply(&self) -> Objects<'_, Given> {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::family::Family;
+use super::family::{Family, Inner};
 use crate::os::{fork, lower_priority};
 
 /// The thread, as its family holds it.
@@ -49,10 +49,7 @@ impl Family {
                         return;
                     };
                     // A destructor that panics must not end the upkeep; its message was printed.
-                    let _ = catch_unwind(AssertUnwindSafe(|| {
-                        family.reap();
-                        family.pool.maintain();
-                    }));
+                    let _ = catch_unwind(AssertUnwindSafe(|| family.reap_unasked()));
                 }
             })?;
         let reaper = Reaper {
@@ -67,12 +64,24 @@ impl Family {
         Ok(())
     }
 
+    /// What a thread does in each interval while nobody calls.
+    pub(crate) fn reap_unasked(&self) {
+        self.inner.reap_unasked();
+    }
+
     /// Stops the thread if there is one, and waits for it.
     pub fn stop_reaper(&self) {
         let reaper = self.inner.reaper.lock().take();
         if let Some(reaper) = reaper {
             reaper.end();
         }
+    }
+}
+
+impl Inner {
+    fn reap_unasked(&self) {
+        self.reap();
+        self.pool.maintain();
     }
 }
 

@@ -13,6 +13,7 @@ mod front;
 mod larder;
 mod misuse;
 mod mode;
+mod reaper;
 mod slot;
 mod state;
 mod stats;
@@ -24,4 +25,5 @@ pub use front::{
 };
 pub use larder::Larder;
 pub use mode::{Mode, mode};
+pub use reaper::reaper_interval;
 pub use stats::{ClassStats, GlobalStats, stats};

@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use super::mode::Mode;
 use super::slot::{self, Stage};
-use super::{debugged, misuse};
+use super::{debugged, misuse, reaper};
 use crate::heap::debug::DebugHeap;
 use crate::heap::{Classes, Heap};
 use crate::objects::{Family, RawCache};
@@ -149,6 +149,7 @@ fn make_or_pause() -> Option<Global> {
 
 fn make() -> Option<Global> {
     let (mode, behind) = Mode::chosen();
+    let on_slow = reaper::chosen();
     let most = physical_memory()
         .saturating_mul(OVERSIZE)
         .max(LEAST_RESERVE);
@@ -162,6 +163,7 @@ fn make() -> Option<Global> {
             .pages(pages)
             .mode(behind)
             .on_misuse(misuse::met)
+            .on_slow(on_slow)
             .build()
             .ok()
     };

@@ -194,6 +194,16 @@ impl<T, E> ObjectCache<T, E> {
     ///
     /// # Panics
     /// When the constructor does. The cache goes on as before.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
+    /// let mut value = cache.get()?;
+    /// value[7] = 1;
+    /// drop(value);                   // back in this CPU's stock, and not constructed again
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get(&self) -> Result<Object<'_, T>, ObjectError<E>> {
         let at = match self.cache.stock.try_get() {
@@ -217,6 +227,16 @@ impl<T, E> ObjectCache<T, E> {
     ///
     /// # Errors
     /// As for [`get`](Self::get).
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
+    /// let value = cache.get_owned()?;
+    /// drop(cache);
+    /// assert_eq!(value.len(), 100, "it keeps the cache alive");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_owned(&self) -> Result<OwnedObject<T>, ObjectError<E>> {
         self.get().map(OwnedObject::new)
     }
@@ -225,6 +245,16 @@ impl<T, E> ObjectCache<T, E> {
     ///
     /// # Errors
     /// As for [`get`](Self::get).
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
+    /// let value = cache.get_raw()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put_raw(value) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get_raw(&self) -> Result<NonNull<T>, ObjectError<E>> {
         self.get().map(Object::into_raw)
@@ -264,11 +294,31 @@ impl<T, E> ObjectCache<T, E> {
     ///
     /// # Panics
     /// As [`reap`](Self::reap).
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
+    /// drop(cache.get()?);
+    /// assert!(cache.drain() > 0);
+    /// assert_eq!(cache.stats().held_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn drain(&self) -> usize {
         self.cache.drain()
     }
 
     /// What the cache has done and holds.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
+    /// let value = cache.get()?;
+    /// assert!(cache.stats().out >= 1);
+    /// # drop(value);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         self.cache.stats()

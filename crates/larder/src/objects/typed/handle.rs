@@ -42,6 +42,17 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     ///
     /// # Panics
     /// When the constructor does.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
+    /// let mut handle = cache.handle();
+    /// let mut value = handle.get()?;
+    /// value[7] = 1;
+    /// handle.put(value);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get(&mut self) -> Result<Object<'c, T>, ObjectError<E>> {
         let at = match self.pair.try_get() {
@@ -61,6 +72,62 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
                 self.put_slow(at);
             }
         }
+    }
+
+    /// Fills the empty places of `out` with values and says how many it filled: all, unless memory ends or the constructor
+    /// fails. No lock, and one exchange with the depot for a magazine's worth.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
+    /// let mut handle = cache.handle();
+    /// let mut values = [const { None }; 200];
+    /// assert_eq!(handle.get_many(&mut values)?, 200);
+    /// assert_eq!(handle.put_many(&mut values), 200);
+    /// assert!(values.iter().all(Option::is_none));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get); only when not a single place was filled.
+    ///
+    /// # Panics
+    /// When the constructor does. What was filled before stays.
+    pub fn get_many(&mut self, out: &mut [Option<Object<'c, T>>]) -> Result<usize, ObjectError<E>> {
+        let mut filled = 0;
+        for place in out.iter_mut().filter(|place| place.is_none()) {
+            match self.get() {
+                Ok(value) => *place = Some(value),
+                Err(error) if filled == 0 => return Err(error),
+                Err(_) => break,
+            }
+            filled += 1;
+        }
+        Ok(filled)
+    }
+
+    /// Puts the values of `values` into this handle, leaves every place empty, and says how many there were. A value of another
+    /// cache goes back to its own.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let (one, other) = (ObjectCache::new(&family, || 1)?, ObjectCache::new(&family, || 2)?);
+    /// let mut handle = one.handle();
+    /// let mut values = [Some(handle.get()?), None, Some(other.get()?)];
+    /// let before = handle.len();
+    /// assert_eq!(handle.put_many(&mut values), 2);
+    /// assert_eq!(handle.len(), before + 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn put_many(&mut self, values: &mut [Option<Object<'_, T>>]) -> usize {
+        let mut put = 0;
+        for value in values.iter_mut().filter_map(Option::take) {
+            self.put(value);
+            put += 1;
+        }
+        put
     }
 
     /// Values in this handle.

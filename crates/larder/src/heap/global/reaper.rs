@@ -1,0 +1,211 @@
+//! The thread that gives memory of the program's heap back while nobody calls, where the environment asks for it.
+//!
+//! It is started by a slow call, once the heap holds something worth a thread: so short programs have none, and the child of a
+//! fork, which has no thread but one, gets another when it allocates slowly again.
+
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
+
+use super::mode::environment;
+use super::slot::{self, Stage};
+use super::state::{self, Global};
+use crate::os::say::say;
+use crate::os::{fork, lower_priority};
+
+/// Bytes that the heap holds when the thread is started.
+const WORTH: usize = 1 << 20;
+/// Bytes of its stack. Where thread-local variables take so much, it gets the usual one.
+const STACK: usize = 256 << 10;
+/// Seconds that may be asked for.
+const LEAST: f64 = 0.01;
+const MOST: f64 = 86_400.0;
+
+/// Nanoseconds between its rounds.
+static INTERVAL: AtomicU64 = AtomicU64::new(0);
+/// Fork generation that has the thread, or whose system refused it; 0 is none.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// What `LARDER_MALLOC_REAPER` may say: seconds from 0.01 to 86400, with a fraction or without. `None` is anything else.
+///
+/// ```
+/// use std::time::Duration;
+/// use larder::heap::global::reaper_interval;
+/// assert_eq!(reaper_interval("2.5"), Some(Duration::from_millis(2500)));
+/// for odd in ["", "0", "-1", "1e3", "1s", "90000"] {
+///     assert_eq!(reaper_interval(odd), None, "{odd}");
+/// }
+/// ```
+#[must_use]
+pub fn reaper_interval(seconds: &str) -> Option<Duration> {
+    let digits = |b: u8| b.is_ascii_digit() || b == b'.';
+    let plain = !seconds.is_empty() && seconds.len() <= 32 && seconds.bytes().all(digits);
+    let number: f64 = plain.then(|| seconds.parse().ok())??;
+    (LEAST..=MOST)
+        .contains(&number)
+        .then(|| Duration::from_secs_f64(number))
+}
+
+/// What the environment asks of slow calls: to start the thread, or nothing. A word that means nothing is told in a line.
+pub(super) fn chosen() -> Option<fn()> {
+    let word = environment(c"LARDER_MALLOC_REAPER").filter(|word| !word.is_empty())?;
+    let interval = core::str::from_utf8(word).ok().and_then(reaper_interval);
+    let Some(interval) = interval else {
+        // So much of a long word that the rest of the line fits.
+        let (word, more) = match word.get(..64) {
+            Some(first) if word.len() > 64 => (first, "..."),
+            _ => (word, ""),
+        };
+        say(format_args!(
+            "LARDER_MALLOC_REAPER: \"{}{more}\" is no number of seconds from {LEAST} to {MOST}; it is ignored",
+            word.escape_ascii()
+        ));
+        return None;
+    };
+    INTERVAL.store(interval.as_nanos() as u64, Ordering::Relaxed);
+    Some(slow_call)
+}
+
+/// Called by slow calls of the heap, where nothing is locked. Two loads once there is a thread.
+fn slow_call() {
+    let now = fork::generation();
+    if STARTED.load(Ordering::Relaxed) == now {
+        return;
+    }
+    if let Some(global) = state::global() {
+        consider(global, now);
+    }
+}
+
+#[cold]
+fn consider(global: &Global, now: u32) {
+    // What is debugged is kept on purpose, and its search for leaks stops all threads by signals.
+    if slot::stage() == Stage::Making
+        || global.debug().is_some()
+        || global.classes.family().pool().stats().held_bytes < WORTH
+    {
+        return;
+    }
+    let seen = STARTED.load(Ordering::Relaxed);
+    let claimed = seen != now
+        && STARTED
+            .compare_exchange(seen, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
+    if !claimed {
+        return;
+    }
+    // What the C library allocates for the thread must not come to a heap that is in the middle of a call: it comes to the
+    // CPUs' stocks.
+    let (heap, stage) = (slot::heap().map(NonNull::from), slot::stage());
+    slot::set_stage(Stage::Ended);
+    // SAFETY: a word without a heap is always right.
+    unsafe { slot::set_heap(None) };
+    // No answer to a refusal: the program goes on without the thread, as without the variable.
+    start();
+    // SAFETY: what the word was, and it is this thread's.
+    unsafe { slot::set_heap(heap) };
+    slot::set_stage(stage);
+}
+
+/// Starts the thread, with all signals blocked: a handler of the program's must not run there.
+fn start() -> bool {
+    // SAFETY: each structure is written by the call that is given it before it is read; the thread's function is a plain one
+    // and its argument unused.
+    unsafe {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        if libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) != 0 {
+            return false;
+        }
+        let mut attributes = MaybeUninit::uninit();
+        let mut started = false;
+        if libc::pthread_attr_init(attributes.as_mut_ptr()) == 0 {
+            let attributes = attributes.as_mut_ptr();
+            libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
+            let mut thread = MaybeUninit::uninit();
+            let mut create =
+                || libc::pthread_create(thread.as_mut_ptr(), attributes, rounds, null_mut()) == 0;
+            let small = libc::pthread_attr_setstacksize(attributes, STACK) == 0;
+            started = small && create();
+            if !started && libc::pthread_attr_setstacksize(attributes, 32 * STACK) == 0 {
+                started = create();
+            }
+            libc::pthread_attr_destroy(attributes);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+        started
+    }
+}
+
+/// The thread: a round after each interval.
+extern "C" fn rounds(_: *mut c_void) -> *mut c_void {
+    // It has no heap of its own.
+    slot::set_stage(Stage::Ended);
+    lower_priority();
+    // SAFETY: a name that ends, and fits.
+    unsafe { libc::pthread_setname_np(libc::pthread_self(), c"larder-reaper".as_ptr()) };
+    let interval = Duration::from_nanos(INTERVAL.load(Ordering::Relaxed));
+    while let Some(global) = state::global() {
+        std::thread::sleep(interval);
+        if is_alone() {
+            break;
+        }
+        global.classes.family().reap_unasked();
+    }
+    null_mut()
+}
+
+/// Whether the program's other threads have all ended by `pthread_exit`: who is last ends the process, and must not stay.
+fn is_alone() -> bool {
+    let mut text = [0_u8; 1024];
+    // SAFETY: a path that ends, and a buffer of the length that is told; the descriptor is closed once.
+    let read = unsafe {
+        let file = libc::open(
+            c"/proc/self/stat".as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+        );
+        if file < 0 {
+            return false;
+        }
+        let read = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        read
+    };
+    let text = text.get(..usize::try_from(read).unwrap_or(0));
+    text.is_some_and(|text| ended_but_one(text) == Some(true))
+}
+
+/// Whether the line says that the first thread has ended and that there is one more.
+fn ended_but_one(line: &[u8]) -> Option<bool> {
+    // The program's name stands in parentheses and may have any character.
+    let end = line.iter().rposition(|&b| b == b')')?;
+    let mut fields = core::str::from_utf8(line.get(end + 1..)?)
+        .ok()?
+        .split_ascii_whitespace();
+    let state = fields.next()?;
+    // Field 20 of the line; the state is field 3.
+    let threads: u32 = fields.nth(16)?.parse().ok()?;
+    Some(state == "Z" && threads <= 2)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_thread_knows_that_it_is_alone() {
+        let line = |state: &str, threads: u32| {
+            format!("7 (a) b 1) {state} 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 1")
+        };
+        let told = |state, threads| ended_but_one(line(state, threads).as_bytes());
+        assert_eq!(told("Z", 2), Some(true));
+        assert_eq!(told("Z", 3), Some(false));
+        assert_eq!(told("S", 2), Some(false));
+        assert_eq!(ended_but_one(b""), None);
+        assert_eq!(ended_but_one(b"7 (a) Z 1"), None);
+        assert!(!is_alone(), "this thread is not the first");
+    }
+}

@@ -1,0 +1,28 @@
+//! What a heap may take, and who hears of it.
+
+use super::{Heap, HeapStats};
+
+impl Heap {
+    /// Bounds what the heap takes, in bytes: objects in use and free ones in its magazines, by the sizes of their
+    /// classes. Checked when a magazine is empty, so up to a magazine's worth may be in use already.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// heap.set_limit(1 << 20);
+    /// assert!(heap.alloc(Layout::new::<[u8; 2 << 20]>()).is_err());
+    /// assert!(heap.alloc(layout).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, bytes: usize) {
+        self.account().limit = bytes;
+    }
+
+    /// Calls `f` when the heap takes memory beyond `bytes`; once until it has fallen below again.
+    pub fn set_warning(&self, bytes: usize, f: impl Fn(HeapStats) + Send + 'static) {
+        let former = self.account().set_warning(bytes, Box::new(f));
+        drop(former);
+    }
+}
