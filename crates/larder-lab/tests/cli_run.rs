@@ -194,3 +194,50 @@ fn debug_options_that_mean_nothing_are_refused() {
         assert!(help.contains(word), "{word}: {help}");
     }
 }
+
+/// Takes and frees 2000 blocks of 4096 bytes, and says how many threads it then has, and what the environment asked for.
+const BURST: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *blocks[2000];
+int main(void) {
+  for (int i = 0; i < 2000; i++) memset(blocks[i] = malloc(4096), 1, 4096);
+  for (int i = 0; i < 2000; i++) free(blocks[i]);
+  char line[256];
+  int threads = 0;
+  FILE *file = fopen("/proc/self/status", "r");
+  while (fgets(line, sizeof line, file)) sscanf(line, "Threads: %d", &threads);
+  printf("threads %d, %s\n", threads, getenv("LARDER_MALLOC_REAPER") ? getenv("LARDER_MALLOC_REAPER") : "none");
+  return 0;
+}"#;
+
+#[test]
+fn a_thread_gives_memory_back_where_it_is_asked_for() {
+    let (home, library) = (Home::new(), library());
+    let Some(burst) = compiled(&home, "burst", BURST) else {
+        return;
+    };
+    let (code, out, err) = run(&home, &library, &["--reap", "0.05", "--", &burst]);
+    assert_eq!((code, out.as_str()), (0, "threads 2, 0.05\n"), "{err}");
+    let (code, out, err) = run(&home, &library, &["--", &burst]);
+    assert_eq!((code, out.as_str()), (0, "threads 1, none\n"), "{err}");
+}
+
+#[test]
+fn seconds_between_rounds_that_mean_nothing_are_refused() {
+    let (home, library) = (Home::new(), library());
+    for word in ["", "0", "0.001", "86401", "1s", "1e3", "-1", "NaN", "1.2.3"] {
+        let words = [&format!("--reap={word}"), "--", "echo", "ran"];
+        let (code, out, err) = run(&home, &library, &words);
+        assert_eq!((code, out.as_str()), (2, ""), "{word:?}: {err}");
+        assert!(
+            err.contains("--reap <SECONDS>")
+                && err.contains("a number of seconds from 0.01 to 86400"),
+            "{word:?}: {err}"
+        );
+    }
+    let (code, out, err) = run(&home, &library, &["--reap", "86400", "--", "echo", "ran"]);
+    assert_eq!((code, out.as_str()), (0, "ran\n"), "{err}");
+}

@@ -9,6 +9,7 @@
 //! | `operators` | `new` and `delete` of C++ |
 //! | `start` | what happens when the library is loaded |
 //! | `report` | what is written at the program's end, where it is asked for |
+//! | `tls` | thread-local variables without the loader |
 //!
 //! The heap itself is [`larder::heap::global`], which may be called at any time: before `main`, while it is being made, at a
 //! thread's end. Nothing here takes a lock or allocates. What is exported is what the programs call,
@@ -26,3 +27,4 @@ mod operators;
 mod replaced;
 mod report;
 mod start;
+mod tls;

@@ -175,6 +175,25 @@ fn it_is_bound_at_once_and_stays() {
     assert!(dynamic.contains("liblarder_malloc.so"), "{dynamic}");
 }
 
+/// Nor may it be asked where such a variable is: after a `dlopen` its answer may call malloc. So all of them lie at fixed
+/// distances from the thread pointer, and nobody asks the loader.
+#[test]
+fn thread_local_variables_need_no_call_of_the_loader() {
+    if !cfg!(target_arch = "x86_64") || !has("readelf") {
+        return;
+    }
+    let read = |what: &str| common::must(Command::new("readelf").args([what, "-W"]).arg(library()));
+    let (symbols, dynamic, relocations) = (read("--dyn-syms"), read("-d"), read("-r"));
+    assert!(
+        symbols.contains("malloc"),
+        "this is no table of symbols: {symbols}"
+    );
+    assert!(!symbols.contains("__tls_get_addr"), "{symbols}");
+    assert!(dynamic.contains("STATIC_TLS"), "{dynamic}");
+    assert!(relocations.contains("R_X86_64_TPOFF64"), "{relocations}");
+    assert!(!relocations.contains("TLSDESC"), "{relocations}");
+}
+
 /// One line at the end of each process that is asked for it, and none where not.
 #[test]
 fn the_report_is_one_line_per_process() {
@@ -268,6 +287,74 @@ fn what_is_wrong_is_told_without_debug_mode_and_ends_the_process() {
         }
         let fine = undebugged(&mode.command(&program.path), "nothing", &[]);
         assert_eq!(fine, (String::new(), 0), "{mode:?}");
+    }
+}
+
+/// Whoever asks for it gets a thread that gives memory back while nobody calls, in the child of a fork too; who does not ask
+/// has none.
+#[test]
+fn memory_goes_back_without_a_call() {
+    let Some(program) = Program::compile("reaper.c") else {
+        return;
+    };
+    for mode in Mode::ALL {
+        // Valgrind's own memory is resident too, and it does not give back what the program does.
+        if mode == Mode::Valgrind {
+            continue;
+        }
+        let mut command = mode.command(&program.path);
+        if mode != Mode::System {
+            command.env("LARDER_MALLOC_REAPER", "0.1");
+        }
+        let said = mode.run(&mut command, &program);
+        assert!(said.contains("ok\n"), "{mode:?}: {said}");
+    }
+    let count = |variables: &[(&str, &str)]| {
+        let mut command = Mode::PerThread.command(&program.path);
+        common::must(command.arg("count").envs(variables.iter().copied()))
+    };
+    assert!(count(&[]).contains("threads 1\n"));
+    assert!(count(&[("LARDER_MALLOC_REAPER", "5")]).contains("threads 2\n"));
+    // In debug mode what is freed is kept on purpose.
+    let debug = [
+        ("LARDER_MALLOC_REAPER", "5"),
+        ("LARDER_MALLOC_DEBUG", "on,frames=0"),
+    ];
+    assert!(count(&debug).contains("threads 1\n"));
+}
+
+/// The thread is no reason for a process to stay whose other threads have all ended.
+#[test]
+fn the_thread_does_not_keep_the_process() {
+    let Some(program) = Program::compile("reaper.c") else {
+        return;
+    };
+    let mut command = Mode::PerThread.command(&program.path);
+    command.arg("leave").env("LARDER_MALLOC_REAPER", "0.05");
+    assert!(common::must(&mut command).contains("ok\n"));
+}
+
+#[test]
+fn an_interval_that_is_none_is_told_in_a_line() {
+    let Some(program) = Program::compile("undebugged.c") else {
+        return;
+    };
+    let command = Mode::PerThread.command(&program.path);
+    let long = "x".repeat(500);
+    let told = |word: &str| {
+        format!(
+            "larder: LARDER_MALLOC_REAPER: \"{word}\" is no number of seconds from 0.01 to 86400; it is ignored\n"
+        )
+    };
+    for (word, said) in [
+        ("0", told("0")),
+        ("soon\n", told("soon\\n")),
+        (&long, told(&format!("{}...", &long[..64]))),
+        ("2.5", String::new()),
+        ("", String::new()),
+    ] {
+        let ended = undebugged(&command, "nothing", &[("LARDER_MALLOC_REAPER", word)]);
+        assert_eq!(ended, (said, 0), "{word:?}");
     }
 }
 

@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueEnum};
 use larder::heap::debug::Options;
+use larder::heap::global::reaper_interval;
 use serde_json::json;
 
 use super::args::Global;
@@ -36,6 +37,7 @@ Examples:
   larder run -- python3 script.py
   larder run --stats --mode per-cpu -- make -j8
   larder run --json --out stats.json -- ./server
+  larder run --reap 10 -- ./server
   larder run --debug on,leaks=3 -- ./test
   larder run --debug guard=100,keep-going -- ./server
 
@@ -48,6 +50,10 @@ pub(super) struct Run {
     /// guard=N, no-families, leaks, leaks=CODE, fail=N, fail-chance=N, fail-after=N, seed=N, keep-going.
     #[arg(long, value_name = "OPTIONS", value_parser = debug_options)]
     debug: Option<String>,
+    /// Let a thread give memory back while nobody calls, with so many seconds between its rounds: 0.01 to 86400. Three rounds
+    /// see that something is not needed.
+    #[arg(long, value_name = "SECONDS", value_parser = reap_seconds)]
+    reap: Option<String>,
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
@@ -101,6 +107,9 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     if let Some(mode) = args.mode {
         command.env("LARDER_MALLOC_MODE", mode.name());
     }
+    if let Some(seconds) = &args.reap {
+        command.env("LARDER_MALLOC_REAPER", seconds);
+    }
     if let Some(options) = &args.debug {
         command.env("LARDER_MALLOC_DEBUG", options);
     }
@@ -138,6 +147,14 @@ fn debug_options(text: &str) -> Result<String, String> {
             Err("say `on`, or what to check".to_owned())
         }
         None => Ok(text.to_owned()),
+    }
+}
+
+/// What the library would ignore is refused here.
+fn reap_seconds(text: &str) -> Result<String, String> {
+    match reaper_interval(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("say a number of seconds from 0.01 to 86400".to_owned()),
     }
 }
 
