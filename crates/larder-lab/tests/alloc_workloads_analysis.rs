@@ -112,6 +112,24 @@ fn the_share_of_cells_and_the_worst_of_them_are_counted() {
 }
 
 #[test]
+fn goals_name_the_peers_that_did_not_run() {
+    let notes = |gone: &[&str]| {
+        let mut run = with_ours(Depth::Quick, |_| 0.9, 8e6);
+        run.samples
+            .retain(|s| !gone.contains(&s.cell.contestant.as_str()));
+        let analysis = AllocWorkloads.analyse(&run);
+        ["share of the cells", "worst cell", "larson: peak memory"]
+            .map(|what| goal(&analysis, what).note.clone())
+    };
+    for note in notes(&["snmalloc"]) {
+        assert!(note.ends_with("; absent: snmalloc"), "{note}");
+    }
+    for note in notes(&["jemalloc", "snmalloc"]) {
+        assert!(note.ends_with("; absent: jemalloc, snmalloc"), "{note}");
+    }
+}
+
+#[test]
 fn a_peak_is_held_against_the_leanest_of_the_fast() {
     for (peak, state) in [(8.5e6, GoalState::Met), (9.5e6, GoalState::Missed)] {
         let analysis = AllocWorkloads.analyse(&with_ours(Depth::Full, |_| 0.9, peak));
@@ -121,6 +139,33 @@ fn a_peak_is_held_against_the_leanest_of_the_fast() {
             assert!(goal.against.starts_with("jemalloc"), "{}", goal.against);
         }
     }
+}
+
+#[test]
+fn the_path_that_was_taken_is_told() {
+    let path = |least: f64| {
+        let run = record(&AllocWorkloads, Depth::Quick, 8, |group, cell| {
+            let share = if group == "larson" { least } else { 0.98 };
+            match cell.contestant.as_str() {
+                "classes" => truth(group, cell).with("path_share", share),
+                _ => truth(group, cell),
+            }
+        });
+        let analysis = AllocWorkloads.analyse(&run);
+        let section = analysis.sections.iter().find(|s| s.title == "The path");
+        format!("{:?}", section.expect("counted").blocks)
+    };
+    let (good, bad) = (path(0.9), path(0.0));
+    assert!(
+        good.contains("larson") && !good.contains("Warning"),
+        "{good}"
+    );
+    assert!(
+        bad.contains("Warning: fewer than half came this way in larson with"),
+        "{bad}"
+    );
+    let nobody = AllocWorkloads.analyse(&peers(Depth::Quick));
+    assert!(nobody.sections.iter().all(|s| s.title != "The path"));
 }
 
 /// Draws a run in every format: none may show a number that is none.

@@ -44,6 +44,14 @@ fn each_runs_with_each_allocator() {
                     "{what}"
                 );
                 assert!(measures.get("held_bytes").is_some(), "{what}");
+                // Who is named for the CPUs' magazines says how many of its blocks came from there.
+                let counted = contestant.name() == "classes" && workload.name != "malloc-large";
+                let share = measures.get("path_share");
+                assert_eq!(share.is_some(), counted, "{what}: {share:?}");
+                assert!(
+                    share.is_none_or(|s| s > 0.0 && s <= 1.0),
+                    "{what}: {share:?}"
+                );
             }
         }
     }

@@ -5,7 +5,7 @@ mod page_record;
 use larder_lab::experiments::object_caches::ObjectCaches;
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{
-    Analysis, Block, Cell, Goal, GoalState, Measures, Params, RunRecord, Sample, Value,
+    Analysis, Block, Cell, Field, Goal, GoalState, Measures, Params, RunRecord, Sample, Value,
 };
 use larder_lab::report::{self, Document, Style};
 use page_record::record;
@@ -116,6 +116,91 @@ fn each_variant_has_its_own_reason() {
     says("global-locked", "the lock is handed over");
     says("malloc", "costs nothing");
     says("hashed-16", "6.00 [");
+}
+
+#[test]
+fn instructions_are_held_against_their_ceiling_without_the_loop() {
+    let run = |heap: f64, alone: Option<f64>, level: Option<&str>| {
+        let mut run = record(&ObjectCaches, Depth::Quick, 8, truth);
+        if let Some(level) = level {
+            let level = Field::Known(level.to_owned());
+            run.machine
+                .fields
+                .insert("build.opt_level".to_owned(), level);
+        }
+        let count = |name: &str, count: f64| Sample {
+            group: "instructions".to_owned(),
+            cell: Cell::new("instructions", Params::new().with_text("allocator", name)),
+            measures: Measures::new().with("instructions", count),
+            ..run.samples[0].clone()
+        };
+        let mut counts = vec![count("heap", heap)];
+        counts.extend(alone.map(|n| count("loop", n)));
+        run.samples.retain(|s| s.group != "instructions");
+        run.samples.extend(counts);
+        ObjectCaches.analyse(&run)
+    };
+    let what = "instructions of a block of 64 bytes, there and back: heap";
+    let met = run(17.01, Some(3.0), None);
+    assert_eq!(goal(&met, what).state, GoalState::Met);
+    assert_eq!(goal(&met, what).note, "counted by callgrind");
+    let dev = run(70.0, Some(3.0), Some("1"));
+    let note = &goal(&dev, what).note;
+    assert!(note.contains("at opt-level 1"), "{note}");
+    let missed = run(18.0, Some(3.0), Some("3"));
+    assert_eq!(goal(&missed, what).state, GoalState::Missed);
+    assert_eq!(goal(&missed, what).note, "counted by callgrind");
+    let without = run(17.0, None, None);
+    assert!(without.goals.iter().all(|goal| goal.what != what));
+    assert!(without.sections.iter().any(|s| s.title == "Instructions"));
+}
+
+#[test]
+fn goals_name_the_peers_that_did_not_run() {
+    let without = |peers: &[&str]| {
+        let mut run = record(&ObjectCaches, Depth::Quick, 8, truth);
+        run.samples
+            .retain(|s| !peers.contains(&s.cell.contestant.as_str()));
+        ObjectCaches.analyse(&run)
+    };
+    let note = |analysis: &Analysis, what| goal(analysis, what).note.clone();
+    let (all, some) = (without(&["snmalloc"]), without(&["jemalloc", "snmalloc"]));
+    for what in ["64 bytes, there and back: heap", "100 ns: object-handle"] {
+        assert!(note(&all, what).ends_with("absent: snmalloc"));
+        assert!(note(&some, what).ends_with("absent: jemalloc, snmalloc"));
+    }
+    let constructed = note(&some, "100 ns: object-handle");
+    assert!(
+        constructed.starts_with("the constructor alone takes 100 ns here; "),
+        "{constructed}"
+    );
+}
+
+/// Tables of shares, with their notes.
+fn path_of(shares: impl Fn(&str, &Cell) -> Option<f64>) -> String {
+    let run = record(&ObjectCaches, Depth::Quick, 8, |group, cell| {
+        match shares(group, cell) {
+            Some(share) => truth(group, cell).with("path_share", share),
+            None => truth(group, cell),
+        }
+    });
+    let analysis = ObjectCaches.analyse(&run);
+    let section = analysis.sections.iter().find(|s| s.title == "The path");
+    section.map_or_else(String::new, |section| format!("{:?}", section.blocks))
+}
+
+#[test]
+fn the_path_that_was_taken_is_told() {
+    assert_eq!(path_of(|_, _| None), "", "nobody counted");
+    let all = path_of(|_, cell| (cell.contestant == "classes").then_some(0.98));
+    assert!(all.contains("0.98") && !all.contains("Warning"), "{all}");
+    let one = path_of(|group, cell| {
+        (cell.contestant == "object-cache").then(|| if group == "pair-64" { 0.25 } else { 0.98 })
+    });
+    assert!(
+        one.contains("Warning: fewer than half came this way: object-cache in pair-64."),
+        "{one}"
+    );
 }
 
 #[test]

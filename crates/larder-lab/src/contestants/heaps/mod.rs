@@ -14,6 +14,7 @@ mod mimalloc;
 #[cfg(feature = "peers")]
 mod mimalloc_heap;
 mod object_cache;
+mod path;
 mod preloaded;
 #[cfg(feature = "peers")]
 mod rpmalloc;
@@ -32,7 +33,7 @@ pub use larder_heap::{ClassesRef, LarderClasses, LarderGlobal, LarderHeaps, Lard
 pub use mimalloc::Mimalloc;
 #[cfg(feature = "peers")]
 pub use mimalloc_heap::MimallocHeaps;
-pub use object_cache::{ObjectCache, ObjectHandles, per_cpu};
+pub use object_cache::{ObjectCache, ObjectHandles, per_cpu, per_cpu_share};
 pub use preloaded::{Preloaded, environment, named_libraries};
 #[cfg(feature = "peers")]
 pub use rpmalloc::{Rpmalloc, RpmallocThread};

@@ -7,6 +7,7 @@ use anyhow::ensure;
 use larder::objects::{Family, RawCache, RawHandle};
 use larder::os::rseq::{Mode, mode};
 
+use super::path::by_rseq;
 use super::{ALIGN, Heap, Heaps};
 
 /// `RawCache::get` and `put`: this CPU's magazines. For blocks of one size.
@@ -34,6 +35,15 @@ pub fn per_cpu() -> Result<(), String> {
             "restartable sequences are not there ({why}), so that what would be measured is the locked fallback"
         )),
     }
+}
+
+/// The share of a cache's gets that took the per-CPU path.
+///
+/// # Errors
+/// The path was not taken.
+pub fn per_cpu_share(cache: &RawCache) -> anyhow::Result<Option<f64>> {
+    let stats = cache.stats();
+    by_rseq(cache.family().mode(), stats.hits, stats.misses)
 }
 
 fn cache(bytes: usize) -> anyhow::Result<RawCache> {
@@ -93,13 +103,7 @@ impl Heaps for ObjectCache {
     }
 
     fn path_taken(&self) -> anyhow::Result<Option<f64>> {
-        per_cpu().map_err(anyhow::Error::msg)?;
-        let stats = self.cache.stats();
-        ensure!(
-            stats.hits > 0,
-            "no object came from a CPU's magazines: the path that is claimed was not taken"
-        );
-        Ok(Some(stats.hits as f64 / (stats.hits + stats.misses) as f64))
+        per_cpu_share(&self.cache)
     }
 }
 

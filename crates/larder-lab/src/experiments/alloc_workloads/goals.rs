@@ -1,11 +1,11 @@
 //! What the library's allocators should reach, for those of them that the run has.
 
-use crate::experiments::page_buffers::words::Bound;
+use crate::experiments::page_buffers::words::{Bound, with_absent};
 use crate::measure::RunView;
 use crate::model::Goal;
 use crate::stats::Estimate;
 
-use super::plan::OURS;
+use super::plan::{OURS, PEERS};
 use super::rows::{COST, HELD, PEAK, Place, best, find, leanest, middle, places};
 
 /// The workloads whose peak is bound.
@@ -19,10 +19,10 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
         if places.iter().all(|place| find(view, place, ours).is_none()) {
             continue;
         }
-        goals.extend(cells(view, &places, ours));
-        for workload in BOUND_PEAK {
-            goals.push(peak(view, &places, ours, workload));
-        }
+        let ran = |peer: &str| places.iter().any(|place| find(view, place, peer).is_some());
+        let peaks = BOUND_PEAK.map(|workload| peak(view, &places, ours, workload));
+        let all = cells(view, &places, ours).into_iter().chain(peaks);
+        goals.extend(all.map(|goal| with_absent(goal, &PEERS, ran)));
     }
     goals
 }

@@ -6,11 +6,16 @@ use crate::measure::RunView;
 use crate::model::{Block, Finding, Section, Table, Value};
 
 use super::plan::{INTERPRETERS, OURS, PEERS, WHOLE};
-use super::rows::{COST, HELD, PEAK, Place, best, find, middle, places};
+use super::rows::{COST, HELD, PATH, PEAK, Place, best, find, middle, places};
 use super::work::ALL;
 
 /// Rows from which the terminal leaves a table to the page.
 const LONG: usize = 24;
+
+/// The contestants that say by restartable sequences in their name, and count them.
+const BY_RSEQ: &str = "classes";
+/// Share below which a cell is warned of.
+const LEAST_SHARE: f64 = 0.5;
 
 /// Allocators that the run has, ours first.
 fn allocators(view: &RunView<'_>, places: &[Place<'_>]) -> Vec<&'static str> {
@@ -58,6 +63,10 @@ pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
         Section {
             title: "Interpreters".to_owned(),
             blocks: vec![Block::Table(interpreters(view, &places, &names))],
+        },
+        Section {
+            title: "The path".to_owned(),
+            blocks: vec![Block::Table(path(view, &places))],
         },
         Section {
             title: "The workloads".to_owned(),
@@ -124,6 +133,52 @@ fn value(view: &RunView<'_>, place: &Place<'_>, name: &str, metric: &str, unit: 
         None => view
             .middle(place.workload, cell, metric)
             .map_or(Value::Empty, |v| Value::Number(v, unit.to_owned())),
+    }
+}
+
+/// Whether the blocks of the contestant that is named for the CPUs' magazines came from there.
+fn path(view: &RunView<'_>, places: &[Place<'_>]) -> Table {
+    let shares: Vec<(&Place<'_>, f64)> = places
+        .iter()
+        .filter_map(|place| {
+            let cell = find(view, place, BY_RSEQ)?;
+            // Not `middle`: a share of zero is what this table is for.
+            Some((place, view.middle(place.workload, cell, PATH)?))
+        })
+        .collect();
+    let low: Vec<String> = shares
+        .iter()
+        .filter(|(_, share)| *share < LEAST_SHARE)
+        .map(|(place, _)| format!("{} with {} threads", place.workload, place.threads))
+        .collect();
+    let mut notes = vec![
+        "A get that finds its CPU's magazines empty takes another way. Blocks that are too large for magazines do not \
+         count; a cell of which no block came this way has failed."
+            .to_owned(),
+    ];
+    if !low.is_empty() {
+        notes.push(format!(
+            "Warning: fewer than half came this way in {}: these cells are not what their contestant is named for.",
+            low.join(", ")
+        ));
+    }
+    Table {
+        title: format!(
+            "Blocks of {BY_RSEQ} that came from their CPU's magazines by a restartable sequence"
+        ),
+        columns: ["workload", "threads", "share"].map(str::to_owned).to_vec(),
+        long: shares.len() > LONG,
+        rows: shares
+            .into_iter()
+            .map(|(place, share)| {
+                vec![
+                    Value::Text(place.workload.to_owned()),
+                    Value::Count(place.threads),
+                    Value::Number(share, String::new()),
+                ]
+            })
+            .collect(),
+        notes,
     }
 }
 

@@ -11,6 +11,8 @@ pub(super) const COST: &str = "ns_per_op";
 pub(super) const PEAK: &str = "peak_bytes";
 /// Growth of resident memory at the end.
 pub(super) const HELD: &str = "held_bytes";
+/// Share of the calls that took the path that the contestant is named for.
+pub(super) const PATH: &str = "path_share";
 
 /// A workload with a number of threads: what allocators are compared in.
 #[derive(Debug, Clone, PartialEq, Eq)]

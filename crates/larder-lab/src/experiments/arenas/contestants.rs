@@ -10,6 +10,8 @@ use crate::model::{Measures, Params};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
+    // Only the crates of others are added.
+    #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
     let mut all: Vec<Box<dyn Contestant>> = vec![
         Box::new(Bench {
             name: "quantum",

@@ -55,6 +55,14 @@ pub(crate) trait Objects {
     /// # Safety
     /// It came from `get`, is as constructed, and is not used afterwards.
     unsafe fn put(&mut self, object: NonNull<Object>);
+
+    /// As [`Heaps::path_taken`].
+    ///
+    /// # Errors
+    /// When the path that is claimed was not taken.
+    fn path_taken(&self) -> anyhow::Result<Option<f64>> {
+        Ok(None)
+    }
 }
 
 /// What everybody does without an object cache: a block and the constructor.
@@ -100,7 +108,11 @@ fn turns_of<O: Objects>(objects: &mut O, turns: u64) -> Option<u64> {
 /// # Errors
 /// See [`run`].
 pub(super) fn run_built<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
-    run(&mut Built(heaps.local()?), params)
+    let measures = run(&mut Built(heaps.local()?), params)?;
+    Ok(match heaps.path_taken()? {
+        Some(share) => measures.with("path_share", share),
+        None => measures,
+    })
 }
 
 /// One run: CPU time of an object and of the constructor alone.
@@ -134,9 +146,13 @@ pub(crate) fn run<O: Objects>(objects: &mut O, params: &Params) -> anyhow::Resul
         keep(&raw const own);
     }
     let alone = thread_cpu_ns() - start;
-    Ok(Measures::new()
+    let measures = Measures::new()
         .with("ns_per_object", ns_per_op(spent, turns))
-        .with("constructor_ns", ns_per_op(alone, turns)))
+        .with("constructor_ns", ns_per_op(alone, turns));
+    Ok(match objects.path_taken()? {
+        Some(share) => measures.with("path_share", share),
+        None => measures,
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
 use super::ends::LARDER_PRELOADED;
-use super::{constructed, destroy, held, his_loop, kept, pair};
+use super::{constructed, destroy, held, his_loop, instructions, kept, pair};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -165,6 +165,18 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         run: |params| run(|| Ok(heaps::Snmalloc), params),
         needs: nothing,
     }));
+    all.push(Box::new(Bench {
+        name: instructions::LOOP,
+        about: "a loop that touches one block and allocates nothing",
+        run: instructions::nothing_of,
+        needs: nothing,
+    }));
+    all.push(Box::new(Bench {
+        name: instructions::INSTRUCTIONS,
+        about: "instructions of a pair of the named allocator, counted by callgrind",
+        run: instructions::run,
+        needs: crate::measure::callgrind::available,
+    }));
     all.push(Box::new(Named {
         name: PRELOADED,
         about: "malloc and free of the library that LARDER_PRELOAD names, loaded before the C library",
@@ -244,11 +256,12 @@ fn run<H: Heaps>(
     match shape {
         "loop" => his_loop::run(heaps, params),
         "pair" => pair::run(heaps, params),
+        "counted" => instructions::pairs_of(heaps, params),
         "constructor" => constructed::run_built(heaps, params),
         "destroy" => destroy::run(heaps, params),
         "held" => held::run(heaps, params),
         other => anyhow::bail!(
-            "shape '{other}' is unknown; the shapes are loop, pair, constructor, destroy and held"
+            "shape '{other}' is unknown; the shapes are loop, pair, counted, constructor, destroy and held"
         ),
     }
 }
@@ -271,6 +284,8 @@ mod tests {
             "larder-preloaded",
             "cache-handles",
             "mimalloc-heap",
+            instructions::LOOP,
+            instructions::INSTRUCTIONS,
         ];
         here.retain(|c| !ends.contains(&c.name()) && c.available().is_ok());
         for contestant in &here {
@@ -292,10 +307,18 @@ mod tests {
                 .run(&params.clone().with_text("shape", "pair"))
                 .expect("pair");
             assert!(pair.get("ns_per_pair").is_some());
+            let counted = contestant.run(&params.clone().with_text("shape", "counted"));
+            assert!(counted.is_ok(), "{}: {counted:?}", contestant.name());
             let built = contestant
                 .run(&params.clone().with_text("shape", "constructor"))
                 .expect("constructor");
             assert!(built.get("constructor_ns").is_some_and(|ns| ns > 0.0));
+            // Who is named for the CPUs' magazines says how many of its blocks came from there.
+            let counted = ["object-cache", "classes"].contains(&contestant.name());
+            for measures in [&pair, &built] {
+                let share = measures.get("path_share");
+                assert_eq!(share.is_some(), counted, "{}", contestant.name());
+            }
         }
     }
 }

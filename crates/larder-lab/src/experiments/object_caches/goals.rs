@@ -1,6 +1,6 @@
 //! Each goal is a ratio from one interleaved run.
 
-use crate::experiments::page_buffers::words::{Bound, short};
+use crate::experiments::page_buffers::words::{Bound, short, with_absent};
 use crate::measure::RunView;
 use crate::model::Goal;
 
@@ -36,9 +36,14 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
         let mut goal = against_best(view, CONSTRUCTED, OBJECT, ours, Bound::AtMost(0.1), what);
         if let Some(ns) = find(view, CONSTRUCTED, ours)
             .and_then(|cell| view.middle(CONSTRUCTED, cell, "constructor_ns"))
-            .filter(|_| goal.note.is_empty())
+            .filter(|_| goal.measured.is_some())
         {
-            goal.note = format!("the constructor alone takes {} ns here", short(ns));
+            let comma = if goal.note.is_empty() { "" } else { "; " };
+            let note = goal.note;
+            goal.note = format!(
+                "the constructor alone takes {} ns here{comma}{note}",
+                short(ns)
+            );
         }
         goals.push(goal);
     }
@@ -56,7 +61,8 @@ fn against_best(
     let what = format!("{what}: {ours}");
     let missing = |what: &str| format!("{what} did not run in group {group}");
     let Some(peer) = best(view, group, &PEERS, metric) else {
-        return bound.goal(what, "best peer", None, None, missing("no peer"));
+        let why = format!("no peer ran in group {group}");
+        return bound.goal(what, "best peer", None, None, why);
     };
     let theirs = peer.contestant.as_str();
     let Some(own) = find(view, group, ours) else {
@@ -64,5 +70,8 @@ fn against_best(
     };
     let held = |cell| view.middle(group, cell, "held_bytes");
     let both = held(own).zip(held(peer));
-    bound.goal(what, theirs, view.ratio(group, own, peer, metric), both, "")
+    let ratio = view.ratio(group, own, peer, metric);
+    with_absent(bound.goal(what, theirs, ratio, both, ""), &PEERS, |peer| {
+        find(view, group, peer).is_some()
+    })
 }

@@ -5,6 +5,8 @@ use std::ptr::NonNull;
 
 use larder::objects::{Callbacks, Family, RawCache, RawHandle};
 
+use crate::contestants::heaps::per_cpu_share;
+
 use super::constructed::{Object, Objects, construct};
 
 /// Constructs an object where it lies.
@@ -51,6 +53,10 @@ impl Objects for PerCpu {
     unsafe fn put(&mut self, object: NonNull<Object>) {
         // SAFETY: from `get`, as constructed, given up by the caller.
         unsafe { self.0.put(object.cast()) };
+    }
+
+    fn path_taken(&self) -> anyhow::Result<Option<f64>> {
+        per_cpu_share(&self.0)
     }
 }
 

@@ -11,8 +11,10 @@ mod ends_report;
 mod goals;
 mod held;
 mod his_loop;
+mod instructions;
 mod kept;
 mod pair;
+mod path;
 mod plan;
 mod report;
 mod rows;
@@ -62,6 +64,12 @@ const METRICS: &[Metric] = &[
         unit: "ns",
         better: Better::Lower,
         about: "one block there and back by one thread, CPU time",
+    },
+    Metric {
+        name: "instructions",
+        unit: "",
+        better: Better::Lower,
+        about: "instructions of one block there and back with the loop around it, counted by callgrind",
     },
     Metric {
         name: "ns_per_object",
@@ -130,6 +138,19 @@ impl Experiment for ObjectCaches {
         "Why is the second thread always the slowest, and what does a block cost from a handle, a lock and today's allocators?"
     }
 
+    /// All but the counts of instructions.
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&[
+            plan::THREADS,
+            plan::SECOND,
+            "pair",
+            "preloaded",
+            plan::CONSTRUCTED,
+            ends::DESTROY,
+            ends::HELD,
+        ])
+    }
+
     fn metrics(&self) -> &'static [Metric] {
         METRICS
     }
@@ -150,8 +171,19 @@ impl Experiment for ObjectCaches {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
             findings: [report::findings(&view), ends_report::findings(&view)].concat(),
-            goals: [goals::all(&view), ends_report::goals(&view)].concat(),
-            sections: [tables::sections(&view), ends_report::sections(&view)].concat(),
+            goals: [
+                goals::all(&view),
+                ends_report::goals(&view),
+                instructions::goals(&view),
+            ]
+            .concat(),
+            sections: [
+                tables::sections(&view),
+                ends_report::sections(&view),
+                instructions::section(&view).into_iter().collect(),
+                path::section(&view).into_iter().collect(),
+            ]
+            .concat(),
             ..Analysis::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ends;
+use super::{ends, instructions};
 use crate::contestants::heaps::{PRELOADED, libraries};
 use crate::measure::{Depth, Group, Plan, PlanRequest};
 use crate::model::{Cell, Params, Skipped};
@@ -222,6 +222,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, names: &[&str]) -> Plan {
     ));
 
     ends::add(&mut plan, quick, names);
+    instructions::add(&mut plan, quick, names);
 
     if quick {
         plan.skipped.push(Skipped {
@@ -317,6 +318,6 @@ mod tests {
             .iter()
             .map(|g| g.round_guess * g.min_rounds)
             .sum();
-        assert!(guess < Duration::from_secs(18), "{guess:?}");
+        assert!(guess < Duration::from_secs(26), "{guess:?}");
     }
 }

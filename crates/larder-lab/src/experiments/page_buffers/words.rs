@@ -137,6 +137,16 @@ impl Bound {
     }
 }
 
+/// The goal, whose note also names the peers that did not run: "best" is the best of those that did.
+pub(crate) fn with_absent(mut goal: Goal, peers: &[&str], ran: impl Fn(&str) -> bool) -> Goal {
+    let gone: Vec<&str> = peers.iter().copied().filter(|peer| !ran(peer)).collect();
+    if !gone.is_empty() {
+        let comma = if goal.note.is_empty() { "" } else { "; " };
+        goal.note = format!("{}{comma}absent: {}", goal.note, gone.join(", "));
+    }
+    goal
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
