@@ -5,9 +5,11 @@ use libfuzzer_sys::fuzzer_mutate;
 pub mod arena;
 pub mod ids;
 pub mod objects;
+pub mod part;
 pub mod pool;
 pub mod records;
 pub mod trace;
+pub mod workload;
 
 /// One mutation in so many begins anew from a seed.
 const RESTART: u32 = 64;

@@ -271,12 +271,16 @@ fn parts_make_the_whole_or_say_what_is_missing() {
     let row = |cell: usize| Row {
         trace: plan.traces[cell / 6].clone(),
         format: "txt".into(),
-        counts: larder_lab::sim::Counts::default(),
+        counts: larder_lab::sim::Counts {
+            uses: 20,
+            ..Default::default()
+        },
         policy: plan.policies[cell % 3].clone(),
         size: cell / 3 % 2 + 1,
         asked: plan.sizes[cell / 3 % 2].clone(),
         tally: Tally {
             hits: cell as u64,
+            misses: 20 - cell as u64,
             ..Tally::default()
         },
     };
@@ -303,7 +307,7 @@ fn parts_make_the_whole_or_say_what_is_missing() {
     let merge = |parts: &[&str]| -> Result<Vec<Row>, String> {
         let mut merger = Merger::default();
         for (n, part) in parts.iter().enumerate() {
-            merger.add(&format!("part{n}"), part)?;
+            merger.add(&format!("part{n}"), part.as_bytes())?;
         }
         merger.finish()
     };
@@ -317,7 +321,7 @@ fn parts_make_the_whole_or_say_what_is_missing() {
     assert!(merge(&[cut]).unwrap_err().contains("cut off"));
     let half = &parts[0][..parts[0].len() - 9];
     assert!(merge(&[half]).unwrap_err().contains("line "));
-    let wrong = parts[1].replace("\"hits\":6", "\"hits\":7");
+    let wrong = parts[1].replace("\"lost\":0", "\"lost\":1");
     assert_ne!(wrong, parts[1]);
     assert!(
         merge(&[&parts[1], &wrong])
@@ -339,7 +343,7 @@ fn parts_make_the_whole_or_say_what_is_missing() {
     );
     assert!(merge(&["nonsense"]).unwrap_err().contains("no part"));
     assert!(merge(&[""]).unwrap_err().contains("no part"));
-    let elsewhere = parts[4].replace("\"uses\":0", "\"uses\":1");
+    let elsewhere = parts[4].replace("\"writes\":0", "\"writes\":1");
     let mixed: Vec<&str> = parts[..4]
         .iter()
         .map(String::as_str)

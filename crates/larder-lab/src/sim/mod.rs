@@ -8,6 +8,7 @@ mod format;
 mod input;
 mod intern;
 mod load;
+mod merge;
 mod mrc;
 mod originals;
 mod part;
@@ -26,12 +27,13 @@ pub use format::Format;
 pub use input::Meter;
 pub use intern::{Interner, MOST_DENSE};
 pub use load::{CHUNK, Chunk, Counts, Loaded, Loader};
+pub use merge::{MOST_PART_BYTES, Merger};
 pub use mrc::{
     Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,
     sample,
 };
 pub use originals::Originals;
-pub use part::{Header, Line, Merger, Plan, PlannedCell, write_part};
+pub use part::{Header, Line, Plan, PlannedCell, write_part};
 pub use record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
 pub use row::{Placed, Row, place, standing};
 pub use run::{

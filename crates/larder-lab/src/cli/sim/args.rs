@@ -204,9 +204,13 @@ pub(super) struct Plan {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --shard the environment says which shard this is: SLURM_ARRAY_TASK_ID with SLURM_ARRAY_TASK_MIN and
-SLURM_ARRAY_TASK_COUNT (Slurm job arrays), or JOB_COMPLETION_INDEX (Kubernetes indexed jobs) with --shards.
-HTCondor: --index $(Process) --shards N.")]
+Which shard this is comes from the first of these that is there:
+  --shard K/N; --index I --shards N
+  LARDER_SHARD_INDEX (from 0), of LARDER_SHARDS or --shards: what any engine can be told to set
+  SLURM_ARRAY_TASK_ID less SLURM_ARRAY_TASK_MIN, of SLURM_ARRAY_TASK_COUNT or --shards (a Slurm job array)
+  JOB_COMPLETION_INDEX, of LARDER_SHARDS or --shards (a Kubernetes indexed job)
+HTCondor sets none of them by itself; its submit file does:
+  environment = \"LARDER_SHARD_INDEX=$(Process) LARDER_SHARDS=16\"")]
 pub(super) struct RunShard {
     #[command(flatten)]
     pub(super) what: What,

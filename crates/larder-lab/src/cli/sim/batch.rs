@@ -1,14 +1,14 @@
 //! `sim plan`, `sim run`, `sim merge`: a sweep in parts, for batch engines.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use super::args::{Batch, Merge, Plan as PlanArgs, RunShard, What};
 use super::{load, output, print, simulate};
 use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
-use crate::sim::{Header, Job, Line, Merger, Plan, PlannedCell, Size, write_part};
+use crate::sim::{Header, Job, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
 
 pub(super) fn run(global: &Global, batch: &Batch, out: &mut dyn Write) -> Outcome {
     match batch {
@@ -95,67 +95,10 @@ fn plan(global: &Global, args: &PlanArgs, out: &mut dyn Write) -> Outcome {
     Ok(())
 }
 
-/// Which shard of how many: the words win over the environment.
-fn shard(args: &RunShard, env: impl Fn(&str) -> Option<String>) -> Result<(u32, u32), Failure> {
-    let number = |name: &str| -> Result<Option<u32>, Failure> {
-        match env(name) {
-            None => Ok(None),
-            Some(text) => text
-                .trim()
-                .parse()
-                .map(Some)
-                .map_err(|_| Failure::usage(format!("{name} is '{text}', which is no number"))),
-        }
-    };
-    if let Some(text) = &args.shard {
-        let pair = text
-            .split_once('/')
-            .and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
-        return match pair {
-            Some((k, n)) if (1..=n).contains(&k) => Ok((k, n)),
-            _ => Err(Failure::usage(format!(
-                "--shard {text}: write K/N with K from 1 to N, for instance 3/16"
-            ))),
-        };
-    }
-    let checked = |index: u32, shards: u32, how: &str| {
-        if index < shards {
-            Ok((index + 1, shards))
-        } else {
-            Err(Failure::usage(format!(
-                "{how}: index {index} is not below the number of shards, {shards}"
-            )))
-        }
-    };
-    if let (Some(index), Some(shards)) = (args.index, args.shards) {
-        return checked(index, shards, "--index");
-    }
-    if let Some(id) = number("SLURM_ARRAY_TASK_ID")? {
-        let least = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
-        let shards = match args.shards {
-            Some(shards) => shards,
-            None => number("SLURM_ARRAY_TASK_COUNT")?.ok_or_else(|| {
-                Failure::usage("SLURM_ARRAY_TASK_COUNT is not set; say --shards N")
-            })?,
-        };
-        let index = id.checked_sub(least).ok_or_else(|| {
-            Failure::usage("SLURM_ARRAY_TASK_ID is less than SLURM_ARRAY_TASK_MIN")
-        })?;
-        return checked(index, shards, "Slurm's job array");
-    }
-    if let Some(index) = number("JOB_COMPLETION_INDEX")? {
-        let shards = args.shards.ok_or_else(|| {
-            Failure::usage("JOB_COMPLETION_INDEX says which shard this is, but not of how many; say --shards N (the job's completions)")
-        })?;
-        return checked(index, shards, "JOB_COMPLETION_INDEX");
-    }
-    Err(Failure::usage(
-        "which shard is this? Say --shard K/N, or --index I --shards N, or start it as a Slurm job array or a Kubernetes indexed job",
-    ))
-}
-
 fn run_shard(global: &Global, args: &RunShard, out: &mut dyn Write) -> Outcome {
-    let (k, n) = shard(args, |name| std::env::var(name).ok())?;
+    let (k, n) = super::shard::of(args, |name| {
+        std::env::var_os(name).map(|text| text.to_string_lossy().into_owned())
+    })?;
     let (plan, sizes) = plan_of(&args.what)?;
     let mut lines = Vec::new();
     let mine: Vec<PlannedCell> = plan.shard(k, n).collect();
@@ -198,71 +141,22 @@ fn merge(global: &Global, args: &Merge, out: &mut dyn Write) -> Outcome {
     let mut merger = Merger::default();
     for path in &args.parts {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| Failure::io(format!("{name} cannot be read: {e}")))?;
-        merger.add(&name, &text).map_err(Failure::refused)?;
+        let unread = |e| Failure::io(format!("{name} cannot be read: {e}"));
+        let file = std::fs::File::open(path).map_err(unread)?;
+        let mut part = Vec::new();
+        // What has no end (a device, a pipe) is not read to it.
+        let mut file = file.take(MOST_PART_BYTES + 1);
+        file.read_to_end(&mut part).map_err(unread)?;
+        if part.len() as u64 > MOST_PART_BYTES {
+            return Err(Failure::refused(format!(
+                "{name} has more than {MOST_PART_BYTES} bytes, so it is no part of a sweep"
+            )));
+        }
+        merger.add(&name, &part).map_err(Failure::refused)?;
     }
     let rows = merger.finish().map_err(Failure::refused)?;
     if let Some(path) = &args.html {
         super::page::write(&rows, &[], path)?;
     }
     print::rows(global, &rows, args.csv, out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Words {
-        #[command(flatten)]
-        run: RunShard,
-    }
-
-    fn asked(words: &[&str], env: &[(&str, &str)]) -> Result<(u32, u32), Failure> {
-        let words = Words::try_parse_from([&["run", "t"], words].concat()).unwrap();
-        shard(&words.run, |name| {
-            env.iter()
-                .find(|(n, _)| *n == name)
-                .map(|(_, v)| (*v).to_owned())
-        })
-    }
-
-    #[test]
-    fn shards_come_from_words_slurm_and_kubernetes() {
-        let slurm = [
-            ("SLURM_ARRAY_TASK_ID", "5"),
-            ("SLURM_ARRAY_TASK_MIN", "3"),
-            ("SLURM_ARRAY_TASK_COUNT", "4"),
-        ];
-        assert_eq!(asked(&["--shard", "2/3"], &slurm).unwrap(), (2, 3));
-        assert_eq!(
-            asked(&["--index", "0", "--shards", "3"], &slurm).unwrap(),
-            (1, 3)
-        );
-        assert_eq!(asked(&[], &slurm).unwrap(), (3, 4));
-        assert_eq!(
-            asked(&["--shards", "8"], &[("JOB_COMPLETION_INDEX", "7")]).unwrap(),
-            (8, 8)
-        );
-        for (words, env) in [
-            (&["--shard", "0/3"][..], &[][..]),
-            (&["--shard", "4/3"], &[]),
-            (&["--shard", "x"], &[]),
-            (&["--index", "3", "--shards", "3"], &[]),
-            (&[], &[]),
-            (&[], &[("JOB_COMPLETION_INDEX", "7")]),
-            (
-                &[],
-                &[
-                    ("SLURM_ARRAY_TASK_ID", "9"),
-                    ("SLURM_ARRAY_TASK_COUNT", "4"),
-                ],
-            ),
-            (&["--shards", "8"], &[("JOB_COMPLETION_INDEX", "x")]),
-        ] {
-            assert!(asked(words, env).is_err(), "{words:?} {env:?}");
-        }
-    }
 }

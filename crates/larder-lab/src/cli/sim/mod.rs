@@ -6,6 +6,7 @@ mod batch;
 mod curves;
 mod page;
 mod print;
+mod shard;
 
 use std::io::Write;
 use std::path::Path;

@@ -64,8 +64,8 @@ pub(super) fn dbench_cell(rule: &str, clients: i64, seed: i64, turns: i64) -> Ce
 }
 
 /// The same with the bare hit ratio, which OPT has, too.
-pub(super) fn field_cell(rule: &str, clients: i64, turns: i64) -> Cell {
-    let cell = dbench_cell(rule, clients, 1, turns);
+pub(super) fn field_cell(rule: &str, clients: i64, seed: i64, turns: i64) -> Cell {
+    let cell = dbench_cell(rule, clients, seed, turns);
     Cell::new(rule, cell.params.with_text("bare", "yes"))
 }
 
@@ -107,6 +107,16 @@ pub(super) fn loadfile_cell(rule: &str, clients: i64, quick: bool) -> Cell {
     Cell::new(rule, params)
 }
 
+/// All loads, in either form.
+fn loadfile_cells(names: &[&str], quick: bool) -> Vec<Cell> {
+    LOADFILE_CLIENTS
+        .into_iter()
+        .flat_map(|clients| names.iter().map(move |&name| (clients, name)))
+        .filter(|(_, name)| !quick || TOUCHED.contains(name) || ["lirs", OPT].contains(name))
+        .map(|(clients, name)| loadfile_cell(name, clients, quick))
+        .collect()
+}
+
 /// The plan.
 pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan {
     let quick = request.depth == Depth::Quick;
@@ -136,21 +146,23 @@ pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>
     } else {
         &FIELD_CLIENTS
     };
-    let cells = loads
-        .iter()
-        .flat_map(|&clients| {
-            names
+    let seeds = if quick { &SEEDS[..1] } else { &SEEDS[..] };
+    let mut cells = Vec::new();
+    for &seed in seeds {
+        for &clients in loads {
+            let field = names
                 .iter()
-                .map(move |name| field_cell(name, clients, turns))
-        })
-        .collect();
-    let reference = field_cell(VANILLA, 16, turns);
+                .map(|name| field_cell(name, clients, seed, turns));
+            cells.extend(field);
+        }
+    }
+    let reference = field_cell(VANILLA, 16, 1, turns);
     plan.groups.push(group(
         FIELD,
         reference,
         "bare_hit_percent",
         cells,
-        if quick { 1.0 } else { 30.0 },
+        if quick { 1.0 } else { 400.0 },
     ));
 
     let mut cells = Vec::new();
@@ -179,21 +191,15 @@ pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>
 
     if quick {
         plan.skipped.push(Skipped {
-            what: "4 and 64 clients for the whole field, long runs".to_owned(),
-            why: "the quick form makes 6 turns of a client's loop; run with --full for 30"
+            what: "the whole field at 4 and 64 clients and with three seeds, long runs".to_owned(),
+            why: "the quick form makes 6 turns of a client's loop, and the field with one seed; run with --full for 30 turns and three seeds"
                 .to_owned(),
         });
     }
     if loadfile().is_some() {
-        let cells = LOADFILE_CLIENTS
-            .into_iter()
-            .filter(|&clients| quick || clients <= 16)
-            .flat_map(|clients| names.iter().map(move |&name| (clients, name)))
-            .filter(|(_, name)| !quick || TOUCHED.contains(name) || ["lirs", OPT].contains(name))
-            .map(|(clients, name)| loadfile_cell(name, clients, quick))
-            .collect();
+        let cells = loadfile_cells(&names, quick);
         let reference = loadfile_cell(VANILLA, 16, quick);
-        let seconds = if quick { 8.0 } else { 120.0 };
+        let seconds = if quick { 8.0 } else { 900.0 };
         plan.groups
             .push(group(LOADFILE, reference, "modelled_s", cells, seconds));
     } else {
@@ -272,6 +278,23 @@ mod tests {
         assert_eq!(dbench.cells.len(), 2 * 8 * 3);
         let guess: Duration = plan.groups.iter().map(|group| group.round_guess).sum();
         assert!(guess < Duration::from_secs(20), "{guess:?}");
+    }
+
+    #[test]
+    fn the_full_form_has_every_rule_with_every_load_and_every_seed() {
+        let rules = super::super::contestants::all().len();
+        for (depth, loads, seeds) in [(Depth::Quick, 1, 1), (Depth::Full, 3, SEEDS.len())] {
+            let plan = plan_of(depth);
+            let field = plan.groups.iter().find(|group| group.name == FIELD);
+            assert_eq!(field.expect("planned").cells.len(), rules * loads * seeds);
+            let said = plan.skipped.iter().any(|left| left.what.contains("seeds"));
+            assert_eq!(said, depth == Depth::Quick);
+        }
+        let cells = loadfile_cells(&["a", "b"], false);
+        assert_eq!(cells.len(), 2 * LOADFILE_CLIENTS.len());
+        for clients in LOADFILE_CLIENTS {
+            assert!(cells.contains(&loadfile_cell("b", clients, false)));
+        }
     }
 
     #[test]

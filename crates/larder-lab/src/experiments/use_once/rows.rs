@@ -4,7 +4,7 @@ use crate::measure::RunView;
 use crate::model::Cell;
 use crate::published;
 
-use super::plan::{DBENCH, SEEDS, VANILLA};
+use super::plan::{DBENCH, FIELD, SEEDS, VANILLA};
 
 /// The cells of a group by a rule with a value of a factor; twins left out.
 pub(super) fn cells<'a>(view: &RunView<'a>, group: &str, rule: &str) -> Vec<&'a Cell> {
@@ -87,4 +87,71 @@ pub(super) fn change(view: &RunView<'_>, rule: &str, clients: i64) -> Option<f64
     let before = of_seeds(view, VANILLA, clients, "modelled_mb_per_s")?;
     let after = of_seeds(view, rule, clients, "modelled_mb_per_s")?;
     (before > 0.0).then(|| 100.0 * (after / before - 1.0))
+}
+
+/// A measure over the seeds that ran.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seeds {
+    /// By seed.
+    pub(super) values: Vec<(i64, f64)>,
+    pub(super) middle: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Seeds {
+    fn of(mut values: Vec<(i64, f64)>) -> Option<Self> {
+        values.sort_by_key(|(seed, _)| *seed);
+        let mut sorted: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+        sorted.sort_by(f64::total_cmp);
+        Some(Self {
+            middle: *sorted.get(sorted.len() / 2)?,
+            least: *sorted.first()?,
+            most: *sorted.last()?,
+            values,
+        })
+    }
+
+    /// The middle, with the least and the most where there is more than one.
+    pub(super) fn text(&self, decimals: usize, unit: &str) -> String {
+        let Self {
+            middle,
+            least,
+            most,
+            ..
+        } = self;
+        let span = if self.values.len() > 1 {
+            format!(" [{least:.decimals$}, {most:.decimals$}]")
+        } else {
+            String::new()
+        };
+        format!("{middle:.decimals$}{unit}{span}")
+    }
+}
+
+/// A measure of a rule of the whole field.
+pub(super) fn of_field(view: &RunView<'_>, rule: &str, clients: i64, name: &str) -> Option<Seeds> {
+    let values = cells(view, FIELD, rule)
+        .into_iter()
+        .filter(|cell| is(cell, "clients", clients))
+        .filter_map(|cell| {
+            Some((
+                cell.params.int("seed").ok()?,
+                view.middle(FIELD, cell, name)?,
+            ))
+        })
+        .collect();
+    Seeds::of(values)
+}
+
+/// The span of his three runs, in percent of their middle.
+pub(super) fn his_spread(kernel: &str, clients: i64) -> Option<f64> {
+    let runs: Vec<f64> = published::lord_dbench()
+        .iter()
+        .filter(|row| row.kernel == kernel && i64::from(row.clients) == clients)
+        .map(|row| row.throughput_mb_s)
+        .collect();
+    let most = runs.iter().copied().reduce(f64::max)?;
+    let least = runs.iter().copied().reduce(f64::min)?;
+    Some(100.0 * (most - least) / published_middle(kernel, clients)?)
 }

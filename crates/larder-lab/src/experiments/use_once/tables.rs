@@ -10,7 +10,7 @@ use super::plan::{
     BUILD, CLIENTS, CORRELATED, FIELD, FIELD_CLIENTS, LOADFILE, LOADFILE_CLIENTS, PAGES, PATCHED,
     TOUCHED, TOUCHES, VANILLA,
 };
-use super::rows::{change, his_change, is, measure, of_seeds, published_middle};
+use super::rows::{change, his_change, is, measure, of_field, of_seeds, published_middle};
 
 /// All sections.
 pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
@@ -36,8 +36,8 @@ pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
 
 fn model() -> String {
     format!(
-        "Simulated. A page cache of {PAGES} pages, 54 % of what his 128 MiB could give to files: so much that the data of 8 clients fit and those of 16 do not, as in his \
-         table (unscaled, today's loadfile fits at 16). Each client has 5,200 pages, of which 2,000 are used again; the filling of its directory is not counted. \
+        "Simulated. A page cache of {PAGES} pages, 54 % of what his 128 MiB could give to files. Each client has 5,200 pages, of which 2,000 are used again, so that what \
+         7 clients use again fits and what 8 use does not; the filling of a client's directory is not counted. \
          Modelled seconds = waited + max(payload / {:.1} MB/s / s, behind), with s = 1 for one client and {TWO_CPUS} for more (his own first two rows). waited: a disk \
          command of n pages that is waited for takes {:.1} ms unless it goes on where the last one ended, and n * 4096 / {:.0} MB/s; behind: the same for \
          pages written when they are 30 s old, when two fifths are dirty, or when the rule asks. Readahead of 3 to 31 pages, with drop-behind for the rules that \
@@ -187,16 +187,16 @@ fn field(view: &RunView<'_>) -> Table {
     for rule in rules_of(view, FIELD) {
         let mut row = vec![Value::Text(rule.clone())];
         for clients in FIELD_CLIENTS {
-            let of = |name| {
-                measure(view, FIELD, &rule, name, |cell| {
-                    is(cell, "clients", clients)
+            let of = |name, decimals, unit| {
+                of_field(view, &rule, clients, name).map_or(Value::Empty, |seeds| {
+                    Value::Text(seeds.text(decimals, unit))
                 })
             };
             row.extend([
-                percent(of("bare_hit_percent")),
-                percent(of("hit_percent")),
-                number(of("pages_read"), ""),
-                number(of("modelled_mb_per_s"), "MB/s"),
+                of("bare_hit_percent", 1, " %"),
+                of("hit_percent", 1, " %"),
+                of("pages_read", 0, ""),
+                of("modelled_mb_per_s", 2, " MB/s"),
             ]);
         }
         rows.push(row);
@@ -221,6 +221,7 @@ fn field(view: &RunView<'_>) -> Table {
         rows,
         &[
             "Bare: the rule alone, each touch a use, nothing dirty. Otherwise on the modelled machine. OPT has bare hits only.",
+            "--full has three seeds: the middle, in brackets the least and the most. The quick form has one.",
         ],
     )
 }
@@ -262,7 +263,7 @@ fn loadfile(view: &RunView<'_>) -> Table {
         ],
         rows,
         &[
-            "Only where client.txt is. The quick form reads its first 40,000 touches for each client, --full all of them up to 16 clients.",
+            "Only where client.txt is. The quick form reads its first 40,000 touches for each client, --full all of them.",
         ],
     )
 }
