@@ -17,23 +17,18 @@ pub(crate) const SETTINGS: [Setting; 5] = [
 /// In the main queue uses are counted up to this.
 const MOST_USES: u8 = 3;
 
-#[derive(Clone, Copy, PartialEq)]
-enum Use {
-    /// Read ahead and not used yet; true if it came back.
-    Never(bool),
-    /// So often after the first, as far as that counts.
-    Again(u8),
-}
-
 #[derive(Clone, Copy)]
 struct Page {
     frame: u32,
-    used: Use,
-    /// In the small queue: how many had come to it. In the main queue: how many had left the cache at the last use.
+    /// How often after the first use, as far as that counts.
+    uses: u8,
+    /// In the small queue: how many had come to it. In the main queue: how many had left the cache at the last use. Where it
+    /// waits: how many had come to the cache.
     since: u64,
 }
 
-/// What came while the cache filled, in a FIFO, and a small FIFO before a CLOCK, oldest first, with one setting.
+/// What came while the cache filled, in a FIFO, and a small FIFO before a CLOCK, oldest first, with one setting. Beside them a FIFO of
+/// what was read ahead and not used yet, and of what could not leave in its turn.
 pub(crate) struct Queues {
     first: VecDeque<Page>,
     /// None left yet.
@@ -51,10 +46,15 @@ pub(crate) struct Queues {
     long: u64,
     small: VecDeque<Page>,
     main: VecDeque<Page>,
+    /// True with those that their next use takes to the main queue.
+    waiting: VecDeque<(Page, bool)>,
     /// Who left the small queue, by number, oldest first.
     ghosts: VecDeque<u64>,
     left: u64,
+    /// To the small queue and the first one.
     came: u64,
+    /// To the cache.
+    inserted: u64,
     capacity: usize,
     setting: Setting,
 }
@@ -73,9 +73,11 @@ impl Queues {
             long: 1 << (capacity / 16).clamp(1, 64).ilog2(),
             small: VecDeque::new(),
             main: VecDeque::new(),
+            waiting: VecDeque::new(),
             ghosts: VecDeque::new(),
             left: 0,
             came: 0,
+            inserted: 0,
             capacity,
             setting,
         }
@@ -109,7 +111,7 @@ impl Queues {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.first.len() + self.small.len() + self.main.len()
+        self.first.len() + self.small.len() + self.main.len() + self.waiting.len()
     }
 
     pub(crate) fn remembers(&self, ghost: u64) -> bool {
@@ -125,84 +127,86 @@ impl Queues {
         if !self.first.is_empty() && self.stayed.get(&(ghost / self.long)) == Some(&true) {
             self.against += 1;
         }
-        let full = self.len() >= self.capacity && self.main.len() + self.target() >= self.capacity;
+        let large = self.main.len() + self.waiting.len() + self.target();
+        let full = self.len().min(large) >= self.capacity;
         let (left, waiting) = (self.left, self.small.len() as u64);
         let Some(oldest) = self.main.front_mut() else {
             return true;
         };
-        if !self.setting.2 || !full || oldest.used == Use::Again(0) {
+        if !self.setting.2 || !full || oldest.uses == 0 {
             return true;
         }
         let (away, idle) = (left - ghost + waiting, left - oldest.since);
         if idle > away {
-            oldest.used = Use::Again(0);
+            oldest.uses = 0;
         }
         idle > away
     }
 
     pub(crate) fn insert(&mut self, frame: u32, returns: bool, ahead: bool) {
+        self.inserted += 1;
         if ahead {
-            self.enter_small(frame, Use::Never(returns));
-        } else if returns {
-            self.enter_main(frame);
-        } else if self.fills && self.len() + self.target() < self.capacity {
-            self.enter_small(frame, Use::Again(0));
-            self.first.extend(self.small.pop_back());
+            self.wait(frame, returns);
         } else {
-            self.enter_small(frame, Use::Again(0));
+            self.enter(frame, returns);
         }
     }
 
-    fn enter_small(&mut self, frame: u32, used: Use) {
+    fn wait(&mut self, frame: u32, returns: bool) {
+        let (uses, since) = (0, self.inserted);
+        self.waiting
+            .push_back((Page { frame, uses, since }, returns));
+    }
+
+    fn enter(&mut self, frame: u32, returns: bool) {
+        if returns {
+            return self.enter_main(frame);
+        }
         self.came += 1;
-        let since = self.came;
-        self.small.push_back(Page { frame, used, since });
+        let page = Page {
+            frame,
+            uses: 0,
+            since: self.came,
+        };
+        if self.fills && self.len() + self.target() < self.capacity {
+            self.first.push_back(page);
+        } else {
+            self.small.push_back(page);
+        }
     }
 
     fn enter_main(&mut self, frame: u32) {
         self.main.push_back(Page {
             frame,
-            used: Use::Again(0),
+            uses: 0,
             since: self.left,
         });
     }
 
     pub(crate) fn touch(&mut self, frame: u32) {
         let (left, came, window) = (self.left, self.came, self.window());
-        if let Some(page) = self.main.iter_mut().find(|page| page.frame == frame) {
+        let this = |page: &&mut Page| page.frame == frame;
+        if let Some(page) = self.main.iter_mut().find(this) {
             page.since = left;
-            if let Use::Again(times) = page.used {
-                page.used = Use::Again((times + 1).min(MOST_USES));
-            }
-            return;
+            page.uses = (page.uses + 1).min(MOST_USES);
         }
-        if let Some(page) = self.first.iter_mut().find(|page| page.frame == frame) {
-            if let Use::Again(times) = page.used
-                && came - page.since >= window
-            {
-                self.against -= i64::from(times == 0 && page.since <= self.leaving);
-                page.used = Use::Again((times + 1).min(MOST_USES));
-            }
-            return;
+        let late = |page: &&mut Page| this(page) && came - page.since >= window;
+        if let Some(page) = self.first.iter_mut().find(late) {
+            self.against -= i64::from(page.uses == 0 && page.since <= self.leaving);
+            page.uses = (page.uses + 1).min(MOST_USES);
         }
-        let at = self.small.iter().position(|page| page.frame == frame);
-        let page = &mut self.small[at.unwrap()];
-        match page.used {
-            Use::Never(returns) => {
-                self.small.remove(at.unwrap());
-                self.insert(frame, returns, false);
-            }
-            Use::Again(times) if came - page.since >= window => {
-                page.used = Use::Again((times + 1).min(MOST_USES));
-            }
-            Use::Again(_) => {}
+        if let Some(page) = self.small.iter_mut().find(late) {
+            page.uses = (page.uses + 1).min(MOST_USES);
+        }
+        if let Some(at) = self.waiting.iter().position(|page| page.0.frame == frame) {
+            let returns = self.waiting.remove(at).unwrap().1;
+            self.enter(frame, returns);
         }
     }
 
-    /// Who leaves, and its number among the ghosts if it left from the small queue. Who may not leave goes round in its queue, at
-    /// most as often as there are pages, in the main queue as often for each use and once more.
+    /// Who leaves, and its number among the ghosts unless it left from the main queue. Who may not leave in its turn waits; of
+    /// those that wait each is asked once.
     pub(crate) fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        let (mut steps_small, mut steps_main) = (self.len(), 4 * self.len());
         self.fills = false;
         self.leaving += 1;
         let period = (self.left + 1) / self.long;
@@ -214,48 +218,47 @@ impl Queues {
         // Once they had to leave, nobody joins them.
         let stayed = self.stayed.values().all(|&stayed| stayed) && !self.parted;
         self.parted = !stayed;
-        let waits = self.small.front().map(|page| page.used);
-        if stayed
-            && !self.first.is_empty()
-            && self.small.len() > self.target()
-            && matches!(waits, Some(Use::Again(_)))
-        {
+        if stayed && !self.first.is_empty() && self.small.len() > self.target() {
             self.first.extend(self.small.pop_front());
         }
+        let patience = (self.capacity as u64 / 4).max(1);
+        let mut asked = 0;
         loop {
-            let from_first =
-                !self.stayed[&period] || self.small.len() < self.target() || steps_small == 0;
-            if let Some(page) = self.first.pop_front_if(|_| from_first) {
-                match page.used {
-                    Use::Again(1..) => self.enter_main(page.frame),
-                    _ if !loose(page.frame) => self.small.push_back(page),
-                    _ => return Some(self.ghost_of(page.frame)),
+            let queued = self.len() - self.waiting.len();
+            let late = |page: &(Page, bool)| self.inserted - page.0.since >= patience;
+            if asked < self.waiting.len() && (queued == 0 || late(&self.waiting[0])) {
+                let (page, returns) = self.waiting.pop_front()?;
+                if loose(page.frame) {
+                    return Some(self.ghost_of(page.frame));
                 }
+                self.wait(page.frame, returns);
+                asked += 1;
                 continue;
             }
-            let may_small = steps_small > 0 && !self.small.is_empty();
-            let may_main = steps_main > 0 && !self.main.is_empty();
-            if may_small && (self.small.len() >= self.target() || !may_main) {
-                steps_small -= 1;
-                let page = self.small.pop_front()?;
-                match page.used {
-                    Use::Again(1..) => self.enter_main(page.frame),
-                    _ if !loose(page.frame) => self.small.push_back(page),
+            let from_first = !self.stayed[&period] || self.small.len() < self.target();
+            if let Some(page) = self.first.pop_front_if(|_| from_first) {
+                match page.uses {
+                    1.. => self.enter_main(page.frame),
+                    _ if !loose(page.frame) => self.wait(page.frame, true),
                     _ => return Some(self.ghost_of(page.frame)),
                 }
-            } else if may_main {
-                steps_main -= 1;
-                let mut page = self.main.pop_front()?;
-                match page.used {
-                    Use::Again(times @ 1..) => {
-                        page.used = Use::Again(times - 1);
-                        self.main.push_back(page);
-                    }
-                    _ if !loose(page.frame) => self.main.push_back(page),
-                    _ => return Some((page.frame, None)),
+            } else if self.small.len() >= self.target() || self.main.is_empty() {
+                let page = self.small.pop_front()?;
+                match page.uses {
+                    1.. => self.enter_main(page.frame),
+                    _ if !loose(page.frame) => self.wait(page.frame, true),
+                    _ => return Some(self.ghost_of(page.frame)),
                 }
             } else {
-                return None;
+                let mut page = self.main.pop_front()?;
+                match page.uses {
+                    times @ 1.. => {
+                        page.uses = times - 1;
+                        self.main.push_back(page);
+                    }
+                    _ if !loose(page.frame) => self.wait(page.frame, true),
+                    _ => return Some((page.frame, None)),
+                }
             }
         }
     }
@@ -272,6 +275,7 @@ impl Queues {
         self.first.retain(|page| page.frame != frame);
         self.small.retain(|page| page.frame != frame);
         self.main.retain(|page| page.frame != frame);
+        self.waiting.retain(|page| page.0.frame != frame);
     }
 }
 

@@ -103,6 +103,8 @@ pub(super) struct Inner {
     pub(super) dirty: BTreeMap<Key, Frame>,
     /// Written since their file was last synced, with how many syncs of it had begun by then: the next one makes them safe.
     pub(super) unsynced: BTreeMap<Key, (Frame, u64)>,
+    /// How often the rule asked for a dirty block to be written, since some were last written to make room.
+    pub(super) asked: usize,
     /// Where writing went on to when room was last made.
     pub(super) swept: Key,
     /// Where the round is that writes a part with each call of `maintain`.
@@ -136,6 +138,7 @@ impl Inner {
             shadows: Shadows::new(frames),
             dirty: BTreeMap::new(),
             unsynced: BTreeMap::new(),
+            asked: 0,
             swept: Key(0),
             round: Round::new(),
             ahead: marks()?,
@@ -361,7 +364,13 @@ impl Inner {
         self.stir(shared);
         let mut victims = Victims::new(shared, &self.dirty);
         self.rule.let_go(&mut victims, wanted);
-        let Victims { latest, others, .. } = victims;
+        let Victims {
+            latest,
+            others,
+            asked,
+            ..
+        } = victims;
+        self.asked += asked;
         self.take_out(shared, latest, others)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::inner::Inner;
 use super::opened::Opened;
 use super::sync::Mutex;
+use super::write_back::BATCH;
 
 /// Bytes of a tree, about: a leaf has room for 11 entries and, with its parent's share, 4 words more. It is half to wholly full,
 /// so 8 entries are taken for each.
@@ -31,10 +32,10 @@ impl Inner {
             + hashed_bytes(&self.former)
     }
 
-    /// More than half of the cache is dirty: who makes it more writes some first. Dirty blocks leave last, and left alone they would
-    /// take the cache from those that are read.
+    /// More than half of the cache is dirty, or the rule has asked for a batch of them: who makes it more writes some first. Dirty
+    /// blocks leave last, and left alone they would take the cache from those that are read.
     pub(super) fn many_dirty(&self) -> bool {
         let dirty = self.dirty.len();
-        dirty > 0 && dirty * 2 > self.rule.capacity()
+        dirty > 0 && (dirty * 2 > self.rule.capacity() || self.asked >= dirty.min(BATCH))
     }
 }

@@ -243,7 +243,7 @@ impl Narrow {
         gone
     }
 
-    /// Notes what was left of a block.
+    /// Notes what was left of a block. What was left of it before has been [taken](Self::take) since, when it came.
     pub(super) fn put(&mut self, key: Key, shadow: Shadow, memory: &impl Memory) {
         for _ in 0..SWEEP {
             self.drop_forgotten(self.sweep, self.entry(self.sweep), memory);
@@ -253,9 +253,6 @@ impl Narrow {
             }
         }
         let (name, low) = (Name::of(key), self.low(shadow.get()));
-        if let Some(at) = self.find(name) {
-            self.put_entry(at, 0);
-        }
         while !self.settle(name, low) {
             if !self.clear(name, memory) && !self.make_room() {
                 return;

@@ -32,6 +32,8 @@ pub(super) struct Victims<'i, 'c> {
     /// The latest that left. Most often it is the only one, and then nothing is allocated.
     pub(super) latest: Option<Gone<'c>>,
     pub(super) others: Option<Box<Others<'c>>>,
+    /// How many dirty blocks the rule wants to be written.
+    pub(super) asked: usize,
 }
 
 impl<'i, 'c> Victims<'i, 'c> {
@@ -42,6 +44,7 @@ impl<'i, 'c> Victims<'i, 'c> {
             claim: Cell::new(None),
             latest: None,
             others: None,
+            asked: 0,
         }
     }
 
@@ -93,5 +96,10 @@ impl Frames for Victims<'_, '_> {
             }
             None => self.others().kept.push(frame),
         }
+    }
+
+    #[cold]
+    fn write_back(&mut self, frame: Frame) {
+        self.asked += usize::from(self.is_dirty(frame));
     }
 }

@@ -12,7 +12,7 @@ use super::key::{FileId, Key, MOST_INDEX};
 use crate::cache::policy::Frame;
 
 /// Blocks that are written at once.
-const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 
 /// No block could be written, because all that are dirty are held.
 pub(super) const NOTHING: usize = 0;
@@ -159,7 +159,11 @@ impl Shared {
     /// # Errors
     /// The first failure, if none could be written. A file of which a batch failed is passed over.
     pub(super) fn write_some(&self) -> Result<usize, CacheError> {
-        let start = self.inner().swept;
+        let start = {
+            let mut inner = self.inner();
+            inner.asked = 0;
+            inner.swept
+        };
         let (mut from, mut until, mut failure) = (start, None, Ok(()));
         loop {
             match self.next(from, until, false) {

@@ -105,7 +105,7 @@ impl Miniatures {
     }
 
     fn make_room(&mut self, expert: usize) -> Option<u16> {
-        let out = self.cores[expert].evict(|_| FrameState::Clean)?;
+        let out = self.cores[expert].evict(|_, _| FrameState::Clean)?;
         let entry = self.holds[expert * self.frames + out.frame as usize];
         let entry = usize::from(entry);
         let low = out.ghost.map_or(0, |at| at as u16 & !IN);

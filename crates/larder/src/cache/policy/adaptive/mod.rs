@@ -16,7 +16,10 @@ mod tags;
 mod tests;
 
 use super::table::capacity;
-use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use super::{
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
+};
 use knobs::EXPERTS;
 use miniature::Miniatures;
 use queues::Queues;
@@ -36,7 +39,10 @@ const RETURNS: u64 = 1;
 /// 512 to 2048 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
 /// one that does better than its own by more than chance and by more than the move costs.
 ///
-/// What comes while the cache fills waits in a FIFO of its own, apart from the small queue, except what is read ahead. It stays until
+/// What is read ahead waits apart for its first use, while as many blocks come as a quarter of the frames, and is then like any other
+/// block that comes: so many readers at once need no more room in the small queue than one.
+///
+/// What comes while the cache fills waits in a FIFO of its own, apart from the small queue. It stays until
 /// there is evidence against it: each return of a block that had to leave in its stead counts against, each first use of a block
 /// that would have left by now in the order of arrival counts for it, and all counts halve every 64 departures. So a loop that is
 /// run through only a few times hits from the second time on (as under LIRS, which keeps what came first), and where what is recent
@@ -153,7 +159,14 @@ impl Policy for Adaptive {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let mut gone = 0;
         while gone < wanted {
-            let Some(out) = self.queues.evict(|frame| frames.state(frame)) else {
+            let ask = |frame, waited| {
+                let state = frames.state(frame);
+                if waited && state != FrameState::Clean {
+                    frames.write_back(frame);
+                }
+                state
+            };
+            let Some(out) = self.queues.evict(ask) else {
                 break;
             };
             if out.sampled {
@@ -214,6 +227,7 @@ impl Policy for Adaptive {
             ("small queue", self.queues.small() as f64),
             ("small queue, target", self.queues.target() as f64),
             ("main queue", self.queues.main() as f64),
+            ("waiting", self.queues.waiting() as f64),
             ("ghosts", self.queues.ghosts() as f64),
         ];
         for (at, expert) in EXPERTS.iter().enumerate() {

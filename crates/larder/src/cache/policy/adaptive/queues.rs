@@ -10,9 +10,9 @@ use super::links::{Links, List, NONE};
 /// The bits of a frame's state.
 const USES: u8 = 0b11;
 const MAIN: u8 = 1 << 2;
-/// Came by readahead and was not used yet.
-const UNUSED: u8 = 1 << 3;
-/// Came by readahead, and its first use is a return.
+/// Waits apart.
+const WAITS: u8 = 1 << 3;
+/// Waits apart, and its next use takes it to the main queue.
 const RETURNING: u8 = 1 << 4;
 const SAMPLED: u8 = 1 << 5;
 const IN: u8 = 1 << 6;
@@ -28,20 +28,33 @@ pub(super) struct Out {
     pub(super) sampled: bool,
 }
 
-/// A small FIFO before a CLOCK, with fixed proportions; and a FIFO of what came while the cache filled, which is empty after a while
+/// Who waits apart does so while as many blocks come as this part of the frames.
+const PATIENCE: usize = 4;
+
+/// A small FIFO before a CLOCK, with fixed proportions; a FIFO of what came while the cache filled, which is empty after a while
 /// for good. The rule has one over its frames, each miniature has one of its own.
+///
+/// A FIFO beside them is for blocks that wait a while for reasons of their own. What is read ahead is as good as sure to be used, and
+/// soon, however many readers there are: in the small queue, which may be a hundredth of the frames, they would push out each
+/// other's blocks before the first use. And what may not leave when its turn comes, since it is dirty or held, may be clean, or
+/// removed, before long; in the small queue such blocks would take the place of new ones.
 #[derive(Debug)]
 pub(super) struct Queues {
     links: Links,
     first: List,
     small: List,
     main: List,
+    waiting: List,
     state: Vec<u8>,
-    /// In the small queue and the first one: the arrival's number. In the main queue: how many had left at the last use.
+    /// In the small queue and the first one: the arrival's number there. In the main queue: how many had left at the last use. Of those
+    /// that wait apart: how many had come to the cache.
     stamp: Vec<u32>,
     ghosts: Ghosts,
     worth: First,
+    /// In the small queue and the first one.
     arrivals: u32,
+    /// In the cache.
+    came: u32,
     capacity: usize,
     knobs: Knobs,
     /// Frames of the small queue, from the knobs.
@@ -57,11 +70,13 @@ impl Queues {
             first: List::new(),
             small: List::new(),
             main: List::new(),
+            waiting: List::new(),
             state: table(capacity, 0)?,
             stamp: table(capacity, 0)?,
             worth: First::new(capacity, ghosts.numbers())?,
             ghosts,
             arrivals: 0,
+            came: 0,
             capacity,
             knobs,
             target: 0,
@@ -100,7 +115,8 @@ impl Queues {
         if !self.first.is_empty() {
             self.worth.returned(at);
         }
-        let full = self.len() >= self.capacity && self.main.len() + self.target >= self.capacity;
+        let main = self.main.len() + self.waiting.len() + self.target;
+        let full = self.len() >= self.capacity && main >= self.capacity;
         let oldest = self.main.oldest();
         if !self.knobs.contest || !full || oldest == NONE {
             return true;
@@ -126,12 +142,13 @@ impl Queues {
     pub(super) fn insert(&mut self, frame: Frame, returns: bool, unused: bool) {
         let at = frame as usize;
         self.state[at] = IN;
+        self.came = self.came.wrapping_add(1);
         match (unused, returns) {
             (false, true) => self.enter_main(frame),
             (false, false) => self.enter(frame),
             (true, _) => {
-                self.enter_small(frame);
-                self.state[at] |= UNUSED | if returns { RETURNING } else { 0 };
+                self.state[at] |= if returns { RETURNING } else { 0 };
+                self.wait(frame);
             }
         }
     }
@@ -147,6 +164,21 @@ impl Queues {
         self.arrivals = self.arrivals.wrapping_add(1);
         self.stamp[frame as usize] = self.arrivals;
         self.small.push_newest(&mut self.links, frame);
+    }
+
+    fn wait(&mut self, frame: Frame) {
+        let at = frame as usize;
+        self.state[at] = self.state[at] & (IN | SAMPLED | RETURNING) | WAITS;
+        self.stamp[at] = self.came;
+        self.waiting.push_newest(&mut self.links, frame);
+    }
+
+    /// Has one waited for long enough?
+    fn overdue(&self) -> bool {
+        let oldest = self.waiting.oldest();
+        oldest != NONE
+            && self.came.wrapping_sub(self.stamp[oldest as usize])
+                >= (self.capacity / PATIENCE).max(1) as u32
     }
 
     /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
@@ -183,8 +215,8 @@ impl Queues {
             if state & USES != USES {
                 self.state[at] = state + 1;
             }
-        } else if state & UNUSED != 0 {
-            self.first_use(frame);
+        } else if state & WAITS != 0 {
+            self.awaited_use(frame);
         } else if state & USES != USES && self.arrivals.wrapping_sub(self.stamp[at]) >= self.window
         {
             if state & (FIRST | USES) == FIRST {
@@ -204,7 +236,7 @@ impl Queues {
             return state & (SAMPLED | USES) == USES && self.stamp[at] == self.ghosts.evictions();
         }
         let echo = self.arrivals.wrapping_sub(self.stamp[at]) < self.window;
-        state & (SAMPLED | UNUSED) == 0 && (echo || state & USES == USES)
+        state & (SAMPLED | WAITS) == 0 && (echo || state & USES == USES)
     }
 
     /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.
@@ -214,11 +246,11 @@ impl Queues {
 
     /// The first use of what readahead brought is what an insertion on demand is to others.
     #[cold]
-    fn first_use(&mut self, frame: Frame) {
+    fn awaited_use(&mut self, frame: Frame) {
         let at = frame as usize;
         let returns = self.state[at] & RETURNING != 0;
-        self.state[at] &= !(UNUSED | RETURNING);
-        self.small.unlink(&mut self.links, frame);
+        self.waiting.unlink(&mut self.links, frame);
+        self.state[at] &= !(WAITS | RETURNING);
         if returns {
             self.enter_main(frame);
         } else {
@@ -226,68 +258,74 @@ impl Queues {
         }
     }
 
-    /// Takes one frame out, if one may leave.
-    pub(super) fn evict(&mut self, state: impl Fn(Frame) -> FrameState) -> Option<Out> {
-        // Pinned frames go round; each queue is done when all that is in it has gone round. The main queue needs one round for
-        // each use that a frame may have.
-        let mut small_left = self.len();
-        let mut main_left = (usize::from(USES) + 1) * self.len();
+    /// Takes one frame out, if one may leave. `ask` is told of a frame whether it has waited for long enough, so that it should be
+    /// written if it is dirty.
+    pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
         let first_leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
         if self.worth.all_stayed() && !self.first.is_empty() && self.small.len() > self.target {
             self.join_first();
         }
+        let mut looks = self.waiting.len();
         loop {
-            let from_first = !self.first.is_empty()
-                && (first_leaves || self.small.len() < self.target || small_left == 0);
-            let from_small = small_left > 0
-                && !self.small.is_empty()
-                && (self.small.len() >= self.target || self.main.is_empty() || main_left == 0);
-            if from_first || from_small {
-                let frame = if from_first {
-                    self.first.oldest()
-                } else {
-                    small_left -= 1;
-                    self.small.oldest()
-                };
-                self.unlink(frame);
-                self.state[frame as usize] &= !FIRST;
-                if self.state[frame as usize] & USES != 0 {
-                    self.enter_main(frame);
-                } else if state(frame) == FrameState::Pinned {
-                    self.small.push_newest(&mut self.links, frame);
-                } else {
-                    let ghost = Some(self.ghosts.push());
-                    return Some(self.out(frame, ghost));
-                }
-            } else if main_left > 0 && !self.main.is_empty() {
-                main_left -= 1;
-                let frame = self.main.oldest();
-                let at = frame as usize;
-                if self.state[at] & USES != 0 {
+            let frame = self.next(first_leaves, looks > 0)?;
+            let at = frame as usize;
+            let was = self.state[at];
+            match was & (MAIN | USES) {
+                0 | MAIN => {}
+                MAIN.. => {
                     self.state[at] -= 1;
                     self.main.renew(&mut self.links, frame);
-                } else if state(frame) == FrameState::Pinned {
-                    self.main.renew(&mut self.links, frame);
-                } else {
-                    self.main.unlink(&mut self.links, frame);
-                    return Some(self.out(frame, None));
+                    continue;
                 }
-            } else if small_left == 0 || self.small.is_empty() {
-                return None;
-            } else {
-                main_left = 0; // the small queue is below its target, but nothing of the main queue may leave
+                _ => {
+                    self.unlink(frame);
+                    self.enter_main(frame);
+                    continue;
+                }
             }
+            self.unlink(frame);
+            let waited = was & WAITS != 0;
+            let may_leave = match ask(frame, waited) {
+                FrameState::Clean => true,
+                FrameState::Dirty => waited && self.waiting.len() == self.len(),
+                FrameState::Pinned => false,
+            };
+            if may_leave {
+                let ghost = (was & MAIN == 0).then(|| self.ghosts.push());
+                return Some(self.out(frame, ghost));
+            }
+            // Of those that wait each is looked at once, whenever it came.
+            if waited {
+                looks -= 1;
+            } else {
+                looks += 1;
+                self.state[at] |= RETURNING;
+            }
+            self.wait(frame);
         }
+    }
+
+    /// Whose turn it is to leave, or to be looked at.
+    fn next(&self, first_leaves: bool, may_wait: bool) -> Option<Frame> {
+        let others = self.first.len() + self.small.len() + self.main.len();
+        let list = if may_wait && (self.overdue() || others == 0) {
+            &self.waiting
+        } else if !self.first.is_empty() && (first_leaves || self.small.len() < self.target) {
+            &self.first
+        } else if self.small.len() >= self.target || self.main.is_empty() {
+            &self.small
+        } else {
+            &self.main
+        };
+        (!list.is_empty()).then(|| list.oldest())
     }
 
     /// The first ones stayed, and the small queue is longer than it is to be from now on: what is oldest there came next.
     fn join_first(&mut self) {
         let frame = self.small.oldest();
-        if self.state[frame as usize] & UNUSED == 0 {
-            self.small.unlink(&mut self.links, frame);
-            self.state[frame as usize] |= FIRST;
-            self.first.push_newest(&mut self.links, frame);
-        }
+        self.small.unlink(&mut self.links, frame);
+        self.state[frame as usize] |= FIRST;
+        self.first.push_newest(&mut self.links, frame);
     }
 
     fn out(&mut self, frame: Frame, ghost: Option<u32>) -> Out {
@@ -308,10 +346,11 @@ impl Queues {
 
     /// Takes a frame out of its queue.
     fn unlink(&mut self, frame: Frame) {
-        let list = match self.state[frame as usize] & (MAIN | FIRST) {
+        let list = match self.state[frame as usize] & (MAIN | FIRST | WAITS) {
             0 => &mut self.small,
             FIRST => &mut self.first,
-            _ => &mut self.main,
+            MAIN => &mut self.main,
+            _ => &mut self.waiting,
         };
         list.unlink(&mut self.links, frame);
     }
@@ -321,7 +360,7 @@ impl Queues {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.first.len() + self.small.len() + self.main.len()
+        self.first.len() + self.small.len() + self.main.len() + self.waiting.len()
     }
 
     pub(super) fn first(&self) -> usize {
@@ -334,6 +373,10 @@ impl Queues {
 
     pub(super) fn main(&self) -> usize {
         self.main.len()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     pub(super) fn target(&self) -> usize {
@@ -374,9 +417,11 @@ impl Queues {
             (&self.first, "first queue", FIRST | IN),
             (&self.small, "small queue", IN),
             (&self.main, "main queue", MAIN | IN),
+            (&self.waiting, "queue of those that wait", WAITS | IN),
         ] {
             list.check(&self.links, name)?;
-            let wrong = |&frame: &Frame| self.state[frame as usize] & (MAIN | FIRST | IN) != bits;
+            let queue = MAIN | FIRST | WAITS | IN;
+            let wrong = |&frame: &Frame| self.state[frame as usize] & queue != bits;
             if let Some(frame) = list.iter(&self.links).find(wrong) {
                 return Err(format!("frame {frame} of the {name} says otherwise"));
             }

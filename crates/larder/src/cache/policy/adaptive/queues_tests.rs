@@ -18,7 +18,7 @@ fn what_comes_back_soon_enough_goes_to_the_main_queue() {
     let mut core = Queues::new(10, knobs).unwrap();
     (0..10).for_each(|frame| core.insert(frame, false, false));
     let out: Vec<u32> = (0..7)
-        .map(|_| core.evict(|_| FrameState::Clean).unwrap().ghost.unwrap())
+        .map(|_| core.evict(|_, _| FrameState::Clean).unwrap().ghost.unwrap())
         .collect();
     assert!(!core.returns(out[0]) && !core.returns(out[1]), "5 are kept");
     assert!(core.returns(out[2]) && !core.returns(out[2]), "once");
@@ -44,7 +44,7 @@ fn in_a_contest_the_newcomer_must_be_used_more_often() {
         let mut left = 0;
         for _ in 0..idle + 1 {
             core.insert(9, false, false);
-            left = core.evict(|_| FrameState::Clean).unwrap().ghost.unwrap();
+            left = core.evict(|_, _| FrameState::Clean).unwrap().ghost.unwrap();
         }
         core.insert(9, false, false);
         if idle == 0 {
@@ -59,7 +59,8 @@ fn in_a_contest_the_newcomer_must_be_used_more_often() {
 proptest! {
     #[test]
     fn the_queues_are_what_their_definition_says(
-        steps in proptest::collection::vec((0_u8..8, any::<u32>()), 1..400),
+        steps in proptest::collection::vec((0_u8..10, any::<u32>()), 1..400),
+        ways in 0_u64..8,
         small in 1_u32..500,
         capacity in 1_usize..40,
     ) {
@@ -68,15 +69,23 @@ proptest! {
         let mut plain = Plain::new(capacity, knobs);
         let mut free: Vec<u32> = (0..capacity as u32).collect();
         let mut gone: Vec<u32> = Vec::new();
-        for (what, number) in steps {
+        // some frames are dirty, and some are held, by their numbers and the step
+        let state = |step: usize| move |frame: u32| match (u64::from(frame) + step as u64 / 16) % 8 {
+            at if at < ways / 2 => FrameState::Pinned,
+            at if at < ways => FrameState::Dirty,
+            _ => FrameState::Clean,
+        };
+        for (step, (what, number)) in steps.into_iter().enumerate() {
             let inside: Vec<u32> = plain.frames();
             match what {
-                0..=3 => {
+                0..=3 | 8..=9 => {
                     let frame = match free.pop() {
                         Some(frame) => frame,
                         None => {
-                            let out = core.evict(|_| FrameState::Clean).unwrap();
-                            prop_assert_eq!((out.frame, out.ghost), plain.evict());
+                            let state = state(step);
+                            let out = core.evict(|frame, _| state(frame));
+                            prop_assert_eq!(out.map(|out| (out.frame, out.ghost)), plain.evict(state));
+                            let Some(out) = out else { continue };
                             gone.extend(out.ghost);
                             out.frame
                         }
@@ -90,8 +99,8 @@ proptest! {
                         }
                         returns
                     };
-                    core.insert(frame, returns, false);
-                    plain.insert(frame, returns);
+                    core.insert(frame, returns, what > 3);
+                    plain.insert(frame, returns, what > 3);
                 }
                 4..=6 if !inside.is_empty() => {
                     let frame = inside[number as usize % inside.len()];
@@ -107,8 +116,9 @@ proptest! {
                 _ => {}
             }
             core.check().unwrap();
-            let lengths = [core.first(), core.small(), core.main()];
-            prop_assert_eq!(lengths, [&plain.first, &plain.small, &plain.main].map(Vec::len));
+            let lengths = [core.first(), core.small(), core.main(), core.waiting()];
+            let plains = [plain.first.len(), plain.small.len(), plain.main.len(), plain.waiting.len()];
+            prop_assert_eq!(lengths, plains);
         }
     }
 }
@@ -118,7 +128,10 @@ struct Plain {
     first: Vec<(u32, u32, u8)>,
     small: Vec<(u32, u32, u8)>,
     main: Vec<(u32, u32, u8)>,
+    /// Frame, when it came here, and whether a use takes it to the main queue.
+    waiting: Vec<(u32, u32, bool)>,
     arrivals: u32,
+    came: u32,
     capacity: usize,
     target: usize,
     /// How many were to leave.
@@ -136,7 +149,9 @@ impl Plain {
             first: Vec::new(),
             small: Vec::new(),
             main: Vec::new(),
+            waiting: Vec::new(),
             arrivals: 0,
+            came: 0,
             capacity,
             target: (capacity * knobs.small as usize / 1000).max(1),
             left: 0,
@@ -146,12 +161,10 @@ impl Plain {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &(u32, u32, u8)> {
-        self.first.iter().chain(&self.small).chain(&self.main)
-    }
-
     fn frames(&self) -> Vec<u32> {
-        self.all().map(|it| it.0).collect()
+        let queues = self.first.iter().chain(&self.small).chain(&self.main);
+        let queued = queues.map(|it| it.0);
+        queued.chain(self.waiting.iter().map(|it| it.0)).collect()
     }
 
     fn period(&self, number: u32) -> u32 {
@@ -165,12 +178,21 @@ impl Plain {
         }
     }
 
-    fn insert(&mut self, frame: u32, main: bool) {
+    fn insert(&mut self, frame: u32, main: bool, ahead: bool) {
+        self.came += 1;
+        if ahead {
+            self.waiting.push((frame, self.came, main));
+        } else {
+            self.enter(frame, main);
+        }
+    }
+
+    fn enter(&mut self, frame: u32, main: bool) {
         if main {
             self.main.push((frame, 0, 0));
             return;
         }
-        let fills = self.left == 0 && self.all().count() + self.target < self.capacity;
+        let fills = self.left == 0 && self.frames().len() + self.target < self.capacity;
         self.arrivals += 1;
         let queue = if fills {
             &mut self.first
@@ -186,6 +208,10 @@ impl Plain {
         for it in self.main.iter_mut().filter(|it| it.0 == frame) {
             it.2 = (it.2 + 1).min(3);
         }
+        if let Some(at) = self.waiting.iter().position(|it| it.0 == frame) {
+            let (_, _, main) = self.waiting.remove(at);
+            return self.enter(frame, main);
+        }
         let seen = |it: &&mut (u32, u32, u8)| it.0 == frame && arrivals - it.1 >= window;
         for it in self.small.iter_mut().filter(seen) {
             it.2 = (it.2 + 1).min(3);
@@ -200,10 +226,11 @@ impl Plain {
         for queue in [&mut self.first, &mut self.small, &mut self.main] {
             queue.retain(|it| it.0 != frame);
         }
+        self.waiting.retain(|it| it.0 != frame);
     }
 
     /// Which frame, and its number among those that are remembered.
-    fn evict(&mut self) -> (u32, Option<u32>) {
+    fn evict(&mut self, state: impl Fn(u32) -> FrameState) -> Option<(u32, Option<u32>)> {
         self.left += 1;
         let period = self.period(self.latest + 1);
         if !self.stayed.contains_key(&period) {
@@ -214,26 +241,48 @@ impl Plain {
         if all_stayed && !self.first.is_empty() && self.small.len() > self.target {
             self.first.push(self.small.remove(0));
         }
+        // of those that wait, as many as there were, and who joins them now
+        let mut looks = self.waiting.len();
         loop {
-            let (frame, _, uses) = if !self.first.is_empty()
+            let patience = (self.capacity as u32 / 4).max(1);
+            let late = |it: &(u32, u32, bool)| self.came - it.1 >= patience;
+            let others = self.first.len() + self.small.len() + self.main.len();
+            if looks > 0 && (others == 0 || self.waiting.first().is_some_and(late)) {
+                let (frame, _, main) = self.waiting.remove(0);
+                let last = others == 0 && state(frame) == FrameState::Dirty;
+                if last || state(frame) == FrameState::Clean {
+                    self.latest += 1;
+                    return Some((frame, Some(self.latest)));
+                }
+                self.waiting.push((frame, self.came, main));
+                looks -= 1;
+                continue;
+            }
+            let (queue, is_main) = if !self.first.is_empty()
                 && (!self.stayed[&period] || self.small.len() < self.target)
             {
-                self.first.remove(0)
+                (&mut self.first, false)
             } else if self.small.len() >= self.target || self.main.is_empty() {
-                self.small.remove(0)
+                (&mut self.small, false)
             } else {
-                let (frame, _, uses) = self.main.remove(0);
-                if uses == 0 {
-                    return (frame, None);
-                }
-                self.main.push((frame, 0, uses - 1));
-                continue;
+                (&mut self.main, true)
             };
-            if uses == 0 {
-                self.latest += 1;
-                return (frame, Some(self.latest));
+            if queue.is_empty() {
+                return None;
             }
-            self.main.push((frame, 0, 0));
+            let (frame, _, uses) = queue.remove(0);
+            if uses > 0 {
+                let uses = if is_main { uses - 1 } else { 0 };
+                self.main.push((frame, 0, uses));
+            } else if state(frame) != FrameState::Clean {
+                self.waiting.push((frame, self.came, true));
+                looks += 1;
+            } else if is_main {
+                return Some((frame, None));
+            } else {
+                self.latest += 1;
+                return Some((frame, Some(self.latest)));
+            }
         }
     }
 }
@@ -246,7 +295,7 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
         contest: false,
     };
     let mut core = Queues::new(100, knobs).unwrap();
-    let leave = |core: &mut Queues| core.evict(|_| FrameState::Clean).unwrap();
+    let leave = |core: &mut Queues| core.evict(|_, _| FrameState::Clean).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
     assert_eq!((core.first(), core.small()), (90, 10));
     // What came last leaves first, and nothing tells otherwise.
@@ -296,9 +345,77 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
     (0..100).for_each(|frame| core.insert(frame, false, false));
     core.set(knobs(20));
     for _ in 0..20 {
-        let out = core.evict(|_| FrameState::Clean).unwrap();
+        let out = core.evict(|_, _| FrameState::Clean).unwrap();
         core.insert(out.frame, false, false);
     }
     assert_eq!((core.first(), core.small()), (98, 2));
+    core.check().unwrap();
+}
+
+#[test]
+fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
+    let knobs = Knobs {
+        small: 100,
+        ghosts: 1000,
+        contest: false,
+    };
+    for what in [FrameState::Dirty, FrameState::Pinned] {
+        let mut core = Queues::new(100, knobs).unwrap();
+        (0..100).for_each(|frame| core.insert(frame, false, false));
+        // Those of the small queue are the first in their turn. Returns who left, and who waited for too long.
+        let turns = |core: &mut Queues, stay: &[u32]| {
+            let (mut gone, mut asked) = (Vec::new(), Vec::new());
+            for _ in 0..25 {
+                let ask = |frame, waited: bool| {
+                    asked.extend(waited.then_some(frame));
+                    match stay.contains(&frame) {
+                        true => what,
+                        false => FrameState::Clean,
+                    }
+                };
+                let out = core.evict(ask).unwrap();
+                core.insert(out.frame, false, false);
+                gone.push(out.frame);
+            }
+            (gone, asked)
+        };
+        let (gone, asked) = turns(&mut core, &[91, 93]);
+        assert_eq!((gone[0], core.waiting(), asked), (90, 2, vec![]));
+        assert!(!gone.contains(&91) && !gone.contains(&93), "{gone:?}");
+        // A use takes one of them to the main queue. The other one is to be written, and waits again.
+        core.touch(91);
+        assert_eq!((core.waiting(), core.main()), (1, 1));
+        let (gone, asked) = turns(&mut core, &[93]);
+        assert_eq!((gone.contains(&93), asked), (false, vec![93]));
+        // As soon as it may, it leaves.
+        let (gone, asked) = turns(&mut core, &[]);
+        assert_eq!((gone.contains(&93), asked), (true, vec![93]));
+        core.check().unwrap();
+    }
+}
+
+#[test]
+fn where_nothing_is_clean_what_is_dirty_leaves_and_what_is_held_stays() {
+    let knobs = Knobs {
+        small: 100,
+        ghosts: 1000,
+        contest: false,
+    };
+    let mut core = Queues::new(20, knobs).unwrap();
+    (0..20).for_each(|frame| core.insert(frame, frame < 10, false));
+    assert_eq!(core.evict(|_, _| FrameState::Pinned), None);
+    let state = |frame| match frame % 2 {
+        0 => FrameState::Pinned,
+        _ => FrameState::Dirty,
+    };
+    let mut gone: Vec<u32> = (0..10)
+        .map(|_| core.evict(|frame, _| state(frame)).unwrap().frame)
+        .collect();
+    gone.sort_unstable();
+    assert!(gone.iter().all(|frame| frame % 2 == 1), "{gone:?}");
+    assert_eq!(
+        (core.evict(|frame, _| state(frame)), core.len()),
+        (None, 10)
+    );
     core.check().unwrap();
 }

@@ -79,22 +79,27 @@ fn a_scan_does_not_drive_out_what_is_used() {
     assert!(hits > 9_800, "{hits} of 10000 after the scan");
 }
 
+/// Brings a block to a frame.
+fn bring(rule: &mut Adaptive, frame: Frame, block: u64, reason: Reason) {
+    let block = Block(block);
+    let admission = rule.miss(block, None, reason);
+    rule.insert(
+        frame,
+        Arrival {
+            block,
+            reason,
+            request: 0,
+            admission,
+        },
+    );
+}
+
 #[test]
 fn readahead_that_nobody_uses_leaves_and_a_first_use_is_not_a_second() {
     let mut rule = Adaptive::new(100).unwrap();
     let mut gone: Vec<Frame> = Vec::new();
-    for at in 0..100_u32 {
-        let block = Block(u64::from(at));
-        let admission = rule.miss(block, None, Reason::Readahead);
-        rule.insert(
-            at,
-            Arrival {
-                block,
-                reason: Reason::Readahead,
-                request: 0,
-                admission,
-            },
-        );
+    for at in 0..100 {
+        bring(&mut rule, at, at.into(), Reason::Readahead);
     }
     for at in 0..50 {
         rule.touch(at, Touch { request: 1 }); // first uses: as new as anything
@@ -103,11 +108,44 @@ fn readahead_that_nobody_uses_leaves_and_a_first_use_is_not_a_second() {
         rule.touch(at, Touch { request: 2 });
         rule.touch(at, Touch { request: 3 });
     }
-    assert_eq!(rule.evict(&mut gone, 50), 50);
-    assert_eq!(gone, (50..100).collect::<Vec<_>>());
+    // 25 came after the first half of those that nobody used, so these have waited for long enough
+    assert_eq!(rule.evict(&mut gone, 25), 25);
+    assert_eq!(gone, (50..75).collect::<Vec<_>>());
+    for at in 50..75 {
+        bring(&mut rule, at, 100 + u64::from(at), Reason::Demand);
+    }
+    assert_eq!(rule.evict(&mut gone, 25), 25);
+    assert_eq!(gone[25..], (75..100).collect::<Vec<_>>());
     rule.evict(&mut gone, 30);
     // what was used twice was used again after the window had passed it
     assert!(gone[50..].iter().all(|&frame| frame >= 10), "{gone:?}");
+    Policy::check(&rule).unwrap();
+}
+
+#[test]
+fn what_many_readers_read_ahead_is_there_when_they_come_to_it() {
+    const READERS: u64 = 30;
+    const AHEAD: u64 = 8;
+    // The small queue has 100 frames at first, and 10 at least, while 240 blocks wait for their use.
+    let mut rule = Adaptive::new(1000).unwrap();
+    let mut free: Vec<Frame> = (0..1000).collect();
+    let mut inside = HashMap::new();
+    for at in 0..400 {
+        for reader in 0..READERS {
+            for next in (at..at + AHEAD).filter(|_| at % AHEAD == 0) {
+                if free.is_empty() {
+                    rule.evict(&mut free, 1);
+                    inside.retain(|_, frame| !free.contains(frame));
+                }
+                let (block, frame) = (reader << 32 | next, free.pop().unwrap());
+                bring(&mut rule, frame, block, Reason::Readahead);
+                inside.insert(block, frame);
+            }
+            let frame = inside.get(&(reader << 32 | at));
+            let frame = *frame.unwrap_or_else(|| panic!("block {at} of {reader} has left"));
+            rule.touch(frame, Touch { request: at as u32 });
+        }
+    }
     Policy::check(&rule).unwrap();
 }
 
