@@ -52,6 +52,16 @@ pub struct Family {
 }
 
 /// Who owns a page.
+///
+/// ```
+/// use larder::objects::{Family, Owner};
+/// let family = Family::new()?;
+/// let run = family.get_large(100_000, 1)?;
+/// assert_eq!(family.owner(run.as_ptr()), Some(Owner::Large));
+/// // SAFETY: taken above, put once.
+/// unsafe { family.put_large(run) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The cache with this number.
@@ -95,6 +105,12 @@ const _: () = assert_sync::<Inner>();
 impl Family {
     /// A family with default settings: no limit, addresses for as much as the machine has memory.
     ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// assert_eq!(family.pool().stats().limit_bytes, usize::MAX);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`FamilyBuilder::build`].
     pub fn new() -> Result<Self, BuildError> {
@@ -102,6 +118,13 @@ impl Family {
     }
 
     /// Settings first.
+    ///
+    /// ```
+    /// use larder::{objects::Family, pages::PagePool};
+    /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1 << 20)).build()?;
+    /// assert_eq!(family.pool().stats().limit_bytes, 1 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn builder() -> FamilyBuilder {
         FamilyBuilder::new()
@@ -160,6 +183,17 @@ impl Family {
     }
 
     /// The same as a bare number: 0 is nobody, 65535 a large object, and everything else a cache.
+    ///
+    /// ```
+    /// use larder::objects::Family;
+    /// let family = Family::new()?;
+    /// let run = family.get_large(100_000, 1)?;
+    /// assert_eq!(family.owner_number(run.as_ptr()), 65535);
+    /// assert_eq!(family.owner_number(std::ptr::null()), 0);
+    /// // SAFETY: taken above, put once.
+    /// unsafe { family.put_large(run) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn owner_number(&self, at: *const u8) -> u16 {
@@ -167,6 +201,14 @@ impl Family {
     }
 
     /// Whether two values are the same family.
+    ///
+    /// ```
+    /// use larder::objects::Family;
+    /// let family = Family::new()?;
+    /// assert!(family.is_same(&family.clone()));
+    /// assert!(!family.is_same(&Family::new()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -177,6 +219,16 @@ impl Family {
     ///
     /// Memory that nobody uses is gone after three calls and the pool's decay time. Slow paths call it by themselves
     /// when the interval is over; see also [`start_reaper`](Self::start_reaper).
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || 0_u64)?;
+    /// drop(cache.get()?);
+    /// let bytes: usize = (0..4).map(|_| family.reap()).sum();
+    /// assert!(bytes > 0, "nobody used it for four intervals");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reap(&self) -> usize {
         self.inner.reap()
     }
@@ -201,6 +253,16 @@ impl Family {
     }
 
     /// Bytes that are in use for what is known of caches and slabs.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let before = family.metadata_bytes();
+    /// let cache = ObjectCache::new(&family, || 0_u64)?;
+    /// assert!(family.metadata_bytes() > before);
+    /// # drop(cache);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn metadata_bytes(&self) -> usize {
         self.inner.meta.live()

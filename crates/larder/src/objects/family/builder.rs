@@ -49,6 +49,13 @@ impl FamilyBuilder {
     }
 
     /// The pool that slabs come from: its reservation, its limit, the system under it.
+    ///
+    /// ```
+    /// use larder::{objects::Family, pages::PagePool};
+    /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1 << 20)).build()?;
+    /// assert!(family.get_large(2 << 20, 1).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn pages(mut self, pages: pages::Builder) -> Self {
         self.pages = pages;
@@ -56,6 +63,13 @@ impl FamilyBuilder {
     }
 
     /// Per-CPU or locked stocks; by default the best that works here.
+    ///
+    /// ```
+    /// use larder::{objects::Family, os::rseq::Mode};
+    /// let family = Family::builder().mode(Mode::Locked("to compare")).build()?;
+    /// assert_eq!(family.mode(), Mode::Locked("to compare"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
@@ -63,6 +77,15 @@ impl FamilyBuilder {
     }
 
     /// The working-set interval, a second by default: what a whole one did not need goes back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::builder().interval(Duration::from_millis(100)).build()?;
+    /// let cache = ObjectCache::new(&family, || 0_u64)?;   // its slow paths look whether 100 ms have passed
+    /// drop(cache.get()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
@@ -71,6 +94,25 @@ impl FamilyBuilder {
 
     /// What is called when a pointer is put that does not belong there. By default it is counted, and debug builds
     /// panic. It must not use the cache.
+    ///
+    /// ```
+    /// use std::{alloc::Layout, sync::atomic::{AtomicU32, Ordering}};
+    /// use larder::objects::{Family, RawCache};
+    /// static TOLD: AtomicU32 = AtomicU32::new(0);
+    /// let tell = |misuse: &larder::objects::Misuse| {
+    ///     eprintln!("{misuse}");
+    ///     TOLD.fetch_add(1, Ordering::Relaxed);
+    /// };
+    /// let family = Family::builder().on_misuse(tell).build()?;
+    /// let cache = RawCache::new(&family, Layout::new::<u64>())?;
+    /// let mut other = 0_u8;
+    /// if cfg!(debug_assertions) {
+    ///     // SAFETY: it is no object of the cache; a debug build looks, and does not take it.
+    ///     unsafe { cache.put((&mut other).into()) };
+    ///     assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn on_misuse(mut self, f: fn(&Misuse)) -> Self {
         self.on_misuse = Some(f);
@@ -85,6 +127,12 @@ impl FamilyBuilder {
     }
 
     /// Makes the family.
+    ///
+    /// ```
+    /// use larder::{objects::Family, pages::{BuildError, PagePool}};
+    /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1)).build();
+    /// assert!(matches!(family, Err(BuildError::Limit { bytes: 1, .. })));
+    /// ```
     ///
     /// # Errors
     /// See [`pages::Builder::build`]; and no memory for the account of pages.
