@@ -81,6 +81,13 @@ impl Frames for Slots {
 impl<P: Policy> Replay<P> {
     /// A cache of `capacity` blocks under the rule `P`, whose table of blocks grows as they come.
     ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// assert_eq!(Replay::<Lru>::new(100)?.misses(), 0);
+    /// assert!(Replay::<Lru>::new(0).is_err());
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Policy::new`].
     pub fn new(capacity: usize) -> Result<Self, PolicyError> {
@@ -89,6 +96,15 @@ impl<P: Policy> Replay<P> {
 
     /// A cache under a rule that was made before and has nothing in it. Room is made for the blocks below `blocks`, so that
     /// their accesses allocate nothing.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::{Lru, Policy}, replay::Replay};
+    /// let mut cache = Replay::with(Lru::new(100)?, 1000)?;
+    /// let bytes = cache.bytes();
+    /// cache.access(999, 0);
+    /// assert_eq!(cache.bytes(), bytes, "there was room");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     ///
     /// # Errors
     /// [`PolicyError::Memory`].
@@ -127,6 +143,16 @@ impl<P: Policy> Replay<P> {
 
     /// Makes room for the blocks below `blocks`: their accesses allocate nothing.
     ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(100)?;
+    /// cache.reserve(1000)?;
+    /// let bytes = cache.bytes();
+    /// cache.access(999, 0);
+    /// assert_eq!(cache.bytes(), bytes, "there was room");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`PolicyError::Memory`].
     pub fn reserve(&mut self, blocks: usize) -> Result<(), PolicyError> {
@@ -134,6 +160,13 @@ impl<P: Policy> Replay<P> {
     }
 
     /// One use of a block by a request; true if it was in memory. The rule knows the block by its number.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// assert_eq!([7, 7, 8, 7].map(|block| cache.access(block, 0)), [false, true, false, false]);
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     #[inline]
     pub fn access(&mut self, block: u32, request: u32) -> bool {
         self.access_as(block, Block(u64::from(block)), request, Reason::Demand)
@@ -231,6 +264,16 @@ impl<P: Policy> Replay<P> {
     }
 
     /// A second has passed, for rules that age by time ([`Policy::tick`]).
+    ///
+    /// ```
+    /// # use larder::cache::{policy::{Linux247, Policy}, replay::Replay};
+    /// let mut cache = Replay::<Linux247>::new(2)?;
+    /// cache.run(&[0, 1, 0, 1, 0, 1], 0);
+    /// assert_eq!(cache.rule().explain()[0], ("active", 2.0));
+    /// (0..3).for_each(|_| cache.tick());
+    /// assert_eq!(cache.rule().explain()[0], ("active", 0.0), "both have aged");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn tick(&mut self) {
         self.rule.tick(&mut self.slots);
     }
@@ -335,32 +378,67 @@ impl<P: Policy> Replay<P> {
     }
 
     /// Accesses that found their block.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 1, 1, 2], 0);
+    /// assert_eq!(cache.hits(), 2);
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
     /// Accesses that did not.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 1, 1, 2], 0);
+    /// assert_eq!(cache.misses(), 2);
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
     /// Misses whose block was not kept, since there was no memory for a larger table of blocks, or the rule let nothing go. Not
     /// 0: the counts are not those of the rule.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 2, 3], 0);
+    /// assert_eq!((cache.misses(), cache.lost()), (3, 0), "all of them were kept for a while");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
     /// Blocks that [`read_ahead`](Self::read_ahead) brought in.
+    ///
+    /// [`read_ahead`](Self::read_ahead) shows it.
     pub fn fetched(&self) -> u64 {
         self.fetched
     }
 
     /// Of these, those that are gone and were not used.
+    ///
+    /// [`read_ahead`](Self::read_ahead) shows it.
     pub fn wasted(&self) -> u64 {
         self.slots.wasted
     }
 
     /// Bytes of memory of the rule and of the tables here.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// let (small, large) = (Replay::<Lru>::new(10)?, Replay::<Lru>::new(1000)?);
+    /// assert!(small.bytes() < large.bytes());
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn bytes(&self) -> usize {
         let slots = &self.slots;
         self.rule.bytes()
@@ -370,6 +448,14 @@ impl<P: Policy> Replay<P> {
     }
 
     /// The rule.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::{Lru, Policy}, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 2, 3], 0);
+    /// assert_eq!((cache.rule().len(), cache.rule().capacity()), (2, 2));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn rule(&self) -> &P {
         &self.rule
     }
