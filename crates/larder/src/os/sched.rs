@@ -24,8 +24,9 @@ pub fn lower_priority() -> bool {
 ///
 /// ```
 /// let before = larder::os::thread_cpu_time();
-/// let sum: u64 = (0..1000).sum();
-/// println!("{sum} took {:?}", larder::os::thread_cpu_time() - before);
+/// let sum: u64 = std::hint::black_box((0..10_000).sum());
+/// let after = larder::os::thread_cpu_time();
+/// assert!(after > before, "{sum} took {:?}", after - before);
 /// ```
 #[must_use]
 pub fn thread_cpu_time() -> Duration {

@@ -163,7 +163,7 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// The kernel's refusal, usually for want of address space.
     fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError>;
 
-    /// Reserves accessible memory from the machine's pool of huge pages (hugetlb).
+    /// Reserves accessible memory from the machine's pool of huge pages (hugetlb). [`HugePageSize`] shows it.
     ///
     /// # Errors
     /// The kernel's refusal; `ENOMEM` when the pool is empty.

@@ -378,7 +378,7 @@ impl PagePool {
     /// drop(pool.get_run(64)?);
     /// let held = pool.stats().held_bytes;
     /// let back = pool.maintain() + pool.maintain();
-    /// assert_eq!(pool.stats().held_bytes, held - back);
+    /// assert!(back > 0 && pool.stats().held_bytes == held - back);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn maintain(&self) -> usize {

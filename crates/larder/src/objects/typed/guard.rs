@@ -13,10 +13,11 @@ use super::super::cache::CacheRef;
 /// ```
 /// use larder::objects::{Family, ObjectCache};
 /// let cache = ObjectCache::new(&Family::new()?, Vec::new)?;
-/// let mut value = cache.get()?;
+/// let mut handle = cache.handle();
+/// let mut value = handle.get()?;
 /// value.push(7);
-/// drop(value);
-/// assert_eq!(*cache.get()?, [7], "it stays as it was left");
+/// handle.put(value);
+/// assert_eq!(*handle.get()?, [7], "it is as it was left");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Object<'c, T> {
