@@ -173,7 +173,8 @@ impl Builder {
     /// ```
     /// # use larder::arena::Arena;
     /// let ids = Arena::builder("ids").quantum_max(1).magazine(8, 8).build()?;
-    /// assert!(ids.quantum_stats().all(|cache| cache.stock.rounds == 8));
+    /// let rounds: Vec<_> = ids.quantum_stats().map(|cache| cache.stock.rounds).collect();
+    /// assert_eq!(rounds, [8]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn magazine(mut self, rounds: usize, most: usize) -> Self {

@@ -192,9 +192,9 @@ impl Builder {
     /// ```
     /// # use std::time::Duration;
     /// # use larder::pages::PagePool;
-    /// let pool = PagePool::builder().decay(Duration::MAX).build()?;
-    /// drop(pool.get()?);
-    /// assert_eq!(pool.maintain() + pool.maintain(), 0, "it keeps what it has");
+    /// let pool = PagePool::builder().decay(Duration::ZERO).build()?;
+    /// drop(pool.get_run(64)?);
+    /// assert!(pool.maintain() + pool.maintain() > 0, "by default it would be kept for a second");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -268,6 +268,8 @@ impl Builder {
     /// # use larder::pages::{HelperConfig, PagePool};
     /// let pool = PagePool::builder().helper(HelperConfig::default()).build()?;
     /// pool.stop_helper();
+    /// let greedy = HelperConfig { cpu_budget: 2.0, ..HelperConfig::default() };
+    /// assert!(PagePool::builder().helper(greedy).build().is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -102,8 +102,9 @@ impl BlockCacheBuilder {
     /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
     /// let cache = BlockCache::builder(MemoryStorage::default()).read_ahead(0).build()?;
     /// let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
     /// for index in 0..10 {
-    ///     cache.handle().read(&file, index)?;
+    ///     handle.read(&file, index)?;
     /// }
     /// assert_eq!(cache.stats().misses, 10, "nothing came before it was asked for");
     /// # Ok::<(), larder::cache::CacheError>(())

@@ -82,7 +82,7 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     /// ```
     /// # use larder::objects::{Family, ObjectCache};
     /// let cache = ObjectCache::builder().align(128).build(&Family::new()?, || 0_u64)?;
-    /// assert_eq!(&raw const *cache.get()? as usize % 128, 0);
+    /// assert_eq!(cache.stats().stride, 128);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
