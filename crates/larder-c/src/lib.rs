@@ -9,6 +9,24 @@
 //! - Structs that may grow begin with their size, so that an old program works with a new library.
 //!
 //! The model is rustls-ffi: one crate over a library that knows nothing of C.
+//!
+//! Programs in C and C++ that use all of it are in `examples/`. From Rust, where [`larder`] itself is what one wants, the
+//! functions are called as from C:
+//!
+//! ```
+//! use std::ptr::{null, null_mut};
+//! use larder_c::*;
+//!
+//! let (mut pool, mut page) = (null_mut(), null_mut());
+//! // SAFETY: what is passed is NULL or can be written, and the pool is live until it is freed.
+//! unsafe {
+//!     assert_eq!(larder_pool_new(null(), &raw mut pool, null_mut()), larder_status::LARDER_OK);
+//!     assert_eq!(larder_pool_get(pool, &raw mut page, null_mut()), larder_status::LARDER_OK);
+//!     assert_eq!(larder_pool_put(pool, null_mut()), larder_status::LARDER_NULL);
+//!     assert_eq!(larder_pool_put(pool, page), larder_status::LARDER_OK);
+//!     larder_pool_free(pool);
+//! }
+//! ```
 
 #![allow(non_camel_case_types)]
 

@@ -152,6 +152,42 @@ fn a_goal_below_the_cost_of_memset_says_so() {
 }
 
 #[test]
+fn goals_name_the_peers_that_did_not_run() {
+    let without = |gone: &[&str]| {
+        let mut run = record(&PagePool, Depth::Quick, 10, |group, cell| {
+            let mut measures = truth(group, cell);
+            if cell.contestant == "memset" {
+                measures.0.insert("ns_per_page".to_owned(), 66.0);
+            }
+            measures
+        });
+        run.samples
+            .retain(|s| !gone.contains(&s.cell.contestant.as_str()));
+        PagePool.analyse(&run)
+    };
+    let pair = "warm get, write, put: pool";
+    let rate = "2 threads: pool, pairs per second";
+    let all = without(&[]);
+    assert_eq!(goal(&all, pair, "jemalloc").note, "");
+    // The quick form leaves malloc out where many pages are out.
+    let zeroed = goal(&all, "zeroed page, warm, 64 deep: pool", "mimalloc");
+    let both = "absent: malloc; filling the warm page by memset alone";
+    assert!(zeroed.note.starts_with(both), "{}", zeroed.note);
+    let some = without(&["mimalloc"]);
+    assert_eq!(goal(&some, pair, "jemalloc").note, "absent: mimalloc");
+    let gone = "absent: malloc, mimalloc";
+    assert_eq!(goal(&some, rate, "jemalloc").note, gone);
+    let scaling = goal(&some, "2 threads: pool, rate over", "jemalloc");
+    let both = format!("times; {gone}");
+    assert!(scaling.note.ends_with(&both), "{}", scaling.note);
+    let none = without(&["malloc", "mimalloc", "jemalloc"]);
+    let pair = goal(&none, pair, "best peer");
+    assert_eq!(pair.note, "no peer ran in group pair");
+    let threads = goal(&none, "2 threads: pool", "best peer");
+    assert_eq!(threads.note, "no peer ran in group threads");
+}
+
+#[test]
 fn memory_over_ten_minutes_comes_from_the_long_run() {
     let mut quick = record(&PagePool, Depth::Full, 10, truth);
     let analysis = PagePool.analyse(&quick);

@@ -36,6 +36,13 @@ pub const VERSION: u32 = 1;
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Why settings cannot be used.
+///
+/// ```
+/// # use larder::settings::{Settings, SettingsError};
+/// let error = "version = 1\n[pages]\nprezero = 7\n".parse::<Settings>().unwrap_err();
+/// assert!(matches!(error, SettingsError::Invalid { .. }));
+/// assert!(error.to_string().contains("line 3"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -58,6 +65,14 @@ pub enum SettingsError {
 }
 
 /// What the file says about pages.
+///
+/// ```
+/// # use larder::{os::zero::Zeroing, settings::Settings};
+/// let settings: Settings = "version = 1\n[pages]\nzeroing = \"avx2\"\n".parse()?;
+/// let pages = settings.pages();
+/// assert_eq!((pages.zeroing, pages.cluster_pages), (Some(Zeroing::Avx2), None));
+/// # Ok::<(), larder::settings::SettingsError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PageSettings {
@@ -70,6 +85,8 @@ pub struct PageSettings {
 }
 
 /// Why a value was written.
+///
+/// [`Settings::evidence`] shows it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -137,6 +154,15 @@ enum RawCluster {
 impl Settings {
     /// Reads a file.
     ///
+    /// ```
+    /// # use larder::settings::Settings;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("larder.toml");
+    /// std::fs::write(&path, "version = 1\n[pages]\nprezero = true\n")?;
+    /// assert!(Settings::read(&path)?.pages().prezero);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Names the file and what is wrong with it.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
@@ -157,12 +183,33 @@ impl Settings {
     }
 
     /// What it says about pages.
+    ///
+    /// ```
+    /// # use larder::settings::Settings;
+    /// let settings: Settings = "version = 1\n[pages]\nprezero = true\n".parse()?;
+    /// assert!(settings.pages().prezero);
+    /// # Ok::<(), larder::settings::SettingsError>(())
+    /// ```
     #[must_use]
     pub fn pages(&self) -> PageSettings {
         self.pages
     }
 
     /// Why a value was written, for instance of `pages`, `cluster_pages`.
+    ///
+    /// ```
+    /// # use larder::settings::Settings;
+    /// let settings: Settings = r#"
+    ///     version = 1
+    ///     [evidence.pages.cluster_pages]
+    ///     run = "3f9c0e12"
+    ///     ratio = 1.01
+    /// "#.parse()?;
+    /// let evidence = settings.evidence("pages", "cluster_pages");
+    /// assert_eq!(evidence.map(|why| (why.run.as_str(), why.ratio)), Some(("3f9c0e12", Some(1.01))));
+    /// assert!(settings.evidence("pages", "zeroing").is_none());
+    /// # Ok::<(), larder::settings::SettingsError>(())
+    /// ```
     #[must_use]
     pub fn evidence(&self, table: &str, key: &str) -> Option<&Evidence> {
         self.evidence.get(table)?.get(key)

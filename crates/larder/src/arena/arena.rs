@@ -28,6 +28,16 @@ const TAGS: u32 = 4;
 ///
 /// When an arena is dropped, imported spans in which nothing is allocated go back to the source; others stay with those
 /// who hold their parts.
+///
+/// ```
+/// use larder::arena::{Arena, ArenaError};
+/// let ids = Arena::builder("ids").build()?;
+/// ids.add(1, 100)?;
+/// let id = ids.alloc(1)?;
+/// ids.free(id, 1)?;
+/// assert!(matches!(ids.free(id, 1), Err(ArenaError::NotAllocated { .. })), "freed once");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Arena {
     pub(super) shared: Shared,
     pub(super) state: ForkLock<State>,
@@ -44,6 +54,14 @@ pub struct Arena {
 
 impl Arena {
     /// Begins an arena: quantum 1, no quantum caches, no source, no limit, instant fit.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let pages = Arena::builder("pages").quantum(4096).build()?;
+    /// pages.add(1 << 30, 1 << 20)?;
+    /// assert_eq!(pages.alloc(1)? % 4096, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn builder(name: &'static str) -> Builder {
         Builder::new(name)
     }
@@ -89,6 +107,14 @@ impl Arena {
     /// Under instant fit constant time when some segment is certainly large enough and there are no bounds; else it looks at
     /// free segments until one fits, at all of them before it fails.
     ///
+    /// ```
+    /// # use larder::arena::{Arena, Request};
+    /// let ids = Arena::builder("ids").build()?;
+    /// ids.add(1, 100)?;
+    /// assert_eq!(ids.xalloc(&Request::new(8).align(16))?, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`alloc`](Self::alloc), and [`ArenaError::Align`], [`ArenaError::Phase`], [`ArenaError::Nocross`],
     /// [`ArenaError::Bounds`].
@@ -102,6 +128,17 @@ impl Arena {
     /// Gives back what was taken: the address and the size, as asked for or rounded up to the quantum.
     ///
     /// Constant time on average (a hash chain is followed); without a lock where a quantum cache takes it.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, ArenaError};
+    /// let ids = Arena::builder("ids").build()?;
+    /// ids.add(0, 10)?;
+    /// let first = ids.alloc(4)?;
+    /// assert!(matches!(ids.free(first, 3), Err(ArenaError::WrongSize { allocated: 4, .. })));
+    /// ids.free(first, 4)?;
+    /// assert_eq!(ids.stats().free, 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`ArenaError::NotAllocated`] when no allocation begins at `addr`, [`ArenaError::WrongSize`] when it has another size;
@@ -168,12 +205,24 @@ impl Arena {
     }
 
     /// The name that it was made with; errors begin with it.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// assert_eq!(Arena::builder("ports").build()?.name(), "ports");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.shared.name
     }
 
     /// What all sizes and addresses are multiples of.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// assert_eq!(Arena::builder("pages").quantum(4096).build()?.quantum(), 4096);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn quantum(&self) -> u64 {

@@ -27,6 +27,12 @@ impl Arena {
 }
 
 /// An invariant that does not hold.
+///
+/// ```
+/// # use larder::arena::Broken;
+/// let broken = Broken { arena: "ids", what: "a free segment on no list", addr: 7 };
+/// assert!(broken.to_string().starts_with("arena ids: a free segment on no list at 7"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("arena {arena}: {what} at {addr}; report it, and do not use the arena any more")]
 pub struct Broken {

@@ -73,6 +73,15 @@ impl Builder {
     }
 
     /// What all sizes and addresses are multiples of: a power of two; 1 by default.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let pages = Arena::builder("pages").quantum(4096).build()?;
+    /// pages.add(0, 1 << 20)?;
+    /// pages.alloc(1)?;
+    /// assert_eq!(pages.stats().allocated, 4096);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn quantum(mut self, units: u64) -> Self {
         self.quantum = units;
         self
@@ -82,12 +91,32 @@ impl Builder {
     ///
     /// Each multiple of the quantum up to here has magazines for each CPU, so that it is taken and freed without a lock, in
     /// constant time whatever the arena looks like. Segments in magazines are not joined with their neighbours.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let ids = Arena::builder("ids").quantum_max(2).build()?;
+    /// ids.add(0, 1000)?;
+    /// ids.alloc(2)?;
+    /// assert!(ids.stats().allocated > 2, "more of the size were cut, and lie in a magazine");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn quantum_max(mut self, units: u64) -> Self {
         self.quantum_max = units;
         self
     }
 
     /// Where spans come from when no free segment will do; nowhere by default.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::arena::Arena;
+    /// let all = Arc::new(Arena::builder("all").build()?);
+    /// all.add(0, 1 << 20)?;
+    /// let mine = Arena::builder("mine").source(all.clone()).build()?;
+    /// assert!(all.contains(mine.alloc(1)?));
+    /// assert_eq!(mine.stats().imports, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn source(mut self, source: Arc<dyn Import>) -> Self {
         self.source = Some(source);
         self
@@ -95,36 +124,91 @@ impl Builder {
 
     /// Spans are imported in multiples of this, or as small as the need if that is refused. By default 64 times the largest
     /// size with a quantum cache, or the quantum.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::arena::Arena;
+    /// # let all = Arc::new(Arena::builder("all").build()?);
+    /// # all.add(0, 1 << 20)?;
+    /// let mine = Arena::builder("mine").source(all).import_unit(256).build()?;
+    /// mine.alloc(1)?;
+    /// assert_eq!(mine.stats().imported, 256);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn import_unit(mut self, units: u64) -> Self {
         self.unit = Some(units);
         self
     }
 
     /// Most units that all spans together may have; no limit by default.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, ArenaError};
+    /// let ids = Arena::builder("ids").limit(10).build()?;
+    /// assert!(matches!(ids.add(0, 11), Err(ArenaError::Limit { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn limit(mut self, units: u64) -> Self {
         self.limit = units;
         self
     }
 
     /// By which rule a free segment is chosen; instant fit by default.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Policy};
+    /// let ids = Arena::builder("ids").policy(Policy::Next).build()?;
+    /// ids.add(0, 10)?;
+    /// ids.free(ids.alloc(1)?, 1)?;
+    /// assert_eq!(ids.alloc(1)?, 1, "what was freed is not soon handed out again");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Segments of a magazine, at first and at most (255); 63 and 255 by default.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let ids = Arena::builder("ids").quantum_max(1).magazine(8, 8).build()?;
+    /// let rounds: Vec<_> = ids.quantum_stats().map(|cache| cache.stock.rounds).collect();
+    /// assert_eq!(rounds, [8]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn magazine(mut self, rounds: usize, most: usize) -> Self {
         self.magazine = Some((rounds, most));
         self
     }
 
     /// Per CPU or locked magazines; the best of this machine by default.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// use larder::os::rseq::Mode;
+    /// let ids = Arena::builder("ids").quantum_max(1).mode(Mode::Locked("to compare")).build()?;
+    /// ids.add(0, 10)?;
+    /// ids.free(ids.alloc(1)?, 1)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
     }
 
     /// Where memory for tags and magazines comes from; Linux by default.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::arena::Arena;
+    /// use larder::os::{Linux, testing::{Counting, Hooked}};
+    /// let system = Arc::new(Hooked::new(Linux, Counting::default()));
+    /// let ids = Arena::builder("ids").system(system.clone()).build()?;
+    /// assert!(system.hook().total() > 0);
+    /// # drop(ids);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn system(mut self, system: Arc<dyn System>) -> Self {
         self.system = Some(system);
         self
@@ -134,6 +218,11 @@ impl Builder {
     ///
     /// This is the only call that uses the global allocator. Takes a page for the hash table, and addresses for the
     /// magazines of each quantum cache.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, BuildError};
+    /// assert!(matches!(Arena::builder("ids").quantum(3).build(), Err(BuildError::Quantum { quantum: 3, .. })));
+    /// ```
     ///
     /// # Errors
     /// [`BuildError::Quantum`], [`BuildError::QuantumMax`], [`BuildError::Memory`].

@@ -6,6 +6,16 @@ use super::request::Request;
 use crate::os::OsError;
 
 /// Why an operation on an arena failed. Nothing has changed when it is returned.
+///
+/// ```
+/// # use larder::arena::{Arena, ArenaError};
+/// let ids = Arena::builder("ids").build()?;
+/// match ids.alloc(1) {
+///     Err(error @ ArenaError::NoSpace { free: 0, .. }) => assert!(error.to_string().contains("add a span")),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArenaError {
@@ -180,6 +190,14 @@ pub enum ArenaError {
 }
 
 /// What a source says when it has no span to give.
+///
+/// ```
+/// # use larder::arena::{Arena, Import};
+/// let empty = Arena::builder("addresses").build()?;
+/// let refusal = empty.import(1, 1).unwrap_err();
+/// assert_eq!(refusal.to_string(), "addresses: no free segment is large enough; free some or add a span");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// Who refused, for instance the name of an arena.
@@ -235,6 +253,12 @@ impl From<ArenaError> for Refusal {
 }
 
 /// Why an arena could not be made.
+///
+/// ```
+/// # use larder::arena::Arena;
+/// let error = Arena::builder("ids").quantum_max(17).build().unwrap_err();
+/// assert!(error.to_string().contains("at most 16 quanta"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -31,6 +31,17 @@ pub struct ArenaHandle<'a> {
 
 impl Arena {
     /// A handle without magazines; it gets two for each size when that is first used.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let ids = Arena::builder("ids").quantum_max(1).build()?;
+    /// ids.add(0, 1000)?;
+    /// let mut mine = ids.handle();
+    /// assert_eq!(ids.stats().allocated, 0);
+    /// mine.alloc(1)?;
+    /// assert!(ids.stats().allocated > 1, "its magazines have come");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn handle(&self) -> ArenaHandle<'_> {
         ArenaHandle {
@@ -42,6 +53,15 @@ impl Arena {
 
 impl<'a> ArenaHandle<'a> {
     /// As [`Arena::alloc`]. Warm: a magazine's top, the segment's tag, and a store.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// # let ids = Arena::builder("ids").quantum_max(4).build()?;
+    /// # ids.add(0, 1000)?;
+    /// let mut mine = ids.handle();
+    /// assert_ne!(mine.alloc(1)?, mine.alloc(1)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Arena::alloc`].
@@ -59,6 +79,17 @@ impl<'a> ArenaHandle<'a> {
     }
 
     /// As [`Arena::free`].
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// # let ids = Arena::builder("ids").quantum_max(4).build()?;
+    /// # ids.add(0, 1000)?;
+    /// let mut mine = ids.handle();
+    /// let id = ids.alloc(1)?;                     // the handle takes what others had
+    /// mine.free(id, 1)?;
+    /// assert!(mine.free(id, 1).is_err(), "and sees a second free as well");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Arena::free`].

@@ -7,6 +7,14 @@ use super::error::Refusal;
 use super::request::{Request, round_up};
 
 /// A span that a source gave.
+///
+/// ```
+/// # use larder::arena::{Arena, Import, ImportedSpan};
+/// let all = Arena::builder("all").quantum(8).build()?;
+/// all.add(8, 56)?;
+/// assert_eq!(all.import(10, 32)?, ImportedSpan { addr: 32, size: 16 }, "whole quanta");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportedSpan {
     /// First address.
@@ -46,11 +54,29 @@ pub struct ImportedSpan {
 pub trait Import: fmt::Debug + Send + Sync {
     /// Gives a span of at least `size` units, whose address is a multiple of `align`, a power of two.
     ///
+    /// ```
+    /// # use larder::arena::{Arena, Import};
+    /// let all = Arena::builder("all").build()?;
+    /// all.add(8, 100)?;
+    /// let span = all.import(10, 16)?;
+    /// assert_eq!((span.addr, span.size), (16, 10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Who refused, and why.
     fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal>;
 
     /// Takes back a span exactly as it was given. What the source cannot take it must keep account of itself.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Import};
+    /// # let all = Arena::builder("all").build()?;
+    /// # all.add(8, 100)?;
+    /// all.release(all.import(10, 16)?);
+    /// assert_eq!(all.stats().free, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn release(&self, span: ImportedSpan);
 }
 

@@ -133,6 +133,17 @@ impl Arena {
     /// source. Returns how many units went there. A round that another thread is just moving may stay.
     ///
     /// O(what is freed), and a barrier on all CPUs for each cache.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let ids = Arena::builder("ids").quantum_max(4).build()?;
+    /// ids.add(0, 1000)?;
+    /// ids.free(ids.alloc(1)?, 1)?;
+    /// assert!(ids.stats().free < 1000, "it lies in a magazine");
+    /// ids.drain();
+    /// assert_eq!(ids.stats().free, 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn drain(&self) -> u64 {
         self.empty_caches();
         self.release_idle(self.lock(), true)

@@ -6,6 +6,18 @@ use core::ops::RangeInclusive;
 use super::error::ArenaError;
 
 /// By which rule a free segment is chosen.
+///
+/// ```
+/// # use larder::arena::{Arena, Policy, Request};
+/// let ids = Arena::builder("ids").build()?;
+/// ids.add(0, 100)?;
+/// let small = ids.alloc(10)?;
+/// ids.alloc(1)?;
+/// ids.free(small, 10)?;                       // free are now 10 in front and 89 behind
+/// assert_eq!(ids.xalloc(&Request::new(9).policy(Policy::Instant))?, 11);
+/// assert_eq!(ids.xalloc(&Request::new(9).policy(Policy::Best))?, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
     /// The first segment of the first power-of-two list whose segments are all large enough: constant time. Where that
@@ -50,6 +62,14 @@ pub struct Request {
 
 impl Request {
     /// `size` units, anywhere, by the arena's policy. The size is rounded up to a multiple of the quantum.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Request};
+    /// # let ids = Arena::builder("ids").build()?;
+    /// ids.add(5, 1000)?;
+    /// assert_eq!(ids.xalloc(&Request::new(3))?, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn new(size: u64) -> Self {
         Self {
@@ -64,6 +84,14 @@ impl Request {
     }
 
     /// The address is to be a multiple of `align`, a power of two.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Request};
+    /// # let ids = Arena::builder("ids").build()?;
+    /// ids.add(5, 1000)?;
+    /// assert_eq!(ids.xalloc(&Request::new(3).align(16))?, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn align(mut self, align: u64) -> Self {
         self.align = align;
@@ -71,6 +99,14 @@ impl Request {
     }
 
     /// The address is to be `phase` units after a multiple of the alignment: less than that, a multiple of the quantum.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Request};
+    /// # let ids = Arena::builder("ids").build()?;
+    /// ids.add(5, 1000)?;
+    /// assert_eq!(ids.xalloc(&Request::new(3).align(16).phase(2))?, 18);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn phase(mut self, phase: u64) -> Self {
         self.phase = phase;
@@ -78,6 +114,14 @@ impl Request {
     }
 
     /// The segment is not to contain addresses on both sides of a multiple of `nocross`, a power of two.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Request};
+    /// # let ids = Arena::builder("ids").build()?;
+    /// ids.add(5, 1000)?;
+    /// assert_eq!(ids.xalloc(&Request::new(6).nocross(8))?, 8, "5 to 10 would pass 8");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn nocross(mut self, nocross: u64) -> Self {
         self.nocross = Some(nocross);
@@ -86,6 +130,14 @@ impl Request {
 
     /// First and last address of the segment are to lie in this range. A request with bounds never imports a span,
     /// since nobody knows where that would lie.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Request};
+    /// # let ids = Arena::builder("ids").build()?;
+    /// ids.add(5, 1000)?;
+    /// assert_eq!(ids.xalloc(&Request::new(3).within(100..=199))?, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn within(mut self, range: RangeInclusive<u64>) -> Self {
         (self.min, self.max) = (*range.start(), *range.end());
@@ -93,6 +145,15 @@ impl Request {
     }
 
     /// By another policy than the arena's.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, Policy, Request};
+    /// # let ids = Arena::builder("ids").build()?;
+    /// ids.add(5, 1000)?;
+    /// ids.free(ids.alloc(1)?, 1)?;
+    /// assert_eq!(ids.xalloc(&Request::new(1).policy(Policy::Next))?, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
@@ -100,6 +161,11 @@ impl Request {
     }
 
     /// The size asked for.
+    ///
+    /// ```
+    /// # use larder::arena::Request;
+    /// assert_eq!(Request::new(3).size(), 3);
+    /// ```
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size

@@ -129,6 +129,13 @@ impl Arena {
     }
 
     /// Most units that all spans together may have.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// assert_eq!(Arena::builder("ids").limit(10).build()?.limit(), 10);
+    /// assert_eq!(Arena::builder("ids").build()?.limit(), u64::MAX);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)

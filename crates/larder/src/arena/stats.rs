@@ -5,6 +5,17 @@ use super::tag::Kind;
 use crate::magazine::StockStats;
 
 /// Numbers of an arena, of one moment.
+///
+/// ```
+/// # use larder::arena::Arena;
+/// let ids = Arena::builder("ids").build()?;
+/// ids.add(0, 100)?;
+/// ids.alloc(30)?;
+/// let stats = ids.stats();
+/// assert_eq!(stats.total, stats.free + stats.allocated);
+/// assert_eq!((stats.free, stats.allocs), (70, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArenaStats {
@@ -38,6 +49,15 @@ pub struct ArenaStats {
 }
 
 /// Numbers of one quantum cache.
+///
+/// ```
+/// # use larder::arena::Arena;
+/// let ids = Arena::builder("ids").quantum_max(1).build()?;
+/// for cache in ids.quantum_stats() {
+///     println!("size {}: {} hits, {} misses", cache.size, cache.stock.pops, cache.stock.misses);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuantumStats {

@@ -8,6 +8,16 @@ use super::tag::{Kind, NONE};
 const BATCH: usize = 64;
 
 /// What a segment is.
+///
+/// ```
+/// # use larder::arena::{Arena, SegmentKind};
+/// let ids = Arena::builder("ids").build()?;
+/// ids.add(0, 100)?;
+/// ids.alloc(10)?;
+/// let kinds: Vec<_> = ids.walk().map(|segment| segment.kind).collect();
+/// assert_eq!(kinds, [SegmentKind::AddedSpan, SegmentKind::Allocated, SegmentKind::Free]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentKind {
     /// A span that was added by hand; its segments follow.
@@ -23,6 +33,15 @@ pub enum SegmentKind {
 }
 
 /// One segment, or a span as a whole.
+///
+/// ```
+/// # use larder::arena::{Arena, Segment, SegmentKind};
+/// let ids = Arena::builder("ids").build()?;
+/// ids.add(7, 100)?;
+/// let free = Segment { addr: 7, size: 100, kind: SegmentKind::Free };
+/// assert_eq!(ids.walk().nth(1), Some(free), "after the span itself");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// First address.
@@ -34,6 +53,15 @@ pub struct Segment {
 }
 
 /// The segments of an arena; made by [`Arena::walk`].
+///
+/// ```
+/// # use larder::arena::Arena;
+/// let ids = Arena::builder("ids").build()?;
+/// ids.add(0, 100)?;
+/// let mut walk = ids.walk();
+/// assert!(walk.next().is_some_and(|span| span.size == 100));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Walk<'a> {
     arena: &'a Arena,

@@ -81,6 +81,13 @@ impl Frames for Slots {
 impl<P: Policy> Replay<P> {
     /// A cache of `capacity` blocks under the rule `P`, whose table of blocks grows as they come.
     ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// assert_eq!(Replay::<Lru>::new(100)?.misses(), 0);
+    /// assert!(Replay::<Lru>::new(0).is_err());
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Policy::new`].
     pub fn new(capacity: usize) -> Result<Self, PolicyError> {
@@ -89,6 +96,15 @@ impl<P: Policy> Replay<P> {
 
     /// A cache under a rule that was made before and has nothing in it. Room is made for the blocks below `blocks`, so that
     /// their accesses allocate nothing.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::{Lru, Policy}, replay::Replay};
+    /// let mut cache = Replay::with(Lru::new(100)?, 1000)?;
+    /// let bytes = cache.bytes();
+    /// cache.access(999, 0);
+    /// assert_eq!(cache.bytes(), bytes, "there was room");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     ///
     /// # Errors
     /// [`PolicyError::Memory`].
@@ -127,6 +143,16 @@ impl<P: Policy> Replay<P> {
 
     /// Makes room for the blocks below `blocks`: their accesses allocate nothing.
     ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(100)?;
+    /// cache.reserve(1000)?;
+    /// let bytes = cache.bytes();
+    /// cache.access(999, 0);
+    /// assert_eq!(cache.bytes(), bytes, "there was room");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`PolicyError::Memory`].
     pub fn reserve(&mut self, blocks: usize) -> Result<(), PolicyError> {
@@ -134,6 +160,13 @@ impl<P: Policy> Replay<P> {
     }
 
     /// One use of a block by a request; true if it was in memory. The rule knows the block by its number.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// assert_eq!([7, 7, 8, 7].map(|block| cache.access(block, 0)), [false, true, false, false]);
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     #[inline]
     pub fn access(&mut self, block: u32, request: u32) -> bool {
         self.access_as(block, Block(u64::from(block)), request, Reason::Demand)
@@ -231,6 +264,16 @@ impl<P: Policy> Replay<P> {
     }
 
     /// A second has passed, for rules that age by time ([`Policy::tick`]).
+    ///
+    /// ```
+    /// # use larder::cache::{policy::{Linux247, Policy}, replay::Replay};
+    /// let mut cache = Replay::<Linux247>::new(2)?;
+    /// cache.run(&[0, 1, 0, 1, 0, 1], 0);
+    /// assert_eq!(cache.rule().explain()[0], ("active", 2.0));
+    /// (0..3).for_each(|_| cache.tick());
+    /// assert_eq!(cache.rule().explain()[0], ("active", 0.0), "both have aged");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn tick(&mut self) {
         self.rule.tick(&mut self.slots);
     }
@@ -335,32 +378,67 @@ impl<P: Policy> Replay<P> {
     }
 
     /// Accesses that found their block.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 1, 1, 2], 0);
+    /// assert_eq!(cache.hits(), 2);
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
     /// Accesses that did not.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 1, 1, 2], 0);
+    /// assert_eq!(cache.misses(), 2);
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
     /// Misses whose block was not kept, since there was no memory for a larger table of blocks, or the rule let nothing go. Not
     /// 0: the counts are not those of the rule.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 2, 3], 0);
+    /// assert_eq!((cache.misses(), cache.lost()), (3, 0), "all of them were kept for a while");
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
     /// Blocks that [`read_ahead`](Self::read_ahead) brought in.
+    ///
+    /// [`read_ahead`](Self::read_ahead) shows it.
     pub fn fetched(&self) -> u64 {
         self.fetched
     }
 
     /// Of these, those that are gone and were not used.
+    ///
+    /// [`read_ahead`](Self::read_ahead) shows it.
     pub fn wasted(&self) -> u64 {
         self.slots.wasted
     }
 
     /// Bytes of memory of the rule and of the tables here.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::Lru, replay::Replay};
+    /// let (small, large) = (Replay::<Lru>::new(10)?, Replay::<Lru>::new(1000)?);
+    /// assert!(small.bytes() < large.bytes());
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn bytes(&self) -> usize {
         let slots = &self.slots;
         self.rule.bytes()
@@ -370,6 +448,14 @@ impl<P: Policy> Replay<P> {
     }
 
     /// The rule.
+    ///
+    /// ```
+    /// # use larder::cache::{policy::{Lru, Policy}, replay::Replay};
+    /// let mut cache = Replay::<Lru>::new(2)?;
+    /// cache.run(&[1, 2, 3], 0);
+    /// assert_eq!((cache.rule().len(), cache.rule().capacity()), (2, 2));
+    /// # Ok::<(), larder::cache::policy::PolicyError>(())
+    /// ```
     pub fn rule(&self) -> &P {
         &self.rule
     }
@@ -397,104 +483,4 @@ impl Slots {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::policy::{Fifo, Lru};
-    use super::*;
-
-    #[test]
-    fn blocks_far_apart_and_room_made_before_count_alike() {
-        let trace = [5, 1_000_000, 5, 7, 9, 5, 1_000_000, 7];
-        let mut grown = Replay::<Lru>::new(3).unwrap();
-        let mut made = Replay::with(Lru::new(3).unwrap(), 1_000_001).unwrap();
-        let grown_hits = trace.map(|block| grown.access(block, 0));
-        assert_eq!(grown_hits, trace.map(|block| made.access(block, 0)));
-        assert_eq!(
-            grown_hits,
-            [false, false, true, false, false, true, false, false]
-        );
-        assert_eq!((made.hits(), made.misses(), made.lost()), (2, 6, 0));
-    }
-
-    #[test]
-    fn runs_and_single_accesses_count_alike() {
-        let trace: Vec<u32> = (0..1000).map(|at| at * at % 37).collect();
-        for len in [0, 1, AHEAD - 1, AHEAD, AHEAD + 1, 1000] {
-            let mut single = Replay::<Lru>::new(9).unwrap();
-            let mut run = Replay::<Lru>::new(9).unwrap();
-            for (&block, request) in trace[..len].iter().zip(0..) {
-                single.access(block, request);
-            }
-            run.run(&trace[..len], 0);
-            assert_eq!((single.hits(), single.misses()), (run.hits(), run.misses()));
-            assert!(
-                trace
-                    .iter()
-                    .all(|&block| single.holds(block) == run.holds(block))
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_read_ahead_is_wasted_until_it_is_used() {
-        let mut cache = Replay::<Fifo>::new(2).unwrap();
-        let ahead = |cache: &mut Replay<Fifo>, block| {
-            cache.read_ahead(block, Block(u64::from(block)), 0);
-        };
-        (0..2).for_each(|block| ahead(&mut cache, block));
-        ahead(&mut cache, 1); // is there
-        assert!(cache.access(0, 1));
-        (2..4).for_each(|block| ahead(&mut cache, block)); // 0 leaves used, 1 does not
-        assert_eq!((cache.fetched(), cache.wasted()), (4, 1));
-        cache.remove(3);
-        cache.remove(3);
-        cache.remove(900);
-        assert_eq!((cache.fetched(), cache.wasted()), (4, 2));
-        assert_eq!((cache.hits(), cache.misses(), cache.lost()), (1, 0, 0));
-        assert!(cache.holds(2) && !cache.holds(3));
-        assert_eq!(cache.rule().len(), 1);
-        assert!(cache.access(2, 2) && !cache.access(3, 3) && cache.access(3, 4));
-        assert!(cache.bytes() >= cache.rule().bytes() + 4 * 8 + 2 * 8);
-    }
-
-    #[test]
-    fn a_rule_sees_the_identity_and_the_ticks() {
-        use super::super::policy::{Linux247, WTinyLfu};
-        // One identity for all blocks: to a sketch all are as frequent, and the counts differ from those of their own.
-        let mut word = 1_u32;
-        let mut draw = |below| {
-            word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (word >> 16) % below
-        };
-        // Few blocks often, many seldom.
-        let trace: Vec<u32> = (0..20_000)
-            .map(|at| if at % 2 == 0 { draw(150) } else { draw(3000) })
-            .collect();
-        let hits = |identity: fn(u32) -> Block| {
-            let mut cache = Replay::<WTinyLfu>::new(200).unwrap();
-            cache.run_as(&trace, |at| at as u32, identity);
-            cache.hits()
-        };
-        assert_ne!(hits(|_| Block(7)), hits(|block| Block(u64::from(block))));
-        let aged = |every: u32| {
-            let mut cache = Replay::<Linux247>::new(200).unwrap();
-            for (&block, at) in trace.iter().zip(1..) {
-                cache.access(block, at);
-                if at % every == 0 {
-                    cache.tick();
-                }
-            }
-            assert_eq!(cache.rule().check(), Ok(()));
-            cache.hits()
-        };
-        assert_ne!(aged(u32::MAX), aged(1));
-    }
-
-    #[test]
-    fn a_table_that_no_memory_holds_is_refused() {
-        let rule = Fifo::new(1).unwrap();
-        assert!(matches!(
-            Replay::with(rule, usize::MAX / 8),
-            Err(PolicyError::Memory { .. })
-        ));
-    }
-}
+mod tests;

@@ -5,6 +5,17 @@ use core::fmt;
 use super::error::AllocError;
 
 /// What a heap has taken and done.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::{heap::{Classes, Heap}, objects::Family};
+/// let heap = Heap::new(&Classes::new(&Family::new()?));
+/// heap.alloc(Layout::new::<[u8; 100_000]>())?;
+/// let stats = heap.stats();
+/// assert!(stats.large_bytes >= 100_000 && stats.charged_bytes >= stats.large_bytes);
+/// assert_eq!((stats.stocked_bytes, stats.refills), (0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapStats {
     /// Bytes taken from the classes and not given back: objects in use, and free ones in the heap's magazines. What

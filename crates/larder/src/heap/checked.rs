@@ -63,6 +63,13 @@ impl Classes {
     }
 
     /// What is checked; `None` where nothing is.
+    ///
+    /// ```
+    /// use larder::{heap::{Classes, debug::Options}, objects::Family};
+    /// let classes = Classes::checked(&Family::new()?, Options::default())?;
+    /// assert_eq!(classes.debug_options().map(|options| options.redzone), Some(32));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn debug_options(&self) -> Option<&Options> {
         self.debug().map(DebugHeap::options)
@@ -70,6 +77,17 @@ impl Classes {
 
     /// Shows every live block of these classes' heaps where they are [checked](Self::checked), else none. Each is shown once,
     /// and those that come and go meanwhile may be missed. Takes time in proportion to the blocks that there were at most.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, debug::Options}, objects::Family};
+    /// let classes = Classes::checked(&Family::new()?, Options::default())?;
+    /// classes.alloc(Layout::new::<[u8; 100]>())?;
+    /// let mut bytes = 0;
+    /// classes.for_each_live(|block| bytes += block.size);
+    /// assert_eq!(bytes, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn for_each_live(&self, mut f: impl FnMut(LiveBlock)) {
         if let Some(debug) = self.debug() {
             debug.for_each_live(&mut f);
@@ -78,6 +96,20 @@ impl Classes {
 
     /// Looks at the redzones of all blocks and at all freed blocks that are kept, where they are [checked](Self::checked).
     /// Each damage is told, and the process ends unless it shall go on. Returns how many there were.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, debug::Options}, objects::Family};
+    /// let mut options = Options::default();
+    /// options.keep_going = true;
+    /// let classes = Classes::checked(&Family::new()?, options)?;
+    /// let block = classes.alloc(Layout::new::<[u8; 100]>())?;
+    /// assert_eq!(classes.check(), 0);
+    /// // SAFETY: one byte behind the block lies in its redzone, where nobody else looks meanwhile.
+    /// unsafe { block.add(100).write(7) };
+    /// assert_eq!(classes.check(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn check(&self) -> usize {
         self.debug().map_or(0, DebugHeap::check)
     }

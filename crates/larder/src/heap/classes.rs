@@ -21,14 +21,19 @@ const NO_CLASS: u8 = u8::MAX;
 /// Size classes over a family of caches. Heaps that are made of the same classes may free each other's objects. Cloning
 /// makes a second owner of the same classes.
 ///
-/// It is itself a front that all threads may use at once, by the stocks of the CPUs:
+/// It is itself a front that all threads may use at once, by the stocks of the CPUs.
+///
+/// # Examples
 ///
 /// ```
 /// use std::alloc::Layout;
-/// use larder::{heap::Classes, objects::Family};
-/// let classes = Classes::new(&Family::new()?);
+/// use larder::{heap::{Classes, SIZES}, objects::Family};
+/// let family = Family::new()?;
+/// let classes = Classes::new(&family);
+/// assert!(classes.family().is_same(&family) && classes.is_same(&classes.clone()));
 /// let layout = Layout::new::<[u64; 5]>();
 /// let object = classes.alloc(layout)?;
+/// assert_eq!(classes.class_at(object).map(|class| SIZES[class]), Some(48));
 /// // SAFETY: taken above with this layout, put once.
 /// unsafe { classes.dealloc(object, layout) };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -54,6 +59,14 @@ struct Shared {
 
 impl Classes {
     /// Classes over `family`. Their caches are made when the first object of a class is asked for.
+    ///
+    /// ```
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let heaps = [Heap::new(&classes), Heap::new(&classes)];
+    /// assert!(heaps[0].classes().is_same(heaps[1].classes()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn new(family: &Family) -> Self {
         Self::by_environment(family).unwrap_or_else(|| Self::plain(family, false))
@@ -101,18 +114,24 @@ impl Classes {
     }
 
     /// The family.
+    ///
+    /// See the [example](Self#examples).
     #[must_use]
     pub fn family(&self) -> &Family {
         &self.shared.family
     }
 
     /// Whether two values are the same classes.
+    ///
+    /// See the [example](Self#examples).
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Bytes of `layout` for this CPU's stock, or from a run of pages when it is large.
+    ///
+    /// See the [example](Self#examples).
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -178,6 +197,8 @@ impl Classes {
 
     /// Gives an object back to this CPU's stock.
     ///
+    /// See the [example](Self#examples).
+    ///
     /// # Safety
     /// It came with this layout from these classes or a heap of theirs, and is not used afterwards.
     #[inline]
@@ -217,6 +238,8 @@ impl Classes {
     }
 
     /// The class of the object that begins at an address of these classes; `None` for large ones and foreign ones.
+    ///
+    /// See the [example](Self#examples).
     #[inline]
     #[must_use]
     pub fn class_at(&self, at: NonNull<u8>) -> Option<usize> {
@@ -251,6 +274,8 @@ impl Classes {
     }
 
     /// Whether there may be such an object in the family: see [`outgrow`](Self::outgrow).
+    ///
+    /// [`outgrow`](Self::outgrow) shows it.
     #[must_use]
     pub fn has_outgrown(&self) -> bool {
         self.shared.family.has_outgrown()

@@ -3,6 +3,15 @@
 use crate::objects::{CreateError, GetError};
 
 /// Why an allocation failed.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::{heap::{AllocError, Classes, Heap}, objects::Family};
+/// let heap = Heap::new(&Classes::new(&Family::new()?));
+/// heap.set_limit(1000);
+/// assert!(matches!(heap.alloc(Layout::new::<[u8; 100_000]>()), Err(AllocError::Limit { limit: 1000, .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {

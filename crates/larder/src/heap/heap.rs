@@ -64,6 +64,8 @@ unsafe impl Send for Heap {}
 
 impl Heap {
     /// A heap over classes that other heaps share. It takes no memory before it is used.
+    ///
+    /// [`Heap`] shows two of the same classes.
     #[must_use]
     pub fn new(classes: &Classes) -> Self {
         Self {
@@ -97,6 +99,8 @@ impl Heap {
     }
 
     /// The classes that it is made of.
+    ///
+    /// [`Classes::new`] shows it.
     #[must_use]
     pub fn classes(&self) -> &Classes {
         &self.classes
@@ -158,6 +162,8 @@ impl Heap {
     }
 
     /// Gives an object back. 6 instructions when the loaded magazine has room.
+    ///
+    /// [`alloc`](Self::alloc) shows it.
     ///
     /// # Safety
     /// It came with this layout from this heap, another one of the same classes, or the classes, and is not used

@@ -21,6 +21,17 @@ impl Heap {
     }
 
     /// Calls `f` when the heap takes memory beyond `bytes`; once until it has fallen below again.
+    ///
+    /// ```
+    /// use std::{alloc::Layout, sync::atomic::{AtomicUsize, Ordering}};
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// static TOLD: AtomicUsize = AtomicUsize::new(0);
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// heap.set_warning(1 << 20, |stats| TOLD.store(stats.charged_bytes, Ordering::Relaxed));
+    /// heap.alloc(Layout::new::<[u8; 2 << 20]>())?;
+    /// assert!(TOLD.load(Ordering::Relaxed) > 1 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_warning(&self, bytes: usize, f: impl Fn(HeapStats) + Send + 'static) {
         let former = self.account().set_warning(bytes, Box::new(f));
         drop(former);

@@ -72,6 +72,22 @@ impl Heap {
     /// never fails: where there is no memory to move to, or the heap's limit forbids, the object stays as large as it is, and
     /// may be given back by its new layout all the same.
     ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let (small, large) = (Layout::new::<[u8; 100]>(), Layout::new::<[u8; 50_000]>());
+    /// let object = heap.alloc(small)?;
+    /// // SAFETY: taken above; used by its new address, and put once by its new layout.
+    /// unsafe {
+    ///     object.write(7);
+    ///     let object = heap.realloc(object, small, large)?;
+    ///     assert_eq!(object.read(), 7);
+    ///     heap.dealloc(object, large);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), unless there is an error.
     ///
@@ -163,6 +179,21 @@ impl Classes {
     }
 
     /// As [`Heap::resize`], by this CPU's stock.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let object = classes.alloc(Layout::new::<[u8; 100]>())?;
+    /// // SAFETY: taken above; used by its new address, and put once.
+    /// unsafe {
+    ///     object.write(7);
+    ///     let object = classes.resize(object, Layout::new::<[u8; 50_000]>())?;
+    ///     assert_eq!(object.read(), 7);
+    ///     classes.free(object);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Safety
     /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is told to the

@@ -6,6 +6,17 @@ use crate::os::rseq::Mode;
 
 /// What the CPUs' magazines of size classes have served: whoever measures them can tell whether the path that he means was
 /// the path that was taken. Read without stopping anybody, so the numbers are of slightly different moments.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::{heap::Classes, objects::Family};
+/// let classes = Classes::new(&Family::new()?);
+/// classes.alloc(Layout::new::<u64>())?;
+/// let served = classes.served();
+/// assert_eq!(served.misses, 1, "nothing was ready");
+/// println!("{} objects came from magazines that are {}", served.hits, served.mode);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Served {

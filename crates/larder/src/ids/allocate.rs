@@ -30,6 +30,13 @@ use super::{IdSpace, SharedRule};
 /// let ids = RefCell::new(Ids::new(10u32..20, Lowest)?);
 /// assert_eq!(three(&ids)?, [10, 11, 12]);
 /// assert_eq!(ids.next_free(10), Some(13));
+///
+/// ids.alloc_at(15)?;
+/// ids.free(11)?;
+/// assert!(ids.is_allocated(15) && !ids.is_allocated(11));
+/// assert_eq!((ids.next_allocated(11), ids.allocated()), (Some(12), 3));
+/// assert_eq!((ids.range().last(), ids.cursor(), ids.is_shared()), (19, None, false));
+/// assert_eq!(ids.guard()?.id(), 11);                // and free again
 /// # Ok(())
 /// # }
 /// ```

@@ -6,6 +6,17 @@ use alloc::string::String;
 use super::IdRange;
 
 /// Why an operation on identifiers failed. Nothing has changed when it is returned.
+///
+/// ```
+/// use larder::ids::{IdError, Ids, rule::Lowest};
+/// let mut ids = Ids::new(0u8..2, Lowest)?;
+/// ids.reserve(0u8..2)?;
+/// match ids.alloc() {
+///     Err(error @ IdError::Full { allocated: 2 }) => assert!(error.to_string().contains("free some")),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdError {

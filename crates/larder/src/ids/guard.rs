@@ -42,6 +42,17 @@ pub struct Guard<A: Allocate> {
 impl<A: Allocate> Guard<A> {
     /// Takes the next identifier of `ids`.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// let id = Guard::new(&ids)?;
+    /// assert!(ids.is_allocated(id.id()));
+    /// drop(id);
+    /// assert_eq!(ids.allocated(), 0);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Allocate::alloc`].
     pub fn new(ids: A) -> Result<Self, IdError> {
@@ -50,6 +61,16 @@ impl<A: Allocate> Guard<A> {
     }
 
     /// Takes this very identifier of `ids`.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Guard, IdError, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// let seven = Guard::at(&ids, 7)?;
+    /// assert_eq!(Guard::at(&ids, 7).err(), Some(IdError::Taken { id: 7 }));
+    /// # drop(seven);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Allocate::alloc_at`].
@@ -60,6 +81,16 @@ impl<A: Allocate> Guard<A> {
 
     /// Makes a guard of an identifier that is allocated and that nobody else will free: the way back from
     /// [`into_raw`](Self::into_raw).
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Guard, IdError, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// let raw = Guard::new(&ids)?.into_raw();
+    /// drop(Guard::from_raw(&ids, raw)?);
+    /// assert_eq!(Guard::from_raw(&ids, raw).err(), Some(IdError::NotAllocated { id: raw }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::NotAllocated`]. That it has another owner cannot be seen here; use
@@ -82,28 +113,75 @@ impl<A: Allocate> Guard<A> {
     }
 
     /// The identifier.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Guard, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// assert_eq!(Guard::at(&ids, 7)?.id(), 7);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     #[inline]
     pub fn id(&self) -> u64 {
         self.id
     }
 
     /// Where it came from.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// let id = Guard::new(&ids)?;
+    /// assert!(id.space().is_allocated(id.id()));
+    /// # drop(id);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn space(&self) -> &A {
         &self.ids
     }
 
     /// The bare number. It stays allocated until somebody frees it.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// let raw: u64 = Guard::new(&ids)?.into_raw();
+    /// assert!(ids.is_allocated(raw));
+    /// ids.free(raw)?;
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn into_raw(mut self) -> u64 {
         self.armed = false;
         self.id
     }
 
     /// Keeps the identifier for good: [`into_raw`](Self::into_raw) under the name that says why.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// let init = Guard::at(&ids, 1)?.leak();
+    /// assert!(ids.is_allocated(init));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn leak(self) -> u64 {
         self.into_raw()
     }
 
     /// Frees the identifier and says whether that worked, which dropping cannot.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Guard, IdError, Ids, rule::Lowest};
+    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
+    /// let id = Guard::new(&ids)?;
+    /// ids.borrow_mut().free(0)?;                  // behind its back
+    /// assert_eq!(id.free(), Err(IdError::NotAllocated { id: 0 }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Allocate::free`]: it was freed by somebody else, there is no memory, or the cell below is borrowed.

@@ -1,4 +1,28 @@
 //! Identifiers: numbers of a range, each of which is allocated to one owner at a time.
+//!
+//! ```
+//! use larder::ids::{Ids, rule::{Cyclic, Lowest}};
+//!
+//! let mut fds = Ids::new(0u32..1024, Lowest)?;         // as POSIX wants it of descriptors
+//! let mut pids = Ids::new(0u32..32768, Cyclic)?;       // and as users expect it of processes
+//! for _ in 0..2 {
+//!     let fd = fds.alloc()?;
+//!     fds.free(fd)?;
+//!     let pid = pids.alloc()?;
+//!     pids.free(pid)?;
+//! }
+//! assert_eq!((fds.alloc()?, pids.alloc()?), (0, 2));
+//! # Ok::<(), larder::ids::IdError>(())
+//! ```
+//!
+//! | who | how |
+//! |---|---|
+//! | one owner | [`Ids`] |
+//! | many threads | `IdSpace` |
+//! | who must tell a number that is used again from the one before | [`Tagged`] |
+//! | who must see nothing half built | [`Published`] |
+//! | who has tenants, or spaces in spaces | [`Tenants`], [`Namespace`] |
+//! | who must not repeat a number, whenever the machine stops | [`Lease`], [`Snapshot`] |
 
 mod allocate;
 mod error;

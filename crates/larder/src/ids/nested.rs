@@ -44,6 +44,14 @@ pub struct Namespace<A: Allocate> {
 
 impl<A: Allocate> Namespace<A> {
     /// The outermost space.
+    ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use larder::ids::{Ids, Namespace, rule::Cyclic};
+    /// let host = Namespace::outermost(Mutex::new(Ids::new(1u32..32768, Cyclic)?));
+    /// assert_eq!(host.level(), 0);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn outermost(ids: A) -> Arc<Self> {
         Arc::new(Self {
             ids,
@@ -53,6 +61,15 @@ impl<A: Allocate> Namespace<A> {
     }
 
     /// A space within this one.
+    ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use larder::ids::{Ids, Namespace, rule::Cyclic};
+    /// # let pids = || Ids::new(1u32..32768, Cyclic).map(Mutex::new);
+    /// let host = Namespace::outermost(pids()?);
+    /// assert_eq!(host.inner(pids()?)?.level(), 1);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Invalid`] deeper than [`MAX_DEPTH`].
@@ -71,16 +88,39 @@ impl<A: Allocate> Namespace<A> {
     }
 
     /// How many spaces this one lies in.
+    ///
+    /// [`inner`](Self::inner) shows it.
     pub fn level(&self) -> usize {
         self.level
     }
 
     /// The identifiers of this level.
+    ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use larder::ids::{Allocate, Ids, Namespace, rule::Cyclic};
+    /// # let host = Namespace::outermost(Mutex::new(Ids::new(1u32..32768, Cyclic)?));
+    /// let task = host.alloc()?;
+    /// assert_eq!(host.ids().allocated(), 1);
+    /// # drop(task);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn ids(&self) -> &A {
         &self.ids
     }
 
     /// The space around this one.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # use larder::ids::{Ids, Namespace, rule::Cyclic};
+    /// # let pids = || Ids::new(1u32..32768, Cyclic).map(Mutex::new);
+    /// # let host = Namespace::outermost(pids()?);
+    /// let container = host.inner(pids()?)?;
+    /// assert!(container.outer().is_some_and(|outer| Arc::ptr_eq(outer, &host)));
+    /// assert!(host.outer().is_none());
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn outer(&self) -> Option<&Arc<Self>> {
         self.outer.as_ref()
     }
@@ -92,6 +132,17 @@ impl<A: Allocate> Namespace<A> {
 
     /// Takes an identifier at each level; or at none.
     ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use larder::ids::{Ids, Namespace, rule::Cyclic};
+    /// # let pids = || Ids::new(1u32..32768, Cyclic).map(Mutex::new);
+    /// # let host = Namespace::outermost(pids()?);
+    /// let shell = host.alloc()?;
+    /// let init = host.inner(pids()?)?.alloc()?;
+    /// assert_eq!((shell.ids(), init.ids()), (&[1][..], &[2, 1][..]));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Level`] names the level that had none and why.
     pub fn alloc(self: &Arc<Self>) -> Result<NestedId<A>, IdError> {
@@ -100,6 +151,17 @@ impl<A: Allocate> Namespace<A> {
 
     /// Takes an identifier at each level, or at none: `wanted` says which, from this level outwards; at levels beyond
     /// its end, and where it has `None`, the rule decides. (`set_tid` of Linux' `clone3`, for restoring.)
+    ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use larder::ids::{Ids, Namespace, rule::Cyclic};
+    /// # let pids = || Ids::new(1u32..32768, Cyclic).map(Mutex::new);
+    /// # let container = Namespace::outermost(pids()?).inner(pids()?)?;
+    /// let task = container.alloc_at(&[Some(77), Some(4711)])?;
+    /// assert_eq!(task.ids(), [4711, 77]);
+    /// assert!(container.alloc_at(&[None, Some(4711)]).is_err(), "and then none is taken inside");
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Level`] names the level that failed and why; [`IdError::Invalid`] when `wanted` has more levels
@@ -213,6 +275,18 @@ impl<A: Allocate> fmt::Debug for Namespace<A> {
 /// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell of a level is borrowed: freeing is then
 /// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier of that level stays allocated for good.
 /// [`free`](Self::free) tells.
+///
+/// ```
+/// # use std::sync::Mutex;
+/// # use larder::ids::{Allocate, Ids, Namespace, rule::Cyclic};
+/// # let pids = || Ids::new(1u32..32768, Cyclic).map(Mutex::new);
+/// # let host = Namespace::outermost(pids()?);
+/// let task = host.inner(pids()?)?.alloc()?;
+/// assert_eq!(host.ids().allocated(), 1);
+/// drop(task);
+/// assert_eq!(host.ids().allocated(), 0);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 pub struct NestedId<A: Allocate> {
     space: Arc<Namespace<A>>,
     /// The outermost first; while they are being taken, the innermost first and fewer than levels.
@@ -221,31 +295,66 @@ pub struct NestedId<A: Allocate> {
 
 impl<A: Allocate> NestedId<A> {
     /// The identifier at the level it was allocated at, the innermost.
+    ///
+    /// [`id_at`](Self::id_at) shows it.
     pub fn id(&self) -> u64 {
         self.ids.last().copied().unwrap_or_default()
     }
 
     /// The identifier as seen from a level; `None` deeper than it exists.
+    ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use larder::ids::{Ids, Namespace, rule::Cyclic};
+    /// # let pids = || Ids::new(1u32..32768, Cyclic).map(Mutex::new);
+    /// # let container = Namespace::outermost(pids()?).inner(pids()?)?;
+    /// let task = container.alloc_at(&[Some(77), Some(4711)])?;
+    /// assert_eq!((task.id(), task.id_at(1)), (77, Some(77)));
+    /// assert_eq!((task.id_at(0), task.id_at(2)), (Some(4711), None));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn id_at(&self, level: usize) -> Option<u64> {
         self.ids.get(level).copied()
     }
 
     /// All identifiers, the outermost first.
+    ///
+    /// [`Namespace::alloc`] shows it.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
     /// The space it was allocated in.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # use larder::ids::{Ids, Namespace, rule::Cyclic};
+    /// # let host = Namespace::outermost(Mutex::new(Ids::new(1u32..32768, Cyclic)?));
+    /// assert!(Arc::ptr_eq(host.alloc()?.space(), &host));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn space(&self) -> &Arc<Namespace<A>> {
         &self.space
     }
 
     /// The bare numbers, the outermost first. They stay allocated until [adopted](Namespace::adopt).
+    ///
+    /// [`Namespace::adopt`] shows it, and the way back.
     pub fn into_raw(mut self) -> Vec<u64> {
         core::mem::take(&mut self.ids)
     }
 
     /// Frees the identifier of every level and says whether that worked, which dropping cannot.
+    ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use larder::ids::{Allocate, Ids, Namespace, rule::Cyclic};
+    /// # let host = Namespace::outermost(Mutex::new(Ids::new(1u32..32768, Cyclic)?));
+    /// let task = host.alloc()?;
+    /// host.ids().free(1)?;                        // behind its back
+    /// assert_eq!(task.free().unwrap_err().to_string(), "at level 0: identifier 1 is not allocated; it was freed twice or belongs to somebody else");
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// The first [`IdError::Level`]; the other levels are free all the same.

@@ -1,5 +1,9 @@
 //! Identifiers of one owner.
 
+mod iter;
+
+pub use iter::{Allocated, Runs};
+
 use alloc::format;
 use core::hint::cold_path;
 
@@ -32,6 +36,14 @@ pub struct Ids<R: Rule> {
 
 impl<R: Rule> Ids<R> {
     /// An empty space.
+    ///
+    /// ```
+    /// # use larder::ids::{Ids, rule::Lowest};
+    /// let ids = Ids::new(10u8..20, Lowest)?;
+    /// assert_eq!((ids.range().first(), ids.range().last(), ids.allocated()), (10, 19, 0));
+    /// assert!(Ids::new(5u8..5, Lowest).is_err());
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
@@ -79,6 +91,14 @@ impl<R: Rule> Ids<R> {
     }
 
     /// Takes the identifier that the rule says is next.
+    ///
+    /// ```
+    /// # use larder::ids::{IdError, Ids, rule::Lowest};
+    /// let mut ids = Ids::new(10u8..12, Lowest)?;
+    /// assert_eq!((ids.alloc()?, ids.alloc()?), (10, 11));
+    /// assert_eq!(ids.alloc(), Err(IdError::Full { allocated: 2 }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Full`], [`IdError::Resting`], [`IdError::OutOfMemory`].
@@ -209,6 +229,15 @@ impl<R: Rule> Ids<R> {
 
     /// Gives an identifier back.
     ///
+    /// ```
+    /// # use larder::ids::{IdError, Ids, rule::Lowest};
+    /// let mut ids = Ids::new(10u8..12, Lowest)?;
+    /// let id = ids.alloc()?;
+    /// ids.free(id)?;
+    /// assert_eq!(ids.free(id), Err(IdError::NotAllocated { id }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::OutOfRange`], and [`IdError::NotAllocated`] for one that was freed before. [`IdError::OutOfMemory`]:
     /// it stays allocated.
@@ -261,6 +290,8 @@ impl<R: Rule> Ids<R> {
 
     /// Gives all identifiers of a range back, the smallest first; or none of them.
     ///
+    /// [`reserve`](Self::reserve) shows it.
+    ///
     /// # Errors
     /// [`IdError::NotAllocated`] with the first one that is not allocated, [`IdError::OutOfRange`],
     /// [`IdError::Invalid`] for an empty range, [`IdError::OutOfMemory`].
@@ -278,6 +309,13 @@ impl<R: Rule> Ids<R> {
     }
 
     /// Whether the identifier is allocated; false for one outside of the range, and for one that rests.
+    ///
+    /// ```
+    /// # use larder::ids::{Ids, rule::Lowest};
+    /// let ids = Ids::rebuild(0u8..=255, Lowest, [4, 9])?;
+    /// assert_eq!([4, 5, 300].map(|id| ids.is_allocated(id)), [true, false, false]);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     #[inline]
     pub fn is_allocated(&self, id: u64) -> bool {
         self.range.contains(id) && self.order.is_taken(id - self.range.first())
@@ -300,45 +338,21 @@ impl<R: Rule> Ids<R> {
         Some(self.range.first() + self.order.next_taken(from)?)
     }
 
-    /// The allocated identifiers, ascending.
-    ///
-    /// ```
-    /// use larder::ids::{Ids, rule::Lowest};
-    ///
-    /// let ids = Ids::rebuild(0u8..=255, Lowest, [9, 4])?;
-    /// assert!(ids.iter().eq([4, 9]));
-    /// # Ok::<(), larder::ids::IdError>(())
-    /// ```
-    pub fn iter(&self) -> Allocated<'_, R> {
-        Allocated {
-            ids: self,
-            from: Some(self.range.first()),
-        }
-    }
-
-    /// The allocated identifiers as ranges: ascending, and no two of them touch.
-    ///
-    /// ```
-    /// use larder::ids::{IdRange, Ids, rule::Lowest};
-    ///
-    /// let ids = Ids::rebuild(0u8..=255, Lowest, [4, 5, 6, 9])?;
-    /// assert!(ids.runs().eq([IdRange::new(4, 6)?, IdRange::new(9, 9)?]));
-    /// # Ok::<(), larder::ids::IdError>(())
-    /// ```
-    pub fn runs(&self) -> Runs<'_, R> {
-        Runs {
-            ids: self,
-            from: Some(self.range.first()),
-        }
-    }
-
     /// The range that identifiers are taken from.
+    ///
+    /// [`new`](Self::new) shows it.
     pub fn range(&self) -> IdRange {
         self.range
     }
 
     /// How many identifiers are allocated, reserved ones included. At most 2^64 - 1: of [`IdRange::ALL`] one is never
     /// handed out.
+    ///
+    /// ```
+    /// # use larder::ids::{Ids, rule::Lowest};
+    /// assert_eq!(Ids::rebuild(0u8..=255, Lowest, [4, 9])?.allocated(), 2);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn allocated(&self) -> u64 {
         self.order.taken()
     }
@@ -359,17 +373,36 @@ impl<R: Rule> Ids<R> {
     }
 
     /// Bytes of memory that the space holds, itself included.
+    ///
+    /// ```
+    /// # use larder::ids::{IdRange, Ids, rule::Lowest};
+    /// let mut ids = Ids::new(IdRange::ALL, Lowest)?;
+    /// assert!(ids.bytes() < 1000, "memory follows what is used");
+    /// ids.alloc_at(1 << 40)?;
+    /// assert!(ids.bytes() > size_of_val(&ids));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.order.bytes()
     }
 
     /// The identifier that was handed out last, under a rule that goes on from there; else `None`.
+    ///
+    /// ```
+    /// # use larder::ids::{Ids, rule::Cyclic};
+    /// let mut pids = Ids::new(1u32..32768, Cyclic)?;
+    /// pids.set_cursor(300)?;
+    /// assert_eq!((pids.alloc()?, pids.cursor()), (301, Some(301)));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn cursor(&self) -> Option<u64> {
         let at = self.order.cursor()?;
         Some(self.range.first() + at)
     }
 
     /// Lets a rule with a cursor go on after `id`; does nothing under any other rule.
+    ///
+    /// [`cursor`](Self::cursor) shows it.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::OutOfMemory`].
@@ -378,6 +411,15 @@ impl<R: Rule> Ids<R> {
     }
 
     /// The structure that keeps the rule, for what only this rule knows.
+    ///
+    /// ```
+    /// # use larder::ids::{Ids, rule::{Lowest, NearFull, Rested}};
+    /// let mut tags = Ids::new(0u8..4, Rested::allocations(Lowest, 2, NearFull::Fail))?;
+    /// let tag = tags.alloc()?;
+    /// tags.free(tag)?;
+    /// assert_eq!(tags.order().resting(), 1);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn order(&self) -> &R::Order {
         &self.order
     }
@@ -394,55 +436,5 @@ impl<R: Rule> Ids<R> {
         IdError::Full {
             allocated: self.allocated(),
         }
-    }
-}
-
-impl<'a, R: Rule> IntoIterator for &'a Ids<R> {
-    type Item = u64;
-    type IntoIter = Allocated<'a, R>;
-
-    fn into_iter(self) -> Allocated<'a, R> {
-        self.iter()
-    }
-}
-
-/// The allocated identifiers, ascending: [`Ids::iter`].
-#[derive(Debug)]
-pub struct Allocated<'a, R: Rule> {
-    ids: &'a Ids<R>,
-    from: Option<u64>,
-}
-
-impl<R: Rule> Iterator for Allocated<'_, R> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        let id = self.ids.next_allocated(self.from?);
-        self.from = id.and_then(|id| id.checked_add(1));
-        id
-    }
-}
-
-/// The allocated identifiers as ranges: [`Ids::runs`].
-#[derive(Debug)]
-pub struct Runs<'a, R: Rule> {
-    ids: &'a Ids<R>,
-    from: Option<u64>,
-}
-
-impl<R: Rule> Iterator for Runs<'_, R> {
-    type Item = IdRange;
-
-    fn next(&mut self) -> Option<IdRange> {
-        let Ids { range, order, .. } = self.ids;
-        let first = self.ids.next_allocated(self.from.take()?)?;
-        let last = match order.next_free(first - range.first()) {
-            Some(end) => {
-                self.from = Some(range.first() + end);
-                range.first() + end - 1
-            }
-            None => range.last(),
-        };
-        IdRange::new(first, last).ok()
     }
 }

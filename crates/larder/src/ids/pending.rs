@@ -47,6 +47,15 @@ pub struct Published<A> {
 
 impl<A: Allocate> Published<A> {
     /// A view of `ids` in which nothing is visible yet. What is allocated there already (a reserved band) stays so.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Published, rule::Lowest};
+    /// let ids = Published::new(RefCell::new(Ids::rebuild(0u8..100, Lowest, [0, 1])?));
+    /// assert_eq!(ids.iter().count(), 0, "what was there already is not visible");
+    /// assert_eq!(ids.reserve()?.id(), 2, "and not free either");
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn new(ids: A) -> Self {
         let range = ids.range();
         Self {
@@ -58,6 +67,17 @@ impl<A: Allocate> Published<A> {
 
     /// Takes the next identifier, invisibly.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let pending = ids.reserve()?;
+    /// assert!(!ids.is_allocated(pending.id()));
+    /// let id = pending.commit();
+    /// assert!(ids.is_allocated(id));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Allocate::alloc`].
     pub fn reserve(&self) -> Result<Pending<'_, A>, IdError> {
@@ -66,6 +86,16 @@ impl<A: Allocate> Published<A> {
     }
 
     /// Takes this very identifier, invisibly.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdError, Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let seven = ids.reserve_at(7)?;
+    /// assert_eq!(ids.reserve_at(7).err(), Some(IdError::Taken { id: 7 }));
+    /// # drop(seven);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Allocate::alloc_at`]; [`IdError::Taken`] for a pending one too.
@@ -86,6 +116,16 @@ impl<A: Allocate> Published<A> {
     /// Where repair passes run beside, [`withdraw`](Self::withdraw) it before what it names leaves the list: a pass
     /// frees what is visible and not on the list, and to free it a second time may take it from its next owner.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdError, Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let id = ids.reserve()?.commit();
+    /// ids.free(id)?;
+    /// assert_eq!(ids.free(id), Err(IdError::NotAllocated { id }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::OutOfRange`]; [`IdError::NotAllocated`] for one that is free or pending; [`IdError::OutOfMemory`].
     pub fn free(&self, id: u64) -> Result<(), IdError> {
@@ -99,6 +139,19 @@ impl<A: Allocate> Published<A> {
 
     /// Takes a committed identifier out of sight. It stays taken until the result is dropped, or comes back into sight
     /// when that is committed: the first half of tearing down what it names.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let id = ids.reserve()?.commit();
+    /// let leaving = ids.withdraw(id)?;
+    /// assert!(!ids.is_allocated(id), "nobody finds it any more");
+    /// assert_ne!(ids.reserve()?.id(), id, "and nobody gets it before its end");
+    /// drop(leaving);
+    /// assert_eq!(ids.reserve()?.id(), id);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfRange`]; [`IdError::NotAllocated`] for one that is free or pending.
@@ -117,12 +170,25 @@ impl<A: Allocate> Published<A> {
     }
 
     /// Whether the identifier is allocated and committed; `false` outside of the range.
+    ///
+    /// [`reserve`](Self::reserve) shows it.
     pub fn is_allocated(&self, id: u64) -> bool {
         let at = self.ids.range().offset(id);
         at.is_ok_and(|at| self.marks.get(at) & SEEN != 0)
     }
 
     /// The lowest committed identifier that is not below `from`.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let half_built = ids.reserve_at(7)?;
+    /// ids.reserve_at(9)?.commit();
+    /// assert_eq!(ids.next_allocated(5), Some(9));
+    /// # drop(half_built);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn next_allocated(&self, from: u64) -> Option<u64> {
         let mut from = from;
         loop {
@@ -135,6 +201,16 @@ impl<A: Allocate> Published<A> {
     }
 
     /// The committed identifiers, ascending. Others may come and go meanwhile.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// ids.reserve_at(9)?.commit();
+    /// ids.reserve_at(4)?.commit();
+    /// assert!(ids.iter().eq([4, 9]));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let mut from = Some(0);
         core::iter::from_fn(move || {
@@ -146,6 +222,17 @@ impl<A: Allocate> Published<A> {
 
     /// Begins to compare the committed identifiers with a list of what really lives. Call this *before* the list is
     /// read.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let pass = ids.begin_repair()?;
+    /// assert!(ids.begin_repair().is_err(), "one at a time");
+    /// pass.finish([3, 4])?;
+    /// assert!(ids.iter().eq([3, 4]));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Busy`] while another pass is at work.
@@ -160,6 +247,16 @@ impl<A: Allocate> Published<A> {
     }
 
     /// The identifiers below, where pending ones are allocated like others.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let pending = ids.reserve()?;
+    /// assert!(ids.ids().is_allocated(pending.id()) && !ids.is_allocated(pending.id()));
+    /// # drop(pending);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn ids(&self) -> &A {
         &self.ids
     }
@@ -175,6 +272,16 @@ impl<A: Allocate> Published<A> {
 /// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing is then
 /// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier stays allocated for good. [`abort`](Self::abort)
 /// tells.
+///
+/// ```
+/// # use core::cell::RefCell;
+/// # use larder::ids::{Allocate, Ids, Published, rule::Lowest};
+/// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+/// let pending = ids.reserve()?;
+/// drop(pending);                              // what it was to name could not be built
+/// assert_eq!(ids.ids().allocated(), 0);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[must_use = "dropping it gives the identifier back"]
 pub struct Pending<'a, A: Allocate> {
     space: &'a Published<A>,
@@ -183,11 +290,15 @@ pub struct Pending<'a, A: Allocate> {
 
 impl<A: Allocate> Pending<'_, A> {
     /// The identifier.
+    ///
+    /// [`Published::reserve`] shows it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
     /// Makes the identifier visible. What was written before is seen by whoever finds it.
+    ///
+    /// [`Published::reserve`] shows it.
     pub fn commit(self) -> u64 {
         let (id, space) = (self.id, self.space);
         // While it is pending its mark is 0 and nobody else writes it.
@@ -200,6 +311,17 @@ impl<A: Allocate> Pending<'_, A> {
     }
 
     /// Gives the identifier back and says whether that worked, which dropping cannot.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdError, Ids, Published, rule::Lowest};
+    /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
+    /// let pending = ids.reserve()?;
+    /// let borrowed = ids.ids().borrow_mut();
+    /// assert_eq!(pending.abort(), Err(IdError::Borrowed), "a drop could tell nobody");
+    /// # drop(borrowed);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`], [`IdError::Borrowed`]: it stays taken.
@@ -253,6 +375,8 @@ pub struct Repair<'a, A> {
 }
 
 /// What a repair pass has changed.
+///
+/// [`Repair`] shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repaired {
     /// Committed identifiers that were not on the list.
@@ -265,6 +389,8 @@ impl<A: Allocate> Repair<'_, A> {
     /// Frees what was committed before the pass began and is not on the list, and takes what is on the list and free
     /// (also what was freed after the list was read; the next pass frees it again). The list is in ascending order; what
     /// stands on it twice counts once.
+    ///
+    /// [`Repair`] shows it.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] for an identifier outside of the range and [`IdError::Invalid`] for one that is out of

@@ -35,6 +35,13 @@ impl IdRange {
 
     /// `first..=last`.
     ///
+    /// ```
+    /// # use larder::ids::IdRange;
+    /// assert_eq!(IdRange::new(1, 10)?, IdRange::try_from(1u8..=10)?);
+    /// assert!(IdRange::new(10, 1).is_err());
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Invalid`] when `last` is below `first`.
     pub fn new(first: u64, last: u64) -> Result<Self, IdError> {
@@ -48,27 +55,60 @@ impl IdRange {
     }
 
     /// The smallest identifier.
+    ///
+    /// ```
+    /// # use larder::ids::IdRange;
+    /// assert_eq!(IdRange::new(1, 10)?.first(), 1);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn first(self) -> u64 {
         self.first
     }
 
     /// The largest identifier.
+    ///
+    /// ```
+    /// # use larder::ids::IdRange;
+    /// assert_eq!(IdRange::new(1, 10)?.last(), 10);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn last(self) -> u64 {
         self.last
     }
 
     /// How many identifiers; 2^64 for [`IdRange::ALL`].
+    ///
+    /// ```
+    /// # use larder::ids::IdRange;
+    /// assert_eq!((IdRange::new(1, 10)?.len(), IdRange::ALL.len()), (10, 1 << 64));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(self) -> u128 {
         u128::from(self.last - self.first) + 1
     }
 
     /// Whether `id` belongs to the range.
+    ///
+    /// ```
+    /// # use larder::ids::IdRange;
+    /// let range = IdRange::new(1, 10)?;
+    /// assert!(range.contains(10) && !range.contains(11));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn contains(self, id: u64) -> bool {
         self.first <= id && id <= self.last
     }
 
     /// The distance of `id` from the first identifier.
+    ///
+    /// ```
+    /// # use larder::ids::IdRange;
+    /// let range = IdRange::new(300, 400)?;
+    /// assert_eq!(range.offset(307)?, 7);
+    /// assert!(range.offset(7).is_err());
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfRange`].

@@ -120,6 +120,13 @@ pub struct IdSpace<R: SharedRule> {
 impl<R: SharedRule> IdSpace<R> {
     /// An empty space. Takes constant time.
     ///
+    /// ```
+    /// # use larder::ids::{IdSpace, rule::Lowest};
+    /// let ports = IdSpace::new(1024u16..=65535, Lowest)?;
+    /// assert_eq!(ports.alloc()?, 1024);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
     pub fn new<T>(range: T, rule: R) -> Result<Self, IdError>
@@ -131,6 +138,8 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// An empty space with settings of its own.
+    ///
+    /// [`SpaceConfig`] shows it.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -172,6 +181,14 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// Constant time but for the search in the map, once for each lot of up to 64 identifiers.
     ///
+    /// ```
+    /// # use larder::ids::{IdError, IdSpace, rule::Any};
+    /// let tags = IdSpace::new(0u8..2, Any)?;
+    /// assert_ne!(tags.alloc()?, tags.alloc()?);
+    /// assert_eq!(tags.alloc(), Err(IdError::Full { allocated: 2 }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Full`] when at some moment of the call none was free, [`IdError::Resting`] when all free ones rested,
     /// [`IdError::OutOfMemory`].
@@ -187,6 +204,15 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Gives an identifier back.
+    ///
+    /// ```
+    /// # use larder::ids::{IdError, IdSpace, rule::Any};
+    /// let tags = IdSpace::new(0u16..4096, Any)?;
+    /// let id = tags.alloc()?;
+    /// tags.free(id)?;
+    /// assert_eq!(tags.free(id), Err(IdError::NotAllocated { id }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], and [`IdError::NotAllocated`] for one that was freed before, be it by another thread at
@@ -209,6 +235,12 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// The range that identifiers are taken from.
+    ///
+    /// ```
+    /// # use larder::ids::{IdRange, IdSpace, rule::Any};
+    /// assert_eq!(IdSpace::new(0u16..4096, Any)?.range(), IdRange::new(0, 4095)?);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn range(&self) -> IdRange {
         self.range
     }

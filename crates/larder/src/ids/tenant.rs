@@ -13,6 +13,17 @@ use super::{Allocate, IdError};
 /// Somebody who may hold at most a number of identifiers: a container, a user, a session.
 ///
 /// The limit holds over all [`Tenants`] that the tenant takes identifiers from.
+///
+/// ```
+/// use core::cell::RefCell;
+/// use larder::ids::{Ids, Tenant, Tenants, rule::Lowest};
+/// let ann = Tenant::new("ann", 2)?;
+/// let pids = Tenants::new(RefCell::new(Ids::new(1u32..32768, Lowest)?));
+/// let ports = Tenants::new(RefCell::new(Ids::new(1024u16..=65535, Lowest)?));
+/// (pids.alloc(&ann)?, ports.alloc(&ann)?);
+/// assert!(pids.alloc(&ann).is_err(), "she has two");
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug)]
 pub struct Tenant {
     name: String,
@@ -24,6 +35,13 @@ pub struct Tenant {
 
 impl Tenant {
     /// A tenant that holds nothing. The name is for messages and need not be unique.
+    ///
+    /// ```
+    /// # use larder::ids::Tenant;
+    /// let ann = Tenant::new("ann", 2)?;
+    /// assert_eq!((ann.name(), ann.limit(), ann.used()), ("ann", 2, 0));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Invalid`] for the 2^32th tenant of a process.
@@ -44,21 +62,46 @@ impl Tenant {
     }
 
     /// The name.
+    ///
+    /// [`new`](Self::new) shows it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// How many identifiers the tenant may hold.
+    ///
+    /// [`new`](Self::new) shows it.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
     /// Sets another limit. Nothing is taken away: a tenant above it gets nothing until enough is given back.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tenant, Tenants, rule::Lowest};
+    /// # let ids = Tenants::new(RefCell::new(Ids::new(0u32..100, Lowest)?));
+    /// let ann = Tenant::new("ann", 0)?;
+    /// assert!(ids.alloc(&ann).is_err());
+    /// ann.set_limit(1);
+    /// assert_eq!(ids.alloc(&ann)?, 0);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// How many identifiers the tenant holds; while other threads allocate, perhaps one more for each.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tenant, Tenants, rule::Lowest};
+    /// # let ids = Tenants::new(RefCell::new(Ids::new(0u32..100, Lowest)?));
+    /// let ann = Tenant::new("ann", 2)?;
+    /// ids.alloc(&ann)?;
+    /// assert_eq!(ann.used(), 1);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -129,6 +172,8 @@ pub struct Tenants<A> {
 
 impl<A: Allocate> Tenants<A> {
     /// Shares `ids` out. What is allocated there already (a reserved band) belongs to nobody.
+    ///
+    /// [`Tenants`] shows it.
     pub fn new(ids: A) -> Self {
         let range = ids.range();
         Self {
@@ -139,6 +184,16 @@ impl<A: Allocate> Tenants<A> {
 
     /// Takes the next identifier for a tenant.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdError, Ids, Tenant, Tenants, rule::Lowest};
+    /// # let ids = Tenants::new(RefCell::new(Ids::new(0u32..100, Lowest)?));
+    /// let ann = Tenant::new("ann", 1)?;
+    /// assert_eq!(ids.alloc(&ann)?, 0);
+    /// assert!(matches!(ids.alloc(&ann), Err(IdError::TenantLimit { limit: 1, .. })));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::TenantLimit`], and as [`Allocate::alloc`].
     pub fn alloc(&self, tenant: &Tenant) -> Result<u64, IdError> {
@@ -146,6 +201,16 @@ impl<A: Allocate> Tenants<A> {
     }
 
     /// Takes this very identifier for a tenant.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tenant, Tenants, rule::Lowest};
+    /// # let ids = Tenants::new(RefCell::new(Ids::new(0u32..100, Lowest)?));
+    /// let ann = Tenant::new("ann", 2)?;
+    /// ids.alloc_at(&ann, 7)?;
+    /// assert!(ids.owns(&ann, 7));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::TenantLimit`], and as [`Allocate::alloc_at`].
@@ -184,6 +249,18 @@ impl<A: Allocate> Tenants<A> {
 
     /// Frees an identifier of a tenant.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdError, Ids, Tenant, Tenants, rule::Lowest};
+    /// # let ids = Tenants::new(RefCell::new(Ids::new(0u32..100, Lowest)?));
+    /// let (ann, bob) = (Tenant::new("ann", 2)?, Tenant::new("bob", 2)?);
+    /// let id = ids.alloc(&ann)?;
+    /// assert!(matches!(ids.free(&bob, id), Err(IdError::Foreign { .. })));
+    /// ids.free(&ann, id)?;
+    /// assert_eq!(ann.used(), 0);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::OutOfRange`]; [`IdError::NotAllocated`]; [`IdError::Foreign`] for one of another tenant;
     /// [`IdError::OutOfMemory`].
@@ -206,6 +283,17 @@ impl<A: Allocate> Tenants<A> {
 
     /// Frees all identifiers of a tenant, for one that has died; says how many.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Ids, Tenant, Tenants, rule::Lowest};
+    /// # let ids = Tenants::new(RefCell::new(Ids::new(0u32..100, Lowest)?));
+    /// let (ann, bob) = (Tenant::new("ann", 2)?, Tenant::new("bob", 2)?);
+    /// (ids.alloc(&ann)?, ids.alloc(&bob)?, ids.alloc(&ann)?);
+    /// assert_eq!(ids.free_all(&ann)?, 2);
+    /// assert_eq!((ann.used(), ids.ids().allocated()), (0, 1));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::OutOfMemory`]; those before it are free.
     pub fn free_all(&self, tenant: &Tenant) -> Result<u64, IdError> {
@@ -226,12 +314,16 @@ impl<A: Allocate> Tenants<A> {
     }
 
     /// Whether the identifier is the tenant's.
+    ///
+    /// [`alloc_at`](Self::alloc_at) shows it.
     pub fn owns(&self, tenant: &Tenant, id: u64) -> bool {
         let at = self.ids.range().offset(id);
         at.is_ok_and(|at| self.owners.get(at) == tenant.number.into())
     }
 
     /// The identifiers below. To free one there is a mistake, after which it is not handed out again.
+    ///
+    /// [`free_all`](Self::free_all) shows it.
     pub fn ids(&self) -> &A {
         &self.ids
     }

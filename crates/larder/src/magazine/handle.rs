@@ -1,7 +1,8 @@
 //! A stock of one's own: two magazines behind `&mut`, no lock, no atomic, no thread-local.
 
 use super::pair::Pair;
-use super::stock::{Stock, Supply};
+use super::stock::Stock;
+use super::supply::Supply;
 use crate::os::OsError;
 
 /// Two magazines of one owner, over the depot of a [`Stock`]. Rounds taken from one handle may be given to another,
@@ -31,6 +32,15 @@ pub struct Handle<'s> {
 impl<'s> Handle<'s> {
     /// A handle with two empty magazines.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::magazine::{Handle, Stock, StockConfig};
+    /// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
+    /// assert!(Handle::new(&stock)?.is_empty());
+    /// assert!(stock.stats().magazines >= 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the system has no memory for magazines.
     pub fn new(stock: &'s Stock) -> Result<Self, OsError> {
@@ -40,12 +50,16 @@ impl<'s> Handle<'s> {
     }
 
     /// Takes a round from the loaded magazine, and nothing more.
+    ///
+    /// [`len`](Self::len) shows it.
     #[inline]
     pub fn try_get(&mut self) -> Option<usize> {
         self.pair.try_get()
     }
 
     /// Takes a round: from the loaded magazine, the previous one, the depot or the supply, in that order.
+    ///
+    /// [`len`](Self::len) shows it.
     ///
     /// # Errors
     /// The supply's, after the CPUs' magazines were emptied in vain.
@@ -58,6 +72,8 @@ impl<'s> Handle<'s> {
     }
 
     /// Gives a round to the loaded magazine, the previous one or the depot.
+    ///
+    /// [`len`](Self::len) shows it.
     #[inline]
     pub fn put<S: Supply>(&mut self, round: usize, supply: &S) {
         if !self.pair.try_put(round) {
@@ -66,12 +82,40 @@ impl<'s> Handle<'s> {
     }
 
     /// Rounds in this handle.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::magazine::{Handle, Stock, StockConfig, Supply};
+    /// # struct Sevens;
+    /// # impl Supply for Sevens {
+    /// #     type Error = larder::os::OsError;
+    /// #     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> { rounds.fill(7); Ok(rounds.len()) }
+    /// #     fn accept(&self, _: &[usize]) {}
+    /// # }
+    /// # let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig { rounds: 8, ..StockConfig::default() });
+    /// let mut handle = Handle::new(&stock)?;
+    /// assert_eq!(handle.try_get(), None, "it asks nobody");
+    /// let round = handle.get(&Sevens)?;
+    /// assert_eq!(handle.len(), 7, "the rest of a magazine came with it");
+    /// assert_eq!(handle.try_get(), Some(7));
+    /// handle.put(round, &Sevens);
+    /// assert_eq!(handle.len(), 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.pair.len()
     }
 
     /// True when this handle has no round.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::magazine::{Handle, Stock, StockConfig};
+    /// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
+    /// assert!(Handle::new(&stock)?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -24,6 +24,7 @@ mod shelf;
 mod slot;
 mod stack;
 mod stock;
+mod supply;
 mod sync;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
@@ -45,7 +46,8 @@ pub use handle::Handle;
 pub(crate) use locked::thread_number;
 pub(crate) use magazines::Magazines;
 pub(crate) use pair::Pair;
-pub use stock::{Stock, StockConfig, StockStats, Supply};
+pub use stock::{Stock, StockConfig, StockStats};
+pub use supply::Supply;
 
 /// Most rounds in a magazine: with the header word it fills 2 KiB.
 pub const MAX_ROUNDS: usize = 255;

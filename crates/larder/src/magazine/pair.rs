@@ -2,7 +2,8 @@
 
 use super::depot::Depot;
 use super::magazines::Magazine;
-use super::stock::{Stock, Supply};
+use super::stock::Stock;
+use super::supply::Supply;
 use super::{FILL_MASK, WORD};
 use crate::os::OsError;
 

@@ -1,6 +1,11 @@
 //! A stock of one resource, shared by all threads.
 
+mod config;
 mod quick;
+mod stats;
+
+pub use config::StockConfig;
+pub use stats::StockStats;
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::Arc;
@@ -10,69 +15,8 @@ use super::depot::Depot;
 use super::magazines::{Magazine, Magazines};
 use super::refused::Refused;
 use super::shelf::Shelf;
-use crate::os::rseq::Mode;
+use super::supply::Supply;
 use crate::os::{System, fork};
-
-/// Where rounds come from when the depot has none, and where they go when nobody wants them.
-pub trait Supply {
-    /// Why there are no rounds.
-    type Error;
-
-    /// Writes fresh rounds to the front of `rounds` and says how many: at least one.
-    ///
-    /// # Errors
-    /// When there is not a single one.
-    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error>;
-
-    /// Whether an error must reach the caller at once. Others are forgotten when rounds are found elsewhere.
-    fn is_final(error: &Self::Error) -> bool {
-        let _ = error;
-        false
-    }
-
-    /// Takes rounds back. Called when the depot gives up what it does not need, and when no memory is left to keep a
-    /// round in a magazine.
-    fn accept(&self, rounds: &[usize]);
-}
-
-/// How a stock is made.
-#[derive(Debug, Clone)]
-pub struct StockConfig {
-    /// Rounds of a magazine at first.
-    pub rounds: usize,
-    /// Rounds of a magazine at most, however much contention there is; at most [`MAX_ROUNDS`](super::MAX_ROUNDS).
-    pub most_rounds: usize,
-    /// Per CPU or locked.
-    pub mode: Mode,
-}
-
-impl Default for StockConfig {
-    /// Magazines of 63 rounds that may grow to 255, in the best mode of this machine.
-    fn default() -> Self {
-        Self {
-            rounds: 63,
-            most_rounds: super::MAX_ROUNDS,
-            mode: Shelf::default_mode(),
-        }
-    }
-}
-
-/// What a stock has done. Read without stopping anybody, so the numbers are of slightly different moments.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StockStats {
-    /// Rounds taken from CPUs' magazines.
-    pub pops: u64,
-    /// Rounds given to CPUs' magazines.
-    pub pushes: u64,
-    /// Gets that found this CPU's magazines empty.
-    pub misses: u64,
-    /// Full magazines in the depot.
-    pub full_magazines: usize,
-    /// Magazines that exist, for all stocks that share them.
-    pub magazines: usize,
-    /// Rounds that a magazine may hold now.
-    pub rounds: usize,
-}
 
 /// A stock: two magazines per CPU over a depot.
 ///
@@ -101,6 +45,45 @@ pub struct StockStats {
 /// stock.put(number, &supply);
 /// assert_eq!(stock.get(&supply), Ok(number), "the last one given is the next one taken");
 /// ```
+///
+/// # Examples
+///
+/// Many at once, and what comes and goes without a consumer, of a supply like the one above:
+///
+/// ```
+/// # use std::sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}};
+/// # use larder::{magazine::{Stock, StockConfig, Supply}, os::Linux};
+/// # #[derive(Default)]
+/// # struct Numbers { given: AtomicUsize, back: AtomicUsize }
+/// # impl Supply for Numbers {
+/// #     type Error = ();
+/// #     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, ()> {
+/// #         rounds.iter_mut().for_each(|r| *r = self.given.fetch_add(1, Relaxed));
+/// #         Ok(rounds.len())
+/// #     }
+/// #     fn accept(&self, rounds: &[usize]) { self.back.fetch_add(rounds.len(), Relaxed); }
+/// # }
+/// # let supply = Numbers::default();
+/// let stock = Stock::new(Arc::new(Linux), StockConfig { rounds: 8, ..StockConfig::default() });
+/// assert_eq!((stock.try_get(), stock.get_stocked()), (None, None), "these do not ask the supply");
+/// let mut rounds = [0; 20];
+/// assert_eq!(stock.get_many(&mut rounds, &supply)?, 20);
+/// if !stock.try_put(rounds[0]) {
+///     stock.put(rounds[0], &supply);              // this CPU had no room
+/// }
+/// stock.put_many(&rounds[1..], &supply);
+/// stock.gather();                                 // out of the CPUs' magazines, into the depot
+/// assert!(stock.get_stocked().is_some());
+///
+/// stock.drain(&supply);                           // and back to the supply
+/// let given_back = supply.back.load(Relaxed);
+/// assert!(given_back >= 19);
+/// stock.stock_up(&[1, 2, 3], &supply);
+/// assert_eq!(stock.stats().full_magazines, 1);
+/// assert_eq!(stock.reap(usize::MAX, &supply), 0, "it came within the interval");
+/// assert_eq!(stock.reap(usize::MAX, &supply), 3, "nobody wanted it for a whole one");
+/// # Ok::<(), ()>(())
+/// ```
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stock {
@@ -113,6 +96,13 @@ pub struct Stock {
 
 impl Stock {
     /// An empty stock. It takes no memory before it is used.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::magazine::{Stock, StockConfig};
+    /// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
+    /// assert_eq!(stock.stats().magazines, 0);
+    /// ```
     #[must_use]
     pub fn new(system: Arc<dyn System>, config: StockConfig) -> Self {
         let magazines = Arc::new(Magazines::new(system.clone()));
@@ -136,18 +126,24 @@ impl Stock {
     }
 
     /// Takes a round from this CPU's magazines, and nothing more.
+    ///
+    /// See the [example](Self#examples).
     #[inline]
     pub fn try_get(&self) -> Option<usize> {
         self.shelf.pop()
     }
 
     /// Takes a round from this CPU or the depot, without a supply.
+    ///
+    /// See the [example](Self#examples).
     #[inline]
     pub fn get_stocked(&self) -> Option<usize> {
         self.shelf.pop().or_else(|| self.get_from_depot())
     }
 
     /// Gives a round to this CPU's magazines, and nothing more; false when they have no room.
+    ///
+    /// See the [example](Self#examples).
     #[inline]
     #[must_use]
     pub fn try_put(&self, round: usize) -> bool {
@@ -155,6 +151,8 @@ impl Stock {
     }
 
     /// Takes a round: from this CPU, the depot or the supply, in that order.
+    ///
+    /// See the [example](Self#examples).
     ///
     /// # Errors
     /// The supply's, after the other CPUs' magazines were emptied in vain.
@@ -167,6 +165,8 @@ impl Stock {
     }
 
     /// Gives a round to this CPU, or to the depot. Never asks the system for anything but memory for a magazine.
+    ///
+    /// See the [example](Self#examples).
     #[inline]
     pub fn put<S: Supply>(&self, round: usize, supply: &S) {
         if !self.shelf.push(round) {
@@ -175,6 +175,8 @@ impl Stock {
     }
 
     /// Fills `out` and says how much of it: all, unless the supply fails.
+    ///
+    /// See the [example](Self#examples).
     ///
     /// # Errors
     /// The supply's, when it has not a single round, or when it [must be told](Supply::is_final): then what was had is put
@@ -200,6 +202,8 @@ impl Stock {
     }
 
     /// Gives all `rounds`.
+    ///
+    /// See the [example](Self#examples).
     pub fn put_many<S: Supply>(&self, mut rounds: &[usize], supply: &S) {
         while let [first, rest @ ..] = rounds {
             let given = self.shelf.push_many(rounds);
@@ -213,6 +217,8 @@ impl Stock {
     }
 
     /// Puts a whole magazine's worth of rounds straight into the depot; the supply gets what finds no magazine.
+    ///
+    /// See the [example](Self#examples).
     pub fn stock_up<S: Supply>(&self, rounds: &[usize], supply: &S) {
         for part in rounds.chunks(self.depot.rounds()) {
             match self.depot.take_empty() {
@@ -232,17 +238,23 @@ impl Stock {
 
     /// Ends a working-set interval: what the depot did not need since the last call goes to the supply. At most
     /// `most` rounds go; returns how many went.
+    ///
+    /// See the [example](Self#examples).
     pub fn reap<S: Supply>(&self, most: usize, supply: &S) -> usize {
         self.give_back(self.depot.end_interval(), most, supply)
     }
 
     /// Takes everything out of the depot and all CPUs' magazines and gives it to the supply. Returns how many rounds.
+    ///
+    /// See the [example](Self#examples).
     pub fn drain<S: Supply>(&self, supply: &S) -> usize {
         self.gather();
         self.give_back(usize::MAX, usize::MAX, supply)
     }
 
     /// Moves all CPUs' magazines into the depot. False when some could not be had just now.
+    ///
+    /// See the [example](Self#examples).
     pub fn gather(&self) -> bool {
         self.shelf.drain(|magazine| self.depot.put(magazine))
     }
@@ -264,20 +276,6 @@ impl Stock {
         fence(Ordering::SeqCst);
         self.give_back(usize::MAX, usize::MAX, supply);
         all
-    }
-
-    /// What it has done so far.
-    #[must_use]
-    pub fn stats(&self) -> StockStats {
-        let (pops, pushes) = self.shelf.counts();
-        StockStats {
-            pops,
-            pushes,
-            misses: self.misses.load(Ordering::Relaxed),
-            full_magazines: self.depot.full(),
-            magazines: self.depot.made(),
-            rounds: self.depot.rounds(),
-        }
     }
 
     /// Rounds that a magazine may hold now.

@@ -4,6 +4,13 @@ use crate::os::OsError;
 use crate::pages::PoolError;
 
 /// Why a cache could not be made.
+///
+/// ```
+/// use larder::objects::{CreateError, Family, ObjectCache};
+/// let none = ObjectCache::new(&Family::new()?, || ());
+/// assert!(matches!(none, Err(CreateError::Layout { size: 0, .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
@@ -29,6 +36,13 @@ pub enum CreateError {
 }
 
 /// Why there is no object.
+///
+/// ```
+/// use larder::objects::{Family, GetError, ObjectCache, ObjectError};
+/// let cache = ObjectCache::builder().limit_bytes(1).build(&Family::new()?, || 0_u64)?;
+/// assert!(matches!(cache.get(), Err(ObjectError::Get(GetError::Limit { limit: 1, .. }))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GetError {
@@ -54,6 +68,14 @@ pub enum GetError {
 }
 
 /// A pointer that was put where it does not belong.
+///
+/// ```
+/// use larder::objects::{Family, Misuse};
+/// let family = Family::new()?;
+/// let foreign = family.large_bytes((&mut 0_u8).into());
+/// assert!(matches!(foreign, Err(Misuse::Foreign { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misuse {

@@ -1,5 +1,9 @@
 //! What caches share: the pages, the account of who owns them, the upkeep.
 
+mod builder;
+
+pub use builder::FamilyBuilder;
+
 use core::num::NonZeroU16;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -16,9 +20,9 @@ use super::reaper::Reaper;
 use super::table::Table;
 use crate::magazine::{Magazines, StockConfig, thread_number};
 use crate::os::lock::Lock;
-use crate::os::rseq::{Mode, mode};
-use crate::os::{OsError, System, coarse_now, fork};
-use crate::pages::{self, BuildError, PagePool};
+use crate::os::rseq::Mode;
+use crate::os::{System, coarse_now, fork};
+use crate::pages::{BuildError, PagePool};
 
 /// Looks at another thread that reclaims memory, without a cache more that it has visited, before it is not waited for any
 /// more: about a second, since it may be descheduled, and since a callback of its may wait for this thread.
@@ -48,6 +52,16 @@ pub struct Family {
 }
 
 /// Who owns a page.
+///
+/// ```
+/// use larder::objects::{Family, Owner};
+/// let family = Family::new()?;
+/// let run = family.get_large(100_000, 1)?;
+/// assert_eq!(family.owner(run.as_ptr()), Some(Owner::Large));
+/// // SAFETY: taken above, put once.
+/// unsafe { family.put_large(run) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The cache with this number.
@@ -88,109 +102,14 @@ pub(super) struct Inner {
 const fn assert_sync<T: Send + Sync>() {}
 const _: () = assert_sync::<Inner>();
 
-/// Settings of a family that is to be.
-///
-/// ```
-/// use std::time::Duration;
-/// use larder::{objects::Family, pages::PagePool};
-/// let family = Family::builder()
-///     .pages(PagePool::builder().limit_bytes(16 << 20))
-///     .interval(Duration::from_secs(5))
-///     .build()?;
-/// assert_eq!(family.pool().stats().limit_bytes, 16 << 20);
-/// # Ok::<(), larder::pages::BuildError>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct FamilyBuilder {
-    pages: pages::Builder,
-    mode: Option<Mode>,
-    interval: Duration,
-    on_misuse: Option<fn(&Misuse)>,
-    on_slow: Option<fn()>,
-}
-
-impl FamilyBuilder {
-    /// The pool that slabs come from: its reservation, its limit, the system under it.
-    #[must_use]
-    pub fn pages(mut self, pages: pages::Builder) -> Self {
-        self.pages = pages;
-        self
-    }
-
-    /// Per-CPU or locked stocks; by default the best that works here.
-    #[must_use]
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = Some(mode);
-        self
-    }
-
-    /// The working-set interval, a second by default: what a whole one did not need goes back.
-    #[must_use]
-    pub fn interval(mut self, interval: Duration) -> Self {
-        self.interval = interval;
-        self
-    }
-
-    /// What is called when a pointer is put that does not belong there. By default it is counted, and debug builds
-    /// panic. It must not use the cache.
-    #[must_use]
-    pub fn on_misuse(mut self, f: fn(&Misuse)) -> Self {
-        self.on_misuse = Some(f);
-        self
-    }
-
-    /// What slow calls begin with, where nothing is locked and the caches may be used.
-    #[must_use]
-    pub(crate) fn on_slow(mut self, f: Option<fn()>) -> Self {
-        self.on_slow = f;
-        self
-    }
-
-    /// Makes the family.
-    ///
-    /// # Errors
-    /// See [`pages::Builder::build`]; and no memory for the account of pages.
-    pub fn build(self) -> Result<Family, BuildError> {
-        let pool = self.pages.build()?;
-        let (span, system) = pool.ground();
-        let mode = self.mode.unwrap_or_else(mode);
-        // Asked for once: it reads a file, which needs a heap, which this may become.
-        let _ = crate::os::possible_cpus();
-        let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
-        let inner = Arc::new(Inner {
-            map: PageMap::new(&system, span)?,
-            // A slab of one page and 512 objects needs 128 bytes for it, with constructors 256.
-            meta: Meta::new(system.clone(), span.len / 16 + (16 << 20))?,
-            table: Table::new(system.clone())?,
-            pool,
-            magazines: Arc::new(Magazines::new(system.clone())),
-            system,
-            mode,
-            large_pages: AtomicUsize::new(0),
-            outgrown: AtomicUsize::new(0),
-            links: Lock::new(Links),
-            on_misuse: self.on_misuse,
-            on_slow: self.on_slow,
-            interval_ns,
-            next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
-            intervals: AtomicU32::new(0),
-            reclaiming: AtomicU32::new(0),
-            reclaimer: AtomicUsize::new(0),
-            reclaimed: AtomicUsize::new(0),
-            reaper: Lock::new(None),
-        });
-        let locks: *const Inner = Arc::as_ptr(&inner);
-        // SAFETY: the locks stay where they are until `drop` below unregisters them.
-        if unsafe { fork::register(locks) } {
-            Ok(Family { inner })
-        } else {
-            Err(OsError::new("fork handler", 0, rustix::io::Errno::NOMEM).into())
-        }
-    }
-}
-
 impl Family {
     /// A family with default settings: no limit, addresses for as much as the machine has memory.
+    ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// assert_eq!(family.pool().stats().limit_bytes, usize::MAX);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`FamilyBuilder::build`].
@@ -199,15 +118,16 @@ impl Family {
     }
 
     /// Settings first.
+    ///
+    /// ```
+    /// use larder::{objects::Family, pages::PagePool};
+    /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1 << 20)).build()?;
+    /// assert_eq!(family.pool().stats().limit_bytes, 1 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn builder() -> FamilyBuilder {
-        FamilyBuilder {
-            pages: PagePool::builder(),
-            mode: None,
-            interval: Duration::from_secs(1),
-            on_misuse: None,
-            on_slow: None,
-        }
+        FamilyBuilder::new()
     }
 
     /// The pages that slabs come from.
@@ -263,6 +183,17 @@ impl Family {
     }
 
     /// The same as a bare number: 0 is nobody, 65535 a large object, and everything else a cache.
+    ///
+    /// ```
+    /// use larder::objects::Family;
+    /// let family = Family::new()?;
+    /// let run = family.get_large(100_000, 1)?;
+    /// assert_eq!(family.owner_number(run.as_ptr()), 65535);
+    /// assert_eq!(family.owner_number(std::ptr::null()), 0);
+    /// // SAFETY: taken above, put once.
+    /// unsafe { family.put_large(run) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn owner_number(&self, at: *const u8) -> u16 {
@@ -270,6 +201,14 @@ impl Family {
     }
 
     /// Whether two values are the same family.
+    ///
+    /// ```
+    /// use larder::objects::Family;
+    /// let family = Family::new()?;
+    /// assert!(family.is_same(&family.clone()));
+    /// assert!(!family.is_same(&Family::new()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -280,6 +219,16 @@ impl Family {
     ///
     /// Memory that nobody uses is gone after three calls and the pool's decay time. Slow paths call it by themselves
     /// when the interval is over; see also [`start_reaper`](Self::start_reaper).
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::new(&family, || 0_u64)?;
+    /// drop(cache.get()?);
+    /// let bytes: usize = (0..4).map(|_| family.reap()).sum();
+    /// assert!(bytes > 0, "nobody used it for four intervals");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reap(&self) -> usize {
         self.inner.reap()
     }
@@ -304,6 +253,16 @@ impl Family {
     }
 
     /// Bytes that are in use for what is known of caches and slabs.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// let before = family.metadata_bytes();
+    /// let cache = ObjectCache::new(&family, || 0_u64)?;
+    /// assert!(family.metadata_bytes() > before);
+    /// # drop(cache);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn metadata_bytes(&self) -> usize {
         self.inner.meta.live()

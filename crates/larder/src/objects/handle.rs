@@ -68,6 +68,18 @@ impl RawHandle {
     }
 
     /// An object, or null where [`get`](Self::get) has an error: for callers who do not look at it.
+    ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
+    /// let mut handle = cache.handle();
+    /// if let Some(object) = std::ptr::NonNull::new(handle.get_or_null()) {
+    ///     // SAFETY: taken above, put once.
+    ///     unsafe { handle.put(object) };
+    /// }
+    /// assert!(!handle.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get_or_null(&mut self) -> *mut u8 {
         match self.pair.try_get() {
@@ -96,6 +108,17 @@ impl RawHandle {
     }
 
     /// Puts an object back. Debug builds check the pointer.
+    ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
+    /// let mut handle = cache.handle();
+    /// let object = cache.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { handle.put(object) };
+    /// assert_eq!(handle.get()?, object, "the last one put is the next one taken");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Safety
     /// See [`RawCache::put`].
@@ -157,6 +180,17 @@ impl RawHandle {
 
     /// Puts many objects back, with a copy for each magazine's worth. Debug builds check each pointer.
     ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
+    /// let mut handle = cache.handle();
+    /// let objects = [cache.get()?, cache.get()?];
+    /// // SAFETY: taken above, each put once.
+    /// unsafe { handle.put_many(&objects) };
+    /// assert_eq!(handle.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Safety
     /// As for [`put`](Self::put), for each.
     pub unsafe fn put_many(&mut self, mut objects: &[NonNull<u8>]) {
@@ -185,6 +219,13 @@ impl RawHandle {
     }
 
     /// The cache.
+    ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
+    /// assert_eq!(cache.handle().cache().number(), cache.number());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn cache(&self) -> &RawCache {
         &self.cache
@@ -211,6 +252,16 @@ impl RawHandle {
     }
 
     /// True when this handle has no object in stock.
+    ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
+    /// let mut handle = cache.handle();
+    /// assert!(handle.is_empty());
+    /// handle.get()?;
+    /// assert!(!handle.is_empty(), "others came with it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

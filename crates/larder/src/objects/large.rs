@@ -33,6 +33,17 @@ impl Family {
 
     /// As [`get_large`](Self::get_large), with all bytes zero; what the system has just given is not written again.
     ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// let run = family.get_large_zeroed(100_000, 1)?;
+    /// // SAFETY: taken above with so many bytes, put once.
+    /// unsafe {
+    ///     assert!(std::slice::from_raw_parts(run.as_ptr(), 100_000).iter().all(|&byte| byte == 0));
+    ///     family.put_large(run)?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`get_large`](Self::get_large).
     pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, GetError> {
@@ -88,6 +99,17 @@ impl Family {
 
     /// Puts a run back that [`get_large`](Self::get_large) gave.
     ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// let run = family.get_large(100_000, 1)?;
+    /// // SAFETY: taken above, and not used afterwards; what is put again is no large object any more.
+    /// unsafe {
+    ///     family.put_large(run)?;
+    ///     assert!(family.put_large(run).is_err());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When no large object begins there; then nothing was put.
     ///
@@ -99,6 +121,15 @@ impl Family {
 
     /// Bytes of the large object that begins at `at`.
     ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// let run = family.get_large(100_000, 1)?;
+    /// assert_eq!(family.large_bytes(run)?, 100_000_usize.next_multiple_of(larder::os::page_size()));
+    /// # // SAFETY: taken above, put once.
+    /// # unsafe { family.put_large(run)? };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When none does.
     pub fn large_bytes(&self, at: NonNull<u8>) -> Result<usize, Misuse> {
@@ -107,6 +138,15 @@ impl Family {
     }
 
     /// Bytes in large objects.
+    ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// let run = family.get_large(100_000, 1)?;
+    /// assert_eq!(family.large_held_bytes(), family.large_bytes(run)?);
+    /// # // SAFETY: taken above, put once.
+    /// # unsafe { family.put_large(run)? };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn large_held_bytes(&self) -> usize {
         self.inner.large_pages.load(Ordering::Relaxed) * page_size()

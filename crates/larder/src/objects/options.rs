@@ -11,6 +11,25 @@ use super::stats::Name;
 /// What a cache calls for its objects. All functions get `data` besides.
 ///
 /// They are called without any lock, and may use other caches.
+///
+/// ```
+/// use std::{alloc::Layout, ptr::NonNull};
+/// use larder::objects::{Callbacks, Family, RawCache};
+/// /// # Safety
+/// /// There are 8 bytes at `at`.
+/// unsafe fn seven(at: NonNull<u8>, _: *mut ()) -> bool {
+///     // SAFETY: the caller's promise.
+///     unsafe { at.cast::<u64>().write(7) };
+///     true
+/// }
+/// let callbacks = Callbacks { construct: Some(seven), ..Callbacks::default() };
+/// // SAFETY: the constructor writes an object of the layout, and nothing else.
+/// let options = unsafe { RawCache::options(Layout::new::<u64>()).callbacks(callbacks) };
+/// let cache = options.create(&Family::new()?)?;
+/// // SAFETY: constructed, and ours.
+/// assert_eq!(unsafe { cache.get()?.cast::<u64>().read() }, 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Callbacks {
     /// Passed to each function.
@@ -60,6 +79,13 @@ pub struct CacheOptions {
 
 impl CacheOptions {
     /// A name for statistics, up to 31 bytes.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, RawCache};
+    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).name("packet");
+    /// assert_eq!(options.create(&Family::new()?)?.stats().name.as_str(), "packet");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.config.name = Name::new(name);
@@ -67,6 +93,13 @@ impl CacheOptions {
     }
 
     /// Most bytes of slabs; past it a get is an error.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, GetError, RawCache};
+    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).limit_bytes(1);
+    /// assert!(matches!(options.create(&Family::new()?)?.get(), Err(GetError::Limit { limit: 1, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit_bytes(mut self, bytes: usize) -> Self {
         self.config.limit_bytes = bytes;
@@ -75,6 +108,17 @@ impl CacheOptions {
 
     /// Slabs stay with this cache until it is dropped: memory of an object may be read after its put, and is then an
     /// object of the same kind, free or used again.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, RawCache};
+    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).type_stable(true);
+    /// let cache = options.create(&Family::new()?)?;
+    /// let object = cache.get()?;
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put(object) };
+    /// assert_eq!((cache.drain(), cache.stats().slabs), (0, 1), "its slab stays");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn type_stable(mut self, yes: bool) -> Self {
         self.config.type_stable = yes;
@@ -82,6 +126,15 @@ impl CacheOptions {
     }
 
     /// Fewest pages of a slab, up to 64. Large slabs make a cache that is dropped with many objects go faster.
+    ///
+    /// ```
+    /// # use larder::{objects::{Family, RawCache}, os::page_size};
+    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).slab_pages(16);
+    /// let cache = options.create(&Family::new()?)?;
+    /// cache.get()?;
+    /// assert!(cache.stats().held_bytes >= 16 * page_size());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn slab_pages(mut self, pages: usize) -> Self {
         self.config.slab_pages = pages;
@@ -90,6 +143,16 @@ impl CacheOptions {
 
     /// Whether what is left over in a slab goes before its first object in turn, so that objects of different slabs do not
     /// meet in the same sets of the CPU's caches. On by default; without it the first object begins at a page.
+    ///
+    /// ```
+    /// # use larder::{objects::{Family, RawCache}, os::page_size};
+    /// let options = RawCache::options(std::alloc::Layout::new::<[u8; 5000]>()).colour(false);
+    /// let cache = options.create(&Family::new()?)?;
+    /// let slabs: Result<Vec<_>, _> = (0..3 * cache.stats().objects_per_slab).map(|_| cache.get()).collect();
+    /// let at_pages = slabs?.iter().filter(|object| object.as_ptr() as usize % page_size() == 0).count();
+    /// assert!(at_pages >= 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn colour(mut self, yes: bool) -> Self {
         self.config.colour = yes;
@@ -97,6 +160,13 @@ impl CacheOptions {
     }
 
     /// Rounds of a magazine at first and at most (up to 255). By default 32 KiB of objects, 8 at least and 255 at most, of objects up to 32 KiB.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, RawCache};
+    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).magazine(16, 32);
+    /// assert_eq!(options.create(&Family::new()?)?.stats().magazine_rounds, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn magazine(mut self, rounds: usize, most: usize) -> Self {
         self.config.rounds = Some((rounds, most));
@@ -104,6 +174,8 @@ impl CacheOptions {
     }
 
     /// What is called for the objects.
+    ///
+    /// [`Callbacks`] shows it.
     ///
     /// # Safety
     /// The functions may be called with this `data` from any thread, several at once, until `end` is: without it nobody
@@ -129,6 +201,13 @@ impl CacheOptions {
     }
 
     /// Makes the cache. It takes metadata and addresses; memory for objects and magazines comes with the first get.
+    ///
+    /// ```
+    /// # use larder::objects::{CreateError, Family, RawCache};
+    /// let options = RawCache::options(std::alloc::Layout::new::<[u8; 2 << 20]>());
+    /// assert!(matches!(options.create(&Family::new()?), Err(CreateError::Layout { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`CreateError`].

@@ -16,6 +16,8 @@ use super::supply::{Construct, Failure, Objects};
 ///
 /// A get takes from this CPU's magazines, as a put gives to them; see the [module](super) for what lies behind. When the
 /// cache and its handles are dropped, all its objects are gone, also those in use.
+///
+/// The [module](super) and [`get`](Self::get) show how it is used.
 #[derive(Debug)]
 pub struct RawCache {
     pub(super) cache: CacheRef,
@@ -79,6 +81,13 @@ pub(super) fn unfold(failure: Failure<()>) -> GetError {
 impl RawCache {
     /// A cache with default settings.
     ///
+    /// ```
+    /// # use larder::objects::{Family, RawCache};
+    /// let cache = RawCache::new(&Family::new()?, std::alloc::Layout::new::<[u8; 100]>())?;
+    /// assert_eq!(cache.stats().size, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`CreateError`].
     pub fn new(family: &Family, layout: Layout) -> Result<Self, CreateError> {
@@ -86,6 +95,8 @@ impl RawCache {
     }
 
     /// Settings first.
+    ///
+    /// [`CacheOptions`] shows what there is to set.
     #[must_use]
     pub fn options(layout: Layout) -> CacheOptions {
         CacheOptions {
@@ -204,6 +215,17 @@ impl RawCache {
 
     /// Puts an object into this CPU's magazines, and nothing more: false when they have no room.
     ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
+    /// let object = cache.get()?;
+    /// // SAFETY: taken above; it is put again only if it was not taken.
+    /// if !unsafe { cache.try_put(object) } {
+    ///     unsafe { cache.put(object) };
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Safety
     /// As for [`put`](Self::put).
     #[inline]
@@ -271,6 +293,8 @@ impl RawCache {
     }
 
     /// Puts many objects back with few operations.
+    ///
+    /// [`get_many`](Self::get_many) shows it.
     ///
     /// # Safety
     /// As for [`put`](Self::put), for each.
@@ -340,6 +364,13 @@ impl RawCache {
     }
 
     /// The family.
+    ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
+    /// assert!(cache.family().is_same(&family));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn family(&self) -> &Family {
         &self.cache.family

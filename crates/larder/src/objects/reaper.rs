@@ -70,6 +70,14 @@ impl Family {
     }
 
     /// Stops the thread if there is one, and waits for it.
+    ///
+    /// ```
+    /// # let family = larder::objects::Family::new()?;
+    /// family.start_reaper(std::time::Duration::from_secs(1))?;
+    /// family.stop_reaper();
+    /// family.stop_reaper();                       // there is none any more
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stop_reaper(&self) {
         let reaper = self.inner.reaper.lock().take();
         if let Some(reaper) = reaper {

@@ -6,6 +6,12 @@ use core::fmt;
 const MOST: usize = 31;
 
 /// A cache's name: up to 31 bytes, kept without a heap.
+///
+/// ```
+/// use larder::objects::Name;
+/// let name = Name::new("a name of more than thirty-one bytes");
+/// assert_eq!(name.to_string(), "a name of more than thirty-one ");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     len: u8,
@@ -31,6 +37,11 @@ impl Name {
     }
 
     /// The name.
+    ///
+    /// ```
+    /// # use larder::objects::Name;
+    /// assert_eq!(Name::new("inode").as_str(), "inode");
+    /// ```
     #[must_use]
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or_default()
@@ -50,6 +61,17 @@ impl fmt::Display for Name {
 }
 
 /// Numbers of a cache. Read without stopping anybody, so they belong to slightly different moments.
+///
+/// ```
+/// use larder::objects::{Family, ObjectCache};
+/// let cache = ObjectCache::new(&Family::new()?, || 0_u64)?;
+/// let value = cache.get()?;
+/// let stats = cache.stats();
+/// assert_eq!(stats.objects_per_slab * stats.slabs, stats.in_slabs + stats.out);
+/// assert_eq!((stats.size, stats.refused), (8, 0));
+/// # drop(value);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {

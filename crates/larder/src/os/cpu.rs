@@ -44,6 +44,10 @@ fn last_cpu(list: &str) -> Option<usize> {
 }
 
 /// Bytes of physical memory; 0 where the machine does not tell.
+///
+/// ```
+/// println!("{} MiB of memory", larder::os::physical_memory() >> 20);
+/// ```
 #[must_use]
 pub fn physical_memory() -> usize {
     let info = rustix::system::sysinfo();
@@ -53,6 +57,13 @@ pub fn physical_memory() -> usize {
 }
 
 /// Sizes of the data caches in bytes; `None` where the machine does not tell.
+///
+/// ```
+/// let caches = larder::os::cpu_caches();
+/// if let (Some(l1d), Some(l2)) = (caches.l1d, caches.l2) {
+///     assert!(l1d <= l2);
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuCaches {
     /// First level, data.

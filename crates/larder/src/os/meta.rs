@@ -13,6 +13,15 @@ use rustix::io::Errno;
 use super::{OsError, Span, System, page_size};
 
 /// A committed range of zeroes that is returned to the system when it is dropped.
+///
+/// ```
+/// use std::sync::Arc;
+/// use larder::os::{Linux, MetaRegion};
+/// let region = MetaRegion::new(Arc::new(Linux), 100, 64)?;
+/// // SAFETY: the region has at least 100 bytes.
+/// assert_eq!(unsafe { region.span().at.read() }, 0);
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
 #[derive(Debug)]
 pub struct MetaRegion {
     span: Span,
@@ -49,12 +58,29 @@ impl MetaRegion {
     }
 
     /// Where it is.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::os::{Linux, MetaRegion, page_size};
+    /// let region = MetaRegion::new(Arc::new(Linux), 100, 64)?;
+    /// assert_eq!(region.span().len, page_size());
+    /// # Ok::<(), larder::os::OsError>(())
+    /// ```
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }
 
     /// Gives the range up to the caller, who returns it to the system.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::os::{Linux, MetaRegion, System};
+    /// let span = MetaRegion::new(Arc::new(Linux), 100, 64)?.into_span();
+    /// // SAFETY: the region is gone, and nobody uses the span.
+    /// unsafe { Linux.release(span)? };
+    /// # Ok::<(), larder::os::OsError>(())
+    /// ```
     pub fn into_span(self) -> Span {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: neither this value nor its share of the system is looked at again.
@@ -73,6 +99,18 @@ impl Drop for MetaRegion {
 
 /// Types for which all bytes zero are a value.
 ///
+/// ```
+/// use std::sync::Arc;
+/// use larder::os::{Linux, MetaSlice, ZeroIsValid};
+/// #[derive(Clone, Copy)]
+/// struct Entry { owner: u32, uses: u32 }
+/// // SAFETY: two numbers.
+/// unsafe impl ZeroIsValid for Entry {}
+/// let entries = MetaSlice::<Entry>::new(Arc::new(Linux), 1000)?;
+/// assert!(entries.iter().all(|entry| entry.owner == 0 && entry.uses == 0));
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
+///
 /// # Safety
 /// Exactly that, and the type needs no drop.
 pub unsafe trait ZeroIsValid: Copy {}
@@ -81,6 +119,15 @@ pub unsafe trait ZeroIsValid: Copy {}
 unsafe impl ZeroIsValid for u64 {}
 
 /// A slice in a [`MetaRegion`]: as long as the largest case needs, and backed where it was touched.
+///
+/// ```
+/// use std::sync::Arc;
+/// use larder::os::{Linux, MetaSlice};
+/// let mut counts = MetaSlice::<u64>::new(Arc::new(Linux), 1 << 20)?;
+/// counts[7] += 1;                             // one page of memory, of 8 MiB of addresses
+/// assert_eq!(counts[7], 1);
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
 #[derive(Debug)]
 pub struct MetaSlice<T> {
     region: MetaRegion,

@@ -59,6 +59,11 @@ pub fn page_size() -> usize {
 }
 
 /// Nanoseconds of a clock that only goes forward. The coarse clock is enough for decay and costs no system call.
+///
+/// ```
+/// let before = larder::os::coarse_now();
+/// assert!(larder::os::coarse_now() >= before);
+/// ```
 #[must_use]
 pub fn coarse_now() -> u64 {
     // The interpreter knows the clocks of the standard library only.

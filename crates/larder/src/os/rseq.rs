@@ -13,6 +13,13 @@ use core::fmt;
 use super::decided::Decided;
 
 /// Which field of the kernel's area names the stock that a thread uses.
+///
+/// ```
+/// use larder::os::rseq::{CpuId, Mode, mode};
+/// if let Mode::PerCpu(registration) = mode() {
+///     assert!(matches!(registration.id(), CpuId::MmCid | CpuId::CpuId));
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuId {
     /// `mm_cid` (Linux 6.3): dense, at most the number of threads and of allowed CPUs, so that a process of two
@@ -24,6 +31,14 @@ pub enum CpuId {
 
 /// Where this process's threads find their area, relative to the thread pointer. Only [`mode`] makes one, after it
 /// proved that the area works, so holding one is leave to use it.
+///
+/// ```
+/// use larder::os::rseq::{Mode, mode};
+/// match mode() {
+///     Mode::PerCpu(registration) => println!("restartable sequences, by {:?}", registration.id()),
+///     Mode::Locked(why) => println!("locks, since {why}"),
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registration {
     offset: isize,
@@ -37,6 +52,8 @@ impl Registration {
     }
 
     /// Which id names a stock.
+    ///
+    /// [`Registration`] shows it.
     #[must_use]
     pub fn id(self) -> CpuId {
         self.id
@@ -54,6 +71,14 @@ impl Registration {
 }
 
 /// How stocks are kept on this machine.
+///
+/// ```
+/// use larder::{os::rseq::Mode, pages::PagePool};
+/// assert_eq!(Mode::Locked("to compare").to_string(), "locked (to compare)");
+/// let pool = PagePool::builder().mode(Mode::Locked("to compare")).build()?;
+/// # drop(pool);
+/// # Ok::<(), larder::pages::BuildError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Per CPU by restartable sequences: no lock and no atomic instruction on the fast path.

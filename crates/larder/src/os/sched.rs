@@ -4,6 +4,14 @@ use core::time::Duration;
 
 /// Asks the kernel to run the calling thread only when a CPU is otherwise idle (`SCHED_IDLE`).
 /// False when it would not.
+///
+/// ```
+/// std::thread::spawn(|| {
+///     if !larder::os::lower_priority() {
+///         eprintln!("this thread runs as others do");
+///     }
+/// }).join().unwrap();
+/// ```
 pub fn lower_priority() -> bool {
     // SAFETY: the call reads the structure and changes only the calling thread's policy.
     unsafe {
@@ -13,6 +21,13 @@ pub fn lower_priority() -> bool {
 }
 
 /// CPU time that the calling thread has used.
+///
+/// ```
+/// let before = larder::os::thread_cpu_time();
+/// let sum: u64 = std::hint::black_box((0..10_000).sum());
+/// let after = larder::os::thread_cpu_time();
+/// assert!(after > before, "{sum} took {:?}", after - before);
+/// ```
 #[must_use]
 pub fn thread_cpu_time() -> Duration {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

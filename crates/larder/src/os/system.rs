@@ -6,6 +6,15 @@ use core::ptr::NonNull;
 use super::OsError;
 
 /// A range of addresses: start and length in bytes.
+///
+/// ```
+/// use larder::os::{Linux, System};
+/// let span = Linux.reserve(3 << 20, 1 << 20)?;
+/// assert_eq!((span.len, span.addr() % (1 << 20)), (3 << 20, 0));
+/// // SAFETY: just reserved.
+/// unsafe { Linux.release(span)? };
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// First byte.
@@ -22,6 +31,16 @@ unsafe impl Sync for Span {}
 impl Span {
     /// The part of this span that begins `offset` bytes in and has `len` bytes.
     ///
+    /// ```
+    /// # use larder::os::{Linux, System};
+    /// # let span = Linux.reserve(3 << 20, 1 << 20)?;
+    /// let part = span.part(1 << 20, 4096);
+    /// assert_eq!((part.addr(), part.len), (span.addr() + (1 << 20), 4096));
+    /// # // SAFETY: just reserved.
+    /// # unsafe { Linux.release(span)? };
+    /// # Ok::<(), larder::os::OsError>(())
+    /// ```
+    ///
     /// # Panics
     /// When the part does not lie inside.
     #[must_use]
@@ -36,6 +55,15 @@ impl Span {
     }
 
     /// Address of the first byte.
+    ///
+    /// ```
+    /// # use larder::os::{Linux, System};
+    /// # let span = Linux.reserve(3 << 20, 1 << 20)?;
+    /// assert_eq!(span.addr(), span.at.as_ptr() as usize);
+    /// # // SAFETY: just reserved.
+    /// # unsafe { Linux.release(span)? };
+    /// # Ok::<(), larder::os::OsError>(())
+    /// ```
     #[must_use]
     pub fn addr(self) -> usize {
         self.at.as_ptr() as usize
@@ -43,6 +71,8 @@ impl Span {
 }
 
 /// How memory is given back.
+///
+/// [`System`] shows what becomes of the contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decommit {
     /// `MADV_DONTNEED`: gone at once, reads as zero afterwards.
@@ -52,6 +82,8 @@ pub enum Decommit {
 }
 
 /// What is said to the kernel about transparent huge pages of a range.
+///
+/// [`System`] shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HugeAdvice {
     /// `MADV_HUGEPAGE`: wanted here. Which sizes (64 KiB to 2 MiB) is the machine's setting.
@@ -61,6 +93,16 @@ pub enum HugeAdvice {
 }
 
 /// Size of pages of a reserved huge-page pool (hugetlb).
+///
+/// ```
+/// use larder::os::{HugePageSize, Linux, System};
+/// match Linux.reserve_hugetlb(2 << 20, HugePageSize::Mib2) {
+///     // SAFETY: just reserved.
+///     Ok(span) => unsafe { Linux.release(span)? },
+///     Err(error) => println!("{error}; see /proc/sys/vm/nr_hugepages"),
+/// }
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HugePageSize {
     /// 2 MiB.
@@ -71,6 +113,11 @@ pub enum HugePageSize {
 
 impl HugePageSize {
     /// Bytes of one such page.
+    ///
+    /// ```
+    /// # use larder::os::HugePageSize;
+    /// assert_eq!(HugePageSize::Mib2.bytes(), 2 << 20);
+    /// ```
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -86,6 +133,25 @@ impl HugePageSize {
 /// Their common contract: the span lies inside one range that this system reserved and has not released, it is
 /// aligned to pages, and nobody else uses it in a way that the change would break.
 ///
+/// ```
+/// use larder::os::{Decommit, HugeAdvice, Linux, System};
+/// let span = Linux.reserve(4 << 20, 2 << 20)?;
+/// // SAFETY: just reserved, committed before it is used, and nobody else's.
+/// unsafe {
+///     let _ = Linux.advise_huge(span, HugeAdvice::Refuse);    // advice, which may not be taken
+///     Linux.commit(span)?;
+///     Linux.populate(span.part(0, 1 << 20))?;                 // no faults here
+///     span.at.write(7);
+///     Linux.decommit(&[span.part(0, 1 << 20)], Decommit::DontNeed)?;
+///     assert_eq!(span.at.read(), 0);
+///     Linux.release(span)?;
+/// }
+/// let shared = Linux.reserve_shared(1 << 20)?;                // accessible at once
+/// // SAFETY: as above.
+/// unsafe { Linux.release(shared)? };
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
+///
 /// # Safety
 /// The library uses what `reserve` returns as its own memory. An implementation must return spans that are as long and
 /// as aligned as was asked, that nobody else uses until they are released, and that read as zero once committed; after
@@ -97,7 +163,7 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// The kernel's refusal, usually for want of address space.
     fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError>;
 
-    /// Reserves accessible memory from the machine's pool of huge pages (hugetlb).
+    /// Reserves accessible memory from the machine's pool of huge pages (hugetlb). [`HugePageSize`] shows it.
     ///
     /// # Errors
     /// The kernel's refusal; `ENOMEM` when the pool is empty.

@@ -27,6 +27,17 @@ pub struct HeapSystem(Mutex<BTreeMap<usize, Layout>>);
 
 impl HeapSystem {
     /// Reservations that were not released.
+    ///
+    /// ```
+    /// # use larder::os::{System, testing::HeapSystem};
+    /// let system = HeapSystem::default();
+    /// let span = system.reserve(8192, 4096)?;
+    /// assert_eq!(system.reserved(), 1);
+    /// // SAFETY: just reserved.
+    /// unsafe { system.release(span)? };
+    /// assert_eq!(system.reserved(), 0);
+    /// # Ok::<(), larder::os::OsError>(())
+    /// ```
     pub fn reserved(&self) -> usize {
         self.layouts().len()
     }
@@ -90,6 +101,8 @@ unsafe impl System for HeapSystem {
 }
 
 /// Kind of a call to the system.
+///
+/// [`Recording`] shows some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Call {
@@ -111,6 +124,23 @@ pub enum Call {
 const KINDS: usize = 6;
 
 /// What a [`Hooked`] system asks before each call.
+///
+/// ```
+/// use larder::os::{Linux, OsError, System, testing::{Call, Hook, Hooked}};
+///
+/// /// Refuses what is larger than a mebibyte.
+/// #[derive(Debug)]
+/// struct Small;
+/// impl Hook for Small {
+///     fn before(&self, call: Call, bytes: usize) -> Result<(), OsError> {
+///         match (call, bytes) {
+///             (Call::Reserve, 1_048_577..) => Err(OsError::new("reserve", bytes, rustix::io::Errno::NOMEM)),
+///             _ => Ok(()),
+///         }
+///     }
+/// }
+/// assert!(Hooked::new(Linux, Small).reserve(2 << 20, 4096).is_err());
+/// ```
 pub trait Hook: core::fmt::Debug + Send + Sync {
     /// Sees the call and the bytes that it is about; an error keeps the call from reaching the real system.
     ///
@@ -139,11 +169,15 @@ pub struct Hooked<S, H> {
 
 impl<S: System, H: Hook> Hooked<S, H> {
     /// Puts `hook` before `inner`.
+    ///
+    /// [`Hooked`] shows it.
     pub fn new(inner: S, hook: H) -> Self {
         Self { inner, hook }
     }
 
     /// The hook.
+    ///
+    /// [`Hooked`] shows it.
     pub fn hook(&self) -> &H {
         &self.hook
     }
@@ -192,16 +226,32 @@ unsafe impl<S: System, H: Hook> System for Hooked<S, H> {
 }
 
 /// Counts calls by kind.
+///
+/// ```
+/// use std::sync::Arc;
+/// use larder::{os::{Linux, testing::{Call, Counting, Hooked}}, pages::PagePool};
+/// let system = Arc::new(Hooked::new(Linux, Counting::default()));
+/// let pool = PagePool::builder().system(system.clone()).build()?;
+/// drop(pool.get()?);
+/// drop(pool.get()?);
+/// assert_eq!(system.hook().count(Call::Populate), 1, "the second page is the first one");
+/// assert!(system.hook().total() > 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Counting([AtomicUsize; KINDS]);
 
 impl Counting {
     /// How many calls of this kind there were.
+    ///
+    /// [`Counting`] shows it.
     pub fn count(&self, call: Call) -> usize {
         self.0[call as usize].load(Ordering::Relaxed)
     }
 
     /// How many calls there were.
+    ///
+    /// [`Counting`] shows it.
     pub fn total(&self) -> usize {
         self.0.iter().map(|n| n.load(Ordering::Relaxed)).sum()
     }
@@ -215,11 +265,23 @@ impl Hook for Counting {
 }
 
 /// Remembers every call in order.
+///
+/// ```
+/// use larder::os::{Linux, System, testing::{Call, Hooked, Recording}};
+/// let system = Hooked::new(Linux, Recording::default());
+/// let span = system.reserve(8192, 4096)?;
+/// // SAFETY: just reserved.
+/// unsafe { system.release(span)? };
+/// assert_eq!(system.hook().calls(), [(Call::Reserve, 8192), (Call::Release, 8192)]);
+/// # Ok::<(), larder::os::OsError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Recording(Mutex<Vec<(Call, usize)>>);
 
 impl Recording {
     /// The calls so far: kind and bytes.
+    ///
+    /// [`Recording`] shows it.
     pub fn calls(&self) -> Vec<(Call, usize)> {
         self.0
             .lock()
@@ -239,6 +301,16 @@ impl Hook for Recording {
 }
 
 /// Fails the calls from number `first` on (counted from 0 over all kinds), `many` of them, with `ENOMEM`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use larder::{os::{Linux, testing::{Call, Failing, Hooked}}, pages::{PagePool, PoolError}};
+/// let system = Arc::new(Hooked::new(Linux, Failing::only(Call::Populate, 0, 1)));
+/// let pool = PagePool::builder().system(system.clone()).build()?;
+/// assert!(pool.get().is_ok(), "where memory cannot be populated, it comes with a fault");
+/// assert!(system.hook().seen() > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Failing {
     seen: AtomicUsize,
@@ -249,6 +321,18 @@ pub struct Failing {
 
 impl Failing {
     /// Fails `many` calls, beginning with number `first`.
+    ///
+    /// ```
+    /// # use larder::os::{Linux, System, testing::{Failing, Hooked}};
+    /// let system = Hooked::new(Linux, Failing::from(1, 1));
+    /// let span = system.reserve(8192, 4096)?;
+    /// // SAFETY: just reserved.
+    /// unsafe {
+    ///     assert!(system.release(span).is_err());
+    ///     system.release(span)?;
+    /// }
+    /// # Ok::<(), larder::os::OsError>(())
+    /// ```
     #[must_use]
     pub fn from(first: usize, many: usize) -> Self {
         Self {
@@ -260,6 +344,8 @@ impl Failing {
     }
 
     /// Fails calls of one kind, `many` of them, beginning with number `first` of that kind.
+    ///
+    /// [`Failing`] shows it.
     #[must_use]
     pub fn only(call: Call, first: usize, many: usize) -> Self {
         Self {
@@ -269,6 +355,8 @@ impl Failing {
     }
 
     /// How many calls it has counted.
+    ///
+    /// [`Failing`] shows it.
     pub fn seen(&self) -> usize {
         self.seen.load(Ordering::Relaxed)
     }

@@ -12,6 +12,14 @@ use super::decided::Decided;
 use super::page_size;
 
 /// A way to zero a page.
+///
+/// ```
+/// use larder::os::zero::Zeroing;
+/// assert_eq!("avx2".parse(), Ok(Zeroing::Avx2));
+/// for zeroing in Zeroing::ALL.into_iter().filter(|zeroing| zeroing.is_available()) {
+///     println!("this CPU can {zeroing}");
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Zeroing {
     /// The compiler's and libc's `memset`.
@@ -37,6 +45,11 @@ impl Zeroing {
     ];
 
     /// Its name in settings: `portable`, `sse2`, `avx2`, `avx512` or `stosb`.
+    ///
+    /// ```
+    /// # use larder::os::zero::Zeroing;
+    /// assert_eq!(Zeroing::Stosb.name(), "stosb");
+    /// ```
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,6 +62,11 @@ impl Zeroing {
     }
 
     /// Whether this CPU can run it.
+    ///
+    /// ```
+    /// # use larder::os::zero::Zeroing;
+    /// assert!(Zeroing::Portable.is_available());
+    /// ```
     #[must_use]
     pub fn is_available(self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -63,6 +81,15 @@ impl Zeroing {
     }
 
     /// The routine itself; the portable one where this CPU cannot run it.
+    ///
+    /// ```
+    /// # use larder::os::zero::Zeroing;
+    /// let mut page = larder::pages::PagePool::new()?.get()?;
+    /// page.fill(7);
+    /// Zeroing::Sse2.routine().zero_slice(&mut page);
+    /// assert!(page.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn routine(self) -> Routine {
         if !self.is_available() {
@@ -105,6 +132,12 @@ impl fmt::Display for Zeroing {
 }
 
 /// A name that is no routine.
+///
+/// ```
+/// # use larder::os::zero::Zeroing;
+/// let error = "avx".parse::<Zeroing>().unwrap_err();
+/// assert!(error.to_string().contains("choose portable, sse2"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a zeroing routine; choose portable, sse2, avx2, avx512 or stosb")]
 pub struct UnknownZeroing(String);
@@ -120,11 +153,25 @@ impl FromStr for Zeroing {
 }
 
 /// A routine that was checked to run on this CPU.
+///
+/// [`Zeroing::routine`] shows one at work.
 #[derive(Debug, Clone, Copy)]
 pub struct Routine(unsafe fn(*mut u8, usize));
 
 impl Routine {
     /// Zeroes `len` bytes at `at`.
+    ///
+    /// ```
+    /// # use larder::os::zero::Zeroing;
+    /// let page = larder::pages::PagePool::new()?.get_raw()?;
+    /// // SAFETY: a page of ours.
+    /// unsafe {
+    ///     page.write(7);
+    ///     Zeroing::fastest().routine().zero(page.as_ptr(), larder::os::page_size());
+    ///     assert_eq!(page.read(), 0);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Safety
     /// The bytes are writable, `at` is aligned to 64 and `len` is a multiple of 256 and not 0.
@@ -136,6 +183,8 @@ impl Routine {
     }
 
     /// Zeroes a slice of whole, aligned blocks with a safe signature.
+    ///
+    /// [`Zeroing::routine`] shows it.
     ///
     /// # Panics
     /// When the slice is not aligned to 64 bytes or its length is no multiple of 256.

@@ -40,6 +40,15 @@ impl PageBuf {
     }
 
     /// The page as a pointer, which the caller puts back by [`PagePool::put_raw`](super::PagePool::put_raw) or leaks.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let page = pool.get()?.into_raw();
+    /// assert!(pool.owns(page));
+    /// // SAFETY: the page is ours, once.
+    /// unsafe { pool.put_raw(page) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     #[inline]
     pub fn into_raw(self) -> NonNull<u8> {

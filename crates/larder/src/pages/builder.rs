@@ -1,13 +1,12 @@
 //! How a pool is made.
 
-use std::fmt;
-use std::num::ParseIntError;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::block::BLOCK_PAGES;
+use super::cluster_size::{ClusterSize, MAX_CLUSTER_PAGES};
 use super::clusters::ClustersConfig;
+use super::error::BuildError;
 use super::helper::HelperConfig;
 use super::inner::{InnerConfig, PoolRef};
 use super::pool::PagePool;
@@ -16,12 +15,8 @@ use crate::magazine::StockConfig;
 use crate::os::rseq::{Mode, mode};
 use crate::os::zero::Zeroing;
 use crate::os::{
-    Decommit, HugeAdvice, HugePageSize, Linux, OsError, Span, System, cpu_caches, page_size,
-    physical_memory,
+    Decommit, HugeAdvice, HugePageSize, Linux, Span, System, cpu_caches, page_size, physical_memory,
 };
-
-/// Largest cluster: 2^20 pages, 4 GiB.
-pub const MAX_CLUSTER_PAGES: usize = 1 << 20;
 
 /// Pages of a magazine at first by default.
 const MAGAZINE_PAGES: usize = 63;
@@ -34,114 +29,6 @@ const ENV_CLUSTER: &str = "LARDER_CLUSTER_PAGES";
 /// Environment variable with the path of a settings file.
 #[cfg(feature = "settings")]
 const ENV_SETTINGS: &str = "LARDER_SETTINGS";
-
-/// How many pages are populated and given back together.
-///
-/// ```
-/// use larder::pages::ClusterSize;
-/// assert_eq!("64".parse(), Ok(ClusterSize::pages(64)?));
-/// assert_eq!("auto".parse(), Ok(ClusterSize::AUTO));
-/// assert!(ClusterSize::pages(0).is_err());
-/// # Ok::<(), larder::pages::BuildError>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ClusterSize(Option<usize>);
-
-impl ClusterSize {
-    /// Chosen from this machine's caches: the largest power of two that fills at most half of the L2 cache, between 64
-    /// (above 33 pages the kernel flushes the TLB once instead of page by page) and 512 (2 MiB).
-    pub const AUTO: Self = Self(None);
-
-    /// A number of pages from 1 to [`MAX_CLUSTER_PAGES`].
-    ///
-    /// # Errors
-    /// Names the number when it is out of range.
-    pub fn pages(pages: usize) -> Result<Self, BuildError> {
-        if (1..=MAX_CLUSTER_PAGES).contains(&pages) {
-            Ok(Self(Some(pages)))
-        } else {
-            Err(BuildError::ClusterSize {
-                given: pages.to_string(),
-            })
-        }
-    }
-
-    /// The number of pages.
-    #[must_use]
-    pub fn resolve(self) -> usize {
-        self.0.unwrap_or_else(|| {
-            let half_l2 = cpu_caches().l2.unwrap_or(512 << 10) / 2 / page_size();
-            (1 << half_l2.max(1).ilog2()).clamp(64, 512)
-        })
-    }
-}
-
-impl FromStr for ClusterSize {
-    type Err = BuildError;
-    fn from_str(text: &str) -> Result<Self, BuildError> {
-        if text == "auto" {
-            return Ok(Self::AUTO);
-        }
-        text.parse()
-            .map_err(|_: ParseIntError| BuildError::ClusterSize {
-                given: text.to_owned(),
-            })
-            .and_then(Self::pages)
-    }
-}
-
-impl fmt::Display for ClusterSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(pages) => pages.fmt(f),
-            None => f.write_str("auto"),
-        }
-    }
-}
-
-/// Why a pool could not be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// A cluster size that is none.
-    #[error(
-        "cluster size '{given}' is not 'auto' or a number of pages from 1 to {MAX_CLUSTER_PAGES}"
-    )]
-    ClusterSize {
-        /// What was given.
-        given: String,
-    },
-    /// A limit that does not fit one page.
-    #[error("a limit of {bytes} bytes does not fit one page of {page} bytes")]
-    Limit {
-        /// What was given.
-        bytes: usize,
-        /// The page size.
-        page: usize,
-    },
-    /// A reservation that is too small or too large.
-    #[error(
-        "a reservation of {bytes} bytes is not between one block ({least} bytes) and {most} bytes"
-    )]
-    Reserve {
-        /// What was given.
-        bytes: usize,
-        /// The least.
-        least: usize,
-        /// The most.
-        most: usize,
-    },
-    /// The environment variable `LARDER_SETTINGS` names a file that cannot be used.
-    #[cfg(feature = "settings")]
-    #[error("LARDER_SETTINGS: {0}")]
-    Settings(#[from] crate::settings::SettingsError),
-    /// The kernel would not give memory.
-    #[error("{0}")]
-    System(#[from] OsError),
-    /// The helper thread could not be started.
-    #[error("the helper thread could not be started: {0}")]
-    Helper(String),
-}
 
 /// Where the pages' memory comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,6 +94,13 @@ impl Default for Builder {
 impl Builder {
     /// Pages that are populated and given back together. Can be changed later by
     /// [`PagePool::set_cluster`].
+    ///
+    /// ```
+    /// # use larder::pages::{ClusterSize, PagePool};
+    /// let pool = PagePool::builder().cluster(ClusterSize::pages(100)?).build()?;
+    /// assert_eq!(pool.cluster_pages(), 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn cluster(mut self, size: ClusterSize) -> Self {
         self.cluster = Some(size);
@@ -214,6 +108,15 @@ impl Builder {
     }
 
     /// Most bytes that the pool may hold; past it a get is an error. At least one page.
+    ///
+    /// ```
+    /// # use larder::{os::page_size, pages::{PagePool, PoolError}};
+    /// let pool = PagePool::builder().limit_bytes(page_size()).build()?;
+    /// let page = pool.get()?;
+    /// assert!(matches!(pool.get(), Err(PoolError::Limit { .. })));
+    /// # drop(page);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit_bytes(mut self, bytes: usize) -> Self {
         self.limit_bytes = Some(bytes);
@@ -222,6 +125,13 @@ impl Builder {
 
     /// Addresses to reserve. By default twice the limit, or as much as the machine has memory. Reserving costs nothing
     /// but addresses.
+    ///
+    /// ```
+    /// # use larder::pages::{PagePool, PoolError};
+    /// let pool = PagePool::builder().reserve_bytes(1 << 20).build()?;
+    /// assert!(matches!(pool.get_run(1000), Err(PoolError::Exhausted { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn reserve_bytes(mut self, bytes: usize) -> Self {
         self.reserve_bytes = Some(bytes);
@@ -230,6 +140,14 @@ impl Builder {
 
     /// Whether a cluster is backed with memory when it is taken up, with one call (the default), or page by page at
     /// first touch, with a fault each.
+    ///
+    /// ```
+    /// # use larder::pages::PagePool;
+    /// let pool = PagePool::builder().populate(false).build()?;
+    /// pool.get()?.fill(1);
+    /// assert_eq!(pool.stats().populate_calls, 0, "the page came with a fault");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn populate(mut self, populate: bool) -> Self {
         self.populate = populate;
@@ -238,6 +156,14 @@ impl Builder {
 
     /// Asks for transparent huge pages: cheaper to back and to reach, for pools that grow large. Which sizes the kernel
     /// uses is the machine's setting. Combine it with clusters of 512 pages.
+    ///
+    /// ```
+    /// # use larder::pages::{ClusterSize, PagePool};
+    /// let pool = PagePool::builder().huge_pages().cluster(ClusterSize::pages(512)?).build()?;
+    /// pool.get()?.fill(1);
+    /// assert_eq!(pool.stats().held_bytes, 512 * pool.page_size());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn huge_pages(mut self) -> Self {
         self.backing = Backing::Huge;
@@ -245,6 +171,16 @@ impl Builder {
     }
 
     /// Takes memory from the machine's reserved pool of huge pages. It is never given back before the pool is dropped.
+    ///
+    /// ```
+    /// # use larder::{os::HugePageSize, pages::{BuildError, PagePool}};
+    /// match PagePool::builder().hugetlb(HugePageSize::Mib2).limit_bytes(2 << 20).build() {
+    ///     Ok(pool) => pool.get()?.fill(1),
+    ///     Err(BuildError::System(error)) => println!("{error}; see /proc/sys/vm/nr_hugepages"),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn hugetlb(mut self, size: HugePageSize) -> Self {
         self.backing = Backing::Hugetlb(size);
@@ -252,6 +188,15 @@ impl Builder {
     }
 
     /// How long memory must be unused before it goes back; [`Duration::MAX`] keeps it.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use larder::pages::PagePool;
+    /// let pool = PagePool::builder().decay(Duration::ZERO).build()?;
+    /// drop(pool.get_run(64)?);
+    /// assert!(pool.maintain() + pool.maintain() > 0, "by default it would be kept for a second");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn decay(mut self, decay: Duration) -> Self {
         self.decay = decay;
@@ -259,6 +204,15 @@ impl Builder {
     }
 
     /// How memory is given back. With [`Decommit::Free`] clusters are always populated.
+    ///
+    /// ```
+    /// # use larder::{os::Decommit, pages::PagePool};
+    /// let pool = PagePool::builder().give_back(Decommit::Free).build()?;
+    /// pool.get()?.fill(1);
+    /// pool.trim();                                // the kernel takes the memory when it needs it
+    /// assert!(pool.get_zeroed()?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn give_back(mut self, how: Decommit) -> Self {
         self.give_back = how;
@@ -266,6 +220,14 @@ impl Builder {
     }
 
     /// The routine that zeroes a page; by default the fastest of this machine, measured when the first page is zeroed.
+    ///
+    /// ```
+    /// # use larder::{os::zero::Zeroing, pages::PagePool};
+    /// let pool = PagePool::builder().zeroing(Zeroing::Portable).build()?;
+    /// pool.get()?.fill(1);
+    /// assert!(pool.get_zeroed()?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn zeroing(mut self, zeroing: Zeroing) -> Self {
         self.zeroing = Some(zeroing);
@@ -273,6 +235,13 @@ impl Builder {
     }
 
     /// Per-CPU or locked stocks; by default the best that works here.
+    ///
+    /// ```
+    /// # use larder::{os::rseq::Mode, pages::PagePool};
+    /// let pool = PagePool::builder().mode(Mode::Locked("to compare")).build()?;
+    /// drop(pool.get()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
@@ -280,6 +249,13 @@ impl Builder {
     }
 
     /// Pages of a magazine at first and at most (up to 255). A CPU holds at most two magazines.
+    ///
+    /// ```
+    /// # use larder::pages::PagePool;
+    /// let pool = PagePool::builder().magazine(16, 32).build()?;
+    /// assert_eq!(pool.stats().magazine_pages, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn magazine(mut self, pages: usize, most: usize) -> Self {
         self.magazine = (pages, most);
@@ -287,6 +263,15 @@ impl Builder {
     }
 
     /// Starts the helper thread with the pool.
+    ///
+    /// ```
+    /// # use larder::pages::{HelperConfig, PagePool};
+    /// let pool = PagePool::builder().helper(HelperConfig::default()).build()?;
+    /// pool.stop_helper();
+    /// let greedy = HelperConfig { cpu_budget: 2.0, ..HelperConfig::default() };
+    /// assert!(PagePool::builder().helper(greedy).build().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn helper(mut self, config: HelperConfig) -> Self {
         self.helper = Some(config);
@@ -294,6 +279,17 @@ impl Builder {
     }
 
     /// Puts another system underneath.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use larder::pages::PagePool;
+    /// use larder::os::{Linux, testing::{Call, Counting, Hooked}};
+    /// let system = Arc::new(Hooked::new(Linux, Counting::default()));
+    /// let pool = PagePool::builder().system(system.clone()).build()?;
+    /// drop(pool.get()?);
+    /// assert_eq!(system.hook().count(Call::Populate), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn system(mut self, system: Arc<dyn System>) -> Self {
         self.system = system;
@@ -301,6 +297,13 @@ impl Builder {
     }
 
     /// Does not look at the environment.
+    ///
+    /// ```
+    /// # use larder::pages::{ClusterSize, PagePool};
+    /// let pool = PagePool::builder().ignore_environment().build()?;
+    /// assert_eq!(pool.cluster_pages(), ClusterSize::AUTO.resolve(), "whatever LARDER_CLUSTER_PAGES says");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn ignore_environment(mut self) -> Self {
         self.environment = false;
@@ -308,6 +311,15 @@ impl Builder {
     }
 
     /// Takes over what a settings file says, where nothing was set by hand.
+    ///
+    /// ```
+    /// # use larder::{pages::{ClusterSize, PagePool}, settings::Settings};
+    /// let settings: Settings = "version = 1\n[pages]\ncluster_pages = 64\n".parse()?;
+    /// let by_hand = PagePool::builder().cluster(ClusterSize::pages(32)?).settings(&settings).build()?;
+    /// assert_eq!(PagePool::builder().settings(&settings).build()?.cluster_pages(), 64);
+    /// assert_eq!(by_hand.cluster_pages(), 32);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "settings")]
     #[must_use]
     pub fn settings(mut self, settings: &crate::settings::Settings) -> Self {
@@ -325,6 +337,11 @@ impl Builder {
     }
 
     /// Makes the pool.
+    ///
+    /// ```
+    /// # use larder::pages::{BuildError, PagePool};
+    /// assert!(matches!(PagePool::builder().reserve_bytes(1).build(), Err(BuildError::Reserve { .. })));
+    /// ```
     ///
     /// # Errors
     /// Values out of range, an environment variable that makes no sense, no memory or addresses, no thread.

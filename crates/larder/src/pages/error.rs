@@ -1,8 +1,69 @@
-//! Why a page could not be had.
+//! Why a pool could not be made, or a page not be had.
 
+use super::cluster_size::MAX_CLUSTER_PAGES;
 use crate::os::OsError;
 
+/// Why a pool could not be made.
+///
+/// ```
+/// use larder::pages::{BuildError, PagePool};
+/// match PagePool::builder().limit_bytes(100).build() {
+///     Err(error @ BuildError::Limit { bytes: 100, .. }) => assert!(error.to_string().contains("does not fit one page")),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A cluster size that is none.
+    #[error(
+        "cluster size '{given}' is not 'auto' or a number of pages from 1 to {MAX_CLUSTER_PAGES}"
+    )]
+    ClusterSize {
+        /// What was given.
+        given: String,
+    },
+    /// A limit that does not fit one page.
+    #[error("a limit of {bytes} bytes does not fit one page of {page} bytes")]
+    Limit {
+        /// What was given.
+        bytes: usize,
+        /// The page size.
+        page: usize,
+    },
+    /// A reservation that is too small or too large.
+    #[error(
+        "a reservation of {bytes} bytes is not between one block ({least} bytes) and {most} bytes"
+    )]
+    Reserve {
+        /// What was given.
+        bytes: usize,
+        /// The least.
+        least: usize,
+        /// The most.
+        most: usize,
+    },
+    /// The environment variable `LARDER_SETTINGS` names a file that cannot be used.
+    #[cfg(feature = "settings")]
+    #[error("LARDER_SETTINGS: {0}")]
+    Settings(#[from] crate::settings::SettingsError),
+    /// The kernel would not give memory.
+    #[error("{0}")]
+    System(#[from] OsError),
+    /// The helper thread could not be started.
+    #[error("the helper thread could not be started: {0}")]
+    Helper(String),
+}
+
 /// Why the pool has no page.
+///
+/// ```
+/// use larder::pages::{PagePool, PoolError};
+/// let pool = PagePool::builder().limit_bytes(1 << 20).build()?;
+/// assert!(matches!(pool.get_run(1000), Err(PoolError::Limit { pages: 1000, .. })));
+/// assert_eq!(pool.get_run(0).err(), Some(PoolError::EmptyRun));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {

@@ -10,6 +10,25 @@ use super::PageBuf;
 /// Pages that a ring knows by number.
 ///
 /// The example `read_fixed` reads a file through them.
+///
+/// ```
+/// use std::{fs::File, os::fd::AsRawFd};
+/// use io_uring::IoUring;
+/// use larder::pages::{FixedBuffers, PagePool};
+///
+/// let Ok(mut ring) = IoUring::new(1) else { return Ok(()) };      // not permitted here
+/// let file = File::open("/proc/self/exe")?;
+/// let mut buffers = FixedBuffers::register(&ring, vec![PagePool::new()?.get()?])?;
+/// let request = buffers.read(0, file.as_raw_fd(), 0, 4).ok_or("no such page")?;
+/// // SAFETY: the ring is the one of the buffers, and file and page stay until the request has completed.
+/// unsafe { ring.submission().push(&request)? };
+/// ring.submit_and_wait(1)?;
+/// assert_eq!(ring.completion().next().map(|done| done.result()), Some(4));
+/// assert_eq!(buffers.page(0).map(|page| &page[..4]), Some(&b"\x7fELF"[..]));
+/// let pages = buffers.unregister(&ring)?;
+/// assert_eq!(pages.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct FixedBuffers {
     pages: Vec<PageBuf>,
@@ -17,6 +36,8 @@ pub struct FixedBuffers {
 
 impl FixedBuffers {
     /// Registers `pages` with `ring`; page i gets number i.
+    ///
+    /// [`FixedBuffers`] shows it.
     ///
     /// # Errors
     /// The kernel's refusal (`RLIMIT_MEMLOCK`, buffers registered already); more than 65535 pages.
@@ -47,6 +68,8 @@ impl FixedBuffers {
     ///
     /// The ring must be the one that the pages are registered with, and nobody looks at the page until the request
     /// has completed.
+    ///
+    /// [`FixedBuffers`] shows it.
     #[must_use]
     pub fn read(&mut self, number: u16, fd: RawFd, offset: u64, len: u32) -> Option<squeue::Entry> {
         let page = self.pages.get_mut(usize::from(number))?;
@@ -59,6 +82,8 @@ impl FixedBuffers {
     }
 
     /// Page `number`.
+    ///
+    /// [`FixedBuffers`] shows it.
     #[must_use]
     pub fn page(&self, number: u16) -> Option<&PageBuf> {
         self.pages.get(usize::from(number))
@@ -66,6 +91,8 @@ impl FixedBuffers {
 
     /// Ends the registration and returns the pages. `ring` is the one that they were registered with, and no request for
     /// them is under way.
+    ///
+    /// [`FixedBuffers`] shows it.
     ///
     /// # Errors
     /// The kernel's refusal; the pages are then kept from reuse, since the kernel may still write to them.

@@ -40,6 +40,16 @@ impl PageHandle {
 
     /// A page with a former owner's contents.
     ///
+    /// ```
+    /// # let pool = larder::pages::PagePool::new()?;
+    /// let mut handle = pool.handle()?;
+    /// let mut page = handle.get()?;
+    /// page.fill(7);
+    /// handle.put(page);
+    /// assert_eq!(handle.get()?[0], 7, "the page that was put last");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`PagePool::get`](super::PagePool::get).
     #[inline]
@@ -51,6 +61,16 @@ impl PageHandle {
 
     /// A page of zeroes.
     ///
+    /// ```
+    /// # let pool = larder::pages::PagePool::new()?;
+    /// # let mut handle = pool.handle()?;
+    /// let mut page = handle.get()?;
+    /// page.fill(7);
+    /// handle.put(page);
+    /// assert!(handle.get_zeroed()?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`PagePool::get`](super::PagePool::get).
     #[inline]
@@ -61,6 +81,15 @@ impl PageHandle {
     }
 
     /// Puts a page into this handle; a page of another pool goes back to its own.
+    ///
+    /// ```
+    /// # let pool = larder::pages::PagePool::new()?;
+    /// let mut handle = pool.handle()?;
+    /// let page = pool.get()?;
+    /// handle.put(page);
+    /// assert_eq!(handle.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn put(&mut self, page: PageBuf) {
         if page.pool() == self.pool {
@@ -71,6 +100,19 @@ impl PageHandle {
     }
 
     /// A page as a pointer.
+    ///
+    /// ```
+    /// # let pool = larder::pages::PagePool::new()?;
+    /// let mut handle = pool.handle()?;
+    /// let page = handle.get_raw()?;
+    /// // SAFETY: the page is ours, once.
+    /// unsafe {
+    ///     page.write(7);
+    ///     handle.put_raw(page);
+    /// }
+    /// assert_eq!(handle.get_raw()?, page, "the page that was put last");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`PagePool::get`](super::PagePool::get).
@@ -96,6 +138,8 @@ impl PageHandle {
 
     /// Puts a page back that a raw get returned.
     ///
+    /// [`get_raw`](Self::get_raw) shows it.
+    ///
     /// # Safety
     /// The page came from this handle's pool, is in nobody else's hands, and is not used afterwards.
     #[inline]
@@ -107,12 +151,30 @@ impl PageHandle {
     }
 
     /// Pages in this handle.
+    ///
+    /// ```
+    /// # let pool = larder::pages::PagePool::new()?;
+    /// let mut handle = pool.handle()?;
+    /// handle.put(pool.get()?);
+    /// handle.put(pool.get()?);
+    /// assert_eq!(handle.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.handle.len()
     }
 
     /// True when this handle has no page in stock.
+    ///
+    /// ```
+    /// # let pool = larder::pages::PagePool::new()?;
+    /// let mut handle = pool.handle()?;
+    /// assert!(handle.is_empty());
+    /// handle.put(pool.get()?);
+    /// assert!(!handle.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.handle.is_empty()

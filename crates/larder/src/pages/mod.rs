@@ -51,6 +51,7 @@ mod buf;
 mod builder;
 #[cfg(feature = "bytes")]
 mod bytes;
+mod cluster_size;
 mod clusters;
 mod error;
 #[cfg(feature = "io-uring")]
@@ -60,6 +61,7 @@ mod handle;
 mod heap_tests;
 mod helper;
 mod inner;
+mod many;
 mod moves;
 mod pool;
 mod round;
@@ -70,8 +72,9 @@ mod stats;
 mod tests;
 
 pub use buf::PageBuf;
-pub use builder::{BuildError, Builder, ClusterSize, MAX_CLUSTER_PAGES};
-pub use error::PoolError;
+pub use builder::Builder;
+pub use cluster_size::{ClusterSize, MAX_CLUSTER_PAGES};
+pub use error::{BuildError, PoolError};
 #[cfg(feature = "io-uring")]
 pub use fixed::FixedBuffers;
 pub use handle::PageHandle;

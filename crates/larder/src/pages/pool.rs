@@ -1,11 +1,11 @@
 //! The pool of pages as its users see it.
 
-use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::builder::{BuildError, Builder, ClusterSize};
-use super::error::PoolError;
+use super::builder::Builder;
+use super::cluster_size::ClusterSize;
+use super::error::{BuildError, PoolError};
 use super::handle::PageHandle;
 use super::helper::{HelperConfig, HelperThread};
 use super::inner::PoolRef;
@@ -14,20 +14,32 @@ use super::stats::PoolStats;
 use super::{PageBuf, PageRun};
 use crate::os::{OsError, Span, System};
 
-/// Rounds that `get_many` and `put_many` move at a time, on the stack.
-const BATCH: usize = 64;
-
 /// A pool of pages. Shared between threads by reference or by [`Clone`], which is a second owner of the same pool.
 ///
 /// See the [module](super) for how it works and which `get` to call.
+///
+/// ```
+/// use larder::pages::PagePool;
+/// let pool = PagePool::new()?;
+/// let second = pool.clone();
+/// std::thread::spawn(move || second.get().map(drop)).join().unwrap()?;
+/// assert_eq!(pool.get()?.len(), pool.page_size());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct PagePool {
-    inner: PoolRef,
+    pub(super) inner: PoolRef,
 }
 
 impl PagePool {
     /// A pool with default settings: no limit, cluster size chosen from this machine's caches, memory unused for a
     /// second goes back.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// assert_eq!(pool.stats().limit_bytes, usize::MAX);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`Builder::build`].
@@ -71,6 +83,13 @@ impl PagePool {
 
     /// A page with a former owner's contents. The cheapest get; for a consumer who overwrites the page.
     ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let mut page = pool.get()?;
+    /// page[..5].copy_from_slice(b"hello");        // the rest is whatever it was
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`PoolError`]: the limit, the reservation, or the kernel.
     #[inline]
@@ -81,6 +100,13 @@ impl PagePool {
     }
 
     /// A page of zeroes, zeroed now if it is not known to be zero: warm for a consumer who writes it.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// pool.get()?.fill(7);
+    /// assert!(pool.get_zeroed()?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`get`](Self::get).
@@ -94,6 +120,13 @@ impl PagePool {
     /// A page of zeroes, from the pre-zeroed stock if it has one (see [`start_helper`](Self::start_helper)): for a
     /// consumer who writes little of it or only reads.
     ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// pool.get()?.fill(7);
+    /// assert!(pool.get_zeroed_sparse()?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`get`](Self::get).
     #[inline]
@@ -104,56 +137,6 @@ impl PagePool {
         };
         // SAFETY: as in `get`.
         Ok(unsafe { PageBuf::new(page, self.inner) })
-    }
-
-    /// Adds `n` pages to `out`: all of them, or none and an error.
-    ///
-    /// ```
-    /// let pool = larder::pages::PagePool::new()?;
-    /// let mut pages = Vec::new();
-    /// pool.get_many(&mut pages, 100)?;
-    /// pool.put_many(pages.drain(50..));
-    /// assert_eq!(pages.len(), 50);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// See [`get`](Self::get); also when the list cannot grow.
-    pub fn get_many(&self, out: &mut Vec<PageBuf>, n: usize) -> Result<(), PoolError> {
-        out.try_reserve(n)
-            .map_err(|_| PoolError::List { pages: n })?;
-        let before = out.len();
-        let mut rounds = [0; BATCH];
-        while out.len() - before < n {
-            let want = BATCH.min(n - (out.len() - before));
-            match self.inner.get_rounds(&mut rounds[..want]) {
-                // SAFETY: as in `get`.
-                Ok(got) => out.extend(
-                    rounds[..got]
-                        .iter()
-                        .map(|&r| unsafe { PageBuf::new(round::page(r), self.inner) }),
-                ),
-                Err(error) => {
-                    self.put_many(out.drain(before..));
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts many pages back with few operations. Pages of another pool go back to theirs.
-    pub fn put_many(&self, pages: impl IntoIterator<Item = PageBuf>) {
-        let mut batch = Batch {
-            pool: self.inner,
-            rounds: [const { MaybeUninit::uninit() }; BATCH],
-            len: 0,
-        };
-        for page in pages {
-            if page.pool() == self.inner {
-                batch.add(page);
-            }
-        }
     }
 
     /// `n` contiguous pages with a former owner's contents. Runs come straight from the clusters, under a lock: for
@@ -173,6 +156,13 @@ impl PagePool {
     }
 
     /// `n` contiguous pages of zeroes.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// pool.get_run(3)?.fill(7);
+    /// assert!(pool.get_run_zeroed(3)?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`get`](Self::get).
@@ -235,6 +225,17 @@ impl PagePool {
 
     /// A page as a pointer, for callers that keep their own account (C, intrusive structures).
     ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let page = pool.get_raw()?;
+    /// // SAFETY: the page is ours, once; afterwards nobody uses it.
+    /// unsafe {
+    ///     page.write_bytes(7, pool.page_size());
+    ///     pool.put_raw(page);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`get`](Self::get).
     #[inline]
@@ -243,6 +244,17 @@ impl PagePool {
     }
 
     /// A page of zeroes as a pointer.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let page = pool.get_zeroed_raw()?;
+    /// // SAFETY: the page is ours, once; afterwards nobody uses it.
+    /// unsafe {
+    ///     assert_eq!(page.read(), 0);
+    ///     pool.put_raw(page);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`get`](Self::get).
@@ -290,6 +302,13 @@ impl PagePool {
 
     /// A stock of one's own over this pool.
     ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let mut handle = pool.handle()?;
+    /// std::thread::spawn(move || handle.get().map(drop)).join().unwrap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the system has no memory for magazines.
     pub fn handle(&self) -> Result<PageHandle, OsError> {
@@ -297,6 +316,13 @@ impl PagePool {
     }
 
     /// Pages of a cluster from now on.
+    ///
+    /// ```
+    /// # use larder::pages::{ClusterSize, PagePool};
+    /// let pool = PagePool::builder().cluster(ClusterSize::pages(48)?).build()?;
+    /// assert_eq!(pool.cluster_pages(), 48);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn cluster_pages(&self) -> usize {
         self.inner.clusters.cluster_pages()
@@ -317,6 +343,14 @@ impl PagePool {
 
     /// Changes the limit on held bytes. A pool that holds more keeps it until it goes back by itself or by
     /// [`trim`](Self::trim), but takes nothing new.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// pool.set_limit_bytes(2 * pool.page_size());
+    /// assert!(pool.get_run(3).is_err());
+    /// assert!(pool.get_run(2).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_limit_bytes(&self, bytes: usize) {
         self.inner
             .clusters
@@ -324,6 +358,12 @@ impl PagePool {
     }
 
     /// Bytes of a page.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// assert_eq!(pool.page_size(), larder::os::page_size());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn page_size(&self) -> usize {
         self.inner.clusters.page_size()
@@ -331,6 +371,16 @@ impl PagePool {
 
     /// Gives back what an interval did not need: call it now and then where no helper runs and gets are rare. Returns
     /// bytes given back. Free pages beside pages in use go in runs of at least four, after two calls a decay time apart.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let pool = larder::pages::PagePool::builder().decay(Duration::ZERO).build()?;
+    /// drop(pool.get_run(64)?);
+    /// let held = pool.stats().held_bytes;
+    /// let back = pool.maintain() + pool.maintain();
+    /// assert!(back > 0 && pool.stats().held_bytes == held - back);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn maintain(&self) -> usize {
         self.inner.maintain()
     }
@@ -352,6 +402,15 @@ impl PagePool {
     /// Starts the helper thread, or replaces it: maintenance without anybody calling, a pre-zeroed stock, pages
     /// populated ahead of need. It runs at the lowest priority within a CPU budget, and what it costs is in the stats.
     ///
+    /// ```
+    /// use larder::pages::{HelperConfig, PagePool};
+    /// let pool = PagePool::new()?;
+    /// pool.start_helper(HelperConfig { prezero_pages: 64, ..HelperConfig::default() })?;
+    /// assert!(pool.start_helper(HelperConfig { cpu_budget: 2.0, ..HelperConfig::default() }).is_err());
+    /// pool.stop_helper();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When no thread can be started.
     pub fn start_helper(&self, config: HelperConfig) -> std::io::Result<()> {
@@ -359,11 +418,27 @@ impl PagePool {
     }
 
     /// Stops the helper thread if there is one, and waits for it.
+    ///
+    /// ```
+    /// # use larder::pages::{HelperConfig, PagePool};
+    /// # let pool = PagePool::new()?;
+    /// pool.start_helper(HelperConfig::default())?;
+    /// pool.stop_helper();
+    /// pool.stop_helper();                         // there is none any more
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stop_helper(&self) {
         HelperThread::stop(self.inner);
     }
 
     /// What the pool has done and holds.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// let run = pool.get_run(5)?;
+    /// assert_eq!(pool.stats().out_bytes, run.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         self.inner.stats()
@@ -381,37 +456,5 @@ impl Clone for PagePool {
 impl Drop for PagePool {
     fn drop(&mut self) {
         self.inner.disown();
-    }
-}
-
-/// Pages on their way back. Dropped, it puts them, also when whoever brings them panics.
-struct Batch {
-    pool: PoolRef,
-    rounds: [MaybeUninit<usize>; BATCH],
-    /// Rounds written, from the front.
-    len: usize,
-}
-
-impl Batch {
-    fn add(&mut self, page: PageBuf) {
-        self.rounds[self.len].write(round::pack(page.into_raw().as_ptr() as usize, false));
-        self.len += 1;
-        if self.len == BATCH {
-            self.put();
-        }
-    }
-
-    fn put(&mut self) {
-        let n = core::mem::take(&mut self.len);
-        // SAFETY: the first `len` rounds are written.
-        let rounds =
-            unsafe { core::slice::from_raw_parts(self.rounds.as_ptr().cast::<usize>(), n) };
-        self.pool.stock.put_many(rounds, &self.pool.clusters);
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        self.put();
     }
 }

@@ -48,6 +48,12 @@ impl PageRun {
     }
 
     /// Number of pages.
+    ///
+    /// ```
+    /// let run = larder::pages::PagePool::new()?.get_run(3)?;
+    /// assert_eq!((run.pages(), run.len()), (3, 3 * larder::os::page_size()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn pages(&self) -> usize {
         self.pages

@@ -2,6 +2,15 @@
 
 /// Numbers of a pool. They are read without stopping anybody, so they belong to slightly different moments, and a
 /// restarted section may count one get twice.
+///
+/// ```
+/// let pool = larder::pages::PagePool::new()?;
+/// let page = pool.get()?;
+/// let stats = pool.stats();
+/// assert!(page.len() <= stats.out_bytes && stats.out_bytes <= stats.held_bytes);
+/// println!("{} of {} gets came from a CPU's magazines", stats.hits, stats.hits + stats.misses);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {

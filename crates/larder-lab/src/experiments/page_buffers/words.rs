@@ -137,14 +137,22 @@ impl Bound {
     }
 }
 
-/// The goal, whose note also names the peers that did not run: "best" is the best of those that did.
-pub(crate) fn with_absent(mut goal: Goal, peers: &[&str], ran: impl Fn(&str) -> bool) -> Goal {
-    let gone: Vec<&str> = peers.iter().copied().filter(|peer| !ran(peer)).collect();
-    if !gone.is_empty() {
+/// The goal, whose note also says this, unless it is empty.
+pub(crate) fn noted(mut goal: Goal, more: &str) -> Goal {
+    if !more.is_empty() {
         let comma = if goal.note.is_empty() { "" } else { "; " };
-        goal.note = format!("{}{comma}absent: {}", goal.note, gone.join(", "));
+        goal.note = format!("{}{comma}{more}", goal.note);
     }
     goal
+}
+
+/// The goal, whose note also names the peers that did not run: "best" is the best of those that did.
+pub(crate) fn with_absent(goal: Goal, peers: &[&str], ran: impl Fn(&str) -> bool) -> Goal {
+    let gone: Vec<&str> = peers.iter().copied().filter(|peer| !ran(peer)).collect();
+    if gone.is_empty() {
+        return goal;
+    }
+    noted(goal, &format!("absent: {}", gone.join(", ")))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Each goal is a ratio from one interleaved run, with the memory that both sides hold.
 
 use crate::contestants::supply::page_size;
-use crate::experiments::page_buffers::words::{self, Bound};
+use crate::experiments::page_buffers::words::{self, Bound, noted, with_absent};
 use crate::measure::RunView;
 use crate::model::Goal;
 
@@ -22,7 +22,6 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
             view,
             PAIR,
             ours,
-            &PEERS,
             Bound::AtMost(0.7),
             "warm get, write, put",
         ));
@@ -40,7 +39,6 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
             view,
             DEEP,
             ours,
-            &PEERS,
             Bound::AtMost(0.4),
             "256 pages deep, per page",
         ));
@@ -49,11 +47,12 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
         let group = zeroed_group(depth);
         let what = format!("zeroed page, warm, {depth} deep");
         for ours in OURS {
-            let mut goal = against_best(view, &group, ours, &PEERS, Bound::AtMost(0.5), &what);
-            if goal.note.is_empty() {
-                goal.note = zeroing_floor(view, &group);
-            }
-            goals.push(goal);
+            let goal = against_best(view, &group, ours, Bound::AtMost(0.5), &what);
+            let floor = match goal.measured {
+                Some(_) => zeroing_floor(view, &group),
+                None => String::new(),
+            };
+            goals.push(noted(goal, &floor));
             goals.push(against(
                 view,
                 &group,
@@ -69,7 +68,6 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
             view,
             HANDOVER,
             ours,
-            &PEERS,
             Bound::Below(1.0),
             "pages handed from thread to thread",
         ));
@@ -104,26 +102,17 @@ fn missing(group: &str, what: &str) -> String {
     format!("{what} did not run in group {group}")
 }
 
-fn against_best(
-    view: &RunView<'_>,
-    group: &str,
-    ours: &str,
-    peers: &[&str],
-    bound: Bound,
-    what: &str,
-) -> Goal {
-    let what = format!("{what}: {ours}");
-    let Some(peer) = best(view, group, peers, None, COST, false) else {
-        return bound.goal(what, "best peer", None, None, missing(group, "no peer"));
+fn no_peer(group: &str) -> String {
+    format!("no peer ran in group {group}")
+}
+
+fn against_best(view: &RunView<'_>, group: &str, ours: &str, bound: Bound, what: &str) -> Goal {
+    let Some(peer) = best(view, group, &PEERS, None, COST, false) else {
+        let what = format!("{what}: {ours}");
+        return bound.goal(what, "best peer", None, None, no_peer(group));
     };
-    against(
-        view,
-        group,
-        ours,
-        &peer.contestant,
-        bound,
-        what.trim_end_matches(&format!(": {ours}")),
-    )
+    let goal = against(view, group, ours, &peer.contestant, bound, what);
+    with_absent(goal, &PEERS, |peer| find(view, group, peer, None).is_some())
 }
 
 fn against(
@@ -197,11 +186,14 @@ fn threaded(view: &RunView<'_>, ours: &str, threads: i64) -> Vec<Goal> {
     let scale = Bound::AtLeast(0.97);
     let peer = best(view, THREADED, &PEERS, Some(threads), RATE, true);
     let (Some(a), Some(b)) = (find(view, THREADED, ours, Some(threads)), peer) else {
-        let note = missing(THREADED, if peer.is_none() { "no peer" } else { ours });
+        let note = match peer {
+            Some(_) => missing(THREADED, ours),
+            None => no_peer(THREADED),
+        };
         return vec![scale.goal(what, "best peer's scaling", None, None, note)];
     };
     let held = held(view, THREADED, a, b);
-    vec![
+    let goals = [
         rate.goal(
             format!("{what}, pairs per second"),
             b.contestant.clone(),
@@ -219,7 +211,9 @@ fn threaded(view: &RunView<'_>, ours: &str, threads: i64) -> Vec<Goal> {
             held,
             yardstick(view, threads),
         ),
-    ]
+    ];
+    let ran = |peer: &str| find(view, THREADED, peer, Some(threads)).is_some();
+    goals.map(|goal| with_absent(goal, &PEERS, ran)).to_vec()
 }
 
 /// How far the machine itself scales: a thread's own array of pages shares nothing with anybody.

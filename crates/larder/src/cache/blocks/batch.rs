@@ -33,6 +33,13 @@ pub struct ReadPart<'p> {
 
 impl<'p> ReadPart<'p> {
     /// A read that nobody has tried yet.
+    ///
+    /// ```
+    /// # use larder::cache::{FileId, ReadPart};
+    /// let mut page = [0; 4096];
+    /// let part = ReadPart::new(FileId(1), 8192, &mut page);
+    /// assert!(part.done.is_none() && part.offset == 8192);
+    /// ```
     pub fn new(file: FileId, offset: u64, into: &'p mut [u8]) -> Self {
         Self {
             file,
@@ -91,6 +98,12 @@ pub struct WritePart<'p> {
 
 impl<'p> WritePart<'p> {
     /// A write that nobody has tried yet.
+    ///
+    /// ```
+    /// # use larder::cache::{FileId, WritePart};
+    /// let part = WritePart::new(FileId(1), 0, b"a");
+    /// assert!(part.done.is_none() && part.from == b"a");
+    /// ```
     pub fn new(file: FileId, offset: u64, from: &'p [u8]) -> Self {
         Self {
             file,

@@ -51,6 +51,17 @@ impl BlockCacheBuilder {
     }
 
     /// Bytes of blocks in memory; 64 MiB if nothing is said.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// for index in 0..1000 {
+    ///     cache.handle().read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.stats().resident * cache.block_size(), 1 << 20);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
@@ -58,24 +69,61 @@ impl BlockCacheBuilder {
 
     /// The most that [`BlockCache::set_bytes`] may ask for; as much as the cache begins with if nothing is said. Tables are made
     /// for so many.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).most_bytes(4 << 20).build()?;
+    /// assert!(cache.set_bytes(4 << 20).is_ok());
+    /// assert!(cache.set_bytes(5 << 20).is_err());
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     pub fn most_bytes(mut self, bytes: usize) -> Self {
         self.most = Some(bytes);
         self
     }
 
     /// The replacement rule, by [name](crate::cache::policy::rules); `adaptive` if nothing is said.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).policy("lirs").build()?;
+    /// assert_eq!(cache.stats().policy, "lirs");
+    /// assert!(BlockCache::builder(MemoryStorage::default()).policy("best").build().is_err());
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     pub fn policy(mut self, name: &str) -> Self {
         name.clone_into(&mut self.policy);
         self
     }
 
     /// Most blocks that are read ahead of a sequential reader; 32 if nothing is said, 0 turns it off.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).read_ahead(0).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// for index in 0..10 {
+    ///     handle.read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.stats().misses, 10, "nothing came before it was asked for");
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     pub fn read_ahead(mut self, blocks: usize) -> Self {
         self.read_ahead = blocks;
         self
     }
 
     /// Takes pages from this pool, which others may use as well; a pool of its own if nothing is said.
+    ///
+    /// ```
+    /// # use larder::{cache::{BlockCache, FileId, MemoryStorage}, pages::PagePool};
+    /// let pool = PagePool::new()?;
+    /// let cache = BlockCache::builder(MemoryStorage::default()).pool(pool.clone()).build()?;
+    /// cache.handle().read(&cache.file(FileId(1))?, 0)?;
+    /// assert!(pool.stats().out_bytes >= cache.block_size());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn pool(mut self, pool: PagePool) -> Self {
         self.pool = Some(pool);
         self
@@ -100,6 +148,12 @@ impl BlockCacheBuilder {
     }
 
     /// Makes the cache.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, CacheError, MemoryStorage};
+    /// let tiny = BlockCache::builder(MemoryStorage::default()).bytes(1).build();
+    /// assert!(matches!(tiny, Err(CacheError::Size { bytes: 1, .. })));
+    /// ```
     ///
     /// # Errors
     /// [`CacheError`]: a size of less than a block, a rule that does not exist, no memory.

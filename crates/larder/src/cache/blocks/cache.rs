@@ -158,6 +158,15 @@ impl BlockCache {
     /// the last block has left, the file is forgotten, its [end](CachedFile::set_end) too, unless the next who opens it is to hear of blocks that are
     /// [lost](CacheError::Lost), or were written and not synced.
     ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let (one, same) = (cache.file(FileId(1))?, cache.file(FileId(1))?);
+    /// cache.handle().overwrite(&one, 0)?.fill(7);
+    /// assert_eq!(cache.handle().read(&same, 0)?[0], 7);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`CacheError::Files`] when as many files are open as the cache can number (2^24).
     pub fn file(&self, id: FileId) -> Result<CachedFile, CacheError> {
@@ -187,6 +196,15 @@ impl BlockCache {
 
     /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once. The cache keeps about
     /// 100 bytes for each tenant that ever opened a file, until he is [forgotten](Self::forget_tenant).
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file_of(FileId(1), TenantId(7))?;
+    /// cache.handle().read(&file, 0)?;
+    /// assert_eq!((cache.tenant_stats(TenantId(7)).misses, cache.tenant_stats(TenantId(8)).misses), (1, 0));
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     pub fn tenant_stats(&self, tenant: TenantId) -> FileStats {
         self.shared.inner().tenant_stats(tenant)
     }
@@ -317,6 +335,18 @@ impl BlockCache {
     /// Tells `recorder` of every use from now on, of blocks read ahead and of those forgotten, in the order in which the rule hears
     /// of them; `None` ends it. It is called under the cache's lock and must not
     /// use the cache.
+    ///
+    /// ```
+    /// # use larder::cache::{AccessKind, BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// cache.record(Some(Box::new(move |access| drop(tell.send(access)))));
+    /// cache.handle().read(&cache.file(FileId(1))?, 5)?;
+    /// cache.record(None);
+    /// let first = told.recv()?;
+    /// assert_eq!((first.kind, first.hit), (AccessKind::Read, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn record(&self, recorder: Option<Recorder>) {
         self.shared.inner().record(&self.shared, recorder);
     }

@@ -57,6 +57,12 @@ pub struct FailingStorage<S> {
 
 impl<S> FailingStorage<S> {
     /// Over another storage; nothing fails until it is said.
+    ///
+    /// ```
+    /// # use larder::cache::{FailingStorage, FileId, MemoryStorage, Storage};
+    /// let storage = FailingStorage::new(MemoryStorage::default());
+    /// assert!(storage.sync(FileId(1)).is_ok());
+    /// ```
     pub fn new(below: S) -> Self {
         Self {
             below,
@@ -66,17 +72,43 @@ impl<S> FailingStorage<S> {
 
     /// Of the calls of this kind that come from now on, `skip` are done and the `many` after them fail; `u64::MAX` is all of them. What was
     /// said of this kind before is void.
+    ///
+    /// ```
+    /// # use larder::cache::{FailingStorage, FileId, MemoryStorage, Storage, StorageCall};
+    /// let storage = FailingStorage::new(MemoryStorage::default());
+    /// storage.fail(StorageCall::Sync, 1, 1);
+    /// let syncs = [1, 2, 3].map(|_| storage.sync(FileId(1)).is_ok());
+    /// assert_eq!(syncs, [true, false, true]);
+    /// ```
     pub fn fail(&self, call: StorageCall, skip: u64, many: u64) {
         let kind = &mut self.kinds()[call as usize];
         (kind.first, kind.many) = (kind.seen.saturating_add(skip), many);
     }
 
     /// Calls of this kind so far, those that failed as well.
+    ///
+    /// ```
+    /// # use larder::cache::{FailingStorage, FileId, MemoryStorage, Storage, StorageCall};
+    /// let storage = FailingStorage::new(MemoryStorage::default());
+    /// storage.fail(StorageCall::Sync, 0, u64::MAX);
+    /// assert!(storage.sync(FileId(1)).is_err());
+    /// assert_eq!((storage.seen(StorageCall::Sync), storage.seen(StorageCall::Read)), (1, 0));
+    /// ```
     pub fn seen(&self, call: StorageCall) -> u64 {
         self.kinds()[call as usize].seen
     }
 
     /// The storage below.
+    ///
+    /// ```
+    /// # use larder::cache::{FailingStorage, FileId, MemoryStorage, Storage};
+    /// let storage = FailingStorage::new(MemoryStorage::default());
+    /// storage.write(FileId(1), 0, b"a")?;
+    /// let mut byte = [0];
+    /// storage.below().read(FileId(1), 0, &mut byte)?;
+    /// assert_eq!(&byte, b"a");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn below(&self) -> &S {
         &self.below
     }

@@ -105,6 +105,16 @@ impl CachedFile {
     /// before is safe. A block that could not be written stays dirty, and the next call tries it again. It waits for blocks
     /// that somebody is changing: a thread that holds one of the file's [`BlockMut`](super::BlockMut) waits for itself.
     ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// cache.handle().overwrite(&file, 0)?.fill(7);
+    /// file.sync()?;
+    /// assert_eq!((cache.stats().dirty, cache.stats().written), (0, 1));
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`CacheError::Write`] and [`CacheError::Sync`]: also for a write that failed earlier, when room was made; each opener
     /// is told of it once, by the latest if there were several. [`CacheError::Lost`], until the file is truncated to 0.

@@ -36,6 +36,16 @@ pub struct Files {
 
 impl Files {
     /// Takes a file under a number; the one that had the number before is returned.
+    ///
+    /// ```
+    /// # use larder::cache::{FileId, Files, Storage};
+    /// let files = Files::default();
+    /// assert!(files.add(FileId(1), std::fs::File::open("/proc/self/exe")?).is_none());
+    /// let mut magic = [0; 4];
+    /// files.read(FileId(1), 0, &mut magic)?;
+    /// assert_eq!(&magic, b"\x7fELF");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn add(&self, id: FileId, file: SystemFile) -> Option<Arc<SystemFile>> {
         self.files.put(id, file)
     }

@@ -100,6 +100,16 @@ impl<'c> CacheHandle<'c> {
     /// A block to be read; read from the storage if it is not in memory. If another thread is reading it, this one waits; so it
     /// does while another one changes the block. A thread must not ask for a block that it holds already: it may wait for itself.
     ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage, Storage};
+    /// let storage = MemoryStorage::default();
+    /// storage.write(FileId(1), 0, b"hello")?;
+    /// let cache = BlockCache::builder(storage).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// assert_eq!(&cache.handle().read(&file, 0)?[..6], b"hello\0");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`CacheError`]: an index that no file has, all blocks held, 32,768 guards of this one, the storage or the pool failed.
     // A call of its own would save and restore more than the work is.
@@ -180,6 +190,17 @@ impl<'c> CacheHandle<'c> {
     }
 
     /// A block to be changed: read from the storage if it is not in memory.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// # let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// handle.write(&file, 4)?[..5].copy_from_slice(b"hello");
+    /// assert_eq!(&handle.read(&file, 4)?[..5], b"hello");
+    /// assert_eq!(cache.stats().dirty, 1);
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -356,6 +377,18 @@ impl<'c> CacheHandle<'c> {
 
     /// Tells the rule of all uses so far, and counts them. Happens by itself before a miss, after 64 hits of which the rule must
     /// be told or some more, and at the end.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// # let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// handle.read(&file, 0)?;
+    /// handle.read(&file, 0)?;
+    /// handle.report();
+    /// assert_eq!((cache.stats().misses, cache.stats().hits), (1, 1));
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
     pub fn report(&mut self) {
         self.count();
         if self.used > 0 {

@@ -72,6 +72,10 @@ pub enum AccessKind {
 
 impl AccessKind {
     /// Its name in a trace.
+    ///
+    /// ```
+    /// assert_eq!(larder::cache::AccessKind::Write.name(), "write");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -19,6 +19,17 @@ const DEPTH: usize = 64;
 const KEPT: usize = 16;
 
 /// A storage whose files have descriptors.
+///
+/// ```
+/// # use larder::cache::{Descriptors, FileId, Files};
+/// let files = Files::default();
+/// assert!(files.descriptor(FileId(1), 0, &[]).is_err());
+/// files.add(FileId(1), std::fs::File::open("/proc/self/exe")?);
+/// let (open, descriptor) = files.descriptor(FileId(1), 0, &[])?;
+/// assert!(descriptor >= 0);
+/// # drop(open);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait Descriptors: Storage {
     /// The descriptor for these bytes of a file, and something that keeps it open.
     ///
@@ -67,6 +78,14 @@ impl<S> core::fmt::Debug for Uring<S> {
 impl<S: Descriptors> Uring<S> {
     /// A storage over the files of `files`.
     ///
+    /// ```
+    /// # use larder::cache::{Files, Uring};
+    /// match Uring::new(Files::default()) {
+    ///     Ok(ring) => assert_eq!(ring.submissions(), 0),
+    ///     Err(error) => println!("{error}"),
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// The kernel's refusal: io_uring is not there (`Unsupported`), not permitted (`PermissionDenied`: seccomp, a setting of
     /// the system), or no memory may be locked. `files` without it do the same with more system calls.
@@ -87,11 +106,29 @@ impl<S: Descriptors> Uring<S> {
 
 impl<S> Uring<S> {
     /// The files, to add some or give some up.
+    ///
+    /// ```
+    /// # use larder::cache::{FileId, Files, Uring};
+    /// # let Ok(ring) = Uring::new(Files::default()) else { return Ok(()) };
+    /// ring.files().add(FileId(1), std::fs::File::open("/proc/self/exe")?);
+    /// assert!(ring.files().remove(FileId(1)).is_some());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn files(&self) -> &S {
         &self.files
     }
 
     /// Batches that went through a ring so far.
+    ///
+    /// ```
+    /// # use larder::cache::{FileId, Files, ReadPart, Storage, Uring};
+    /// # let Ok(ring) = Uring::new(Files::default()) else { return Ok(()) };
+    /// ring.files().add(FileId(1), std::fs::File::open("/proc/self/exe")?);
+    /// let (mut one, mut two) = ([0; 4], [0; 4]);
+    /// ring.read_many(&mut [ReadPart::new(FileId(1), 0, &mut one), ReadPart::new(FileId(1), 4, &mut two)]);
+    /// assert_eq!((&one, ring.submissions()), (b"\x7fELF", 1));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn submissions(&self) -> u64 {
         self.submissions.load(Ordering::Relaxed)
     }

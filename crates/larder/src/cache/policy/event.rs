@@ -35,11 +35,21 @@ pub struct Shadow(u64);
 
 impl Shadow {
     /// A shadow of 63 bits; the top bit of `bits` is dropped.
+    ///
+    /// ```
+    /// # use larder::cache::policy::Shadow;
+    /// assert_eq!(Shadow::new(1 << 63 | 7), Shadow::new(7));
+    /// ```
     pub const fn new(bits: u64) -> Self {
         Self(bits & (u64::MAX >> 1))
     }
 
     /// The bits.
+    ///
+    /// ```
+    /// # use larder::cache::policy::Shadow;
+    /// assert_eq!(Shadow::new(7).get(), 7);
+    /// ```
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -102,6 +112,12 @@ pub struct Arrival {
 
 impl Arrival {
     /// A block that a request reads.
+    ///
+    /// ```
+    /// # use larder::cache::policy::{Admission, Arrival, Block, Reason};
+    /// let arrival = Arrival::demand(Block(3), 1, Admission(9));
+    /// assert_eq!((arrival.block, arrival.request, arrival.admission), (Block(3), 1, Admission(9)));
+    /// ```
     pub const fn demand(block: Block, request: u32, admission: Admission) -> Self {
         Self {
             block,

@@ -46,6 +46,7 @@ pub enum FrameState {
 /// let mut gone = Vec::new();
 /// assert_eq!(gone.state(1), FrameState::Clean);
 /// gone.evicted(1, None);
+/// gone.write_back(2);                 // it has nothing to write
 /// assert_eq!(gone, [1]);
 /// ```
 pub trait Frames {

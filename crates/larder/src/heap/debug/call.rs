@@ -1,6 +1,11 @@
 //! Who allocated and who frees, as far as the caller says.
 
 /// The function that a block came from. Its blocks go back by a function of the same family.
+///
+/// ```
+/// use larder::heap::debug::{Call, Origin};
+/// assert_eq!(Call::Free.origin(), Origin::Malloc);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Origin {
@@ -37,6 +42,11 @@ impl Origin {
 }
 
 /// The function that a block is brought to.
+///
+/// ```
+/// use larder::heap::debug::{Call, Origin};
+/// assert_eq!((Call::DeleteArray.name(), Call::DeleteArray.origin()), ("operator delete[]", Origin::NewArray));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Call {
@@ -79,6 +89,11 @@ impl Call {
     }
 
     /// Whose blocks it takes.
+    ///
+    /// ```
+    /// use larder::heap::debug::{Call, Origin};
+    /// assert_eq!(Call::Delete.origin(), Origin::New);
+    /// ```
     #[must_use]
     pub fn origin(self) -> Origin {
         match self {

@@ -20,6 +20,18 @@ use crate::os::forked::ForkLock;
 use crate::os::{OsError, System, fork};
 
 /// A block in use, as [`for_each_live`](crate::heap::global::for_each_live) shows it.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::{heap::{Classes, debug::{Options, Origin}}, objects::Family};
+/// let classes = Classes::checked(&Family::new()?, Options::default())?;
+/// classes.alloc(Layout::new::<[u64; 4]>())?;
+/// classes.for_each_live(|block| {
+///     assert_eq!((block.size, block.align, block.number), (32, 8, 1));
+///     assert_eq!(block.origin, Origin::Malloc);
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveBlock {

@@ -13,6 +13,20 @@
 //! | blocks that nothing points to | a conservative mark from the program's data, stacks and registers |
 //! | callers that do not expect a failure | failures on purpose |
 //!
+//! ```
+//! use std::alloc::Layout;
+//! use larder::{heap::{Classes, debug::Options}, objects::Family};
+//!
+//! // `keep-going`, since the first finding would end the process.
+//! let options = Options::read("keep-going", &mut |_| ()).unwrap_or_default();
+//! let classes = Classes::checked(&Family::new()?, options)?;
+//! let block = classes.alloc(Layout::new::<[u8; 100]>())?;
+//! // SAFETY: one byte behind the block lies in its redzone, where nobody else looks meanwhile.
+//! unsafe { block.add(100).write(7) };
+//! assert_eq!(classes.check(), 1, "and it is told on standard error");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! One lock is around everything, each block costs a record of 96 bytes, two redzones and the walk of two stacks.
 //! libumem (Bonwick and Adams, 2001) has the same checks behind `UMEM_DEBUG`; the search for leaks is that of its `findleaks`.
 

@@ -71,6 +71,13 @@ const WORDS: &str = "on, off, redzone=BYTES, quarantine=BYTES, no-fill, frames=N
      leaks=CODE, fail=N, fail-chance=N, fail-after=N, seed=N, keep-going";
 
 /// A word that means nothing.
+///
+/// ```
+/// use larder::heap::debug::Options;
+/// let mut told = Vec::new();
+/// Options::read("redzone=7", &mut |bad| told.push(bad.to_string()));
+/// assert!(told[0].contains("needs a number from 16 to 4096"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadWord<'a> {
     word: &'a str,
@@ -101,6 +108,14 @@ impl fmt::Display for BadWord<'_> {
 impl Options {
     /// Reads words with commas between them. A word that means nothing is told and left out. `None` when no word is left
     /// or one of them is `off`.
+    ///
+    /// ```
+    /// use larder::heap::debug::Options;
+    /// let mut bad = 0;
+    /// let options = Options::read("redzone=64,no-such-word", &mut |_| bad += 1);
+    /// assert_eq!((options.map(|options| options.redzone), bad), (Some(64), 1));
+    /// assert_eq!(Options::read("off", &mut |_| ()), None);
+    /// ```
     pub fn read<'a>(text: &'a str, bad: &mut dyn FnMut(BadWord<'a>)) -> Option<Self> {
         let mut options = Self::default();
         let (mut any, mut off) = (false, false);

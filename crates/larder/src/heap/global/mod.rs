@@ -6,6 +6,18 @@
 //! may come at any time: before `main`, while the family is being made, at a thread's end.
 //!
 //! All functions follow malloc's contract: null for no memory, never a panic and never an abort for want of memory.
+//!
+//! ```
+//! use larder::heap::global;
+//!
+//! let at = global::alloc(100, 16);
+//! assert!(!at.is_null());
+//! // SAFETY: taken above, put once.
+//! unsafe {
+//!     assert!(global::usable_size(at) >= 100);
+//!     global::free(at);
+//! }
+//! ```
 
 mod bootstrap;
 mod debugged;

@@ -5,6 +5,16 @@ use crate::os::rseq;
 use crate::os::say::say_unknown;
 
 /// How the program's heap keeps objects ready.
+///
+/// ```
+/// use larder::heap::global::{self, Mode};
+/// drop(Box::new(1));
+/// match global::mode() {
+///     Some(Mode::PerThread) => println!("magazines follow the threads"),
+///     Some(mode) => println!("magazines follow the CPUs ({})", mode.name()),
+///     None => println!("another allocator is the program's"),
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {

@@ -4,6 +4,16 @@ use super::{Mode, bootstrap, mode, state};
 use crate::heap::{CLASSES, SIZES};
 
 /// One size class.
+///
+/// ```
+/// use larder::heap::{SIZES, global};
+/// let at = global::alloc(10, 1);
+/// let class = global::stats().classes[0];
+/// assert_eq!(class.size, SIZES[0]);
+/// assert!(class.out >= 1 && class.held_bytes > 0);
+/// # // SAFETY: taken above, put once.
+/// # unsafe { global::free(at) };
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClassStats {
     /// Bytes of an object.
@@ -17,6 +27,15 @@ pub struct ClassStats {
 }
 
 /// What the program's heap holds. Read without stopping anybody, so the numbers are of slightly different moments.
+///
+/// ```
+/// use larder::heap::global;
+/// let at = global::alloc(100_000, 1);
+/// let stats = global::stats();
+/// assert!(stats.large_bytes >= 100_000 && stats.held_bytes >= stats.out_bytes);
+/// # // SAFETY: taken above, put once.
+/// # unsafe { global::free(at) };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalStats {
     /// How objects are kept ready; `None` where there is no heap yet.

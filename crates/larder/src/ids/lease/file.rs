@@ -14,6 +14,16 @@ const PLACES: [u64; 2] = [0, 4096];
 const LENGTH: usize = 4096 + LeaseRecord::BYTES;
 
 /// Why the file of a lease could not be read or written.
+///
+/// ```
+/// use larder::ids::{LeaseFile, LeaseFileError};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("next-inode");
+/// let file = LeaseFile::open(&path)?;
+/// assert!(matches!(LeaseFile::open(&path), Err(LeaseFileError::Busy { .. })));
+/// # drop(file);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseFileError {
@@ -48,6 +58,18 @@ pub enum LeaseFileError {
 /// A number in a file of 4128 bytes: twice, each with a checksum, written and flushed one after the other. Of a write
 /// that is torn the other record is left, with the number before; a record that decays later is not missed either,
 /// since both say the same once a store has returned. Locked against a second user, also of another process.
+///
+/// ```
+/// use larder::ids::{Durable, LeaseFile};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("next-inode");
+/// let mut file = LeaseFile::open(&path)?;
+/// assert_eq!(file.load()?, None);
+/// file.store(1001)?;                          // returns when it would survive the machine's stopping
+/// drop(file);
+/// assert_eq!(LeaseFile::open(&path)?.load()?, Some(1001));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct LeaseFile {
     records: Records<File>,
@@ -56,6 +78,8 @@ pub struct LeaseFile {
 
 impl LeaseFile {
     /// Opens the file, or makes it, with no number in it yet.
+    ///
+    /// [`LeaseFile`] shows it.
     ///
     /// # Errors
     /// [`LeaseFileError::Io`], [`LeaseFileError::Busy`].

@@ -79,6 +79,17 @@ impl<D: Durable + ?Sized> Durable for &mut D {
 }
 
 /// Why a lease gave no identifier.
+///
+/// ```
+/// use core::num::NonZeroU64;
+/// use larder::ids::{IdRange, Lease, LeaseError, LeaseFile};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("next-inode");
+/// let mut two = Lease::new(LeaseFile::open(&path)?, IdRange::new(1, 2)?, NonZeroU64::MIN)?;
+/// assert_eq!((two.alloc()?, two.alloc()?), (1, 2));
+/// assert!(matches!(two.alloc(), Err(LeaseError::UsedUp { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError<E> {
@@ -147,6 +158,8 @@ impl<D: Durable> Lease<D> {
     /// Goes on where the store says, or begins with the first of `range`. Leases `block` identifiers at a time: many
     /// make the store cheap, few make little to skip. It may be another number each time.
     ///
+    /// [`Lease`] shows it.
+    ///
     /// # Errors
     /// [`LeaseError::Store`]; [`LeaseError::Mark`]; [`IdError::Invalid`] for a range up to 2^64 - 1, which leaves no
     /// number to say that all are used up.
@@ -177,6 +190,8 @@ impl<D: Durable> Lease<D> {
 
     /// The next identifier. Touches the store once a block.
     ///
+    /// [`Lease`] shows it.
+    ///
     /// # Errors
     /// [`LeaseError::Store`]: no identifier is lost, and the next call tries again. [`LeaseError::UsedUp`] when all
     /// were handed out once.
@@ -203,16 +218,32 @@ impl<D: Durable> Lease<D> {
     }
 
     /// How many identifiers can be had before the store is touched: what a crash at this moment would skip.
+    ///
+    /// ```
+    /// # use core::num::NonZeroU64;
+    /// # use larder::ids::{IdRange, Lease, LeaseFile};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("next-inode");
+    /// let block = NonZeroU64::new(50).ok_or("0")?;
+    /// let mut inodes = Lease::new(LeaseFile::open(&path)?, IdRange::new(1, 1000)?, block)?;
+    /// inodes.alloc()?;
+    /// assert_eq!((inodes.leased(), inodes.left()), (49, 999));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn leased(&self) -> u64 {
         self.end - self.next
     }
 
     /// How many identifiers were never handed out or skipped.
+    ///
+    /// [`leased`](Self::leased) shows both.
     pub fn left(&self) -> u64 {
         self.range.last() + 1 - self.next
     }
 
     /// Ends without skipping any: gives the rest of the block back.
+    ///
+    /// [`Lease`] shows it.
     ///
     /// # Errors
     /// [`LeaseError::Store`]: the rest of the block may be skipped.

@@ -34,6 +34,8 @@ impl Rule for Any {
 }
 
 /// What keeps [`Any`].
+///
+/// [`Order`] shows what it can do.
 #[derive(Debug)]
 pub struct AnyOrder {
     /// All free offsets of the word that is held are held.

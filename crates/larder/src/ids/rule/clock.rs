@@ -33,10 +33,17 @@ use std::time::Instant;
 /// ```
 pub trait Clock: Clone + Debug {
     /// The count now, in ticks of this clock; `allocations` is how many identifiers were handed out so far.
+    ///
+    /// ```
+    /// # use larder::ids::rule::{Allocations, Clock};
+    /// assert_eq!(Allocations.now(7), 7);
+    /// ```
     fn now(&self, allocations: u64) -> u64;
 }
 
 /// A tick is an identifier handed out.
+///
+/// It is the clock of [`Rested::allocations`](super::Rested::allocations).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allocations;
 
@@ -48,6 +55,12 @@ impl Clock for Allocations {
 }
 
 /// A tick is a nanosecond, of [`Instant`]'s time since this value was made.
+///
+/// ```
+/// use larder::ids::rule::{Clock, Monotonic};
+/// let clock = Monotonic::default();
+/// assert!(clock.now(0) <= clock.now(0));
+/// ```
 #[cfg(feature = "std")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Monotonic {

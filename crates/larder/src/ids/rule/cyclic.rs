@@ -39,6 +39,8 @@ impl Rule for Cyclic {
 }
 
 /// What keeps [`Cyclic`].
+///
+/// [`Order`] shows what it can do.
 #[derive(Debug)]
 pub struct CyclicOrder {
     held: Held,

@@ -55,6 +55,8 @@ macro_rules! epochs {
 epochs!(1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7);
 
 /// What keeps [`Epochs`]: offsets in so many sets.
+///
+/// [`Order`] shows what it can do.
 #[derive(Debug)]
 pub struct EpochsOrder<const SETS: usize> {
     sets: Sets<SETS>,
@@ -95,6 +97,18 @@ impl<const SETS: usize> EpochsOrder<SETS> {
     }
 
     /// How many allocations will pass at least before an identifier that is freed now can come back.
+    ///
+    /// ```
+    /// use larder::ids::{Ids, rule::Epochs};
+    /// let mut ids: Ids<Epochs> = Ids::new(0u8..100, Epochs)?;
+    /// ids.alloc()?;
+    /// let distance = ids.order().distance();
+    /// ids.free(0)?;
+    /// for _ in 0..distance {
+    ///     assert_ne!(ids.alloc()?, 0);
+    /// }
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn distance(&self) -> u64 {
         let all = u128::from(self.last) + 1;
         let free = all - u128::from(self.taken);

@@ -50,6 +50,8 @@ impl Rule for Fifo {
 }
 
 /// What keeps [`Fifo`].
+///
+/// [`Order`] shows what it can do.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FifoOrder {

@@ -52,6 +52,8 @@ impl Rule for Lifo {
 }
 
 /// What keeps [`Lifo`].
+///
+/// [`Order`] shows what it can do.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LifoOrder {

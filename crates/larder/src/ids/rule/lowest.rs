@@ -38,6 +38,8 @@ impl Rule for Lowest {
 }
 
 /// What keeps [`Lowest`].
+///
+/// [`Order`] shows what it can do.
 #[derive(Debug)]
 pub struct LowestOrder {
     held: Held,

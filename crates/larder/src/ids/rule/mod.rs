@@ -43,6 +43,22 @@ pub use self::random::{Random, RandomOrder};
 pub use self::rested::{NearFull, Rested, RestedOrder};
 
 /// A rule by which identifiers are chosen.
+///
+/// ```
+/// use larder::ids::{IdError, Ids, rule::{Lowest, LowestOrder, Rule}};
+///
+/// /// As POSIX wants it of descriptors, under a name of one's own.
+/// #[derive(Debug, Clone)]
+/// struct Posix;
+/// impl Rule for Posix {
+///     type Order = LowestOrder;
+///     fn order(&self, last: u64) -> Result<LowestOrder, IdError> {
+///         Lowest.order(last)
+///     }
+/// }
+/// assert_eq!(Ids::new(3u32..1024, Posix)?.alloc()?, 3);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 pub trait Rule: Clone + Debug {
     /// The data structure that keeps the rule.
     type Order: Order;
@@ -58,6 +74,32 @@ pub trait Rule: Clone + Debug {
 ///
 /// Works on offsets alone; callers have checked that each lies within the range. A method that fails has changed
 /// nothing.
+///
+/// ```
+/// use larder::ids::rule::{Cyclic, Order, Rule};
+/// let mut order = Cyclic.order(9)?;                                 // offsets 0 to 9
+/// assert_eq!((order.take()?, order.take()?), (Some(0), Some(1)));
+/// order.set_cursor(4)?;
+/// let next = match order.take_quickly() {
+///     Some(at) => Some(at),
+///     None => order.take()?,
+/// };
+/// assert_eq!((next, order.cursor()), (Some(5), Some(5)));
+/// let mut out = [0; 2];
+/// assert_eq!((order.take_many(&mut out)?, out), (2, [6, 7]));
+/// assert!(order.take_at(3)? && !order.take_at(3)?);
+/// assert_eq!(order.take_run(2, 2, 0)?, Some(8), "two from an even one on");
+/// assert_eq!(order.take_all(2, 3)?, Err(3));
+/// assert_eq!((order.taken(), order.is_taken(2)), (8, false));
+/// assert_eq!((order.next_taken(2), order.next_free(0)), (Some(3), Some(2)));
+///
+/// assert!(order.give_quickly(3) || order.give(3)?);
+/// assert!(!order.give(3)?, "it is free");
+/// order.take_back(3)?;
+/// assert_eq!(order.give_all(5, 9)?, Ok(()));
+/// assert!(order.bytes() > 0);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 pub trait Order: Debug {
     /// Takes the offset that the rule says is next; `None` when all are taken.
     ///

@@ -38,6 +38,13 @@ pub struct Random {
 
 impl Random {
     /// With this seed.
+    ///
+    /// ```
+    /// # use larder::ids::{Ids, rule::Random};
+    /// let draw = || Ids::new(0u16..1000, Random::new([7; 32]))?.alloc();
+    /// assert_eq!(draw()?, draw()?, "the same seed, the same run");
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn new(seed: [u8; 32]) -> Self {
         Self { seed }
     }
@@ -87,6 +94,8 @@ impl Rule for Random {
 }
 
 /// What keeps [`Random`].
+///
+/// [`Order`] shows what it can do.
 pub struct RandomOrder {
     free: Loose,
     random: ChaCha8Rng,

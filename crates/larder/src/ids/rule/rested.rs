@@ -13,6 +13,19 @@ use crate::ids::IdError;
 use crate::ids::map::Map;
 
 /// What happens when nothing but resting identifiers is left.
+///
+/// ```
+/// use larder::ids::{IdError, Ids, rule::{Lowest, NearFull, Rested}};
+/// let again = |near_full| {
+///     let mut one = Ids::new(0u8..1, Rested::allocations(Lowest, 1, near_full))?;
+///     one.alloc()?;
+///     one.free(0)?;
+///     one.alloc()
+/// };
+/// assert_eq!(again(NearFull::Fail), Err(IdError::Resting { resting: 1 }));
+/// assert_eq!(again(NearFull::Relax), Ok(0));
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NearFull {
@@ -55,6 +68,15 @@ pub struct Rested<R, C = Allocations> {
 
 impl<R: Rule> Rested<R> {
     /// Between a free and the reuse at least `rest` other identifiers are handed out.
+    ///
+    /// ```
+    /// # use larder::ids::{Ids, rule::{Lowest, NearFull, Rested}};
+    /// let mut tags = Ids::new(0u8..10, Rested::allocations(Lowest, 2, NearFull::Fail))?;
+    /// tags.alloc()?;
+    /// tags.free(0)?;
+    /// assert_eq!([tags.alloc()?, tags.alloc()?, tags.alloc()?], [1, 2, 0]);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn allocations(rule: R, rest: u64, near_full: NearFull) -> Self {
         Self::by_clock(rule, rest, near_full, Allocations)
     }
@@ -86,6 +108,8 @@ impl<R: Rule> Rested<R, Monotonic> {
 
 impl<R: Rule, C: Clock> Rested<R, C> {
     /// Between a free and the reuse pass at least so many ticks of a clock. See [`Clock`] for one.
+    ///
+    /// [`Clock`] shows it.
     pub fn by_clock(rule: R, rest: u64, near_full: NearFull, clock: C) -> Self {
         Self {
             rule,
@@ -116,6 +140,18 @@ impl<R: Rule, C: Clock> Rule for Rested<R, C> {
 }
 
 /// What keeps [`Rested`].
+///
+/// ```
+/// use larder::ids::{Ids, rule::{Lowest, NearFull, Order, Rested}};
+/// let mut tags = Ids::new(0u8..3, Rested::allocations(Lowest, 5, NearFull::Relax))?;
+/// assert_eq!((tags.alloc()?, tags.alloc()?), (0, 1));
+/// tags.free(0)?;
+/// assert_eq!((tags.order().resting(), tags.order().due()), (1, Some(5)));
+/// assert!(tags.order().inner().is_taken(0), "to the other rule it is in use");
+/// assert_eq!((tags.alloc()?, tags.alloc()?), (2, 0), "nothing else was left");
+/// assert_eq!(tags.order().shortest(), Some(1), "of the five that it should have had");
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug)]
 pub struct RestedOrder<O, C> {
     /// To this one the offsets that rest are taken.
@@ -135,11 +171,15 @@ pub struct RestedOrder<O, C> {
 
 impl<O: Order, C: Clock> RestedOrder<O, C> {
     /// How many rest, or have rested and were not yet asked for.
+    ///
+    /// [`RestedOrder`] shows it.
     pub fn resting(&self) -> u64 {
         self.resting.taken()
     }
 
     /// In how many ticks the first of those that rest is due, 0 if it is; `None` when none rests.
+    ///
+    /// [`RestedOrder`] shows it.
     pub fn due(&self) -> Option<u64> {
         let (_, freed) = self.queue.front()?;
         let passed = self.clock.now(self.allocations).saturating_sub(freed);
@@ -147,11 +187,15 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
     }
 
     /// The shortest rest in ticks that [`NearFull::Relax`] gave to an identifier; `None` while all had theirs.
+    ///
+    /// [`RestedOrder`] shows it.
     pub fn shortest(&self) -> Option<u64> {
         self.shortest
     }
 
     /// The structure of the other rule.
+    ///
+    /// [`RestedOrder`] shows it.
     pub fn inner(&self) -> &O {
         &self.order
     }

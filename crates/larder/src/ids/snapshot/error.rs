@@ -5,6 +5,11 @@ use alloc::string::String;
 use crate::ids::IdError;
 
 /// Why a snapshot could not be taken, read, written or restored.
+///
+/// ```
+/// use larder::ids::{Snapshot, SnapshotError};
+/// assert!(matches!(Snapshot::from_bytes(b"GIF89a"), Err(SnapshotError::Foreign)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {

@@ -16,6 +16,8 @@ impl Snapshot {
 
     /// Writes the bytes of [`to_bytes`](Self::to_bytes) to a stream.
     ///
+    /// [`read_from`](Self::read_from) shows both.
+    ///
     /// # Errors
     /// [`SnapshotError::Io`], and as [`to_bytes`](Self::to_bytes).
     pub fn write_to(&self, mut stream: impl Write) -> Result<(), SnapshotError> {
@@ -26,6 +28,17 @@ impl Snapshot {
     }
 
     /// Reads a stream to its end; at most `most_bytes` of it.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Snapshot, rule::Lowest};
+    /// let ids = RefCell::new(Ids::rebuild(0u32..1000, Lowest, [4, 9])?);
+    /// let mut pipe = Vec::new();
+    /// Snapshot::of(&ids, &Lowest)?.write_to(&mut pipe)?;
+    /// assert!(Snapshot::read_from(&pipe[..], 1 << 20)?.iter().eq([4, 9]));
+    /// assert!(Snapshot::read_from(&pipe[..], 10).is_err(), "it has more bytes");
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     ///
     /// # Errors
     /// [`SnapshotError::TooLarge`], [`SnapshotError::Io`], and as [`from_bytes`](Self::from_bytes).
@@ -102,6 +115,8 @@ impl Snapshot {
 
     /// Reads a file that [`save`](Self::save) wrote, of at most [`MOST_BYTES`](Self::MOST_BYTES) and
     /// [`MOST_IDS`](Self::MOST_IDS).
+    ///
+    /// [`save`](Self::save) shows both.
     ///
     /// # Errors
     /// [`SnapshotError::Io`], and as [`read_from`](Self::read_from).

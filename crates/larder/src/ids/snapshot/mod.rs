@@ -61,6 +61,16 @@ impl Snapshot {
 
     /// A snapshot of `ids`, which are handed out by `rule`. Takes time in proportion to the runs of identifiers.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Snapshot, rule::Cyclic};
+    /// let pids = RefCell::new(Ids::rebuild(1u32..32768, Cyclic, [1, 2])?);
+    /// let snapshot = Snapshot::of(&pids, &Cyclic)?;
+    /// pids.borrow_mut().free(1)?;
+    /// assert_eq!(snapshot.allocated(), 2, "as it was");
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::OutOfMemory`](super::IdError::OutOfMemory); [`SnapshotError::RuleName`] for a rule whose name has more than 255 bytes.
     pub fn of<A: Allocate>(ids: &A, rule: &impl Rule) -> Result<Self, SnapshotError> {
@@ -108,38 +118,94 @@ impl Snapshot {
     }
 
     /// The range that the identifiers are of.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdRange, Ids, Snapshot, rule::Cyclic};
+    /// # let pids = RefCell::new(Ids::new(1u32..32768, Cyclic)?);
+    /// assert_eq!(Snapshot::of(&pids, &Cyclic)?.range(), IdRange::new(1, 32767)?);
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     pub fn range(&self) -> IdRange {
         self.range
     }
 
     /// The rule's name. Its parameters are not kept: they may be secret, as the seed of a random rule is.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Snapshot, rule::Random};
+    /// # let ports = RefCell::new(Ids::new(1024u16..=65535, Random::new([7; 32]))?);
+    /// assert_eq!(Snapshot::of(&ports, &Random::new([7; 32]))?.rule(), "Random");
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     pub fn rule(&self) -> &str {
         &self.rule
     }
 
     /// The identifier that the rule handed out last, for rules that go on from there.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Snapshot, rule::Cyclic};
+    /// let mut pids = Ids::new(1u32..32768, Cyclic)?;
+    /// pids.set_cursor(300)?;
+    /// let snapshot = Snapshot::of(&RefCell::new(pids), &Cyclic)?;
+    /// assert_eq!((snapshot.cursor(), snapshot.restore(Cyclic)?.alloc()?), (Some(300), 301));
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     pub fn cursor(&self) -> Option<u64> {
         self.cursor
     }
 
     /// How many identifiers are allocated.
+    ///
+    /// [`runs`](Self::runs) shows it.
     pub fn allocated(&self) -> u64 {
         self.allocated
     }
 
     /// The allocated identifiers as ranges, ascending; no two of them touch.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdRange, Ids, Snapshot, rule::Lowest};
+    /// let ids = RefCell::new(Ids::rebuild(0u8..=255, Lowest, [4, 5, 9])?);
+    /// let snapshot = Snapshot::of(&ids, &Lowest)?;
+    /// assert!(snapshot.runs().eq([IdRange::new(4, 5)?, IdRange::new(9, 9)?]));
+    /// assert_eq!(snapshot.allocated(), 3);
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     pub fn runs(&self) -> SnapshotRuns<'_> {
         let last = self.range.last() - self.range.first();
         SnapshotRuns::new(Decoder::new(&self.body, last), self.range)
     }
 
     /// The allocated identifiers, ascending.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Snapshot, rule::Lowest};
+    /// let ids = RefCell::new(Ids::rebuild(0u8..=255, Lowest, [4, 5, 9])?);
+    /// assert!(Snapshot::of(&ids, &Lowest)?.iter().eq([4, 5, 9]));
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.runs().flat_map(|run| run.first()..=run.last())
     }
 
     /// A space of one owner with the same identifiers allocated. Its rule has the name of the one in the snapshot; the
     /// parameters may differ.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Snapshot, SnapshotError, rule::{Cyclic, Lowest}};
+    /// let ids = RefCell::new(Ids::rebuild(0u8..=255, Lowest, [4, 5, 9])?);
+    /// let snapshot = Snapshot::of(&ids, &Lowest)?;
+    /// assert_eq!(snapshot.restore(Lowest)?.allocated(), 3);
+    /// assert!(matches!(snapshot.restore(Cyclic), Err(SnapshotError::Rule { .. })));
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     ///
     /// # Errors
     /// [`SnapshotError::Rule`] for another rule; [`IdError::OutOfMemory`](super::IdError::OutOfMemory).
@@ -163,6 +229,16 @@ impl Snapshot {
 
     /// Allocates the same identifiers in `ids`, whatever their rule and range: all, or none where nobody else
     /// allocates meanwhile. Takes one call for each identifier.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, IdSpace, Ids, Snapshot, rule::{Any, Lowest}};
+    /// let ids = RefCell::new(Ids::rebuild(0u8..=255, Lowest, [4, 5, 9])?);
+    /// let wider = IdSpace::new(0u32..100_000, Any)?;
+    /// Snapshot::of(&ids, &Lowest)?.restore_into(&wider)?;
+    /// assert!(wider.iter().eq([4, 5, 9]));
+    /// # Ok::<(), larder::ids::SnapshotError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Taken`](super::IdError::Taken), [`IdError::OutOfRange`](super::IdError::OutOfRange), [`IdError::OutOfMemory`](super::IdError::OutOfMemory).

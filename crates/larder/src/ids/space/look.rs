@@ -6,6 +6,13 @@ use crate::ids::rule::Order;
 
 impl<R: SharedRule> IdSpace<R> {
     /// Whether the identifier is allocated or reserved; false for one outside of the range.
+    ///
+    /// ```
+    /// # use larder::ids::{IdSpace, rule::Any};
+    /// let ids = IdSpace::rebuild(0u8..=255, Any, [4, 9])?;
+    /// assert_eq!([4, 5, 300].map(|id| ids.is_allocated(id)), [true, false, false]);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn is_allocated(&self, id: u64) -> bool {
         let Ok(at) = self.range.offset(id) else {
             return false;
@@ -19,6 +26,13 @@ impl<R: SharedRule> IdSpace<R> {
     /// The lowest allocated identifier that is not below `from`.
     ///
     /// It was allocated at some moment of the call; so was each one that it passed by free.
+    ///
+    /// ```
+    /// # use larder::ids::{IdSpace, rule::Any};
+    /// let ids = IdSpace::rebuild(0u8..=255, Any, [4, 9])?;
+    /// assert_eq!((ids.next_allocated(5), ids.next_allocated(10)), (Some(9), None));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn next_allocated(&self, from: u64) -> Option<u64> {
         let at = from.saturating_sub(self.range.first());
         if from > self.range.last() {
@@ -103,6 +117,12 @@ impl<R: SharedRule> IdSpace<R> {
     /// How many identifiers are allocated, reserved ones included. Of one moment only if nobody takes or frees.
     ///
     /// Reads the byte of every identifier that was ever used.
+    ///
+    /// ```
+    /// # use larder::ids::{IdSpace, rule::Any};
+    /// assert_eq!(IdSpace::rebuild(0u8..=255, Any, [4, 9])?.allocated(), 2);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn allocated(&self) -> u64 {
         self.look(
             |front| front.states.allocated(),
@@ -111,13 +131,22 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Bytes of memory held: the map, the cells in use, the magazines.
+    ///
+    /// ```
+    /// # use larder::ids::{IdSpace, rule::Any};
+    /// let ids = IdSpace::new(0u32..1 << 20, Any)?;
+    /// let before = ids.bytes();
+    /// (0..1000).try_for_each(|_| ids.alloc().map(drop))?;
+    /// assert!(ids.bytes() > before);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn bytes(&self) -> usize {
         let map = self.lock().order.bytes();
         size_of::<Self>() + map + self.front.get().map_or(0, |front| front.bytes())
     }
 }
 
-/// The allocated identifiers of a space, upwards. See [`IdSpace::iter`].
+/// The allocated identifiers of a space, upwards. [`IdSpace::iter`] shows it.
 #[derive(Debug)]
 pub struct SpaceIter<'a, R: SharedRule> {
     space: &'a IdSpace<R>,
@@ -134,7 +163,7 @@ impl<R: SharedRule> Iterator for SpaceIter<'_, R> {
     }
 }
 
-/// The allocated identifiers of a space as ranges, upwards. See [`IdSpace::runs`].
+/// The allocated identifiers of a space as ranges, upwards. [`IdSpace::runs`] shows it.
 #[derive(Debug)]
 pub struct SpaceRuns<'a, R: SharedRule> {
     space: &'a IdSpace<R>,

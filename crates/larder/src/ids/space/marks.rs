@@ -10,6 +10,20 @@ use crate::ids::IdError;
 const MOST: usize = 64;
 
 /// A water mark was crossed.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use larder::ids::{Crossing, IdSpace, rule::Lowest};
+/// let last = Arc::new(Mutex::new(None));
+/// let told = last.clone();
+/// let mut ids = IdSpace::new(0u8..3, Lowest)?;
+/// ids.on_crossing(2, Box::new(move |crossing| *told.lock().unwrap() = Some(crossing)))?;
+/// (ids.alloc()?, ids.alloc()?);
+/// assert_eq!(*last.lock().unwrap(), Some(Crossing { mark: 2, below: true, free: 1 }));
+/// ids.free(0)?;
+/// assert_eq!(*last.lock().unwrap(), Some(Crossing { mark: 2, below: false, free: 2 }));
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crossing {
     /// The mark, as it was given.

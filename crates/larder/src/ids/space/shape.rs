@@ -7,6 +7,8 @@ use crate::ids::rule::{Any, Clock, Cyclic, Epochs, Fifo, Lifo, Lowest, Random, R
 ///
 /// In the formulas F is the number of free identifiers, C the number of CPUs that the process may use, and d(F) the number
 /// of allocations that the rule alone promises between a free and the next use of the same identifier.
+///
+/// [`SharedRule`] says which rule has which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// The rule is kept exactly: every operation goes to the map under its lock. Reuse distance: the rule's own.

@@ -26,6 +26,19 @@ impl<R: SharedRule> IdSpace<R> {
     /// enough: so this is what to call when near full means to wait. A rest that is counted in allocations ends only when
     /// others allocate, which they cannot when all that is free rests.
     ///
+    /// ```
+    /// # use larder::ids::{IdSpace, rule::Any};
+    /// let one = IdSpace::new(0u8..1, Any)?;
+    /// let id = one.alloc()?;
+    /// std::thread::scope(|threads| {
+    ///     let waiting = threads.spawn(|| one.alloc_wait());
+    ///     one.free(id)?;
+    ///     assert_eq!(waiting.join().unwrap(), Ok(id));
+    ///     Ok::<_, larder::ids::IdError>(())
+    /// })?;
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::OutOfMemory`].
     pub fn alloc_wait(&self) -> Result<u64, IdError> {
@@ -33,6 +46,15 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// As [`alloc_wait`](Self::alloc_wait), for at most `timeout`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use larder::ids::{IdError, IdSpace, rule::Any};
+    /// let one = IdSpace::new(0u8..1, Any)?;
+    /// assert_eq!(one.alloc_timeout(Duration::from_millis(1))?, 0);
+    /// assert_eq!(one.alloc_timeout(Duration::from_millis(1)), Err(IdError::Full { allocated: 1 }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Full`] and [`IdError::Resting`] when the time is over, [`IdError::OutOfMemory`].

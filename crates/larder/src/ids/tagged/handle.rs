@@ -17,11 +17,25 @@ pub struct Handle(u64);
 
 impl Handle {
     /// A handle from its number. Any number will do: a wrong one is refused when it is used.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Handle, Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let number: u64 = tags.alloc()?.raw();      // sent to somebody, and back
+    /// assert!(tags.is_live(Handle::from_raw(number)));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
 
     /// The number, which has as many bits as [`Widths::word`](super::Widths::word) says.
+    ///
+    /// ```
+    /// # use larder::ids::Handle;
+    /// assert_eq!(Handle::from_raw(7).raw(), 7);
+    /// ```
     pub const fn raw(self) -> u64 {
         self.0
     }

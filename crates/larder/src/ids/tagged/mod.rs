@@ -87,6 +87,14 @@ pub struct Tagged<A> {
 impl<A: Allocate> Tagged<A> {
     /// Handles over the identifiers of `ids`, which must fit the index. Slots are retired at the wrap.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// assert!(Tagged::new(RefCell::new(Ids::new(0u32..4096, Lowest)?), Widths::W16).is_ok());
+    /// assert!(Tagged::new(RefCell::new(Ids::new(0u32..4097, Lowest)?), Widths::W16).is_err(), "12 bits of index");
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Invalid`] when the largest identifier needs more bits than the index has. Identifiers that are
     /// allocated already (a reserved band) stay so and have no handle.
@@ -96,6 +104,17 @@ impl<A: Allocate> Tagged<A> {
 
     /// As [`new`](Self::new), with a say on what happens at the wrap, and with the generation that every slot begins
     /// with: a program that starts again with another one than before refuses the handles of its former life.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, OnWrap, Tagged, Widths, rule::Lowest};
+    /// let slots = || Ids::new(0u32..1000, Lowest).map(RefCell::new);
+    /// let former = Tagged::with(slots()?, Widths::W32, OnWrap::Retire, 0)?.alloc()?;
+    /// let now = Tagged::with(slots()?, Widths::W32, OnWrap::Retire, 1)?;
+    /// now.alloc()?;
+    /// assert!(!now.is_live(former), "the same slot, of the program's former life");
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`new`](Self::new), and [`IdError::Invalid`] for a generation that does not fit.
@@ -125,6 +144,15 @@ impl<A: Allocate> Tagged<A> {
 
     /// Takes a slot and makes a handle for it.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let handle = tags.alloc()?;
+    /// assert_eq!(tags.check(handle), Ok(0));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Full`], which does not count retired slots; [`IdError::Retired`] when nothing but those is left;
     /// [`IdError::Resting`], [`IdError::OutOfMemory`].
@@ -150,6 +178,16 @@ impl<A: Allocate> Tagged<A> {
     }
 
     /// Takes this very slot.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let handle = tags.alloc_at(7)?;
+    /// assert_eq!(tags.check(handle), Ok(7));
+    /// assert!(tags.alloc_at(7).is_err());
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::Taken`] (also for a retired slot), [`IdError::OutOfMemory`].
@@ -196,6 +234,17 @@ impl<A: Allocate> Tagged<A> {
 
     /// The index of a handle that is alive.
     ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdError, Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let handle = tags.alloc_at(7)?;
+    /// assert_eq!(tags.check(handle), Ok(7));
+    /// tags.free(handle)?;
+    /// assert_eq!(tags.check(handle), Err(IdError::Stale { handle: 7 }));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Stale`] for any other handle: freed, never made, or of another table.
     #[inline]
@@ -207,12 +256,31 @@ impl<A: Allocate> Tagged<A> {
     }
 
     /// Whether a handle is alive.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Handle, Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// assert!(tags.is_live(tags.alloc()?));
+    /// assert!(!tags.is_live(Handle::from_raw(12345)));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     #[inline]
     pub fn is_live(&self, handle: Handle) -> bool {
         self.check(handle).is_ok()
     }
 
     /// Ends the life of a handle and gives its slot back. Of many threads that free one handle, one succeeds.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let handle = tags.alloc()?;
+    /// tags.free(handle)?;
+    /// assert!(tags.free(handle).is_err());
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::Stale`], [`IdError::OutOfMemory`] (the handle stays alive).
@@ -244,6 +312,15 @@ impl<A: Allocate> Tagged<A> {
     }
 
     /// The live handle with the lowest index that is not below `index`.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let handle = tags.alloc_at(7)?;
+    /// assert_eq!((tags.next_live(5), tags.next_live(8)), (Some(handle), None));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn next_live(&self, index: u64) -> Option<Handle> {
         let first = self.ids.range().first();
         let mut from = index;
@@ -258,6 +335,15 @@ impl<A: Allocate> Tagged<A> {
     }
 
     /// The live handles in the order of their indices. Others may come and go meanwhile.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let (nine, four) = (tags.alloc_at(9)?, tags.alloc_at(4)?);
+    /// assert!(tags.iter().eq([four, nine]));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = Handle> + '_ {
         let mut from = Some(0);
         core::iter::from_fn(move || {
@@ -268,21 +354,59 @@ impl<A: Allocate> Tagged<A> {
     }
 
     /// How many slots were retired because their generations are used up.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{IdError, Ids, Tagged, Widths, rule::Lowest};
+    /// let tags = Tagged::new(RefCell::new(Ids::new(0u8..1, Lowest)?), Widths::new(8, 7)?)?;
+    /// for _ in 0..2 {
+    ///     tags.free(tags.alloc()?)?;              // a slot has two lives, with one bit of generation
+    /// }
+    /// assert_eq!((tags.retired(), tags.alloc()), (1, Err(IdError::Retired { retired: 1 })));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn retired(&self) -> u64 {
         self.retired.load(Ordering::Relaxed)
     }
 
     /// How the handles are made up.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// assert_eq!(tags.widths(), Widths::W32);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn widths(&self) -> Widths {
         self.widths
     }
 
     /// The identifiers below. To free one there is a mistake, after which its slot is not used again.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Allocate, Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// tags.alloc()?;
+    /// assert_eq!(tags.ids().allocated(), 1);
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn ids(&self) -> &A {
         &self.ids
     }
 
     /// Bytes of the table of generations; the identifiers' own come on top.
+    ///
+    /// ```
+    /// # use core::cell::RefCell;
+    /// # use larder::ids::{Ids, Tagged, Widths, rule::Lowest};
+    /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
+    /// let before = tags.table_bytes();
+    /// tags.alloc()?;
+    /// assert!(tags.table_bytes() >= before + 1024, "a piece for the first slots");
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
     pub fn table_bytes(&self) -> usize {
         self.table.bytes()
     }

@@ -40,6 +40,13 @@ impl Widths {
 
     /// Handles of `word` bits (8 to 64), of which `index` (at least 1, and fewer than all) tell slots apart.
     ///
+    /// ```
+    /// # use larder::ids::Widths;
+    /// assert_eq!(Widths::new(32, 20)?, Widths::W32);
+    /// assert!(Widths::new(65, 20).is_err());
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`IdError::Invalid`].
     pub fn new(word: u32, index: u32) -> Result<Self, IdError> {
@@ -57,26 +64,51 @@ impl Widths {
     }
 
     /// Bits of the whole handle.
+    ///
+    /// ```
+    /// # use larder::ids::Widths;
+    /// assert_eq!(Widths::W16.word(), 16);
+    /// ```
     pub fn word(self) -> u32 {
         self.word.into()
     }
 
     /// Bits of the index.
+    ///
+    /// ```
+    /// # use larder::ids::Widths;
+    /// assert_eq!(Widths::W16.index(), 12);
+    /// ```
     pub fn index(self) -> u32 {
         self.index.into()
     }
 
     /// Bits of the generation.
+    ///
+    /// ```
+    /// # use larder::ids::Widths;
+    /// assert_eq!(Widths::W16.generation(), 4);
+    /// ```
     pub fn generation(self) -> u32 {
         self.word() - self.index()
     }
 
     /// The largest index that fits.
+    ///
+    /// ```
+    /// # use larder::ids::Widths;
+    /// assert_eq!(Widths::W16.last_index(), 4095);
+    /// ```
     pub fn last_index(self) -> u64 {
         u64::MAX >> (64 - self.index())
     }
 
     /// The largest generation that fits.
+    ///
+    /// ```
+    /// # use larder::ids::Widths;
+    /// assert_eq!(Widths::W16.last_generation(), 15);
+    /// ```
     pub fn last_generation(self) -> u64 {
         u64::MAX >> (64 - self.generation())
     }

@@ -34,6 +34,13 @@ pub struct ObjectCacheBuilder<T, E = Infallible> {
 impl<T: Send + 'static> ObjectCacheBuilder<T> {
     /// Makes a cache whose constructor cannot fail.
     ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().name("seven").build(&Family::new()?, || 7)?;
+    /// assert_eq!(*cache.get()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`CreateError`].
     pub fn build(
@@ -56,6 +63,13 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     }
 
     /// A name for statistics, up to 31 bytes.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().name("inode").build(&Family::new()?, || 0_u64)?;
+    /// assert_eq!(cache.stats().name.as_str(), "inode");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.config.name = Name::new(name);
@@ -64,6 +78,13 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
 
     /// Aligns values to at least `align` bytes, a power of two up to a page: 64 or 128 keeps values of different threads
     /// out of each other's cache lines.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().align(128).build(&Family::new()?, || 0_u64)?;
+    /// assert_eq!(cache.stats().stride, 128);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn align(mut self, align: usize) -> Self {
         self.align = align;
@@ -71,6 +92,13 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     }
 
     /// Most bytes of slabs; past it a get is an error.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().limit_bytes(1).build(&Family::new()?, || 0_u64)?;
+    /// assert!(cache.get().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit_bytes(mut self, bytes: usize) -> Self {
         self.config.limit_bytes = bytes;
@@ -78,6 +106,14 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     }
 
     /// Slabs stay with this cache until it is dropped, and values stay constructed as long.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().type_stable(true).build(&Family::new()?, || 0_u64)?;
+    /// drop(cache.get()?);
+    /// assert_eq!((cache.drain(), cache.stats().slabs), (0, 1), "its slab stays");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn type_stable(mut self, yes: bool) -> Self {
         self.config.type_stable = yes;
@@ -117,6 +153,13 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     }
 
     /// Rounds of a magazine at first and at most (up to 255).
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().magazine(16, 32).build(&Family::new()?, || 0_u64)?;
+    /// assert_eq!(cache.stats().magazine_rounds, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn magazine(mut self, rounds: usize, most: usize) -> Self {
         self.config.rounds = Some((rounds, most));
@@ -125,6 +168,20 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
 
     /// Called without any lock when memory is short: puts values back that the user can do without. It must not drop
     /// the cache.
+    ///
+    /// ```
+    /// # use larder::{objects::{Family, ObjectCache}, pages::PagePool};
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// static ASKED: AtomicBool = AtomicBool::new(false);
+    /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1 << 20)).build()?;
+    /// let cache = ObjectCache::builder()
+    ///     .reclaim(|| ASKED.store(true, Ordering::Relaxed))   // a program would clear a list of spare values
+    ///     .build(&family, || 0_u64)?;
+    /// assert!(family.get_large(2 << 20, 1).is_err());
+    /// assert!(ASKED.load(Ordering::Relaxed), "memory was short");
+    /// # drop(cache);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn reclaim(mut self, f: impl Fn() + Send + Sync + 'static) -> Self {
         self.reclaim = Some(Box::new(f));
@@ -132,6 +189,13 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     }
 
     /// Makes a cache whose constructor may fail.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache, ObjectError};
+    /// let cache = ObjectCache::builder().try_build(&Family::new()?, || "x".parse::<u64>())?;
+    /// assert!(matches!(cache.get(), Err(ObjectError::Constructor(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`CreateError`].

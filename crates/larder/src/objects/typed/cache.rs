@@ -13,6 +13,14 @@ use super::super::supply::{Construct, Failure, Objects};
 use super::{Object, ObjectCacheBuilder, ObjectHandle, OwnedObject};
 
 /// Why there is no value.
+///
+/// ```
+/// use larder::objects::{Family, ObjectCache, ObjectError};
+/// let cache = ObjectCache::<u64, &str>::try_new(&Family::new()?, || Err("no disk"))?;
+/// let error: ObjectError<&str> = cache.get().unwrap_err();
+/// assert_eq!(error.to_string(), "object cache: the constructor failed: no disk");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError<E> {
     /// No memory for it.
@@ -101,6 +109,13 @@ unsafe impl<T: Send, E> Sync for ObjectCache<T, E> {}
 impl<T: Send + 'static> ObjectCache<T> {
     /// A cache whose constructor cannot fail.
     ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || vec![1, 2, 3])?;
+    /// assert_eq!(*cache.get()?, [1, 2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`CreateError`]; a type without size is one that no cache holds.
     pub fn new(
@@ -132,6 +147,13 @@ impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
     }
 
     /// Settings first.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().align(64).build(&Family::new()?, || 0_u64)?;
+    /// assert_eq!(cache.stats().stride, 64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn builder() -> ObjectCacheBuilder<T, E> {
         ObjectCacheBuilder::new()
@@ -215,6 +237,13 @@ impl<T, E> ObjectCache<T, E> {
     }
 
     /// A value from this CPU's magazines, and nothing more.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 0_u64)?;
+    /// assert!(cache.try_get().is_none(), "this CPU has no magazine yet");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn try_get(&self) -> Option<Object<'_, T>> {
         let at = self.cache.stock.try_get().map(object)?;
@@ -262,6 +291,16 @@ impl<T, E> ObjectCache<T, E> {
 
     /// Puts a value back that [`get_raw`](Self::get_raw) or [`Object::into_raw`] gave.
     ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 0_u64)?;
+    /// let value = cache.get()?.into_raw();
+    /// // SAFETY: taken above, put once.
+    /// unsafe { cache.put_raw(value) };
+    /// assert_eq!(cache.stats().constructed as usize, cache.stats().out);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Safety
     /// The value is of this cache, in nobody else's hands, and not used afterwards.
     #[inline]
@@ -271,18 +310,42 @@ impl<T, E> ObjectCache<T, E> {
     }
 
     /// A stock of one's own over this cache. It costs nothing until it is used.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
+    /// let mut handle = cache.handle();
+    /// assert_eq!(*handle.get()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn handle(&self) -> ObjectHandle<'_, T, E> {
         ObjectHandle::new(self)
     }
 
     /// The family.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let family = Family::new()?;
+    /// assert!(ObjectCache::new(&family, || 0_u64)?.family().is_same(&family));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn family(&self) -> &Family {
         &self.cache.family
     }
 
     /// Ends a working-set interval: see [`Family::reap`]. Returns bytes of slabs that went back to the pool.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 0_u64)?;
+    /// drop(cache.get()?);
+    /// let bytes: usize = (0..4).map(|_| cache.reap()).sum();
+    /// assert!(bytes > 0, "nobody used it for four intervals");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Panics
     /// When a value's `Drop` does, after all that was to go went.

@@ -9,6 +9,17 @@ use core::ptr::NonNull;
 use super::super::cache::CacheRef;
 
 /// A value of an [`ObjectCache`](super::ObjectCache). Dropping it puts the value back as it is; its `Drop` does not run.
+///
+/// ```
+/// use larder::objects::{Family, ObjectCache};
+/// let cache = ObjectCache::new(&Family::new()?, Vec::new)?;
+/// let mut handle = cache.handle();
+/// let mut value = handle.get()?;
+/// value.push(7);
+/// handle.put(value);
+/// assert_eq!(*handle.get()?, [7], "it is as it was left");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Object<'c, T> {
     at: NonNull<T>,
     cache: CacheRef,
@@ -39,6 +50,18 @@ impl<T> Object<'_, T> {
 
     /// Gives the value up as a pointer. Who does not put it back by
     /// [`put_raw`](super::ObjectCache::put_raw) keeps it in use until the cache is dropped, and the value with it.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
+    /// let value = cache.get()?.into_raw();
+    /// // SAFETY: constructed and ours; put once.
+    /// unsafe {
+    ///     assert_eq!(value.read(), 7);
+    ///     cache.put_raw(value);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     #[inline]
     pub fn into_raw(self) -> NonNull<T> {

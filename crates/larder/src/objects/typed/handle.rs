@@ -64,6 +64,17 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     }
 
     /// Puts a value into this handle; a value of another cache goes back to its own.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
+    /// let mut handle = cache.handle();
+    /// let mut value = cache.get()?;
+    /// *value = 8;
+    /// handle.put(value);
+    /// assert_eq!(*handle.get()?, 8, "the last one put is the next one taken");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn put(&mut self, value: Object<'_, T>) {
         if value.cache().is(self.cache.cache) {
@@ -131,12 +142,32 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     }
 
     /// Values in this handle.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
+    /// let mut handle = cache.handle();
+    /// handle.put(cache.get()?);
+    /// handle.put(cache.get()?);
+    /// assert_eq!(handle.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.pair.len()
     }
 
     /// True when this handle has no value in stock.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
+    /// let mut handle = cache.handle();
+    /// assert!(handle.is_empty());
+    /// handle.put(cache.get()?);
+    /// assert!(!handle.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

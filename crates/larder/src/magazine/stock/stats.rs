@@ -1,0 +1,48 @@
+//! What a stock has done.
+
+use core::sync::atomic::Ordering;
+
+use super::Stock;
+
+/// What a stock has done. Read without stopping anybody, so the numbers are of slightly different moments.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use larder::magazine::{Stock, StockConfig, StockStats};
+/// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
+/// let StockStats { pops, pushes, misses, .. } = stock.stats();
+/// assert_eq!((pops, pushes, misses), (0, 0, 0));
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StockStats {
+    /// Rounds taken from CPUs' magazines.
+    pub pops: u64,
+    /// Rounds given to CPUs' magazines.
+    pub pushes: u64,
+    /// Gets that found this CPU's magazines empty.
+    pub misses: u64,
+    /// Full magazines in the depot.
+    pub full_magazines: usize,
+    /// Magazines that exist, for all stocks that share them.
+    pub magazines: usize,
+    /// Rounds that a magazine may hold now.
+    pub rounds: usize,
+}
+
+impl Stock {
+    /// What it has done so far.
+    ///
+    /// See the [example](Self#examples).
+    #[must_use]
+    pub fn stats(&self) -> StockStats {
+        let (pops, pushes) = self.shelf.counts();
+        StockStats {
+            pops,
+            pushes,
+            misses: self.misses.load(Ordering::Relaxed),
+            full_magazines: self.depot.full(),
+            magazines: self.depot.made(),
+            rounds: self.depot.rounds(),
+        }
+    }
+}

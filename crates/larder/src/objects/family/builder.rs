@@ -1,0 +1,176 @@
+//! How a family is made.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::{Family, Inner};
+use crate::magazine::Magazines;
+use crate::objects::error::Misuse;
+use crate::objects::large_list::Links;
+use crate::objects::map::PageMap;
+use crate::objects::meta::Meta;
+use crate::objects::table::Table;
+use crate::os::lock::Lock;
+use crate::os::rseq::{Mode, mode};
+use crate::os::{OsError, coarse_now, fork};
+use crate::pages::{self, BuildError, PagePool};
+
+/// Settings of a family that is to be.
+///
+/// ```
+/// use std::time::Duration;
+/// use larder::{objects::Family, pages::PagePool};
+/// let family = Family::builder()
+///     .pages(PagePool::builder().limit_bytes(16 << 20))
+///     .interval(Duration::from_secs(5))
+///     .build()?;
+/// assert_eq!(family.pool().stats().limit_bytes, 16 << 20);
+/// # Ok::<(), larder::pages::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FamilyBuilder {
+    pages: pages::Builder,
+    mode: Option<Mode>,
+    interval: Duration,
+    on_misuse: Option<fn(&Misuse)>,
+    on_slow: Option<fn()>,
+}
+
+impl FamilyBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            pages: PagePool::builder(),
+            mode: None,
+            interval: Duration::from_secs(1),
+            on_misuse: None,
+            on_slow: None,
+        }
+    }
+
+    /// The pool that slabs come from: its reservation, its limit, the system under it.
+    ///
+    /// ```
+    /// use larder::{objects::Family, pages::PagePool};
+    /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1 << 20)).build()?;
+    /// assert!(family.get_large(2 << 20, 1).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn pages(mut self, pages: pages::Builder) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// Per-CPU or locked stocks; by default the best that works here.
+    ///
+    /// ```
+    /// use larder::{objects::Family, os::rseq::Mode};
+    /// let family = Family::builder().mode(Mode::Locked("to compare")).build()?;
+    /// assert_eq!(family.mode(), Mode::Locked("to compare"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// The working-set interval, a second by default: what a whole one did not need goes back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use larder::objects::{Family, ObjectCache};
+    /// let family = Family::builder().interval(Duration::from_millis(100)).build()?;
+    /// let cache = ObjectCache::new(&family, || 0_u64)?;   // its slow paths look whether 100 ms have passed
+    /// drop(cache.get()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// What is called when a pointer is put that does not belong there. By default it is counted, and debug builds
+    /// panic. It must not use the cache.
+    ///
+    /// ```
+    /// use std::{alloc::Layout, sync::atomic::{AtomicU32, Ordering}};
+    /// use larder::objects::{Family, RawCache};
+    /// static TOLD: AtomicU32 = AtomicU32::new(0);
+    /// let tell = |misuse: &larder::objects::Misuse| {
+    ///     eprintln!("{misuse}");
+    ///     TOLD.fetch_add(1, Ordering::Relaxed);
+    /// };
+    /// let family = Family::builder().on_misuse(tell).build()?;
+    /// let cache = RawCache::new(&family, Layout::new::<u64>())?;
+    /// let mut other = 0_u8;
+    /// if cfg!(debug_assertions) {
+    ///     // SAFETY: it is no object of the cache; a debug build looks, and does not take it.
+    ///     unsafe { cache.put((&mut other).into()) };
+    ///     assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on_misuse(mut self, f: fn(&Misuse)) -> Self {
+        self.on_misuse = Some(f);
+        self
+    }
+
+    /// What slow calls begin with, where nothing is locked and the caches may be used.
+    #[must_use]
+    pub(crate) fn on_slow(mut self, f: Option<fn()>) -> Self {
+        self.on_slow = f;
+        self
+    }
+
+    /// Makes the family.
+    ///
+    /// ```
+    /// use larder::{objects::Family, pages::{BuildError, PagePool}};
+    /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1)).build();
+    /// assert!(matches!(family, Err(BuildError::Limit { bytes: 1, .. })));
+    /// ```
+    ///
+    /// # Errors
+    /// See [`pages::Builder::build`]; and no memory for the account of pages.
+    pub fn build(self) -> Result<Family, BuildError> {
+        let pool = self.pages.build()?;
+        let (span, system) = pool.ground();
+        let mode = self.mode.unwrap_or_else(mode);
+        // Asked for once: it reads a file, which needs a heap, which this may become.
+        let _ = crate::os::possible_cpus();
+        let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
+        let inner = Arc::new(Inner {
+            map: PageMap::new(&system, span)?,
+            // A slab of one page and 512 objects needs 128 bytes for it, with constructors 256.
+            meta: Meta::new(system.clone(), span.len / 16 + (16 << 20))?,
+            table: Table::new(system.clone())?,
+            pool,
+            magazines: Arc::new(Magazines::new(system.clone())),
+            system,
+            mode,
+            large_pages: AtomicUsize::new(0),
+            outgrown: AtomicUsize::new(0),
+            links: Lock::new(Links),
+            on_misuse: self.on_misuse,
+            on_slow: self.on_slow,
+            interval_ns,
+            next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
+            intervals: AtomicU32::new(0),
+            reclaiming: AtomicU32::new(0),
+            reclaimer: AtomicUsize::new(0),
+            reclaimed: AtomicUsize::new(0),
+            reaper: Lock::new(None),
+        });
+        let locks: *const Inner = Arc::as_ptr(&inner);
+        // SAFETY: the locks stay where they are until `drop` below unregisters them.
+        if unsafe { fork::register(locks) } {
+            Ok(Family { inner })
+        } else {
+            Err(OsError::new("fork handler", 0, rustix::io::Errno::NOMEM).into())
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! How large a cluster is.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use super::error::BuildError;
+use crate::os::{cpu_caches, page_size};
+
+/// Largest cluster: 2^20 pages, 4 GiB.
+pub const MAX_CLUSTER_PAGES: usize = 1 << 20;
+
+/// How many pages are populated and given back together.
+///
+/// ```
+/// use larder::pages::ClusterSize;
+/// assert_eq!("64".parse(), Ok(ClusterSize::pages(64)?));
+/// assert_eq!("auto".parse(), Ok(ClusterSize::AUTO));
+/// assert!(ClusterSize::pages(0).is_err());
+/// # Ok::<(), larder::pages::BuildError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClusterSize(Option<usize>);
+
+impl ClusterSize {
+    /// Chosen from this machine's caches: the largest power of two that fills at most half of the L2 cache, between 64
+    /// (above 33 pages the kernel flushes the TLB once instead of page by page) and 512 (2 MiB).
+    pub const AUTO: Self = Self(None);
+
+    /// A number of pages from 1 to [`MAX_CLUSTER_PAGES`].
+    ///
+    /// ```
+    /// use larder::pages::{ClusterSize, MAX_CLUSTER_PAGES};
+    /// assert_eq!(ClusterSize::pages(64)?.resolve(), 64);
+    /// assert!(ClusterSize::pages(MAX_CLUSTER_PAGES + 1).is_err());
+    /// # Ok::<(), larder::pages::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Names the number when it is out of range.
+    pub fn pages(pages: usize) -> Result<Self, BuildError> {
+        if (1..=MAX_CLUSTER_PAGES).contains(&pages) {
+            Ok(Self(Some(pages)))
+        } else {
+            Err(BuildError::ClusterSize {
+                given: pages.to_string(),
+            })
+        }
+    }
+
+    /// The number of pages.
+    ///
+    /// ```
+    /// use larder::pages::ClusterSize;
+    /// assert!((64..=512).contains(&ClusterSize::AUTO.resolve()));
+    /// ```
+    #[must_use]
+    pub fn resolve(self) -> usize {
+        self.0.unwrap_or_else(|| {
+            let half_l2 = cpu_caches().l2.unwrap_or(512 << 10) / 2 / page_size();
+            (1 << half_l2.max(1).ilog2()).clamp(64, 512)
+        })
+    }
+}
+
+impl FromStr for ClusterSize {
+    type Err = BuildError;
+    fn from_str(text: &str) -> Result<Self, BuildError> {
+        if text == "auto" {
+            return Ok(Self::AUTO);
+        }
+        text.parse()
+            .map_err(|_: ParseIntError| BuildError::ClusterSize {
+                given: text.to_owned(),
+            })
+            .and_then(Self::pages)
+    }
+}
+
+impl fmt::Display for ClusterSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(pages) => pages.fmt(f),
+            None => f.write_str("auto"),
+        }
+    }
+}
