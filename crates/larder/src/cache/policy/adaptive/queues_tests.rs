@@ -8,6 +8,15 @@ use super::knobs::Knobs;
 use super::queues::Queues;
 use crate::cache::policy::FrameState;
 
+/// A small queue of so many thousandths.
+fn knobs(small: u32) -> Knobs {
+    Knobs {
+        small,
+        ghosts: 1000,
+        contest: false,
+    }
+}
+
 #[test]
 fn what_comes_back_soon_enough_goes_to_the_main_queue() {
     let knobs = Knobs {
@@ -64,7 +73,7 @@ proptest! {
         small in 1_u32..500,
         capacity in 1_usize..40,
     ) {
-        let knobs = Knobs { small, ghosts: 1000, contest: false };
+        let knobs = knobs(small);
         let mut core = Queues::new(capacity, knobs).unwrap();
         let mut plain = Plain::new(capacity, knobs);
         let mut free: Vec<u32> = (0..capacity as u32).collect();
@@ -289,11 +298,7 @@ impl Plain {
 
 #[test]
 fn what_came_first_stays_until_others_come_back_in_its_stead() {
-    let knobs = Knobs {
-        small: 100,
-        ghosts: 1000,
-        contest: false,
-    };
+    let knobs = knobs(100);
     let mut core = Queues::new(100, knobs).unwrap();
     let leave = |core: &mut Queues| core.evict(|_, _| FrameState::Clean).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
@@ -336,11 +341,6 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
 
 #[test]
 fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
-    let knobs = |small| Knobs {
-        small,
-        ghosts: 1000,
-        contest: false,
-    };
     let mut core = Queues::new(100, knobs(100)).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
     core.set(knobs(20));
@@ -354,11 +354,7 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
 
 #[test]
 fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
-    let knobs = Knobs {
-        small: 100,
-        ghosts: 1000,
-        contest: false,
-    };
+    let knobs = knobs(100);
     for what in [FrameState::Dirty, FrameState::Pinned] {
         let mut core = Queues::new(100, knobs).unwrap();
         (0..100).for_each(|frame| core.insert(frame, false, false));
@@ -396,11 +392,7 @@ fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
 
 #[test]
 fn where_nothing_is_clean_what_is_dirty_leaves_and_what_is_held_stays() {
-    let knobs = Knobs {
-        small: 100,
-        ghosts: 1000,
-        contest: false,
-    };
+    let knobs = knobs(100);
     let mut core = Queues::new(20, knobs).unwrap();
     (0..20).for_each(|frame| core.insert(frame, frame < 10, false));
     assert_eq!(core.evict(|_, _| FrameState::Pinned), None);
