@@ -18,6 +18,7 @@ mod crowd;
 mod depot;
 mod handle;
 mod magazines;
+mod owned;
 mod pair;
 mod refused;
 mod shelf;
@@ -26,10 +27,16 @@ mod stack;
 mod stock;
 mod sync;
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(loom)]
+#[path = "sections_loom.rs"]
+mod sections;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(miri, loom))))]
 #[path = "sections_x86_64.rs"]
 mod sections;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+#[cfg(not(any(
+    loom,
+    all(target_arch = "x86_64", target_os = "linux", not(miri))
+)))]
 #[path = "sections_none.rs"]
 mod sections;
 

@@ -2,7 +2,7 @@
 
 mod quick;
 
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::crowd::{Crowd, Place};
@@ -10,6 +10,7 @@ use super::depot::Depot;
 use super::magazines::{Magazine, Magazines};
 use super::refused::Refused;
 use super::shelf::Shelf;
+use super::sync::fence;
 use crate::os::rseq::Mode;
 use crate::os::{System, fork};
 
