@@ -25,7 +25,7 @@ mod shelf;
 mod slot;
 mod stack;
 mod stock;
-mod sync;
+pub(crate) mod sync;
 
 #[cfg(loom)]
 #[path = "sections_loom.rs"]
