@@ -1,5 +1,7 @@
 //! A stock of one resource, shared by all threads.
 
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod quick;
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -287,7 +289,7 @@ impl Stock {
     }
 
     /// As if the machine had told of so many CPUs.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(super) fn pretend_cpus(&mut self, cpus: usize) {
         self.shelf.pretend_cpus(cpus);
     }
