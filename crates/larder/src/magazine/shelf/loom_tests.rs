@@ -1,7 +1,7 @@
 //! The shelf under every order of events, in both modes: `RUSTFLAGS="--cfg loom" cargo test -p larder --lib --target-dir
 //! target/loom shelf`.
 //!
-//! All of it is the shelf's own code but the sections, for which [`sections`] has a model. Two things tell of
+//! All of it is the shelf's own code but the sections and the barrier, of which [`sections`] has a model. Two things tell of
 //! disorder: each slot has a cell that whoever changes the slot must own, and so has each round.
 
 use loom::cell::UnsafeCell;
@@ -304,6 +304,27 @@ fn shelf_heals_beside_a_drain() {
     });
 }
 
+/// The child of a fork in the middle of a drain: threads that it does not have parked the shelf and hold a slot's lock.
+#[test]
+fn shelf_of_a_forks_child_is_taken_over_once() {
+    each_mode(2, |mode| {
+        let world = World::stocked(mode, 3);
+        let parents = fork::generation() + 1;
+        world.shelf.draining.store(parents, Ordering::Relaxed);
+        world.shelf.gate().store(parked(), Ordering::Relaxed);
+        // SAFETY: a live slot.
+        let lock = unsafe { &(*world.shelf.slot(0)).beside.lock };
+        lock.store(parents, Ordering::Relaxed);
+        let world = Shared::new(world);
+        let other = spawn(&world, 0, |world| [world.replace(1), world.pop()].concat());
+        let mine = world.replace(2);
+        let (_, drained) = world.drain();
+        let other = other.join().unwrap();
+        assert!(world.shelf.is_live(), "stays parked");
+        world.check([mine, drained, other]);
+    });
+}
+
 /// Closes beside `work`: what is on the shelf comes out, and nothing is left there.
 fn closes_beside(
     rounds: usize,
@@ -367,17 +388,17 @@ fn shelf_closes_beside_who_heals() {
     });
 }
 
-/// A CPU that the machine hides: the drain finds what is put there, if it was put before.
+/// A CPU that the machine hides: what was put there before it was closed is found.
 #[test]
-fn shelf_a_hidden_cpu_turns_up_beside_a_drain() {
+fn shelf_a_hidden_cpu_turns_up_beside_a_close() {
     explore(3, || {
         let world = World::new(per_cpu(), 1, 2);
         world.shelf.add(0, world.magazine(Some(0))).unwrap();
         let world = Shared::new(world);
         let other = spawn(&world, 1, |world| world.replace(1));
-        let (_, drained) = world.drain();
-        let other = other.join().unwrap();
-        world.check([drained, other]);
+        let (all, closed) = world.close();
+        assert!(all);
+        world.check([closed, other.join().unwrap()]);
     });
 }
 
