@@ -33,10 +33,7 @@ mod sections;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(miri, loom))))]
 #[path = "sections_x86_64.rs"]
 mod sections;
-#[cfg(not(any(
-    loom,
-    all(target_arch = "x86_64", target_os = "linux", not(miri))
-)))]
+#[cfg(not(any(loom, all(target_arch = "x86_64", target_os = "linux", not(miri)))))]
 #[path = "sections_none.rs"]
 mod sections;
 

@@ -89,7 +89,8 @@ impl Shelf {
 
     #[cold]
     fn make_live(&self) -> usize {
-        let Ok(region) = MetaRegion::new(self.system.clone(), LIVE_BYTES, align_of::<Slot>()) else {
+        let Ok(region) = MetaRegion::new(self.system.clone(), LIVE_BYTES, align_of::<Slot>())
+        else {
             return 0;
         };
         let made = lay_out(&region);
@@ -220,10 +221,7 @@ impl Shelf {
         let bytes = rounds * WORD;
         match self.kind {
             // SAFETY: as in `pop_section`; callers pass at most MAX_ROUNDS.
-            Kind::PerCpu => unsafe {
-                self.sections
-                    .set_capacity(&self.base, self.live(), bytes)
-            },
+            Kind::PerCpu => unsafe { self.sections.set_capacity(&self.base, self.live(), bytes) },
             Kind::Locked => self.hold().is_some_and(|mut slot| slot.set_capacity(bytes)),
         }
     }

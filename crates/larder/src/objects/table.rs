@@ -89,7 +89,14 @@ impl Table {
         #[cfg(loom)]
         for n in 0..8 {
             // SAFETY: the region has room for more entries, and nobody knows of it yet.
-            unsafe { memory.span().at.cast::<Entry>().add(n).write(Entry::default()) };
+            unsafe {
+                memory
+                    .span()
+                    .at
+                    .cast::<Entry>()
+                    .add(n)
+                    .write(Entry::default())
+            };
         }
         Ok(Self {
             lock: RawLock::default(),
@@ -345,7 +352,7 @@ mod tests {
                         left.load(Ordering::Acquire)
                     }));
                     while get(&table.entry(number as usize).state) != AWAITED {
-                        std::thread::yield_now();
+                        yield_now();
                     }
                     assert_eq!(table.visit(0, |_| (), never), None, "nobody new comes");
                     left.store(true, Ordering::Release);

@@ -326,10 +326,7 @@ fn shelf_of_a_forks_child_is_taken_over_once() {
 }
 
 /// Closes beside `work`: what is on the shelf comes out, and nothing is left there.
-fn closes_beside(
-    rounds: usize,
-    work: impl Fn(&World) -> Taken + Copy + Sync + Send + 'static,
-) {
+fn closes_beside(rounds: usize, work: impl Fn(&World) -> Taken + Copy + Sync + Send + 'static) {
     each_mode(3, move |mode| {
         let world = Shared::new(World::stocked(mode, rounds));
         let other = spawn(&world, 0, work);

@@ -47,7 +47,10 @@ fn beside(
     ours: impl Fn(&Stock, &Home) -> Option<usize> + Copy + Sync + Send + 'static,
     theirs: impl Fn(&Stock, &Home) -> Option<usize> + Copy + Sync + Send + 'static,
 ) {
-    for mode in [Mode::PerCpu(Registration::of_a_model()), Mode::Locked("test")] {
+    for mode in [
+        Mode::PerCpu(Registration::of_a_model()),
+        Mode::Locked("test"),
+    ] {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);
         model.check(move || {
@@ -69,10 +72,13 @@ fn beside(
             if stock.shelf.is_closed() {
                 // In locked mode somebody may have held a slot's lock, for loom lets nobody wait long.
                 let per_cpu = matches!(mode, Mode::PerCpu(_));
-                Shared::get_mut(&mut stock).unwrap().shelf.clear(|magazine| {
-                    assert!(!per_cpu || magazine.len() == 0, "left behind");
-                    all.extend(magazine.rounds());
-                });
+                Shared::get_mut(&mut stock)
+                    .unwrap()
+                    .shelf
+                    .clear(|magazine| {
+                        assert!(!per_cpu || magazine.len() == 0, "left behind");
+                        all.extend(magazine.rounds());
+                    });
             } else {
                 let home = Home::default();
                 stock.drain(&home);

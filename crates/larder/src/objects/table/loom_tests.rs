@@ -161,11 +161,9 @@ fn table_a_visitor_of_another_leaves_a_cache() {
         world.table.fill(other, 2);
         let world = Shared::new(world);
         let visitor = spawn(&world, |world| world.visit(|| ()));
-        world.table.visit(
-            other,
-            |_| world.leave(number, 1),
-            |block| world.end(block),
-        );
+        world
+            .table
+            .visit(other, |_| world.leave(number, 1), |block| world.end(block));
         visitor.join().unwrap();
         world.check(&[1]);
     });

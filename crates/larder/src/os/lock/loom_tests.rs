@@ -56,7 +56,9 @@ fn explore<const N: usize>(preemptions: usize, work: [fn(&World) -> u32; N]) {
         let all: u32 = others.into_iter().map(|other| other.join().unwrap()).sum();
         assert_eq!(world.try_add(), 1, "it is free");
         // SAFETY: all threads are done.
-        world.value.with(|v| assert_eq!(unsafe { *v }, mine + all + 1));
+        world
+            .value
+            .with(|v| assert_eq!(unsafe { *v }, mine + all + 1));
     });
 }
 
