@@ -18,6 +18,7 @@ mod crowd;
 mod depot;
 mod handle;
 mod magazines;
+mod owned;
 mod pair;
 mod refused;
 mod shelf;
@@ -25,12 +26,15 @@ mod slot;
 mod stack;
 mod stock;
 mod supply;
-mod sync;
+pub(crate) mod sync;
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(loom)]
+#[path = "sections_loom.rs"]
+mod sections;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(miri, loom))))]
 #[path = "sections_x86_64.rs"]
 mod sections;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+#[cfg(not(any(loom, all(target_arch = "x86_64", target_os = "linux", not(miri)))))]
 #[path = "sections_none.rs"]
 mod sections;
 

@@ -1,5 +1,7 @@
 //! Stands in where no restartable sections are written: there is never a round and never room.
 
+use super::sync::AtomicUsize;
+pub(super) use crate::os::membarrier::restart_sequences;
 use crate::os::rseq::Registration;
 
 pub(super) const NOT_NOW: usize = 1;
@@ -18,22 +20,22 @@ impl Sections {
         Self
     }
     #[inline(always)]
-    pub(super) unsafe fn pop(self, _: *const usize) -> (usize, usize) {
+    pub(super) unsafe fn pop(self, _: &AtomicUsize) -> (usize, usize) {
         (0, 0)
     }
     #[inline(always)]
-    pub(super) unsafe fn push(self, _: *const usize, _: usize) -> bool {
+    pub(super) unsafe fn push(self, _: &AtomicUsize, _: usize) -> bool {
         false
     }
-    pub(super) unsafe fn pop_many(self, _: *const usize, _: *mut usize, _: usize) -> usize {
+    pub(super) unsafe fn pop_many(self, _: &AtomicUsize, _: *mut usize, _: usize) -> usize {
         unreachable!("no shelf of this machine is per CPU")
     }
-    pub(super) unsafe fn push_many(self, _: *const usize, _: *const usize, _: usize) -> usize {
+    pub(super) unsafe fn push_many(self, _: &AtomicUsize, _: *const usize, _: usize) -> usize {
         unreachable!("no shelf of this machine is per CPU")
     }
     pub(super) unsafe fn replace_empty(
         self,
-        _: *const usize,
+        _: &AtomicUsize,
         _: usize,
         _: usize,
         _: usize,
@@ -42,7 +44,7 @@ impl Sections {
     }
     pub(super) unsafe fn replace_full(
         self,
-        _: *const usize,
+        _: &AtomicUsize,
         _: usize,
         _: usize,
         _: usize,
@@ -51,7 +53,7 @@ impl Sections {
     }
     pub(super) unsafe fn set_if_none(
         self,
-        _: *const usize,
+        _: &AtomicUsize,
         _: usize,
         _: usize,
         _: usize,
@@ -59,7 +61,7 @@ impl Sections {
     ) -> usize {
         unreachable!("no shelf of this machine is per CPU")
     }
-    pub(super) unsafe fn set_capacity(self, _: *const usize, _: usize, _: usize) -> bool {
+    pub(super) unsafe fn set_capacity(self, _: &AtomicUsize, _: usize, _: usize) -> bool {
         unreachable!("no shelf of this machine is per CPU")
     }
 }

@@ -12,6 +12,8 @@
 use core::arch::{asm, global_asm};
 
 use super::FILL_MASK;
+use super::sync::AtomicUsize;
+pub(super) use crate::os::membarrier::restart_sequences;
 use crate::os::rseq::Registration;
 
 /// What an exchange of magazines returns instead of an old top. Tops are multiples of 8.
@@ -101,9 +103,9 @@ impl Sections {
     /// 11 instructions when the first magazine has a round, and 2 that look at the result.
     ///
     /// # Safety
-    /// `base` points to the address of an array of slots with one for every CPU, aligned to its slots' size.
+    /// `base` is the address of an array of slots with one for every CPU, aligned to its slots' size.
     #[inline(always)]
-    pub(super) unsafe fn pop(self, base: *const usize) -> (usize, usize) {
+    pub(super) unsafe fn pop(self, base: &AtomicUsize) -> (usize, usize) {
         let (top, round): (usize, usize);
         // SAFETY: reads the slot, the top round of a magazine that the slot owns; commits the slot's new top.
         unsafe {
@@ -124,7 +126,7 @@ impl Sections {
                 top = out(reg) top,
                 round = out(reg) round,
                 new = out(reg) _,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
@@ -141,7 +143,7 @@ impl Sections {
     /// # Safety
     /// As for [`pop`](Self::pop).
     #[inline(always)]
-    pub(super) unsafe fn push(self, base: *const usize, round: usize) -> bool {
+    pub(super) unsafe fn push(self, base: &AtomicUsize, round: usize) -> bool {
         // SAFETY: writes the free slot above the top of a magazine that the CPU's slot owns; commits the new top. The label
         // is a way to leave early.
         unsafe {
@@ -169,7 +171,7 @@ impl Sections {
                 fill = out(reg) _,
                 new = out(reg) _,
                 round = in(reg) round,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
@@ -184,7 +186,7 @@ impl Sections {
     ///
     /// # Safety
     /// As for [`pop`](Self::pop), and `out` has room for `n` rounds.
-    pub(super) unsafe fn pop_many(self, base: *const usize, out: *mut usize, n: usize) -> usize {
+    pub(super) unsafe fn pop_many(self, base: &AtomicUsize, out: *mut usize, n: usize) -> usize {
         let taken: usize;
         // SAFETY: as `pop`; besides, it writes to the caller's array, which an aborted section writes again.
         unsafe {
@@ -218,7 +220,7 @@ impl Sections {
                 word = out(reg) _,
                 out = in(reg) out,
                 n = in(reg) n,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
@@ -234,7 +236,7 @@ impl Sections {
     /// As for [`pop`](Self::pop), and `from` has `n` rounds.
     pub(super) unsafe fn push_many(
         self,
-        base: *const usize,
+        base: &AtomicUsize,
         from: *const usize,
         n: usize,
     ) -> usize {
@@ -278,7 +280,7 @@ impl Sections {
                 word = out(reg) _,
                 from = in(reg) from,
                 n = in(reg) n,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
@@ -295,7 +297,7 @@ impl Sections {
     /// magazines; the caller gives up `new` unless the result is [`NOT_NOW`], [`PARKED`] or [`BEYOND`].
     pub(super) unsafe fn replace_empty(
         self,
-        base: *const usize,
+        base: &AtomicUsize,
         live: usize,
         end: usize,
         new: usize,
@@ -326,7 +328,7 @@ impl Sections {
                 old = out(reg) old,
                 live = in(reg) live,
                 new = in(reg) new,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
@@ -346,7 +348,7 @@ impl Sections {
     /// As for [`replace_empty`](Self::replace_empty).
     pub(super) unsafe fn replace_full(
         self,
-        base: *const usize,
+        base: &AtomicUsize,
         live: usize,
         end: usize,
         new: usize,
@@ -384,7 +386,7 @@ impl Sections {
                 fill = out(reg) _,
                 live = in(reg) live,
                 new = in(reg) new,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 mask = const FILL_MASK,
@@ -405,7 +407,7 @@ impl Sections {
     /// As for [`replace_empty`](Self::replace_empty); `word` is 0 or 8.
     pub(super) unsafe fn set_if_none(
         self,
-        base: *const usize,
+        base: &AtomicUsize,
         live: usize,
         end: usize,
         word: usize,
@@ -433,7 +435,7 @@ impl Sections {
                 word = in(reg) word,
                 live = in(reg) live,
                 new = in(reg) new,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 parked = const PARKED,
@@ -450,7 +452,7 @@ impl Sections {
     ///
     /// # Safety
     /// As for [`replace_empty`](Self::replace_empty); `bytes` is at most the fill of a full magazine.
-    pub(super) unsafe fn set_capacity(self, base: *const usize, live: usize, bytes: usize) -> bool {
+    pub(super) unsafe fn set_capacity(self, base: &AtomicUsize, live: usize, bytes: usize) -> bool {
         let done: usize;
         // SAFETY: reads the slot; commits its capacity.
         unsafe {
@@ -470,7 +472,7 @@ impl Sections {
                 done = out(reg) done,
                 live = in(reg) live,
                 bytes = in(reg) bytes,
-                base = in(reg) base,
+                base = in(reg) base.as_ptr(),
                 offset = in(reg) self.offset,
                 id = in(reg) self.id,
                 options(nostack),

@@ -6,23 +6,25 @@
 //!
 //! A new shelf is parked, too, until the first magazine is put on it: so making one costs nothing.
 
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod rounds;
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::WORD;
 use super::locked::{self, Held};
 use super::magazines::Magazine;
 use super::refused::{Begin, Refused};
-use super::sections::{BEYOND, NOT_NOW, PARKED, Sections};
-use super::slot::{LIVE_BYTES, Slot, colour, counts, parked};
+use super::sections::{BEYOND, NOT_NOW, PARKED, Sections, restart_sequences};
+use super::slot::{LIVE_BYTES, Slot, counts, lay_out, parked};
+use super::sync::{AtomicI64, AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::os::rseq::{Mode, mode};
-use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, membarrier, page_size, possible_cpus};
+use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, page_size, possible_cpus};
 
 /// Most attempts to take a slot whose holder is at work when the shelf is emptied.
-const PATIENCE: u32 = 100_000;
+const PATIENCE: u32 = if cfg!(loom) { 2 } else { 100_000 };
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
@@ -87,10 +89,11 @@ impl Shelf {
 
     #[cold]
     fn make_live(&self) -> usize {
-        let Ok(region) = MetaRegion::new(self.system.clone(), LIVE_BYTES, size_of::<Slot>()) else {
+        let Ok(region) = MetaRegion::new(self.system.clone(), LIVE_BYTES, align_of::<Slot>())
+        else {
             return 0;
         };
-        let made = region.span().addr() + colour();
+        let made = lay_out(&region);
         match self
             .live
             .compare_exchange(0, made, Ordering::AcqRel, Ordering::Acquire)
@@ -166,7 +169,7 @@ impl Shelf {
     fn replace(
         &self,
         new: Magazine,
-        section: impl Fn(Sections, *const usize, usize, usize, usize) -> usize,
+        section: impl Fn(Sections, &AtomicUsize, usize, usize, usize) -> usize,
         held: impl FnOnce(&mut Held<'_>, usize) -> Option<usize>,
     ) -> Result<Option<Magazine>, Refused> {
         let live = self.live_or_make();
@@ -179,7 +182,7 @@ impl Shelf {
             Kind::PerCpu => loop {
                 let reach = self.reach.load(Ordering::Relaxed);
                 let end = live + reach * size_of::<Slot>();
-                match section(self.sections, self.base.as_ptr(), live, end, top) {
+                match section(self.sections, &self.base, live, end, top) {
                     // Whoever empties the shelf must know before there is something: it parks first, and looks then.
                     BEYOND if reach < MAX_CPUS => {
                         let more = (2 * reach).clamp(1, MAX_CPUS);
@@ -218,10 +221,7 @@ impl Shelf {
         let bytes = rounds * WORD;
         match self.kind {
             // SAFETY: as in `pop_section`; callers pass at most MAX_ROUNDS.
-            Kind::PerCpu => unsafe {
-                self.sections
-                    .set_capacity(self.base.as_ptr(), self.live(), bytes)
-            },
+            Kind::PerCpu => unsafe { self.sections.set_capacity(&self.base, self.live(), bytes) },
             Kind::Locked => self.hold().is_some_and(|mut slot| slot.set_capacity(bytes)),
         }
     }
@@ -252,7 +252,7 @@ impl Shelf {
             if seen == 0 || seen != fork::generation() {
                 return;
             }
-            std::thread::yield_now();
+            yield_now();
         }
     }
 
@@ -260,7 +260,7 @@ impl Shelf {
     pub(super) fn close(&self, take: impl FnMut(Magazine)) -> bool {
         let begun = loop {
             match self.begin_drain() {
-                Begin::Busy => std::thread::yield_now(),
+                Begin::Busy => yield_now(),
                 Begin::Closed => return true,
                 begun => break begun,
             }
@@ -315,9 +315,9 @@ impl Shelf {
     }
 
     /// As if the machine had told of so many CPUs.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(super) fn pretend_cpus(&mut self, cpus: usize) {
-        *self.reach.get_mut() = cpus;
+        self.reach.store(cpus, Ordering::Relaxed);
     }
 
     /// Slot `i`, of a shelf that has live ones.
@@ -362,7 +362,7 @@ impl Shelf {
         let was_live = self.is_live();
         self.gate().store(parked(), Ordering::SeqCst);
         // Who was parked already has no section to restart.
-        if was_live && matches!(self.kind, Kind::PerCpu) && !membarrier::restart_sequences() {
+        if was_live && matches!(self.kind, Kind::PerCpu) && !restart_sequences() {
             // Without the barrier a section under way may still commit: nothing may be taken.
             self.end_drain();
             return Begin::NoBarrier;
@@ -422,7 +422,7 @@ impl Shelf {
             // SAFETY: as in `hold`.
             let held = unsafe { locked::try_hold(self.slot(i)) };
             if held.is_none() {
-                std::thread::yield_now();
+                yield_now();
             }
             held
         })
@@ -432,7 +432,7 @@ impl Shelf {
 impl Drop for Shelf {
     fn drop(&mut self) {
         // The region begins at a page, and the slots less than a page behind.
-        let region = *self.live.get_mut() & !(page_size() - 1);
+        let region = self.live() & !(page_size() - 1);
         if let Some(at) = NonNull::new(region as *mut u8) {
             let span = Span {
                 at,

@@ -1,15 +1,16 @@
 //! What one CPU owns, and the slots that stand in for all of them while a shelf is parked.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
+use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use super::{FILL_MASK, WORD};
-use crate::os::MAX_CPUS;
+use crate::os::{MAX_CPUS, MetaRegion};
 
 /// What one CPU owns. Two cache lines, because the hardware prefetches them in pairs.
 ///
 /// The restartable sections know the offsets.
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 #[repr(C, align(128))]
 pub(super) struct Slot {
     pub(super) body: Body,
@@ -18,12 +19,16 @@ pub(super) struct Slot {
 
 /// The part of a slot that only its owner of the moment changes; who counts rounds looks at it meanwhile, so these are atomics.
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Body {
     /// Tops of the two magazines; 0 is none.
     tops: [AtomicUsize; 2],
     /// Bytes of rounds that each may hold; 0 until there are two.
     capacity: AtomicUsize,
+    /// loom reports whoever changes the slot and is not its owner.
+    #[cfg(loom)]
+    owner: loom::cell::UnsafeCell<()>,
 }
 
 impl Body {
@@ -36,6 +41,7 @@ impl Body {
     }
 
     pub(super) fn set_top(&self, which: usize, top: usize) {
+        self.changes();
         self.tops[which].store(top, Ordering::Relaxed);
     }
 
@@ -44,7 +50,13 @@ impl Body {
     }
 
     pub(super) fn set_capacity(&self, bytes: usize) {
+        self.changes();
         self.capacity.store(bytes, Ordering::Relaxed);
+    }
+
+    fn changes(&self) {
+        #[cfg(loom)]
+        self.owner.with_mut(|_| ());
     }
 
     /// Takes both magazines out. The child of a fork may find the slot as it is between any two of these stores and use it:
@@ -62,6 +74,7 @@ impl Body {
 
 /// The part of a slot that others look at.
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Beside {
     /// Rounds given to each magazine. An aborted section may count one twice. Only the owner of the moment adds, so no
@@ -71,6 +84,7 @@ pub(super) struct Beside {
     pub(super) lock: AtomicU32,
 }
 
+#[cfg(not(loom))]
 const _: () = {
     use core::mem::offset_of;
     assert!(size_of::<Slot>() == 128);
@@ -110,10 +124,23 @@ const COLOURS: usize = 4096 / size_of::<Slot>();
 /// Where the slots of the next shelf begin in their region, in bytes below a page. Regions begin at pages, so without it the
 /// slots that one CPU has on all shelves would meet in the same few sets of its caches: with 40 size classes more than
 /// there are ways.
-pub(super) fn colour() -> usize {
+fn colour() -> usize {
+    use core::sync::atomic::AtomicUsize;
     /// Shelves so far.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed) % COLOURS * size_of::<Slot>()
+}
+
+/// Where the slots begin in a region of [`LIVE_BYTES`] zeroes that is theirs from now on.
+pub(super) fn lay_out(region: &MetaRegion) -> usize {
+    let first = region.span().addr() + colour();
+    // Zero is no value of loom's atomics.
+    #[cfg(loom)]
+    for i in 0..super::sections::CPUS {
+        // SAFETY: the region has room for more slots than that, at addresses of slots, and nobody knows of it yet.
+        unsafe { (first as *mut Slot).add(i).write(Slot::default()) };
+    }
+    first
 }
 
 /// Rounds that were given to a slot, and those that lie in its magazines now.

@@ -1,13 +1,15 @@
 //! A stock of one resource, shared by all threads.
 
 mod config;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod quick;
 mod stats;
 
 pub use config::StockConfig;
 pub use stats::StockStats;
 
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::crowd::{Crowd, Place};
@@ -16,6 +18,7 @@ use super::magazines::{Magazine, Magazines};
 use super::refused::Refused;
 use super::shelf::Shelf;
 use super::supply::Supply;
+use super::sync::fence;
 use crate::os::{System, fork};
 
 /// A stock: two magazines per CPU over a depot.
@@ -284,7 +287,7 @@ impl Stock {
     }
 
     /// As if the machine had told of so many CPUs.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(super) fn pretend_cpus(&mut self, cpus: usize) {
         self.shelf.pretend_cpus(cpus);
     }

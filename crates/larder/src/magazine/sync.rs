@@ -1,11 +1,15 @@
 //! The atomics of the lock-free parts: the real ones, or loom's when its model checker runs the tests.
 
-#[cfg(all(test, not(loom)))]
-pub(crate) use core::sync::atomic::AtomicU32;
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use core::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+#[cfg(not(loom))]
+pub(crate) use std::thread::yield_now;
 
-#[cfg(all(test, loom))]
-pub(crate) use loom::sync::atomic::AtomicU32;
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+#[cfg(loom)]
+pub(crate) use loom::thread::yield_now;

@@ -7,14 +7,21 @@
 //! A thread's visits are also on a list of its own, so that the child of a fork can count anew those of the one thread
 //! that it has.
 
+#[cfg(all(test, loom))]
+mod loom_tests;
+
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::map::MOST_CACHES;
 use super::meta::BlockNumber;
-use crate::os::lock::RawLock;
+use crate::magazine::sync::{AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::os::{MetaRegion, OsError, System, fork};
+
+#[cfg(not(all(test, loom)))]
+type RawLock = crate::os::lock::RawLock;
+#[cfg(all(test, loom))]
+type RawLock = crate::os::lock::RawLock<crate::os::lock::Modelled>;
 
 /// Nobody has the number. All entries are zero at first.
 const FREE: u32 = 0;
@@ -27,6 +34,7 @@ const AWAITED: u32 = 3;
 
 /// One number. Changed under the lock.
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 struct Entry {
     /// The block that the cache lies in; 0 is none.
     cache: AtomicU32,
@@ -63,18 +71,38 @@ struct Link {
     outer: *const Link,
 }
 
+#[cfg(not(loom))]
 thread_local! {
     /// The innermost visit of this thread.
     static VISITS: Cell<*const Link> = const { Cell::new(core::ptr::null()) };
 }
 
+#[cfg(loom)]
+loom::thread_local! {
+    static VISITS: Cell<*const Link> = Cell::new(core::ptr::null());
+}
+
 impl Table {
     pub(super) fn new(system: Arc<dyn System>) -> Result<Self, OsError> {
+        let memory = MetaRegion::new(system, (MOST_CACHES + 1) * size_of::<Entry>(), 64)?;
+        // Zero is no value of loom's atomics, and its tests need few numbers.
+        #[cfg(loom)]
+        for n in 0..8 {
+            // SAFETY: the region has room for more entries, and nobody knows of it yet.
+            unsafe {
+                memory
+                    .span()
+                    .at
+                    .cast::<Entry>()
+                    .add(n)
+                    .write(Entry::default())
+            };
+        }
         Ok(Self {
-            lock: RawLock::new(),
+            lock: RawLock::default(),
             top: AtomicUsize::new(1),
             generation: AtomicU32::new(fork::generation()),
-            memory: MetaRegion::new(system, (MOST_CACHES + 1) * size_of::<Entry>(), 64)?,
+            memory,
         })
     }
 
@@ -103,7 +131,7 @@ impl Table {
     /// false when the last one who visits it does.
     pub(super) fn leave(&self, number: u16) -> bool {
         let entry = self.entry(number as usize);
-        let within = !VISITS.get().is_null();
+        let within = !innermost().is_null();
         let mut turns = 0_u32;
         loop {
             let alone = self.locked(|| {
@@ -114,8 +142,8 @@ impl Table {
                 return alone;
             }
             turns += 1;
-            if turns < 100 {
-                std::thread::yield_now();
+            if turns < 100 || cfg!(loom) {
+                yield_now();
             } else {
                 std::thread::sleep(core::time::Duration::from_micros(50));
             }
@@ -154,11 +182,11 @@ impl Table {
             link: Link {
                 table: self,
                 number,
-                outer: VISITS.get(),
+                outer: innermost(),
             },
         };
         // The value stays where it is until it takes itself off the list, also when `f` unwinds.
-        VISITS.set(&raw const visit.link);
+        VISITS.with(|v| v.set(&raw const visit.link));
         f(cache);
         Some(number)
     }
@@ -185,7 +213,7 @@ impl Table {
                 set(&entry.state, LEFT);
             }
         }
-        let mut at = VISITS.get();
+        let mut at = innermost();
         // SAFETY: null, or a visit of this thread, which is on its stack until it takes itself off the list.
         while let Some(link) = unsafe { at.as_ref() } {
             if core::ptr::eq(link.table, self) {
@@ -221,7 +249,7 @@ impl Table {
 
 impl<F: FnMut(BlockNumber)> Drop for Visit<'_, F> {
     fn drop(&mut self) {
-        VISITS.set(self.link.outer);
+        VISITS.with(|v| v.set(self.link.outer));
         let table = self.table;
         let gone = table.locked(|| {
             let entry = table.entry(self.number as usize);
@@ -234,6 +262,11 @@ impl<F: FnMut(BlockNumber)> Drop for Visit<'_, F> {
             (self.end)(block);
         }
     }
+}
+
+/// The innermost visit of this thread.
+fn innermost() -> *const Link {
+    VISITS.with(Cell::get)
 }
 
 fn get(word: &AtomicU32) -> u32 {
@@ -319,7 +352,7 @@ mod tests {
                         left.load(Ordering::Acquire)
                     }));
                     while get(&table.entry(number as usize).state) != AWAITED {
-                        std::thread::yield_now();
+                        yield_now();
                     }
                     assert_eq!(table.visit(0, |_| (), never), None, "nobody new comes");
                     left.store(true, Ordering::Release);
@@ -338,7 +371,7 @@ mod tests {
         let unwinding =
             std::panic::AssertUnwindSafe(|| table.visit(0, |_| panic!("as meant"), never));
         assert!(std::panic::catch_unwind(unwinding).is_err());
-        assert!(VISITS.get().is_null());
+        assert!(innermost().is_null());
         assert!(table.leave(number));
     }
 

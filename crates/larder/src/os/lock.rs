@@ -3,23 +3,29 @@
 //! `std::sync::Mutex` would do but for two things: its guard cannot be released by a fork handler, and the malloc
 //! front needs a lock that never allocates. This is Drepper's three-state futex ("Futexes Are Tricky", 2011).
 
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod word;
+
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::thread::futex;
+#[cfg(all(test, loom))]
+pub(crate) use word::Modelled;
+use word::Word;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const AWAITED: u32 = 2;
 
 /// Tries before sleeping: a slow path holds the lock for well under a microsecond unless it is descheduled.
-const SPINS: u32 = 64;
+const SPINS: u32 = if cfg!(loom) { 1 } else { 64 };
 
 /// The lock without what it protects.
 #[derive(Debug, Default)]
-pub(crate) struct RawLock(AtomicU32);
+pub(crate) struct RawLock<W = AtomicU32>(W);
 
 impl RawLock {
     /// A free lock.
@@ -27,12 +33,12 @@ impl RawLock {
     pub(crate) const fn new() -> Self {
         Self(AtomicU32::new(FREE))
     }
+}
 
+impl<W: Word> RawLock<W> {
     /// Takes it if it is free.
     pub(crate) fn try_lock(&self) -> bool {
-        self.0
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        self.0.replace(FREE, HELD, Ordering::Acquire)
     }
 
     /// Takes it, sleeping if need be.
@@ -41,18 +47,18 @@ impl RawLock {
             if self.try_lock() {
                 return;
             }
-            core::hint::spin_loop();
+            W::spin();
         }
         while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
             // A spurious return or a changed word only leads to another look.
-            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, AWAITED, None);
+            self.0.wait(AWAITED);
         }
     }
 
     /// Releases it.
     pub(crate) fn unlock(&self) {
         if self.0.swap(FREE, Ordering::Release) == AWAITED {
-            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+            self.0.wake();
         }
     }
 }

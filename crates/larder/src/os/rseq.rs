@@ -46,7 +46,17 @@ pub struct Registration {
 }
 
 impl Registration {
+    /// Of no area: for loom's model of the sections, which looks at none.
+    #[cfg(all(test, loom))]
+    pub(crate) fn of_a_model() -> Self {
+        Self {
+            offset: 0,
+            id: CpuId::CpuId,
+        }
+    }
+
     /// Offset of the area from the thread pointer.
+    #[cfg(not(loom))]
     pub(crate) fn offset(self) -> isize {
         self.offset
     }
@@ -60,6 +70,7 @@ impl Registration {
     }
 
     /// Offset of the id field from the thread pointer.
+    #[cfg(not(loom))]
     pub(crate) fn id_offset(self) -> isize {
         // Offsets of the kernel's ABI: cpu_id_start 0, cpu_id 4, rseq_cs 8, flags 16, node_id 20, mm_cid 24.
         self.offset

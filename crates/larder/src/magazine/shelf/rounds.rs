@@ -8,7 +8,7 @@ impl Shelf {
     #[inline(always)]
     pub(in crate::magazine) fn pop_section(&self) -> Option<usize> {
         // SAFETY: base always points to an array with a slot for every possible CPU.
-        let (top, round) = unsafe { self.sections.pop(self.base.as_ptr()) };
+        let (top, round) = unsafe { self.sections.pop(&self.base) };
         (top & FILL_MASK != 0).then_some(round)
     }
 
@@ -36,7 +36,7 @@ impl Shelf {
     #[inline(always)]
     pub(in crate::magazine) fn push_section(&self, round: usize) -> bool {
         // SAFETY: as in `pop_section`.
-        unsafe { self.sections.push(self.base.as_ptr(), round) }
+        unsafe { self.sections.push(&self.base, round) }
     }
 
     /// Gives a round to this CPU; false when it has no room.
@@ -61,7 +61,7 @@ impl Shelf {
             // SAFETY: as in `pop_section`; `out` has room for its length.
             Kind::PerCpu => unsafe {
                 self.sections
-                    .pop_many(self.base.as_ptr(), out.as_mut_ptr(), out.len())
+                    .pop_many(&self.base, out.as_mut_ptr(), out.len())
             },
             Kind::Locked => {
                 let Some(mut slot) = self.hold() else {
@@ -81,7 +81,7 @@ impl Shelf {
             // SAFETY: as in `pop_section`; `rounds` has as many as its length.
             Kind::PerCpu => unsafe {
                 self.sections
-                    .push_many(self.base.as_ptr(), rounds.as_ptr(), rounds.len())
+                    .push_many(&self.base, rounds.as_ptr(), rounds.len())
             },
             Kind::Locked => {
                 let Some(mut slot) = self.hold() else {
