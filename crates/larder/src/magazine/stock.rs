@@ -233,6 +233,7 @@ impl Stock {
     /// Ends a working-set interval: what the depot did not need since the last call goes to the supply. At most
     /// `most` rounds go; returns how many went.
     pub fn reap<S: Supply>(&self, most: usize, supply: &S) -> usize {
+        self.depot.gather_left();
         self.give_back(self.depot.end_interval(), most, supply)
     }
 
@@ -244,6 +245,7 @@ impl Stock {
 
     /// Moves all CPUs' magazines into the depot. False when some could not be had just now.
     pub fn gather(&self) -> bool {
+        self.depot.gather_left();
         self.shelf.drain(|magazine| self.depot.put(magazine))
     }
 
@@ -260,6 +262,7 @@ impl Stock {
     /// Nobody may be getting from the stock, and its handles must be gone: what they bring to the depot later stays there.
     pub(crate) fn close<S: Supply>(&self, supply: &S) -> bool {
         let all = self.shelf.close(|magazine| self.depot.put(magazine));
+        self.depot.gather_left();
         // The counterpart of the fence in `put_slow`.
         fence(Ordering::SeqCst);
         self.give_back(usize::MAX, usize::MAX, supply);
@@ -337,7 +340,8 @@ impl Stock {
     }
 
     fn get_from_depot(&self) -> Option<usize> {
-        let mut magazine = self.depot.take_full()?;
+        let full = self.depot.take_full();
+        let mut magazine = full.or_else(|| self.depot.take_left_anywhere())?;
         let round = magazine.pop();
         self.shelve(magazine);
         round
@@ -475,6 +479,7 @@ impl Drop for Stock {
         if self.depot.shares() {
             let depot = &self.depot;
             self.shelf.clear(|magazine| depot.forget(magazine));
+            depot.gather_left();
             while let Some(magazine) = depot.take_full() {
                 depot.forget(magazine);
             }
