@@ -43,7 +43,9 @@ pub struct Classes {
     shared: Arc<Shared>,
 }
 
+/// Not in the cache line of its count, which changes whenever a heap comes or goes: every heap reads this.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Shared {
     family: Family,
     /// The cache of each class once somebody needed it.

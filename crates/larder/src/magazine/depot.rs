@@ -3,7 +3,8 @@
 //! Its working set is found as Bonwick and Adams did: the smallest number of full magazines that an interval saw is a
 //! number that nobody needed, so that many may go back to the supplier.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::MAX_ROUNDS;
@@ -18,10 +19,32 @@ const FAILURES: usize = 64;
 /// however long the interval was.
 const SUCCESSES: u64 = 16;
 
+/// Places for magazines whose owner has gone, among which threads choose.
+const PLACES: usize = 4;
+
+/// One more than the number of a magazine that its owner left at its end; 0 is none. In a cache line of its own: it is there for
+/// the next owner that the same thread makes, whose CPU has the magazine and its objects in the cache.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Left(AtomicU32);
+
+/// The place of this thread. Threads get them in turn, so that those that begin together do not meet in one.
+fn place() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: Cell<Option<u8>> = const { Cell::new(None) });
+    let mine = MINE.get().unwrap_or_else(|| {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed) as u8;
+        MINE.set(Some(next));
+        next
+    });
+    usize::from(mine) % PLACES
+}
+
 #[derive(Debug)]
 pub(crate) struct Depot {
     magazines: Arc<Magazines>,
     full: Stack,
+    left: [Left; PLACES],
     /// Full magazines now. Counted beside the stack, so it may be off by the exchanges under way.
     full_now: AtomicUsize,
     /// Fewest full magazines since the interval began.
@@ -41,6 +64,7 @@ impl Depot {
         Self {
             magazines,
             full: Stack::new(),
+            left: [const { Left(AtomicU32::new(0)) }; PLACES],
             full_now: AtomicUsize::new(0),
             full_least: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),
@@ -92,11 +116,62 @@ impl Depot {
         if magazine.len() == 0 {
             return self.magazines.put_empty(magazine);
         }
+        self.push(self.magazines.park(magazine));
+    }
+
+    /// Puts the number of a magazine with rounds on the stack.
+    fn push(&self, index: u32) {
         // Before the push, so that the count never runs below the truth and wraps.
         self.full_now.fetch_add(1, Ordering::Relaxed);
-        let index = self.magazines.park(magazine);
         let retries = self.full.push(&*self.magazines, index);
         self.note(retries);
+    }
+
+    /// Puts the magazine of an owner that goes. One exchange on a line that other threads hardly use, where [`put`](Self::put)
+    /// needs two on lines that all of them use.
+    pub(crate) fn leave(&self, magazine: Magazine) {
+        if magazine.len() == 0 {
+            return self.put(magazine);
+        }
+        let index = self.magazines.park(magazine);
+        let left = &self.left[place()].0;
+        // Release: who takes it up sees its rounds. Acquire: so does who gets the former one from the stack.
+        if let Some(former) = left.swap(index + 1, Ordering::AcqRel).checked_sub(1) {
+            self.push(former);
+        }
+    }
+
+    /// A magazine with at least one round for an owner that is new: what one before it left here, one of the stack, or what was
+    /// left elsewhere.
+    pub(crate) fn take_for_owner(&self) -> Option<Magazine> {
+        self.take_left(place())
+            .or_else(|| self.take_full())
+            .or_else(|| self.take_left_anywhere())
+    }
+
+    /// A magazine that an owner left anywhere.
+    pub(crate) fn take_left_anywhere(&self) -> Option<Magazine> {
+        (0..PLACES).find_map(|place| self.take_left(place))
+    }
+
+    fn take_left(&self, place: usize) -> Option<Magazine> {
+        let left = &self.left[place].0;
+        // Mostly there is none, and to look costs less than an exchange.
+        if left.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let index = left.swap(0, Ordering::Acquire).checked_sub(1)?;
+        // SAFETY: the exchange gives a number to one taker, and `leave` parked it.
+        unsafe { self.magazines.unpark(index) }
+    }
+
+    /// Moves what owners left onto the stack, where the working set is found.
+    pub(crate) fn gather_left(&self) {
+        for place in 0..PLACES {
+            if let Some(magazine) = self.take_left(place) {
+                self.put(magazine);
+            }
+        }
     }
 
     /// Keeps an own magazine for others, without its rounds.
@@ -211,6 +286,41 @@ mod tests {
         exchange(&depot, many / 2);
         depot.note(few);
         assert_eq!(depot.rounds(), 31, "now they were many");
+    }
+
+    #[test]
+    fn what_an_owner_leaves_goes_to_the_next_one_of_its_thread_first() {
+        let depot = depot(1, 1);
+        depot.put(full(&depot, 1));
+        depot.leave(full(&depot, 2));
+        assert_eq!(depot.full(), 1, "the one on the stack");
+        let rounds = || depot.take_for_owner().map(|mut m| m.pop());
+        assert_eq!(rounds(), Some(Some(2)));
+        assert_eq!(rounds(), Some(Some(1)));
+        assert_eq!(rounds(), None);
+    }
+
+    #[test]
+    fn what_an_owner_leaves_is_nowhere_lost() {
+        let depot = depot(1, 1);
+        for round in 0..5 {
+            depot.leave(full(&depot, round));
+        }
+        assert_eq!(depot.full(), 4, "one place for each thread");
+        // A thread with another number finds what is left here last of all.
+        let all: Vec<_> = std::iter::from_fn(|| depot.take_full()).collect();
+        assert_eq!(all.len(), 4);
+        assert!(
+            depot
+                .take_left_anywhere()
+                .is_some_and(|m| m.rounds() == [4])
+        );
+        depot.leave(full(&depot, 9));
+        depot.gather_left();
+        assert_eq!(depot.full(), 1);
+        assert_eq!(depot.take_full().unwrap().rounds(), [9]);
+        depot.leave(depot.take_empty().unwrap());
+        assert!(depot.take_for_owner().is_none(), "there is no round in it");
     }
 
     #[test]

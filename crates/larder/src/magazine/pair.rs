@@ -64,7 +64,7 @@ impl Pair {
         let this = core::mem::replace(self, Self::none());
         for magazine in [this.loaded, this.previous] {
             if !magazine.is_none() {
-                stock.depot().put(magazine);
+                stock.depot().leave(magazine);
             }
         }
     }
@@ -147,7 +147,7 @@ impl Pair {
             return Ok(round);
         }
         let depot = stock.depot();
-        let magazine = match depot.take_full() {
+        let magazine = match depot.take_for_owner() {
             Some(full) => full,
             None => {
                 // One of this pair's own is empty, if there is one.

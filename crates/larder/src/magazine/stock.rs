@@ -244,6 +244,7 @@ impl Stock {
     ///
     /// See the [example](Self#examples).
     pub fn reap<S: Supply>(&self, most: usize, supply: &S) -> usize {
+        self.depot.gather_left();
         self.give_back(self.depot.end_interval(), most, supply)
     }
 
@@ -259,6 +260,7 @@ impl Stock {
     ///
     /// See the [example](Self#examples).
     pub fn gather(&self) -> bool {
+        self.depot.gather_left();
         self.shelf.drain(|magazine| self.depot.put(magazine))
     }
 
@@ -275,6 +277,7 @@ impl Stock {
     /// Nobody may be getting from the stock, and its handles must be gone: what they bring to the depot later stays there.
     pub(crate) fn close<S: Supply>(&self, supply: &S) -> bool {
         let all = self.shelf.close(|magazine| self.depot.put(magazine));
+        self.depot.gather_left();
         // The counterpart of the fence in `put_slow`.
         fence(Ordering::SeqCst);
         self.give_back(usize::MAX, usize::MAX, supply);
@@ -338,7 +341,8 @@ impl Stock {
     }
 
     fn get_from_depot(&self) -> Option<usize> {
-        let mut magazine = self.depot.take_full()?;
+        let full = self.depot.take_full();
+        let mut magazine = full.or_else(|| self.depot.take_left_anywhere())?;
         let round = magazine.pop();
         self.shelve(magazine);
         round
@@ -476,6 +480,7 @@ impl Drop for Stock {
         if self.depot.shares() {
             let depot = &self.depot;
             self.shelf.clear(|magazine| depot.forget(magazine));
+            depot.gather_left();
             while let Some(magazine) = depot.take_full() {
                 depot.forget(magazine);
             }

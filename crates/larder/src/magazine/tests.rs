@@ -171,6 +171,41 @@ fn a_handle_takes_what_lies_on_the_shelf_before_it_fails() {
     });
 }
 
+/// Has a handle take three rounds of the supply, give them back and go.
+fn leave_three(stock: &Stock, tokens: &Tokens) {
+    let mut handle = Handle::new(stock).unwrap();
+    let got: Vec<_> = (0..3).map(|_| handle.get(tokens).unwrap()).collect();
+    for token in got {
+        handle.put(token, tokens);
+    }
+}
+
+#[test]
+fn what_a_handle_leaves_is_found_by_whoever_asks() {
+    each_mode(3, 3, |stock| {
+        let tokens = Tokens::new(3);
+        for _ in 0..3 {
+            leave_three(&stock, &tokens);
+        }
+        assert_eq!(tokens.fetches.load(Ordering::Relaxed), 1, "the next handle");
+        let token = stock.get(&tokens).expect("a CPU without rounds");
+        assert_eq!(tokens.fetches.load(Ordering::Relaxed), 1);
+        stock.put(token, &tokens);
+        stock.drain(&tokens);
+        leave_three(&stock, &tokens);
+        assert_eq!(stock.drain(&tokens), 3);
+        leave_three(&stock, &tokens);
+        std::thread::scope(|s| {
+            s.spawn(|| leave_three(&stock, &tokens)).join().unwrap();
+        });
+        assert_eq!(stock.reap(usize::MAX, &tokens), 0, "it was used");
+        assert_eq!(stock.reap(usize::MAX, &tokens), 3);
+        leave_three(&stock, &tokens);
+        assert!(stock.close(&tokens));
+        assert_eq!(tokens.home(), [1, 2, 3]);
+    });
+}
+
 #[test]
 fn reaping_gives_back_what_an_interval_did_not_use() {
     each_mode(10, 10, |stock| {

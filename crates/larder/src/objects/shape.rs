@@ -12,11 +12,11 @@ pub const MAX_OBJECT: usize = 1 << 20;
 const LEAST_STRIDE: usize = 8;
 /// Pages of a slab at most, unless one object needs more: a block of the pool.
 const MOST_PAGES: usize = 64;
-/// Fewest objects of a slab, as long as it has at most [`MOST_PAGES`].
+/// With fewer objects in a slab, less may be left over of it.
 const FEW: usize = 8;
 /// Objects that make a slab large enough: about a magazine's worth.
 const ENOUGH: usize = 64;
-/// Bytes that make a slab large enough, whatever the number of objects.
+/// Bytes that make a slab large enough, whatever the number of objects: who needs one of a large size should not pay for eight.
 const ENOUGH_BYTES: usize = 16 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -68,9 +68,8 @@ impl Shape {
         let good = |&pages: &usize| {
             let objects = pages * page / stride;
             let waste = pages * page - objects * stride;
-            objects >= FEW
-                && waste * 8 <= pages * page
-                && (objects >= ENOUGH || pages * page >= ENOUGH_BYTES)
+            let share = if objects < FEW { 16 } else { 8 };
+            waste * share <= pages * page && (objects >= ENOUGH || pages * page >= ENOUGH_BYTES)
         };
         let from = one.max(least_pages).min(bound);
         // With eight objects at most a ninth is left over, so what ends at the bound is an object of several pages:
@@ -136,19 +135,28 @@ mod tests {
     }
 
     #[test]
-    fn slabs_waste_at_most_an_eighth_and_have_eight_objects() {
+    fn slabs_waste_at_most_an_eighth_and_are_no_larger_than_that_takes() {
         for size in (1..9000).chain((9000..=MAX_OBJECT).step_by(977)) {
             let s = shape(size, 1);
             let waste = s.bytes() - s.objects * s.stride;
             assert!(s.objects >= 1 && s.stride >= size, "{size}: {s:?}");
             if size <= MOST_PAGES * 4096 / FEW {
-                assert!(s.objects >= FEW, "{size}: {s:?}");
                 assert!(s.pages <= MOST_PAGES, "{size}: {s:?}");
                 assert!(waste * 8 <= s.bytes(), "{size}: {s:?}");
+                assert!(s.objects >= FEW || waste * 16 <= s.bytes(), "{size}: {s:?}");
             }
         }
         assert_eq!(shape(64, 8).objects, 64);
-        assert_eq!(shape(4096, 4096).pages, 8);
+        assert_eq!(shape(4096, 4096).pages, 4);
+        for (size, pages) in [
+            (5 << 10, 4),
+            (12 << 10, 6),
+            (14 << 10, 7),
+            (20 << 10, 5),
+            (32 << 10, 8),
+        ] {
+            assert_eq!(shape(size, 512).pages, pages, "{size}");
+        }
     }
 
     #[test]

@@ -8,6 +8,10 @@ use crate::pages::PoolError;
 
 /// Pages of the longest run that is populated at once.
 const MOST_POPULATED: usize = 256;
+/// Of how many pages that are backed one more is backed ahead, and the fewest that are: a cluster at once would be most of the
+/// memory of a small program, and the number of calls grows with the logarithm until clusters are whole.
+const AHEAD: usize = 8;
+const LEAST_AHEAD: usize = 8;
 
 impl Clusters {
     /// The reservation, and the system that it came from.
@@ -15,18 +19,22 @@ impl Clusters {
         (self.span, self.system.clone())
     }
 
-    /// Address of the first of `n` neighbouring pages. Where none are ready, a whole cluster is backed and what is left
-    /// of it stays ready, so that short runs do not cost a system call each.
+    /// Address of the first of `n` neighbouring pages. Where none are ready, more are backed, up to a cluster, and what is left
+    /// of them stays ready, so that short runs do not cost a system call each.
     pub(in crate::pages) fn take_span(&self, n: usize) -> Result<usize, PoolError> {
         if n == 0 {
             return Err(PoolError::EmptyRun);
         }
         if self.populate && n <= BLOCK_PAGES {
             let ready = |state: &mut State| state.space.take_ready_run(n);
-            let found = ready(&mut self.state.lock());
+            let (found, backed) = {
+                let mut state = self.state.lock();
+                (ready(&mut state), state.space.resident())
+            };
             let found = found.or_else(|| {
+                let ahead = (backed / AHEAD).max(LEAST_AHEAD).min(self.cluster_pages());
                 // A refusal is told by the long way below, which also takes less.
-                self.fault_ahead(n, self.cluster_pages().max(n)).ok()?;
+                self.fault_ahead(n, ahead.max(n)).ok()?;
                 ready(&mut self.state.lock())
             });
             if let Some(taken) = found {

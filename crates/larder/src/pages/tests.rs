@@ -221,10 +221,28 @@ fn a_span_does_not_back_runs_that_are_too_short_for_it() {
     pool.take_span(16).unwrap();
     assert_eq!(
         calls(&system, Call::Populate)[before..],
-        [64],
-        "a cluster, and none of the 24 runs of four"
+        [16],
+        "as many as asked for, and none of the 24 runs of four"
     );
-    assert_eq!(pool.stats().held_bytes, held + 64 * page_size());
+    assert_eq!(pool.stats().held_bytes, held + 16 * page_size());
+}
+
+#[test]
+fn spans_back_ahead_in_proportion_up_to_a_cluster() {
+    let (system, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    for taken in (4..2000).step_by(4) {
+        pool.take_span(4).unwrap();
+        let held = pool.stats().held_bytes / page_size();
+        assert!(held <= taken + 8.max(taken / 8), "{held} for {taken}");
+    }
+    let ahead = calls(&system, Call::Populate);
+    assert!(ahead.is_sorted(), "{ahead:?}");
+    assert_eq!((ahead[0], ahead.last()), (8, Some(&64)), "{ahead:?}");
+    assert!(ahead.len() < 64, "{ahead:?}");
 }
 
 #[test]
