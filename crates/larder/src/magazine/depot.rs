@@ -4,12 +4,13 @@
 //! number that nobody needed, so that many may go back to the supplier.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::MAX_ROUNDS;
 use super::magazines::{Magazine, Magazines};
 use super::stack::Stack;
+use super::sync::AtomicU32;
 use crate::os::OsError;
 
 /// Failed exchanges on the stack after which the depot looks how many succeeded meanwhile.
@@ -64,7 +65,7 @@ impl Depot {
         Self {
             magazines,
             full: Stack::new(),
-            left: [const { Left(AtomicU32::new(0)) }; PLACES],
+            left: core::array::from_fn(|_| Left(AtomicU32::new(0))),
             full_now: AtomicUsize::new(0),
             full_least: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),

@@ -108,3 +108,41 @@ fn loom_magazines_are_exchanged_and_none_is_lost() {
         assert_eq!(world.depot.full(), 0);
     });
 }
+
+/// Owners that go leave their magazines in one place while others that come look there.
+#[test]
+fn loom_what_an_owner_leaves_goes_to_one_other() {
+    explore(6, || {
+        let world = World::new(3);
+        let leave = |world: &World, round| {
+            let mut magazine = world.depot.take_empty().unwrap();
+            world.touch(round);
+            magazine.push(round).unwrap();
+            world.depot.leave(magazine);
+        };
+        leave(&world, 0);
+        let come_and_go = move |world: &World, own| {
+            let mut magazine = world.depot.take_for_owner()?;
+            let round = magazine.pop().expect("what is left has a round");
+            world.touch(round);
+            leave(world, own);
+            Some(round)
+        };
+        let other = {
+            let world = world.clone();
+            loom::thread::spawn(move || come_and_go(&world, 1))
+        };
+        let mine = come_and_go(&world, 2);
+        let theirs = other.join().unwrap();
+        world.depot.gather_left();
+        let mut all: Vec<_> = std::iter::from_fn(|| world.take())
+            .map(|(_, round)| round)
+            .chain(mine)
+            .chain(theirs)
+            .collect();
+        all.sort_unstable();
+        let left = [true, theirs.is_some(), mine.is_some()];
+        let expected: Vec<usize> = (0..3).filter(|&round| left[round]).collect();
+        assert_eq!(all, expected, "each once");
+    });
+}
