@@ -142,8 +142,7 @@ impl Depot {
         }
     }
 
-    /// A magazine with at least one round for an owner that is new: what one before it left here, one of the stack, or what was
-    /// left elsewhere.
+    /// A magazine with at least one round for an owner: what one before it left here, one of the stack, or what was left elsewhere.
     pub(crate) fn take_for_owner(&self) -> Option<Magazine> {
         self.take_left(place())
             .or_else(|| self.take_full())

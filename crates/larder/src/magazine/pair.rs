@@ -62,7 +62,8 @@ impl Pair {
     /// Gives both magazines to the depot: constant time, no round is looked at. Afterwards there are none.
     pub(crate) fn give_up(&mut self, stock: &Stock) {
         let this = core::mem::replace(self, Self::none());
-        for magazine in [this.loaded, this.previous] {
+        // The last one to go is the first that the next owner gets: it was used last.
+        for magazine in [this.previous, this.loaded] {
             if !magazine.is_none() {
                 stock.depot().leave(magazine);
             }
@@ -169,7 +170,7 @@ impl Pair {
                         }
                         // Nothing is out of stock as long as a CPU's magazine has some.
                         stock.gather_or_wait();
-                        depot.take_full().ok_or(error)?
+                        depot.take_for_owner().ok_or(error)?
                     }
                 }
             }

@@ -227,10 +227,12 @@ impl Shelf {
     }
 
     /// Takes all magazines of all CPUs. False when another thread is at it, or some slot could not be had.
-    pub(super) fn drain(&self, take: impl FnMut(Magazine)) -> bool {
+    /// `begun` is called first, if it comes to that.
+    pub(super) fn drain(&self, begun: impl FnOnce(), take: impl FnMut(Magazine)) -> bool {
         if self.begin_drain() != Begin::Begun {
             return false;
         }
+        begun();
         let all = self.drain_parked(take);
         self.end_drain();
         all

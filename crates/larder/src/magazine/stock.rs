@@ -260,8 +260,9 @@ impl Stock {
     ///
     /// See the [example](Self#examples).
     pub fn gather(&self) -> bool {
-        self.depot.gather_left();
-        self.shelf.drain(|magazine| self.depot.put(magazine))
+        // Within the drain, for which others wait who find nothing meanwhile.
+        let begun = || self.depot.gather_left();
+        self.shelf.drain(begun, |magazine| self.depot.put(magazine))
     }
 
     /// Moves all CPUs' magazines into the depot, or lets the thread finish that is at it.

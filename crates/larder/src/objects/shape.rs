@@ -72,8 +72,7 @@ impl Shape {
             waste * share <= pages * page && (objects >= ENOUGH || pages * page >= ENOUGH_BYTES)
         };
         let from = one.max(least_pages).min(bound);
-        // With eight objects at most a ninth is left over, so what ends at the bound is an object of several pages:
-        // then the number of pages that wastes least.
+        // An object of several pages may find no such number up to the bound: then the one that wastes least.
         let pages = (from..=bound).find(good).unwrap_or_else(|| {
             (from..=bound)
                 .min_by_key(|&pages| (pages * page % stride * 64 / pages, pages))

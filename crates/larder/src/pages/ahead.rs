@@ -1,6 +1,6 @@
 //! What the helper does ahead of need.
 
-use super::{Clusters, Counters, Moving, Space};
+use super::{BLOCK_PAGES, Clusters, Counters, Moving, Space};
 use crate::os::coarse_now;
 use crate::pages::PoolError;
 
@@ -22,6 +22,27 @@ impl Clusters {
             .put(taken.pages, taken.zero, coarse_now());
         Counters::add(&self.counters.fault_ahead_pages, n);
         Ok(n)
+    }
+
+    /// The same for somebody who needs `n` of them at once, at most 64: the first one of his, if there are so many.
+    pub(in crate::pages) fn fault_span(&self, n: usize, most: usize) -> Option<usize> {
+        let taken = self.take_cold(&mut self.state.lock(), n, most).ok()?;
+        let _moving = Moving(self);
+        self.back(&taken, true).ok()?;
+        let (start, end) = (taken.pages.start, taken.pages.end);
+        let block_ends = end.min(start.next_multiple_of(BLOCK_PAGES));
+        // Ready pages are looked for block by block. Where no block has so many of these, they would not be found again.
+        let found_again = n <= (block_ends - start).max(end - block_ends);
+        let mine = if found_again || end - start < n { 0 } else { n };
+        let mut state = self.state.lock();
+        let ready = start + mine..end;
+        Counters::add(&self.counters.fault_ahead_pages, ready.len());
+        state.space.put(ready, taken.zero, coarse_now());
+        if mine > 0 {
+            return Some(start);
+        }
+        // With what was left of earlier ones beside them.
+        Some(state.space.take_ready_run(n)?.pages.start)
     }
 
     /// Number of pages that are ready, counted up to `enough`.

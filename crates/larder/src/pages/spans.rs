@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BLOCK_PAGES, Clusters, State};
+use super::{BLOCK_PAGES, Clusters};
 use crate::os::{Span, System, coarse_now};
 use crate::pages::PoolError;
 
@@ -26,19 +26,17 @@ impl Clusters {
             return Err(PoolError::EmptyRun);
         }
         if self.populate && n <= BLOCK_PAGES {
-            let ready = |state: &mut State| state.space.take_ready_run(n);
-            let (found, backed) = {
+            let (ready, backed) = {
                 let mut state = self.state.lock();
-                (ready(&mut state), state.space.resident())
+                (state.space.take_ready_run(n), state.space.resident())
             };
-            let found = found.or_else(|| {
-                let ahead = (backed / AHEAD).max(LEAST_AHEAD).min(self.cluster_pages());
-                // A refusal is told by the long way below, which also takes less.
-                self.fault_ahead(n, ahead.max(n)).ok()?;
-                ready(&mut self.state.lock())
-            });
-            if let Some(taken) = found {
+            if let Some(taken) = ready {
                 return Ok(self.addr(taken.pages.start));
+            }
+            let ahead = (backed / AHEAD).max(LEAST_AHEAD).min(self.cluster_pages());
+            // A refusal is told by the long way below, which also takes less.
+            if let Some(start) = self.fault_span(n, ahead.max(n)) {
+                return Ok(self.addr(start));
             }
         }
         self.take_run(n).map(|taken| self.addr(taken.pages.start))

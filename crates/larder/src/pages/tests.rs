@@ -246,6 +246,20 @@ fn spans_back_ahead_in_proportion_up_to_a_cluster() {
 }
 
 #[test]
+fn spans_that_are_long_for_a_block_are_backed_once() {
+    let (_, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    for taken in (33..33 * 12).step_by(33) {
+        pool.take_span(33).unwrap();
+        let held = pool.stats().held_bytes / page_size();
+        assert!(held <= taken + 8.max(taken / 8), "{held} for {taken}");
+    }
+}
+
+#[test]
 fn pieces_of_huge_pages_stay_until_their_block_is_whole() {
     let pool = builder()
         .huge_pages()

@@ -1,6 +1,6 @@
 //! What is changed under the cache's lock.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::ahead::Ahead;
 use super::cache::Shared;
@@ -15,6 +15,7 @@ use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
 use super::victims::{Gone, Others, Victims};
+use super::write_back::BATCH;
 use crate::cache::policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
 
 /// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) tells it.
@@ -107,8 +108,8 @@ pub(super) struct Inner {
     pub(super) dirty: BTreeMap<Key, Frame>,
     /// Written since their file was last synced, with how many syncs of it had begun by then: the next one makes them safe.
     pub(super) unsynced: BTreeMap<Key, (Frame, u64)>,
-    /// How often the rule asked for a dirty block to be written, since some were last written to make room.
-    pub(super) asked: usize,
+    /// Dirty blocks that the rule wants to be written: as many as go at once, further ones are asked for again.
+    pub(super) asked: BTreeSet<Key>,
     /// Where writing went on to when room was last made.
     pub(super) swept: Key,
     /// Where the round is that writes a part with each call of `maintain`.
@@ -142,7 +143,7 @@ impl Inner {
             shadows: Shadows::new(frames),
             dirty: BTreeMap::new(),
             unsynced: BTreeMap::new(),
-            asked: 0,
+            asked: BTreeSet::new(),
             swept: Key(0),
             round: Round::new(),
             ahead: marks()?,
@@ -374,7 +375,8 @@ impl Inner {
             asked,
             ..
         } = victims;
-        self.asked += asked;
+        let room = BATCH - self.asked.len();
+        self.asked.extend(asked.into_iter().take(room));
         self.take_out(shared, latest, others)
     }
 
@@ -447,7 +449,7 @@ impl Inner {
     pub(super) fn forget(&mut self, shared: &Shared, frame: Frame) {
         let key = shared.frames.key(frame);
         self.not_kept(key);
-        self.dirty.remove(&key);
+        self.clean(key);
         self.unsynced.remove(&key);
         shared.table.remove(&shared.frames, frame);
         self.stir(shared);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::inner::Inner;
+use super::key::Key;
 use super::opened::Opened;
 use super::sync::Mutex;
 use super::write_back::BATCH;
@@ -32,10 +33,16 @@ impl Inner {
             + hashed_bytes(&self.former)
     }
 
+    /// A block is dirty no more.
+    pub(super) fn clean(&mut self, key: Key) {
+        self.dirty.remove(&key);
+        self.asked.remove(&key);
+    }
+
     /// More than half of the cache is dirty, or the rule has asked for a batch of them: who makes it more writes some first. Dirty
     /// blocks leave last, and left alone they would take the cache from those that are read.
     pub(super) fn many_dirty(&self) -> bool {
-        let dirty = self.dirty.len();
-        dirty > 0 && (dirty * 2 > self.rule.capacity() || self.asked >= dirty.min(BATCH))
+        let capacity = self.rule.capacity();
+        self.dirty.len() * 2 > capacity || self.asked.len() >= (capacity / 16).clamp(1, BATCH)
     }
 }

@@ -243,7 +243,8 @@ impl Narrow {
         gone
     }
 
-    /// Notes what was left of a block. What was left of it before has been [taken](Self::take) since, when it came.
+    /// Notes what was left of a block. What was left of it before has been [taken](Self::take) since, when it came; a second entry,
+    /// where two missed the block and one of them came back to it late, is swept when the rule forgets it.
     pub(super) fn put(&mut self, key: Key, shadow: Shadow, memory: &impl Memory) {
         for _ in 0..SWEEP {
             self.drop_forgotten(self.sweep, self.entry(self.sweep), memory);

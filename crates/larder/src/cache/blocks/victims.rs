@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::cache::Shared;
 use super::frames::Claimed;
 use super::key::Key;
+use super::write_back::BATCH;
 use crate::cache::policy::{Frame, FrameState, Frames, Shadow};
 
 /// A block that has left the rule. Its frame is in the hands of whoever has this.
@@ -32,8 +33,8 @@ pub(super) struct Victims<'i, 'c> {
     /// The latest that left. Most often it is the only one, and then nothing is allocated.
     pub(super) latest: Option<Gone<'c>>,
     pub(super) others: Option<Box<Others<'c>>>,
-    /// How many dirty blocks the rule wants to be written.
-    pub(super) asked: usize,
+    /// Dirty blocks that the rule wants to be written.
+    pub(super) asked: Vec<Key>,
 }
 
 impl<'i, 'c> Victims<'i, 'c> {
@@ -44,7 +45,7 @@ impl<'i, 'c> Victims<'i, 'c> {
             claim: Cell::new(None),
             latest: None,
             others: None,
-            asked: 0,
+            asked: Vec::new(),
         }
     }
 
@@ -100,6 +101,8 @@ impl Frames for Victims<'_, '_> {
 
     #[cold]
     fn write_back(&mut self, frame: Frame) {
-        self.asked += usize::from(self.is_dirty(frame));
+        if self.asked.len() < BATCH && self.is_dirty(frame) {
+            self.asked.push(self.shared.frames.key(frame));
+        }
     }
 }

@@ -131,7 +131,7 @@ impl Inner {
             Ok(()) => {
                 let entry = (block.frame, opened.syncs);
                 opened.stats.written += 1;
-                self.dirty.remove(&block.key);
+                self.clean(block.key);
                 self.unsynced.insert(block.key, entry);
                 self.counts.written += 1;
                 Ok(true)
@@ -159,11 +159,10 @@ impl Shared {
     /// # Errors
     /// The first failure, if none could be written. A file of which a batch failed is passed over.
     pub(super) fn write_some(&self) -> Result<usize, CacheError> {
-        let start = {
-            let mut inner = self.inner();
-            inner.asked = 0;
-            inner.swept
-        };
+        if let Some(written) = self.write_asked() {
+            return Ok(written);
+        }
+        let start = self.inner().swept;
         let (mut from, mut until, mut failure) = (start, None, Ok(()));
         loop {
             match self.next(from, until, false) {
@@ -184,6 +183,24 @@ impl Shared {
                 _ => return failure.map(|()| NOTHING),
             }
         }
+    }
+
+    /// Writes the dirty blocks for which the rule has asked, in order. None if there are none, or none could be written.
+    fn write_asked(&self) -> Option<usize> {
+        let mut batch = Batch::new(self);
+        let mut inner = self.inner();
+        for key in core::mem::take(&mut inner.asked) {
+            if let Some(&frame) = inner.dirty.get(&key)
+                && !inner.moving.has(frame)
+                && let Some(page) = self.frames.try_read(frame, key)
+            {
+                batch.take(&mut inner, key, frame, page);
+            }
+        }
+        drop(inner);
+        // A failure is told by the next sync.
+        let written = batch.write().0;
+        (written != NOTHING).then_some(written)
     }
 
     /// One call's part of a round over all dirty blocks, in batches. Those that somebody changes or writes just now have to wait for the

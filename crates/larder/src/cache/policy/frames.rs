@@ -57,7 +57,8 @@ pub trait Frames {
     /// The frame has left the rule: its block is out. `shadow` is to be shown when the block comes back.
     fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>);
 
-    /// The rule wants this dirty frame written now; it stays. Owners that write back by themselves do nothing.
+    /// The rule wants this frame written now if it is dirty, also where the owner said [`Pinned`](FrameState::Pinned) for that; it
+    /// stays. Owners that write back by themselves do nothing.
     fn write_back(&mut self, frame: Frame) {
         let _ = frame;
     }

@@ -103,9 +103,10 @@ impl World {
     /// Empties the shelf: whether all could be had, and what.
     fn drain(&self) -> (bool, Taken) {
         let mut all = Taken::new();
-        let done = self
-            .shelf
-            .drain(|m| all.extend(self.taken(m.rounds().iter().copied())));
+        let done = self.shelf.drain(
+            || (),
+            |m| all.extend(self.taken(m.rounds().iter().copied())),
+        );
         (done, all)
     }
 

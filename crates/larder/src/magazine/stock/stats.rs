@@ -21,7 +21,7 @@ pub struct StockStats {
     pub pushes: u64,
     /// Gets that found this CPU's magazines empty.
     pub misses: u64,
-    /// Full magazines in the depot.
+    /// Full magazines in the depot, without those (at most 4) that handles left at their end for the next ones.
     pub full_magazines: usize,
     /// Magazines that exist, for all stocks that share them.
     pub magazines: usize,
