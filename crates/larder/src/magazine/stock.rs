@@ -262,7 +262,14 @@ impl Stock {
     pub fn gather(&self) -> bool {
         // Within the drain, for which others wait who find nothing meanwhile.
         let begun = || self.depot.gather_left();
-        self.shelf.drain(begun, |magazine| self.depot.put(magazine))
+        let all = self
+            .shelf
+            .drain(begun, |magazine| self.depot.put(magazine));
+        if !all {
+            // It may not have come to that: somebody else drains, or the system cannot restart sections.
+            self.depot.gather_left();
+        }
+        all
     }
 
     /// Moves all CPUs' magazines into the depot, or lets the thread finish that is at it.
