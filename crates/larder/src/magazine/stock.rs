@@ -262,9 +262,7 @@ impl Stock {
     pub fn gather(&self) -> bool {
         // Within the drain, for which others wait who find nothing meanwhile.
         let begun = || self.depot.gather_left();
-        let all = self
-            .shelf
-            .drain(begun, |magazine| self.depot.put(magazine));
+        let all = self.shelf.drain(begun, |magazine| self.depot.put(magazine));
         if !all {
             // It may not have come to that: somebody else drains, or the system cannot restart sections.
             self.depot.gather_left();
