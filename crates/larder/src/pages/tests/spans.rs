@@ -1,0 +1,57 @@
+//! Spans, and what is backed ahead for them.
+
+use super::*;
+
+#[test]
+fn a_span_does_not_back_runs_that_are_too_short_for_it() {
+    let (system, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    let spans: Vec<_> = (0..48).map(|_| pool.take_span(4).unwrap()).collect();
+    pool.put_spans(spans.iter().step_by(2).map(|&at| (at, 4)));
+    pool.trim();
+    let held = pool.stats().held_bytes;
+    assert_eq!(held, 24 * 4 * page_size());
+    let before = calls(&system, Call::Populate).len();
+    pool.take_span(16).unwrap();
+    assert_eq!(
+        calls(&system, Call::Populate)[before..],
+        [16],
+        "as many as asked for, and none of the 24 runs of four"
+    );
+    assert_eq!(pool.stats().held_bytes, held + 16 * page_size());
+}
+
+#[test]
+fn spans_back_ahead_in_proportion_up_to_a_cluster() {
+    let (system, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    for taken in (4..2000).step_by(4) {
+        pool.take_span(4).unwrap();
+        let held = pool.stats().held_bytes / page_size();
+        assert!(held <= taken + 8.max(taken / 8), "{held} for {taken}");
+    }
+    let ahead = calls(&system, Call::Populate);
+    assert!(ahead.is_sorted(), "{ahead:?}");
+    assert_eq!((ahead[0], ahead.last()), (8, Some(&64)), "{ahead:?}");
+    assert!(ahead.len() < 64, "{ahead:?}");
+}
+
+#[test]
+fn spans_that_are_long_for_a_block_are_backed_once() {
+    let (_, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    for taken in (33..33 * 12).step_by(33) {
+        pool.take_span(33).unwrap();
+        let held = pool.stats().held_bytes / page_size();
+        assert!(held <= taken + 8.max(taken / 8), "{held} for {taken}");
+    }
+}
