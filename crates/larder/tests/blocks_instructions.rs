@@ -13,7 +13,7 @@ use larder::cache::{BlockCache, CacheHandle, CachedFile, FileId, Storage};
 use larder::pages::PagePool;
 
 /// Instructions of a read of a resident block, with the end of its guard, the loop, and the telling of the default rule.
-const HIT: f64 = 76.0;
+const HIT: f64 = 60.0;
 
 /// Instructions of a read of a block that never was in memory, under the default rule, while another one leaves: with the loop, the
 /// end of the guard, and a storage that does nothing.

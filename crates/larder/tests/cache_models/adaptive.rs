@@ -6,7 +6,7 @@
 use super::drive::{Arrival, Naive, Victim};
 use super::proportions::{Queues, SETTINGS, Setting};
 use larder::cache::policy;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What a setting's miniature knows of a block.
 #[derive(Clone, Copy, PartialEq)]
@@ -175,6 +175,8 @@ pub(crate) struct Adaptive {
     miniatures: Miniatures,
     /// The blocks whose uses the miniatures see, by frame.
     shown: HashMap<u32, u64>,
+    /// The frames that were used since a block last came: they do not see further uses that change nothing in the queues.
+    seen: HashSet<u32>,
 }
 
 impl Adaptive {
@@ -197,6 +199,7 @@ impl Naive for Adaptive {
             queues: Queues::new(capacity, SETTINGS[0]),
             miniatures: Miniatures::new(capacity),
             shown: HashMap::new(),
+            seen: HashSet::new(),
         }
     }
     fn miss(&mut self, block: u64, ghost: Option<u64>, ahead: bool) -> u64 {
@@ -208,12 +211,19 @@ impl Naive for Adaptive {
     }
     fn insert(&mut self, frame: u32, arrival: Arrival) {
         self.shown.insert(frame, arrival.block);
+        self.seen.clear();
+        if !arrival.ahead {
+            self.seen.insert(frame);
+        }
         self.queues
             .insert(frame, arrival.decision == 1, arrival.ahead);
     }
     fn touch(&mut self, frame: u32, _: u32) {
-        self.queues.touch(frame);
-        if let Some(&block) = self.shown.get(&frame) {
+        let changed = self.queues.touch(frame);
+        let first = self.seen.insert(frame);
+        if let Some(&block) = self.shown.get(&frame)
+            && (changed || first)
+        {
             self.learn(block);
         }
     }

@@ -183,25 +183,32 @@ impl Queues {
         });
     }
 
-    pub(crate) fn touch(&mut self, frame: u32) {
+    /// Says whether the use changed anything.
+    pub(crate) fn touch(&mut self, frame: u32) -> bool {
         let (left, came, window) = (self.left, self.came, self.window());
         let this = |page: &&mut Page| page.frame == frame;
+        let mut changed = false;
         if let Some(page) = self.main.iter_mut().find(this) {
+            changed = page.since != left || page.uses < MOST_USES;
             page.since = left;
             page.uses = (page.uses + 1).min(MOST_USES);
         }
         let late = |page: &&mut Page| this(page) && came - page.since >= window;
         if let Some(page) = self.first.iter_mut().find(late) {
+            changed = page.uses < MOST_USES;
             self.against -= i64::from(page.uses == 0 && page.since <= self.leaving);
             page.uses = (page.uses + 1).min(MOST_USES);
         }
         if let Some(page) = self.small.iter_mut().find(late) {
+            changed = page.uses < MOST_USES;
             page.uses = (page.uses + 1).min(MOST_USES);
         }
         if let Some(at) = self.waiting.iter().position(|page| page.0.frame == frame) {
+            changed = true;
             let returns = self.waiting.remove(at).unwrap().1;
             self.enter(frame, returns);
         }
+        changed
     }
 
     /// Who leaves, and its number among the ghosts unless it left from the main queue. Who may not leave in its turn waits; of

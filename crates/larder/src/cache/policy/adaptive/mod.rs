@@ -48,6 +48,9 @@ const RETURNS: u64 = 1;
 /// run through only a few times hits from the second time on (as under LIRS, which keeps what came first), and where what is recent
 /// is used again the first blocks leave as in any FIFO.
 ///
+/// A use that tells the queues nothing is shown to the miniatures once, until the next block comes: what is used again and again while
+/// nothing happens says nothing of how long it must be kept, and costs nothing then.
+///
 /// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
 /// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. A hit is two stores into the
 /// frame's state and stamp when these change; one hit in 32 (one in
@@ -82,10 +85,13 @@ impl Adaptive {
         }
     }
 
-    /// A use of the block in a sampled frame.
+    /// A use of the block in a sampled frame. One that tells the queues nothing is shown to the miniatures once between two arrivals:
+    /// more say nothing of how long the block must be kept.
     #[cold]
     fn sampled_use(&mut self, frame: Frame) {
-        if let Some(tag) = self.tags.get(frame) {
+        let settled = self.settled(frame);
+        self.queues.touch(frame);
+        if !settled && let Some(tag) = self.tags.show(frame, self.queues.came()) {
             self.learn(tag);
         }
     }
@@ -128,27 +134,30 @@ impl Policy for Adaptive {
 
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         let returns = arrival.admission.0 & RETURNS != 0;
-        let sampled = self
-            .sample
-            .tag(arrival.block)
-            .is_some_and(|tag| self.tags.insert(frame, tag));
-        self.queues
-            .insert(frame, returns, arrival.reason == Reason::Readahead);
-        if sampled {
-            self.queues.mark_sampled(frame);
+        let unused = arrival.reason == Reason::Readahead;
+        self.queues.insert(frame, returns, unused);
+        if let Some(tag) = self.sample.tag(arrival.block) {
+            // The miss was shown.
+            let shown = self.queues.came().wrapping_sub(u32::from(unused));
+            if self.tags.insert(frame, tag, shown) {
+                self.queues.mark_sampled(frame);
+            }
         }
     }
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        if self.queues.touch(frame) {
+        if self.queues.is_sampled(frame) {
             self.sampled_use(frame);
+        } else {
+            self.queues.touch(frame);
         }
     }
 
     #[inline]
     fn settled(&self, frame: Frame) -> bool {
         self.queues.settled(frame)
+            && (!self.queues.is_sampled(frame) || self.tags.is_shown(frame, self.queues.came()))
     }
 
     fn unsettled(&mut self) -> bool {

@@ -202,9 +202,9 @@ impl Queues {
         self.state.iter_mut().for_each(|state| *state &= !SAMPLED);
     }
 
-    /// A use; true if the frame is sampled.
+    /// A use.
     #[inline]
-    pub(super) fn touch(&mut self, frame: Frame) -> bool {
+    pub(super) fn touch(&mut self, frame: Frame) {
         let at = frame as usize;
         let state = self.state[at];
         if state & MAIN != 0 {
@@ -224,7 +224,6 @@ impl Queues {
             }
             self.state[at] = state + 1;
         }
-        state & SAMPLED != 0
     }
 
     /// Would another use change nothing? Until something leaves or the state is otherwise changed.
@@ -233,10 +232,21 @@ impl Queues {
         let at = frame as usize;
         let state = self.state[at];
         if state & MAIN != 0 {
-            return state & (SAMPLED | USES) == USES && self.stamp[at] == self.ghosts.evictions();
+            return state & USES == USES && self.stamp[at] == self.ghosts.evictions();
         }
         let echo = self.arrivals.wrapping_sub(self.stamp[at]) < self.window;
-        state & (SAMPLED | WAITS) == 0 && (echo || state & USES == USES)
+        state & WAITS == 0 && (echo || state & USES == USES)
+    }
+
+    #[inline]
+    pub(super) fn is_sampled(&self, frame: Frame) -> bool {
+        self.state[frame as usize] & SAMPLED != 0
+    }
+
+    /// Blocks that have come to the cache, modulo 2^32.
+    #[inline]
+    pub(super) fn came(&self) -> u32 {
+        self.came
     }
 
     /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.

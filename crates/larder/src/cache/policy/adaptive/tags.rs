@@ -10,14 +10,18 @@ const FREE: u64 = u64::MAX;
 pub(super) struct Tags {
     /// Frame in the high half, tag in the low one.
     slots: Vec<u64>,
+    /// By slot: how many blocks had come to the cache when the block was last shown to the miniatures.
+    shown: Vec<u32>,
     len: usize,
 }
 
 impl Tags {
     /// Room for twice as many as are expected.
     pub(super) fn new(expected: usize) -> Result<Self, PolicyError> {
+        let slots = (expected * 4).next_power_of_two();
         Ok(Self {
-            slots: table((expected * 4).next_power_of_two(), FREE)?,
+            slots: table(slots, FREE)?,
+            shown: table(slots, 0)?,
             len: 0,
         })
     }
@@ -39,12 +43,20 @@ impl Tags {
         None
     }
 
-    pub(super) fn get(&self, frame: Frame) -> Option<u32> {
-        self.find(frame).map(|at| self.slots[at] as u32)
+    /// The tag of a frame's block, which is shown when so many blocks have come.
+    pub(super) fn show(&mut self, frame: Frame, came: u32) -> Option<u32> {
+        let at = self.find(frame)?;
+        self.shown[at] = came;
+        Some(self.slots[at] as u32)
+    }
+
+    /// The frame's block was shown, and none has come since.
+    pub(super) fn is_shown(&self, frame: Frame, came: u32) -> bool {
+        self.find(frame).is_none_or(|at| self.shown[at] == came)
     }
 
     /// False if there is no room: the frame is not sampled then.
-    pub(super) fn insert(&mut self, frame: Frame, tag: u32) -> bool {
+    pub(super) fn insert(&mut self, frame: Frame, tag: u32, shown: u32) -> bool {
         if self.len * 2 >= self.slots.len() {
             return false;
         }
@@ -54,6 +66,7 @@ impl Tags {
             at = (at + 1) & mask;
         }
         self.slots[at] = u64::from(frame) << 32 | u64::from(tag);
+        self.shown[at] = shown;
         self.len += 1;
         true
     }
@@ -70,6 +83,7 @@ impl Tags {
             // It may fill the hole if its home is not between the hole and where it is.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
+                self.shown[hole] = self.shown[at];
                 hole = at;
             }
             at = (at + 1) & mask;
@@ -79,6 +93,6 @@ impl Tags {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<u64>()
+        self.slots.capacity() * size_of::<u64>() + self.shown.capacity() * size_of::<u32>()
     }
 }

@@ -279,7 +279,7 @@ proptest! {
         for (insert, frame) in steps {
             let tag = frame.wrapping_mul(77);
             if insert && !model.contains_key(&frame) {
-                if tags.insert(frame, tag) {
+                if tags.insert(frame, tag, frame + 1) {
                     model.insert(frame, tag);
                 } else {
                     prop_assert_eq!(model.len(), 8);
@@ -289,7 +289,11 @@ proptest! {
                 model.remove(&frame);
             }
             for frame in 0..40 {
-                prop_assert_eq!(tags.get(frame), model.get(&frame).copied());
+                prop_assert!(tags.is_shown(frame, frame + 1));
+                prop_assert_eq!(tags.is_shown(frame, 0), !model.contains_key(&frame));
+                prop_assert_eq!(tags.show(frame, 0), model.get(&frame).copied());
+                prop_assert!(tags.is_shown(frame, 0));
+                tags.show(frame, frame + 1);
             }
         }
     }
