@@ -6,18 +6,19 @@ use larder::cache::{BlockCache, CacheStats, FileId, MemoryStorage};
 
 const FRAMES: usize = 2048;
 
-fn cache() -> BlockCache {
+fn cache(rule: &str) -> BlockCache {
     BlockCache::builder(MemoryStorage::default())
         .bytes(FRAMES * larder::os::page_size())
+        .policy(rule)
         .read_ahead(0)
         .build()
         .unwrap()
 }
 
-/// Long runs of hits on few blocks, on which blocks settle, and between them blocks that come, leave and come back. With a recorder
+/// Runs of `hits` hits on few blocks, on which blocks settle, and between them blocks that come, leave and come back. With a recorder
 /// every use is told.
-fn run(told: bool) -> (CacheStats, Vec<bool>) {
-    let cache = cache();
+fn run(rule: &str, hits: u64, told: bool) -> (CacheStats, Vec<bool>) {
+    let cache = cache(rule);
     if told {
         cache.record(Some(Box::new(|_| {})));
     }
@@ -31,8 +32,14 @@ fn run(told: bool) -> (CacheStats, Vec<bool>) {
     };
     for round in 0..300_u64 {
         let hot = round / 40 * 300;
-        for _ in 0..400 {
-            handle.read(&file, hot + draw(400)).unwrap();
+        for at in 0..hits {
+            let mut block = hot + draw(400);
+            // Some are written, which are dirty from then on.
+            if at % 512 == 9 {
+                handle.write(&file, block).unwrap()[0] = 1;
+                block += 1;
+            }
+            handle.read(&file, block).unwrap();
         }
         for _ in 0..40 {
             handle.read(&file, draw(6000)).unwrap();
@@ -41,22 +48,28 @@ fn run(told: bool) -> (CacheStats, Vec<bool>) {
         misses.push(cache.stats().misses);
     }
     drop(handle);
+    cache.check().unwrap();
     let all = misses.windows(2).map(|pair| pair[0] != pair[1]).collect();
     (cache.stats(), all)
 }
 
 #[test]
 fn decisions_are_those_of_a_rule_that_hears_of_every_use() {
-    let (told, here) = run(true);
-    let (spared, there) = run(false);
-    assert!(told.evictions > 2000 && told.hits > 100_000, "{told:?}");
-    assert_eq!(here, there);
-    assert_eq!(told, spared);
+    for rule in ["adaptive", "fifo", "clock", "gclock", "sieve"] {
+        // Too short for blocks to be pinned, and long enough.
+        for hits in [400, 6000] {
+            let (told, here) = run(rule, hits, true);
+            let (spared, there) = run(rule, hits, false);
+            assert!(told.evictions > 2000 && told.hits > 100_000, "{told:?}");
+            assert_eq!(here, there, "{rule}, {hits}");
+            assert_eq!(told, spared, "{rule}, {hits}");
+        }
+    }
 }
 
 #[test]
 fn every_use_is_counted_once_for_its_file() {
-    let cache = cache();
+    let cache = cache("adaptive");
     let files: Vec<_> = (0..3).map(|id| cache.file(FileId(id)).unwrap()).collect();
     let mut handle = cache.handle();
     let mut counts = [0_u64; 3];

@@ -1,5 +1,10 @@
-//! The barrier that restarts every running restartable sequence of this process (Linux 5.10).
+//! Barriers that one thread passes for all threads of this process: the one that restarts every running restartable sequence (Linux
+//! 5.10), and the plain one (Linux 4.14).
 
+use core::time::Duration;
+
+const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
+const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 const REGISTER_PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 8;
 const PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 7;
 
@@ -19,4 +24,20 @@ pub(crate) fn register() -> bool {
 #[must_use]
 pub(crate) fn restart_sequences() -> bool {
     membarrier(PRIVATE_EXPEDITED_RSEQ)
+}
+
+/// Registers the process for [`all_threads`]. False where the kernel cannot.
+#[must_use]
+pub(crate) fn register_all_threads() -> bool {
+    !cfg!(miri) && membarrier(REGISTER_PRIVATE_EXPEDITED)
+}
+
+/// Each thread of this process has passed a full barrier when it returns: what it stored before, the caller sees, and what it loads
+/// after, it loads after the caller's earlier stores.
+pub(crate) fn all_threads() {
+    if membarrier(PRIVATE_EXPEDITED) {
+        return;
+    }
+    // The process was registered, so somebody has forbidden it the call since. No processor keeps a store to itself for nearly as long.
+    std::thread::sleep(Duration::from_millis(1));
 }

@@ -10,7 +10,7 @@ use super::frames::Frames;
 use super::handle::CacheHandle;
 use super::inner::{Inner, Recorder};
 use super::key::{FileId, TenantId};
-use super::latch::Now;
+use super::now::Now;
 use super::stats::{CacheStats, FileStats};
 use super::storage::Storage;
 use super::sync::{Condvar, Mutex, MutexGuard};

@@ -167,6 +167,10 @@ impl CachedFile {
             let before = inner.files[self.number as usize].end;
             // Behind its end it has nothing but zeroes already.
             let cut = self.resident(&(bytes / size..before.div_ceil(size)));
+            if cut.len() > 1 {
+                // One barrier for all of them.
+                inner.stir(shared);
+            }
             let mut busy = None;
             for (key, frame) in cut {
                 let mine = held.as_mut().filter(|(had, _)| *had == key);
@@ -222,6 +226,8 @@ impl CachedFile {
         let mut inner = shared.inner();
         loop {
             let here = self.resident(&blocks);
+            // One barrier for all of them.
+            inner.stir(shared);
             let mut claimed = Vec::with_capacity(here.len());
             let busy = here.into_iter().find(|&(_, frame)| {
                 let page = shared.frames.try_claim(frame);

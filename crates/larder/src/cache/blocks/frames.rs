@@ -1,5 +1,5 @@
-//! The frames: for each one 16 bytes that say which block it holds, who has it, and where its page is. The only file of the cache
-//! with `unsafe`: the page of a frame is the business of whoever holds the frame's latch.
+//! The frames: for each one 16 bytes that say which block it holds, who has it, and where its page is. What is
+//! `unsafe` in the cache is here, since the page of a frame is the business of whoever holds the frame's latch; and one look of the table.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -7,9 +7,11 @@ use core::slice;
 
 use super::error::CacheError;
 use super::key::Key;
-use super::latch::{Entry, Epoch, Latch};
+use super::latch::{Epoch, Latch};
+use super::now::Now;
+use super::pins::{Pin, Pins};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
-use super::table::{FREE, Table};
+use super::table::Table;
 use crate::cache::policy::Frame;
 use crate::os::page_size;
 use crate::pages::{PagePool, PoolError};
@@ -40,20 +42,21 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub(super) struct TooMany;
 
-/// A hit that has no block to give, or not at once: the frame whose latch it entered, if there was any trace of the block.
-#[must_use = "a latch that was entered is left by asking `Frames::entered`"]
-pub(super) struct Missed<'c>(Option<(&'c Slot, Entry)>);
-
-impl Missed<'_> {
+/// A hit that has no block to give, or not at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missed {
     /// The table said nothing of it.
-    pub(super) fn is_absent(&self) -> bool {
-        self.0.is_none()
-    }
+    Absent,
+    /// The pin is not free.
+    Taken,
+    /// There is a trace of it in the frame that is pinned, and must be [unpinned](Frames::unpin).
+    Pinned,
 }
 
 /// All frames of a cache, and the pool of their pages.
 pub(super) struct Frames {
     slots: Box<[Slot]>,
+    pins: Pins,
     pool: PagePool,
     /// The pool's reservation.
     base: NonNull<u8>,
@@ -86,6 +89,7 @@ impl Frames {
         }));
         Ok(Self {
             slots: slots.into_boxed_slice(),
+            pins: Pins::new(),
             base: reserved.at,
             before: reserved.at.as_ptr().wrapping_sub(block_bytes()),
             pool,
@@ -97,7 +101,12 @@ impl Frames {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<Slot>()
+        self.slots.len() * size_of::<Slot>() + self.pins.bytes()
+    }
+
+    /// The pins of all handles.
+    pub(super) fn pins(&self) -> &Pins {
+        &self.pins
     }
 
     pub(super) fn block_size(&self) -> usize {
@@ -117,54 +126,60 @@ impl Frames {
             .store(key.0, Ordering::Release);
     }
 
-    /// The block, if the table has it near its home, it is settled in this epoch and nobody changes it.
-    /// 2 atomic additions and 41 instructions with the guard's end, and 7 for each further slot of the table.
+    /// The block, if the table has it near its home, it is settled in this epoch and may be pinned, and nobody changes it.
+    /// HITINSTR instructions with the guard's end, none of them atomic, and 7 for each further slot of the table.
+    ///
+    /// Else what `missed` says, which is called from each place where it is known that this is no hit: a value that says why would
+    /// cost every hit some instructions.
     #[inline(always)]
-    pub(super) fn hit(
-        &self,
+    pub(super) fn hit<'c, E>(
+        &'c self,
         table: &Table,
         key: Key,
-        epoch: Epoch,
-    ) -> Result<BlockRef<'_>, Missed<'_>> {
+        pin: &'c Pin,
+        now: &Now,
+        missed: impl FnOnce(Missed) -> Result<BlockRef<'c>, E>,
+    ) -> Result<BlockRef<'c>, E> {
         let slots = &*self.slots;
-        let Some((near, tag)) = table.near(key) else {
-            return Err(Missed(None));
-        };
-        for word in near {
-            let word = word.load(Ordering::Acquire);
-            let frame = word.wrapping_sub(tag);
-            // One comparison says that it is a frame at all, and that there is such a one.
-            if let Some(slot) = slots.get(frame as usize) {
-                let entry = slot.latch.enter();
-                if entry.is_settled(epoch)
-                    && let Some(at) = self.page_of(slot, key)
-                {
-                    let latch = &slot.latch;
-                    return Ok(BlockRef { at, latch });
-                }
-                return Err(Missed(Some((slot, entry))));
-            }
-            if word == FREE {
-                break;
-            }
+        if !pin.is_free() {
+            return missed(Missed::Taken);
         }
-        Err(Missed(None))
+        let Some(frame) = table.near(key, slots.len()) else {
+            return missed(Missed::Absent);
+        };
+        let slot = &slots[frame as usize];
+        let latch = &slot.latch;
+        // Held: the key stays.
+        if !pin.enter(latch, now) || slot.key.load(Ordering::Relaxed) != key.0 {
+            return missed(Missed::Pinned);
+        }
+        // It has one: blocks get their page before they are in the table, and are marked after that.
+        let at = self.at(slot.page.load(Ordering::Relaxed));
+        let pin = Some(pin);
+        Ok(BlockRef { at, latch, pin })
     }
 
-    /// The guard of a block that is not settled, and its frame; or nothing, if it is not here.
-    #[inline]
-    pub(super) fn entered<'c>(
-        &'c self,
-        missed: &Missed<'c>,
+    /// After a [hit](Self::hit) that was none. Returns the frame that was pinned.
+    pub(super) fn unpin(&self, pin: &Pin) -> Frame {
+        let frame = (pin.latch() - self.slots.as_ptr().addr()) / size_of::<Slot>();
+        pin.leave(&self.slots[frame].latch);
+        frame as Frame
+    }
+
+    /// The block, if it is in this frame and nobody changes it, and whether it is settled. 2 atomic additions with the guard's end.
+    pub(super) fn counted(
+        &self,
+        frame: Frame,
         key: Key,
-    ) -> Option<(BlockRef<'c>, Frame)> {
-        let (slot, entry) = missed.0.as_ref()?;
-        if !slot.latch.entered(entry) {
+        now: &Now,
+    ) -> Option<(BlockRef<'_>, bool)> {
+        let slot = &self.slots[frame as usize];
+        let entry = slot.latch.enter();
+        if !slot.latch.entered(&entry) {
             return None;
         }
-        let from = self.slots.as_ptr().addr();
-        let frame = (core::ptr::from_ref(*slot).addr() - from) / size_of::<Slot>();
-        Some((self.reading(slot, key)?, frame as Frame))
+        let settled = entry.is_settled(now.counted()) || entry.is_settled(now.pinned());
+        Some((self.reading(slot, key)?, settled))
     }
 
     /// The block, if it is in this frame and nobody changes it, for who does not mean to use it.
@@ -210,8 +225,7 @@ impl Frames {
             slot.latch.end_read();
             return None;
         };
-        let latch = &slot.latch;
-        Some(BlockRef { at, latch })
+        Some(BlockRef::counted(at, &slot.latch))
     }
 
     /// The page of a block, if it is in this frame, for who has come in.
@@ -241,19 +255,22 @@ impl Frames {
 
     /// The frame for its holder alone, who waits for others to let go.
     pub(super) fn claim(&self, frame: Frame) -> Claimed<'_> {
-        self.slots[frame as usize].latch.write();
+        self.pins.write(&self.slots[frame as usize].latch);
         self.claimed(frame)
     }
 
     /// The frame for its holder alone, unless somebody has it.
     pub(super) fn try_claim(&self, frame: Frame) -> Option<Claimed<'_>> {
-        let free = self.slots[frame as usize].latch.try_write();
+        let latch = &self.slots[frame as usize].latch;
+        let free = self.pins.try_write(latch);
         free.then(|| self.claimed(frame))
     }
 }
 
 impl Drop for Frames {
     fn drop(&mut self) {
+        // One barrier for all frames.
+        self.pins.close();
         for frame in 0..self.slots.len() as Frame {
             // Guards that were forgotten keep their pages.
             if let Some(mut claimed) = self.try_claim(frame) {
@@ -317,10 +334,7 @@ impl<'c> Claimed<'c> {
         let at = self.frames.at(slot.page.load(Ordering::Relaxed));
         core::mem::forget(self);
         slot.latch.downgrade();
-        BlockRef {
-            at,
-            latch: &slot.latch,
-        }
+        BlockRef::counted(at, &slot.latch)
     }
 }
 
@@ -372,9 +386,18 @@ impl Drop for Claimed<'_> {
 pub struct BlockRef<'c> {
     at: NonNull<u8>,
     latch: &'c Latch,
+    /// That of a handle which holds the block; without one the latch counts this reader.
+    pin: Option<&'c Pin>,
 }
 
-// SAFETY: a count in a latch that no thread owns, and bytes that nobody writes while it is counted.
+impl<'c> BlockRef<'c> {
+    fn counted(at: NonNull<u8>, latch: &'c Latch) -> Self {
+        let pin = None;
+        Self { at, latch, pin }
+    }
+}
+
+// SAFETY: a pin, or a count in a latch, that any thread may end, and bytes that nobody writes while it is there.
 unsafe impl Send for BlockRef<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for BlockRef<'_> {}
@@ -384,8 +407,8 @@ impl Deref for BlockRef<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: a page has this many bytes, initialised by the kernel or a former owner. The latch counts this reader, so
-        // nobody claims the frame, and only a claim writes the page or gives it back.
+        // SAFETY: a page has this many bytes, initialised by the kernel or a former owner. The latch counts this reader or the pin
+        // names the frame, so nobody claims it, and only a claim writes the page or gives it back.
         unsafe { slice::from_raw_parts(self.at.as_ptr(), block_bytes()) }
     }
 }
@@ -393,7 +416,10 @@ impl Deref for BlockRef<'_> {
 impl Drop for BlockRef<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.latch.end_read();
+        match self.pin {
+            Some(pin) => pin.leave(self.latch),
+            None => self.latch.end_read(),
+        }
     }
 }
 

@@ -7,14 +7,15 @@ use super::frames::{BlockRef, Claimed, Missed, TooMany};
 use super::guard::BlockMut;
 use super::inner::Inner;
 use super::key::{Key, MOST_INDEX};
-use super::latch::MOST_READERS;
+use super::latch::{Epoch, MOST_READERS};
+use super::pins::{Pin, Row};
 use super::rule::{Noted, Use};
 use super::stream::Streams;
 use super::sync::MutexGuard;
 use crate::cache::policy::{Frame, Reason};
 
 /// Uses after which the rule is told, if nobody else has the cache's lock.
-const BATCH: u8 = 64;
+const BATCH: u8 = if cfg!(shuttle) { 2 } else { 64 };
 
 /// Uses after which it is told in any case.
 const MOST: u8 = 192;
@@ -40,9 +41,15 @@ const MOST: u8 = 192;
 /// ```
 pub struct CacheHandle<'c> {
     shared: &'c Shared,
+    /// The pin that the next block gets, or one that is never free.
+    pin: &'c Pin,
+    /// The handle's pins, and their number.
+    row: Option<(u32, &'c Row)>,
     /// As many as the index below can name, so that none is outside.
     uses: [Use; 256],
     used: u8,
+    /// Uses of settled blocks that were not pinned.
+    counted: u8,
     streams: Streams,
     /// The token of the file that was used last, and the key of its first block.
     token: u64,
@@ -59,10 +66,16 @@ pub struct CacheHandle<'c> {
 
 impl<'c> CacheHandle<'c> {
     pub(super) fn new(shared: &'c Shared) -> Self {
+        let pins = shared.frames.pins();
+        let row = pins.row();
+        let free = row.and_then(|(_, pins)| pins.free());
         Self {
             shared,
+            pin: free.unwrap_or(pins.none()),
+            row,
             uses: [Use::NONE; 256],
             used: 0,
+            counted: 0,
             streams: Streams::new(),
             token: 0,
             first: Key::NONE,
@@ -123,10 +136,9 @@ impl<'c> CacheHandle<'c> {
         let Shared {
             table, frames, now, ..
         } = self.shared;
-        match frames.hit(table, key, now.get()) {
-            Ok(block) => Ok(block),
-            Err(missed) => self.read_missed(file, key, missed),
-        }
+        frames.hit(table, key, self.pin, now, |missed| {
+            self.read_missed(file, key, missed)
+        })
     }
 
     /// Another file than the last time, or an index that no file has.
@@ -137,21 +149,54 @@ impl<'c> CacheHandle<'c> {
         self.read(file, index)
     }
 
-    /// A use that the rule may want to hear of, or no block at all.
+    /// A use that the rule may want to hear of, one that is counted since it cannot be pinned, or no block at all.
     #[inline(never)]
     fn read_missed(
         &mut self,
         file: &CachedFile,
         key: Key,
-        missed: Missed<'c>,
+        mut missed: Missed,
     ) -> Result<BlockRef<'c>, CacheError> {
-        self.told += 1;
-        if let Some((block, frame)) = self.shared.frames.entered(&missed, key) {
-            self.note(frame, key);
+        let Shared {
+            table, frames, now, ..
+        } = self.shared;
+        if missed == Missed::Taken {
+            let free = self.row.and_then(|(_, pins)| pins.free());
+            self.pin = free.unwrap_or(frames.pins().none());
+            missed = match frames.hit(table, key, self.pin, now, Err) {
+                Ok(block) => return Ok(block),
+                Err(missed) => missed,
+            };
+        }
+        let frame = match missed {
+            Missed::Absent => None,
+            Missed::Taken => table.find(frames, key),
+            Missed::Pinned => Some(frames.unpin(self.pin)),
+        };
+        if let Some(frame) = frame
+            && let Some((block, settled)) = frames.counted(frame, key, now)
+        {
+            if settled {
+                self.counted();
+            } else {
+                self.told += 1;
+                self.note(frame, key);
+            }
             return Ok(block);
         }
+        self.told += 1;
         // Without any trace of it there is no use in looking again before the lock is taken.
-        self.read_slowly(file, key, !missed.is_absent())
+        self.read_slowly(file, key, frame.is_some())
+    }
+
+    /// A use of which the rule need not hear, of a block that was not pinned. Without reports nobody would find that the epoch is long
+    /// enough for that.
+    fn counted(&mut self) {
+        self.counted = self.counted.wrapping_add(1);
+        let brief = self.row.is_some() && self.shared.now.pinned() == Epoch::NEVER;
+        if brief && self.counted.is_multiple_of(BATCH) {
+            self.report_some();
+        }
     }
 
     /// The block was not there, or somebody changes it.
@@ -401,5 +446,8 @@ impl<'c> CacheHandle<'c> {
 impl Drop for CacheHandle<'_> {
     fn drop(&mut self) {
         self.report();
+        if let Some((number, _)) = self.row {
+            self.shared.frames.pins().give_back(number);
+        }
     }
 }

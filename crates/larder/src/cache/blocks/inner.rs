@@ -169,12 +169,12 @@ impl Inner {
             self.void(uses, since);
         }
         let uses = &*uses;
-        let epoch = if settle {
-            self.epochs.open(&shared.now)
+        let marks = if settle {
+            self.epochs.open(&shared.now, &shared.frames)
         } else {
             None
         };
-        if self.rule.touch_all(uses, &shared.frames, epoch) {
+        if self.rule.touch_all(uses, shared, marks) {
             self.stir(shared);
         }
         if self.ahead.any() {
@@ -219,7 +219,7 @@ impl Inner {
     }
 
     /// Something else than uses is about to happen: what was settled may no longer be.
-    fn stir(&mut self, shared: &Shared) {
+    pub(super) fn stir(&mut self, shared: &Shared) {
         self.epochs.end(&shared.now, &shared.frames);
     }
 

@@ -20,8 +20,10 @@ const WAITING: u32 = 1 << 31;
 const WRITER: u32 = 1 << 30;
 /// Somebody waits to change it: no reader comes in before.
 const WANTED: u32 = 1 << 29;
-/// The [`Epoch`] in which the block was last found settled, 0 without.
+/// The [`Epoch`] in which the block was last found settled; 0 if it was in none since the frame was last somebody's alone.
 const MARK: u32 = LAST_MARK << MARK_SHIFT;
+/// In place of an epoch's number that comes again.
+const OLD: u32 = (LAST_MARK - 1) << MARK_SHIFT;
 const MARK_SHIFT: u32 = 16;
 const LAST_MARK: u32 = (1 << 13) - 1;
 /// With so many readers the next one is refused, before the count runs into the bits above.
@@ -37,7 +39,7 @@ pub(super) struct Epoch(u32);
 
 impl Epoch {
     /// How many there are before the first one comes again.
-    pub(super) const COUNT: u32 = LAST_MARK - 1;
+    pub(super) const COUNT: u32 = LAST_MARK - 3;
 
     /// No latch is marked with it.
     pub(super) const NEVER: Self = Self(MARK);
@@ -46,25 +48,15 @@ impl Epoch {
     pub(super) const fn number(at: u32) -> Self {
         Self((1 + at % Self::COUNT) << MARK_SHIFT)
     }
-}
 
-/// The epoch that is now, for all threads to read; alone in its cache line, since every hit reads it.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct Now(AtomicU32);
-
-impl Now {
-    pub(super) fn new() -> Self {
-        Self(AtomicU32::new(Epoch::NEVER.0))
+    /// The one of these bits.
+    pub(super) fn of(bits: u32) -> Self {
+        Self(bits)
     }
 
     #[inline(always)]
-    pub(super) fn get(&self) -> Epoch {
-        Epoch(self.0.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn set(&self, epoch: Epoch) {
-        self.0.store(epoch.0, Ordering::Relaxed);
+    pub(super) fn bits(self) -> u32 {
+        self.0
     }
 }
 
@@ -72,9 +64,8 @@ impl Now {
 pub(super) struct Entry(u32);
 
 impl Entry {
-    /// He is in, and the block is settled in this epoch. 3 instructions: all that may be in the way is above the count, and one
-    /// comparison sees it together with the mark.
-    #[inline(always)]
+    /// He is in, and the block is settled in this epoch. All that may be in the way is above the count, and one comparison sees it
+    /// together with the mark.
     pub(super) fn is_settled(&self, epoch: Epoch) -> bool {
         self.0 ^ epoch.0 < FULL
     }
@@ -130,6 +121,13 @@ impl Latch {
         self.entered(&self.enter())
     }
 
+    /// The block is settled in this epoch, and nobody changes it or waits to: for who comes in by a [pin](super::pins). 3
+    /// instructions.
+    #[inline(always)]
+    pub(super) fn is_settled(&self, epoch: Epoch) -> bool {
+        self.0.load(Ordering::Acquire) ^ epoch.0 < FULL
+    }
+
     /// Says that the block is settled in this epoch. By one thread at a time.
     pub(super) fn mark(&self, epoch: Epoch) {
         if self.0.load(Ordering::Relaxed) & MARK != epoch.0 {
@@ -137,10 +135,10 @@ impl Latch {
         }
     }
 
-    /// Takes the mark away.
+    /// Its mark, if there is one, names no epoch any more. That there was one stays known.
     pub(super) fn unmark(&self) {
         if self.0.load(Ordering::Relaxed) & MARK != 0 {
-            self.0.fetch_and(!MARK, Ordering::Relaxed);
+            self.change(|now| (now & MARK != 0).then_some(now & !MARK | OLD));
         }
     }
 
@@ -181,20 +179,55 @@ impl Latch {
         }
     }
 
+    /// A reader who was not counted has gone. 2 instructions if nobody waits.
+    #[inline(always)]
+    pub(super) fn unpinned(&self) {
+        if (self.0.load(Ordering::Relaxed) as i32) < 0 {
+            self.wake();
+        }
+    }
+
     /// The block may be another one afterwards: its mark goes.
     fn writing(now: u32) -> Option<u32> {
         (now & (WRITER | READERS) == 0).then_some(now & !(WANTED | MARK) | WRITER)
     }
 
-    /// The writer comes in, unless somebody is there.
-    pub(super) fn try_write(&self) -> bool {
-        self.change(Self::writing)
+    /// The writer comes in, unless somebody is there. Returns the mark that there was: without any nobody can have pinned the block.
+    pub(super) fn try_write(&self) -> Option<Epoch> {
+        self.change(Self::writing).map(|was| Epoch(was & MARK))
     }
 
     /// The writer comes in, and waits for that if he must.
-    pub(super) fn write(&self) {
-        if !self.try_write() {
-            self.wait(WANTED, Self::writing);
+    pub(super) fn write(&self) -> Epoch {
+        let was = self.change(Self::writing);
+        Epoch(was.unwrap_or_else(|| self.wait(WANTED, Self::writing)) & MARK)
+    }
+
+    /// Without a writer, and with a mark, since somebody may have pinned the block.
+    fn stepping_back(now: u32) -> u32 {
+        now & !(WRITER | MARK) | OLD
+    }
+
+    /// The writer goes, since somebody has pinned the block.
+    #[cold]
+    pub(super) fn step_back(&self) {
+        let was = self.change(|now| Some(Self::stepping_back(now)));
+        if was.is_some_and(|was| was & WAITING != 0) {
+            self.wake();
+        }
+    }
+
+    /// [`step_back`](Self::step_back), and waits until [somebody unpins](Self::unpinned) the block, or something else happens. `pinned`
+    /// is asked when everybody who goes from then on sees that somebody waits.
+    #[cold]
+    pub(super) fn wait_for_pins(&self, pinned: impl FnOnce() -> bool) {
+        let park = self.park();
+        let lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
+        self.change(|now| Some(Self::stepping_back(now) | WAITING | WANTED));
+        // Those who waited for this writer.
+        park.gone.notify_all();
+        if pinned() {
+            drop(park.gone.wait(lock).unwrap_or_else(|e| e.into_inner()));
         }
     }
 
@@ -219,20 +252,21 @@ impl Latch {
         &PARKS[at % PARKS.len()]
     }
 
-    fn change(&self, to: impl Fn(u32) -> Option<u32>) -> bool {
-        let (yes, no) = (Ordering::Acquire, Ordering::Relaxed);
-        self.0.fetch_update(yes, no, to).is_ok()
+    /// What it was, if it was changed.
+    fn change(&self, to: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        let (yes, no) = (Ordering::AcqRel, Ordering::Relaxed);
+        self.0.fetch_update(yes, no, to).ok()
     }
 
     /// Who goes after the mark was set finds it, and cannot wake before the waiter sleeps, since both have the park's lock.
     #[cold]
-    fn wait(&self, mark: u32, to: impl Fn(u32) -> Option<u32>) {
+    fn wait(&self, mark: u32, to: impl Fn(u32) -> Option<u32>) -> u32 {
         let park = self.park();
         let mut lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
         loop {
             self.0.fetch_or(WAITING | mark, Ordering::Relaxed);
-            if self.change(&to) {
-                return;
+            if let Some(was) = self.change(&to) {
+                return was;
             }
             lock = park.gone.wait(lock).unwrap_or_else(|e| e.into_inner());
         }
@@ -257,14 +291,14 @@ mod tests {
     fn a_writer_is_alone_and_readers_are_not() {
         let latch = Latch::default();
         assert!(latch.try_read() && latch.try_read());
-        assert!(!latch.try_write());
+        assert!(latch.try_write().is_none());
         latch.end_read();
-        assert!(!latch.try_write());
+        assert!(latch.try_write().is_none());
         latch.end_read();
-        assert!(latch.try_write());
-        assert!(!latch.try_read() && !latch.try_write());
+        assert!(latch.try_write().is_some());
+        assert!(!latch.try_read() && latch.try_write().is_none());
         latch.downgrade();
-        assert!(latch.try_read() && !latch.try_write());
+        assert!(latch.try_read() && latch.try_write().is_none());
     }
 
     #[test]
@@ -295,6 +329,7 @@ mod tests {
             let entry = latch.enter();
             assert!(latch.entered(&entry));
             latch.end_read();
+            assert_eq!(entry.is_settled(epoch), latch.is_settled(epoch));
             entry.is_settled(epoch)
         };
         assert!(!settled(one) && !settled(Epoch::NEVER));
@@ -302,15 +337,21 @@ mod tests {
         assert!(settled(one) && !settled(two) && !settled(Epoch::NEVER));
         latch.mark(two);
         assert!(!settled(one) && settled(two));
-        latch.write();
+        assert_eq!(latch.write(), two);
         let entry = latch.enter();
-        assert!(!entry.is_settled(two) && !latch.entered(&entry));
+        assert!(!latch.is_settled(two) && !entry.is_settled(two) && !latch.entered(&entry));
         latch.end_write();
         assert!(!settled(two));
         latch.mark(two);
         latch.unmark();
         assert!(!settled(two));
-        assert_ne!(Epoch::number(Epoch::COUNT - 1), Epoch::NEVER);
+        assert_eq!(latch.try_write(), Some(Epoch(OLD)), "there was one");
+        latch.step_back();
+        assert_eq!(latch.try_write(), Some(Epoch(OLD)));
+        latch.end_write();
+        assert_eq!(latch.try_write(), Some(Epoch(0)));
+        let last = Epoch::number(Epoch::COUNT - 1);
+        assert!(last != Epoch::NEVER && last != Epoch(OLD));
         assert_eq!(Epoch::number(Epoch::COUNT), one);
     }
 

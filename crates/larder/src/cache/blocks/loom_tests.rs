@@ -1,10 +1,12 @@
-//! The latch under every order of events: `RUSTFLAGS="--cfg loom" cargo test -p larder --lib --target-dir target/loom latch`.
+//! The latch and the pins under every order of events: `RUSTFLAGS="--cfg loom" cargo test -p larder --lib --target-dir target/loom latch`.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
 
 use super::latch::{Epoch, Latch};
+use super::now::Now;
+use super::pins::Pins;
 
 /// Two words that only a writer may change, and only together.
 #[derive(Default)]
@@ -100,7 +102,7 @@ fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
     explore(|page| {
         let writer = spawn(page, Page::write);
         let taker = spawn(page, |page| {
-            if page.latch.try_write() {
+            if page.latch.try_write().is_some() {
                 page.add();
                 page.latch.end_write();
                 return 1;
@@ -157,6 +159,149 @@ fn latch_a_mark_loses_nobody_who_comes_or_goes() {
         page.read();
         marker.join().unwrap();
         writer.join().unwrap();
-        assert!(page.latch.try_write(), "somebody is still counted");
+        assert!(
+            page.latch.try_write().is_some(),
+            "somebody is still counted"
+        );
+    });
+}
+
+/// A page whose readers may pin it.
+struct Pinned {
+    page: Page,
+    pins: Pins,
+    now: Now,
+}
+
+const EPOCH: Epoch = Epoch::number(0);
+
+impl Pinned {
+    /// In an open epoch, and marked.
+    fn new() -> Arc<Self> {
+        let this = Self {
+            page: Page::default(),
+            pins: Pins::new(),
+            now: Now::new(),
+        };
+        // The reader's, which loom must have seen before there are threads.
+        this.pins.give_back(this.pins.row().unwrap().0);
+        this.pins.open(EPOCH);
+        this.now.set(EPOCH, EPOCH);
+        this.page.latch.mark(EPOCH);
+        Arc::new(this)
+    }
+
+    fn end(&self) {
+        self.now.set(Epoch::NEVER, Epoch::NEVER);
+        self.pins.close();
+    }
+
+    fn write(&self) {
+        self.pins.write(&self.page.latch);
+        self.page.add();
+        self.page.latch.end_write();
+    }
+
+    fn try_write(&self) -> u32 {
+        let alone = self.pins.try_write(&self.page.latch);
+        if alone {
+            self.page.add();
+            self.page.latch.end_write();
+        }
+        alone.into()
+    }
+
+    /// What a reader sees who is in by his pin; nothing if he may not come in so.
+    fn read(&self) -> Option<u32> {
+        let (_, row) = self.pins.row().unwrap();
+        let mine = row.free().unwrap();
+        let is_in = mine.enter(&self.page.latch, &self.now);
+        let seen = is_in.then(|| self.page.seen());
+        mine.leave(&self.page.latch);
+        seen
+    }
+}
+
+fn explore_pinned(test: impl Fn(&Arc<Pinned>) + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || test(&Pinned::new()));
+}
+
+fn spawn_pinned<T: 'static>(
+    all: &Arc<Pinned>,
+    work: impl FnOnce(&Pinned) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let all = Arc::clone(all);
+    thread::spawn(move || work(&all))
+}
+
+#[test]
+fn latch_who_is_in_by_a_pin_sees_whole_writes_and_keeps_nobody_waiting() {
+    explore_pinned(|all| {
+        let writer = spawn_pinned(all, Pinned::write);
+        assert!(all.read().is_none_or(|seen| seen <= 1));
+        writer.join().unwrap();
+        assert_eq!(all.page.read(), 1);
+        assert_eq!(all.read(), None, "the writer left the mark");
+    });
+}
+
+#[test]
+fn latch_what_was_pinned_when_the_epoch_ended_is_found_without_a_barrier() {
+    explore_pinned(|all| {
+        let reader = spawn_pinned(all, Pinned::read);
+        let ender = spawn_pinned(all, |all| {
+            all.end();
+            all.try_write()
+        });
+        assert!(reader.join().unwrap().is_none_or(|seen| seen <= 1));
+        let written = ender.join().unwrap();
+        assert_eq!(all.page.read(), written);
+        assert_eq!(all.try_write(), 1, "a pin was left");
+    });
+}
+
+#[test]
+fn latch_a_writer_without_the_lock_meets_the_end_of_the_epoch() {
+    explore_pinned(|all| {
+        let reader = spawn_pinned(all, Pinned::read);
+        let ender = spawn_pinned(all, Pinned::end);
+        all.write();
+        assert!(reader.join().unwrap().is_none_or(|seen| seen <= 1));
+        ender.join().unwrap();
+        assert_eq!(all.page.read(), 1);
+    });
+}
+
+#[test]
+fn latch_who_steps_back_for_a_pin_lets_others_in_and_finds_it_again() {
+    explore_pinned(|all| {
+        let (_, row) = all.pins.row().unwrap();
+        let mine = row.free().unwrap();
+        assert!(mine.enter(&all.page.latch, &all.now));
+        let writer = spawn_pinned(all, Pinned::write);
+        let taker = spawn_pinned(all, Pinned::try_write);
+        assert_eq!(all.page.seen(), 0);
+        // As who holds it already and wants it again.
+        assert!(all.page.latch.read(true));
+        assert_eq!(all.page.seen(), 0);
+        all.page.latch.end_read();
+        mine.leave(&all.page.latch);
+        writer.join().unwrap();
+        let taken = taker.join().unwrap();
+        assert_eq!(all.page.read(), 1 + taken);
+    });
+}
+
+#[test]
+fn latch_a_sweep_does_not_hide_who_has_pinned() {
+    explore_pinned(|all| {
+        let reader = spawn_pinned(all, Pinned::read);
+        all.end();
+        all.page.latch.unmark();
+        let written = all.try_write();
+        assert!(reader.join().unwrap().is_none_or(|seen| seen <= written));
+        assert_eq!(all.page.read(), written);
     });
 }

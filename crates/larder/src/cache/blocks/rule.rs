@@ -1,9 +1,9 @@
 //! A rule as the cache has it: chosen by name while the program runs, and told of many uses with one call. What a miss asks is
 //! compiled for each rule, so that the rule asks back without a virtual call for each frame.
 
-use super::frames::Frames;
+use super::cache::Shared;
+use super::epochs::Marks;
 use super::key::Key;
-use super::latch::Epoch;
 use super::shadows::Shadows;
 use super::victims::Victims;
 use crate::cache::policy::{Frame, Policy, PolicyError, Rule, Shadow, Touch, Visitor, with_rule};
@@ -46,8 +46,8 @@ pub(super) struct Noted<'n> {
 /// [`Rule`], and what is compiled for each rule together with the cache's part.
 pub(super) trait CacheRule: Rule {
     /// Tells the rule of uses in their order. A frame that holds another block by now was not used. Frames that are settled then
-    /// are marked, if there is an epoch for that. Returns whether frames that were settled no longer are.
-    fn touch_all(&mut self, uses: &[Use], frames: &Frames, epoch: Option<Epoch>) -> bool;
+    /// are marked, if there is something to mark them with. Returns whether frames that were settled no longer are.
+    fn touch_all(&mut self, uses: &[Use], shared: &Shared, marks: Option<Marks>) -> bool;
 
     /// How many frames must leave before one more comes in.
     fn over(&self) -> usize;
@@ -63,15 +63,20 @@ pub(super) trait CacheRule: Rule {
 }
 
 impl<P: Policy> CacheRule for P {
-    fn touch_all(&mut self, uses: &[Use], frames: &Frames, epoch: Option<Epoch>) -> bool {
+    fn touch_all(&mut self, uses: &[Use], shared: &Shared, marks: Option<Marks>) -> bool {
+        let Shared {
+            frames, changed, ..
+        } = shared;
         let there = |used: &&Use| used.frame != Use::MANY && frames.key(used.frame) == used.key;
         for used in uses.iter().filter(there) {
             let request = used.request;
             Policy::touch(self, used.frame, Touch { request });
-            if let Some(epoch) = epoch
+            if let Some(marks) = marks
                 && Policy::settled(self, used.frame)
             {
-                frames.mark(used.frame, epoch);
+                // Who changes a block must wait for a barrier if it may be pinned: once, and not again and again.
+                let pinned = marks.pinned.filter(|_| !changed.has(used.frame));
+                frames.mark(used.frame, pinned.unwrap_or(marks.counted));
             }
         }
         Policy::unsettled(self)

@@ -238,6 +238,43 @@ fn shuttle_blocks_that_leave_are_read_again() {
 }
 
 #[test]
+fn shuttle_a_pinned_block_neither_leaves_nor_changes() {
+    explore(2, 0, |cache, disk, file| {
+        disk.fill(3, 9);
+        // By now the reader's block may be pinned.
+        const LONG: u64 = 8;
+        let reads = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&reads);
+        let reader = spawn(&cache, &file, move |cache, file| {
+            let mut handle = cache.handle();
+            for _ in 0..14 {
+                if let Ok(block) = handle.read(file, 0) {
+                    let byte = block[0];
+                    thread::yield_now();
+                    assert!(block.iter().all(|&other| other == byte), "torn");
+                    assert!(matches!(byte, 1 | 9), "{byte} is another block's");
+                }
+                count.fetch_add(1, SeqCst);
+            }
+        });
+        let others = [0, 1, 2].map(|index| {
+            let reads = Arc::clone(&reads);
+            spawn(&cache, &file, move |cache, file| {
+                while reads.load(SeqCst) < LONG {
+                    thread::yield_now();
+                }
+                let byte = [1, 8, 7][index as usize];
+                if put(cache, file, index, byte) {
+                    assert!(look(cache, file, index).is_none_or(|seen| seen == byte));
+                }
+            })
+        });
+        join(others.into_iter().chain([reader]));
+        cache.check().unwrap();
+    });
+}
+
+#[test]
 fn shuttle_nothing_behind_the_end_is_seen_after_truncate() {
     explore(6, 3, |cache, disk, file| {
         disk.fill(5, 9);

@@ -13,7 +13,8 @@ use crate::cache::policy::Frame;
 /// under the lock) and may name a frame that holds another block by now (whoever then holds the frame compares its key).
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Homes are all but the last [`NEAR`]; after the last one comes the first.
+    /// Homes are all but the last [`NEAR`]; after the last one comes the first. Behind it there is one that is always free, at which
+    /// a hit ends in any case.
     slots: Box<[AtomicU32]>,
     /// How many homes there are.
     homes: u64,
@@ -24,10 +25,10 @@ pub(super) struct Table {
 }
 
 /// A slot that holds nothing.
-pub(super) const FREE: u32 = u32::MAX;
+const FREE: u32 = u32::MAX;
 
-/// Slots that a hit looks at before it looks with more care.
-pub(super) const NEAR: usize = 32;
+/// Slots behind the last home, so that a hit hardly ever comes to the end.
+const NEAR: usize = 32;
 
 impl Table {
     pub(super) fn new(frames: usize) -> Result<Self, CacheError> {
@@ -35,9 +36,9 @@ impl Table {
         let homes = frames + frames / 2 + 1;
         let mut slots = Vec::new();
         slots
-            .try_reserve_exact(homes + NEAR)
+            .try_reserve_exact(homes + NEAR + 1)
             .map_err(|_| CacheError::Memory { frames })?;
-        slots.extend((0..homes + NEAR).map(|_| AtomicU32::new(FREE)));
+        slots.extend((0..=homes + NEAR).map(|_| AtomicU32::new(FREE)));
         Ok(Self {
             slots: slots.into_boxed_slice(),
             homes: homes as u64,
@@ -52,12 +53,13 @@ impl Table {
         (((hash & u64::from(u32::MAX)) * self.homes) >> 32) as usize
     }
 
+    /// Slots that may hold something.
+    fn len(&self) -> usize {
+        self.slots.len() - 1
+    }
+
     fn next(&self, at: usize) -> usize {
-        if at + 1 == self.slots.len() {
-            0
-        } else {
-            at + 1
-        }
+        if at + 1 == self.len() { 0 } else { at + 1 }
     }
 
     /// How far it is from one slot to another, going on only.
@@ -65,7 +67,7 @@ impl Table {
         if to >= from {
             to - from
         } else {
-            to + self.slots.len() - from
+            to + self.len() - from
         }
     }
 
@@ -79,7 +81,7 @@ impl Table {
     fn look(&self, hash: u64, mut at: usize) -> Option<(Frame, usize)> {
         let tag = self.tag(hash);
         // A look that is overtaken by moving entries again and again ends after one round.
-        for _ in 0..self.slots.len() {
+        for _ in 0..self.len() {
             let slot = self.slots[at].load(Ordering::Acquire);
             // What is left is a frame, and large if the slot is free or has another tag.
             let frame = slot.wrapping_sub(tag);
@@ -98,7 +100,7 @@ impl Table {
     pub(super) fn find(&self, frames: &Frames, key: Key) -> Option<Frame> {
         let hash = key.hash();
         let mut at = self.home(hash);
-        for _ in 0..self.slots.len() {
+        for _ in 0..self.len() {
             let (frame, found) = self.look(hash, at)?;
             if frames.key(frame) == key {
                 return Some(frame);
@@ -108,14 +110,28 @@ impl Table {
         None
     }
 
-    /// Where a hit looks: the slots from the block's home on, up to the first that is [`FREE`], and what is to be taken from a slot
-    /// so that a frame is left. A slot of another hash, or a free one, leaves more than there are frames. 13 instructions.
+    /// The first frame below `frames` that may hold the block, as a hit looks for it: from its home on, up to the first slot that is
+    /// free. A slot of another hash, or a free one, leaves more than there are frames. 17 instructions, and 7 for each further slot.
     #[inline(always)]
-    pub(super) fn near(&self, key: Key) -> Option<(&[AtomicU32; NEAR], u32)> {
+    pub(super) fn near(&self, key: Key, frames: usize) -> Option<Frame> {
         let hash = key.hash();
-        let home = self.home(hash);
-        let slots = self.slots.get(home..home + NEAR)?;
-        Some((slots.first_chunk()?, self.tag(hash)))
+        let tag = self.tag(hash);
+        debug_assert_eq!(self.slots.len() as u64, self.homes + NEAR as u64 + 1);
+        let mut at = self.home(hash);
+        loop {
+            // SAFETY: a home is less than `homes`, and so less than the length by more than `NEAR`. The last slot is free from the beginning,
+            // since all changes are at places less than `len()`, and at a free slot the look ends: so it never goes past it.
+            let word = unsafe { self.slots.get_unchecked(at) }.load(Ordering::Acquire);
+            let frame = word.wrapping_sub(tag);
+            // One comparison says that it is a frame at all, and that there is such a one.
+            if (frame as usize) < frames {
+                return Some(frame);
+            }
+            if word == FREE {
+                return None;
+            }
+            at += 1;
+        }
     }
 
     /// Under the lock: the block is in the frame from now on. It must not be in the table.
@@ -178,16 +194,6 @@ mod tests {
         (Table::new(len).unwrap(), Frames::new(len, pool).unwrap())
     }
 
-    /// Where a hit would look for the block.
-    fn guess(table: &Table, frames: &Frames, key: Key) -> Option<Frame> {
-        let (near, tag) = table.near(key)?;
-        let words = near.iter().map(|slot| slot.load(Ordering::Relaxed));
-        let mut left = words
-            .take_while(|&word| word != FREE)
-            .map(|word| word.wrapping_sub(tag));
-        left.find(|&frame| (frame as usize) < frames.len())
-    }
-
     /// Blocks come and go, and after each change the table says of each block where it is.
     fn churn(len: usize, keys: &[Key], steps: usize, each: usize) {
         let (table, frames) = table(len);
@@ -248,7 +254,7 @@ mod tests {
         let guessed = keys
             .iter()
             .zip(0..)
-            .filter(|&(key, frame)| guess(&small, &frames, *key) == Some(frame));
+            .filter(|&(key, frame)| small.near(*key, frames.len()) == Some(frame));
         assert!((NEAR..64).contains(&guessed.count()));
         for (frame, key) in keys.iter().enumerate() {
             assert_eq!(small.find(&frames, *key), Some(frame as Frame));
@@ -262,8 +268,10 @@ mod tests {
         for frame in 0..50_000 {
             table.insert(&frames, Key::new(1, u64::from(frame)), frame);
         }
-        let guessed =
-            |frame: &Frame| guess(&table, &frames, Key::new(1, u64::from(*frame))) == Some(*frame);
+        let guessed = |frame: &Frame| {
+            let key = Key::new(1, u64::from(*frame));
+            table.near(key, frames.len()) == Some(*frame)
+        };
         assert!((0..50_000).filter(guessed).count() > 49_900);
         assert!(table.bytes() < 50_000 * 6 + 1000);
     }

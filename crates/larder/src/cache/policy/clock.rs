@@ -108,6 +108,11 @@ impl<const FIRST: u8, const MOST: u8> Policy for Sweep<FIRST, MOST> {
     }
 
     #[inline]
+    fn settled(&self, frame: Frame) -> bool {
+        self.counts[frame as usize] == COUNT + MOST
+    }
+
+    #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let (mut gone, mut barren) = (0, 0);
         while gone < wanted && barren < self.counts.len() {

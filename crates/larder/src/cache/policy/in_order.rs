@@ -87,6 +87,11 @@ impl<const RENEW: bool> Policy for InOrder<RENEW> {
         }
     }
 
+    #[inline]
+    fn settled(&self, _: Frame) -> bool {
+        !RENEW
+    }
+
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let mut gone = 0;
         let mut at = self.list.oldest();

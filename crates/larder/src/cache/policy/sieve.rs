@@ -70,6 +70,11 @@ impl Policy for Sieve {
     }
 
     #[inline]
+    fn settled(&self, frame: Frame) -> bool {
+        self.used[frame as usize] == USED
+    }
+
+    #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let (mut gone, mut barren) = (0, 0);
         while gone < wanted && barren < self.list.len() {

@@ -5,7 +5,7 @@ use super::super::{Frame, PolicyError};
 
 const FREE: u64 = u64::MAX;
 
-/// A small table from frame to tag: open addressing, at most half full.
+/// A small table from frame to tag: open addressing, at most seven eighths full, and half full if as many are sampled as expected.
 #[derive(Debug)]
 pub(super) struct Tags {
     /// Frame in the high half, tag in the low one.
@@ -16,9 +16,9 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Room for twice as many as are expected.
+    /// Room for at least half as many again as are expected.
     pub(super) fn new(expected: usize) -> Result<Self, PolicyError> {
-        let slots = (expected * 4).next_power_of_two();
+        let slots = (expected * 2).next_power_of_two().max(8);
         Ok(Self {
             slots: table(slots, FREE)?,
             shown: table(slots, 0)?,
@@ -57,7 +57,7 @@ impl Tags {
 
     /// False if there is no room: the frame is not sampled then.
     pub(super) fn insert(&mut self, frame: Frame, tag: u32, shown: u32) -> bool {
-        if self.len * 2 >= self.slots.len() {
+        if self.len * 8 >= self.slots.len() * 7 {
             return false;
         }
         let mask = self.slots.len() - 1;

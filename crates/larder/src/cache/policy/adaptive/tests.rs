@@ -282,7 +282,7 @@ proptest! {
                 if tags.insert(frame, tag, frame + 1) {
                     model.insert(frame, tag);
                 } else {
-                    prop_assert_eq!(model.len(), 8);
+                    prop_assert_eq!(model.len(), 7);
                 }
             } else if !insert {
                 tags.remove(frame);

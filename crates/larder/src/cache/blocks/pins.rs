@@ -1,0 +1,322 @@
+//! Blocks that are held without a count: a reader says in a place of its own handle, a *pin*, whose latch it is in by, and writes to nothing
+//! that threads share. So two threads that read the same blocks do not take cache lines from each other, and there is no atomic
+//! addition.
+//!
+//! These are hazard pointers (Michael, IEEE TPDS 15(6), 2004) whose full barrier is passed by who claims a frame, for all threads
+//! (`membarrier`, as in Goetz et al. for RCU, 2012). A claim asks for that only if the frame is marked with the epoch that is
+//! open, so a cache in which blocks come and go never does:
+//!
+//! - A reader pins, and looks then whether the frame is marked with the epoch of now and nobody has it or waits for it. If so he is in.
+//! - Who claims a frame takes its mark, so that nobody comes in after that, and finds in all pins those who came before. If the
+//!   epoch of the mark is open he passes the barrier between the two. If it has ended, its [end](Pins::close) has passed it.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::latch::{Epoch, Latch};
+use super::now::Now;
+use super::sync::barrier;
+
+#[cfg(not(loom))]
+use super::sync::{AtomicU32, AtomicUsize, Ordering};
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Pins of a handle: a cache line of them. Who holds more blocks at a time is counted for the others.
+const ROW: usize = if cfg!(loom) { 2 } else { 8 };
+
+/// Rows of the first chunk; each chunk has as many as all before it, and as these, so 2^24 handles at a time find one.
+const FIRST: usize = if cfg!(loom) { 1 } else { 4 };
+const CHUNKS: usize = 22;
+
+/// Holds nothing.
+const FREE: usize = 0;
+
+/// The address of the latch by which its handle's owner is in, or [`FREE`]. Only the owner writes others than that.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Pin(AtomicUsize);
+
+impl Pin {
+    /// Another thread may have taken the pin's guard along and ended it: what it read it has read.
+    #[inline(always)]
+    pub(super) fn is_free(&self) -> bool {
+        self.0.load(Ordering::Acquire) == FREE
+    }
+
+    /// The address of the latch that the owner has [entered](Self::enter) and not left.
+    pub(super) fn latch(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// A reader comes in, if this is true; else he must [leave](Self::leave) at once.
+    #[inline(always)]
+    pub(super) fn enter(&self, latch: &Latch, now: &Now) -> bool {
+        let at = core::ptr::from_ref(latch).addr();
+        self.0.store(at, Ordering::Release);
+        barrier::light();
+        latch.is_settled(now.pinned())
+    }
+
+    /// A reader goes.
+    #[inline(always)]
+    pub(super) fn leave(&self, latch: &Latch) {
+        self.0.store(FREE, Ordering::Release);
+        barrier::light();
+        latch.unpinned();
+    }
+}
+
+/// A handle's pins.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Row([Pin; ROW]);
+
+impl Row {
+    fn new() -> Self {
+        Self(core::array::from_fn(|_| Pin(AtomicUsize::new(FREE))))
+    }
+
+    /// A pin that holds nothing.
+    pub(super) fn free(&self) -> Option<&Pin> {
+        self.0.iter().find(|pin| pin.is_free())
+    }
+
+    fn has(&self, latch: &Latch) -> bool {
+        let at = core::ptr::from_ref(latch).addr();
+        self.0.iter().any(|pin| pin.0.load(Ordering::Acquire) == at)
+    }
+}
+
+/// Rows that no handle has.
+#[derive(Debug, Default)]
+struct Free {
+    rows: Vec<u32>,
+    /// Of those in chunks, how many were given out at least once.
+    made: usize,
+}
+
+/// The pins of all handles, and how a frame is claimed from those who have pinned it.
+#[derive(Debug)]
+pub(super) struct Pins {
+    chunks: [OnceLock<Box<[Row]>>; CHUNKS],
+    free: Mutex<Free>,
+    /// The epoch with whose mark blocks can be pinned, or could until a moment ago.
+    open: AtomicU32,
+    /// Never free.
+    none: Pin,
+    usable: bool,
+}
+
+impl Pins {
+    /// Blocks cannot be pinned where the system has no barrier.
+    pub(super) fn new() -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            free: Mutex::default(),
+            open: AtomicU32::new(Epoch::NEVER.bits()),
+            none: Pin(AtomicUsize::new(usize::MAX)),
+            usable: barrier::register(),
+        }
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// The pin of who has none.
+    pub(super) fn none(&self) -> &Pin {
+        &self.none
+    }
+
+    /// A row for a new handle, and its number; none if there is no memory for one. Some of its pins may be taken: by guards that are
+    /// there longer than the handle that they are from.
+    pub(super) fn row(&self) -> Option<(u32, &Row)> {
+        if !self.usable {
+            return None;
+        }
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = match free.rows.pop() {
+            Some(number) => number,
+            None => self.new_row(&mut free)?,
+        };
+        Some((number, self.at(number as usize)?))
+    }
+
+    fn new_row(&self, free: &mut Free) -> Option<u32> {
+        let number = free.made;
+        let (chunk, _) = place(number);
+        // So that giving them back allocates nothing.
+        let room = (number + 1).saturating_sub(free.rows.len());
+        free.rows.try_reserve(room).ok()?;
+        let chunk = self.chunks.get(chunk)?;
+        if chunk.get().is_none() {
+            let len = number.max(FIRST);
+            let mut rows = Vec::new();
+            rows.try_reserve_exact(len).ok()?;
+            rows.extend((0..len).map(|_| Row::new()));
+            // Under the lock: nobody else does.
+            chunk.set(rows.into_boxed_slice()).ok()?;
+        }
+        free.made += 1;
+        Some(number as u32)
+    }
+
+    fn at(&self, number: usize) -> Option<&Row> {
+        let (chunk, at) = place(number);
+        self.chunks.get(chunk)?.get()?.get(at)
+    }
+
+    /// A handle is gone.
+    pub(super) fn give_back(&self, number: u32) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.rows.push(number);
+    }
+
+    /// Blocks that are marked with this epoch can be pinned from now on, when [`Now`] says so too.
+    pub(super) fn open(&self, epoch: Epoch) {
+        self.open.store(epoch.bits(), Ordering::Relaxed);
+    }
+
+    /// The epoch has ended: [`Now`] names another one. Whoever has pinned a block in it is seen from now on.
+    pub(super) fn close(&self) {
+        if self.open.load(Ordering::Relaxed) != Epoch::NEVER.bits() {
+            barrier::heavy();
+            self.open.store(Epoch::NEVER.bits(), Ordering::Release);
+        }
+    }
+
+    /// The writer comes in, unless somebody is there.
+    pub(super) fn try_write(&self, latch: &Latch) -> bool {
+        let Some(mark) = latch.try_write() else {
+            return false;
+        };
+        let alone = self.is_alone(mark, latch);
+        if !alone {
+            latch.step_back();
+        }
+        alone
+    }
+
+    /// The writer comes in, and waits for that if he must.
+    pub(super) fn write(&self, latch: &Latch) {
+        while !self.is_alone(latch.write(), latch) {
+            latch.wait_for_pins(|| {
+                barrier::heavy();
+                self.have(latch)
+            });
+        }
+    }
+
+    /// Is nobody in by a pin, now that this mark was taken from the latch?
+    #[inline]
+    fn is_alone(&self, mark: Epoch, latch: &Latch) -> bool {
+        mark.bits() == 0 || self.looked_for(mark, latch)
+    }
+
+    fn looked_for(&self, mark: Epoch, latch: &Latch) -> bool {
+        if mark.bits() == self.open.load(Ordering::Acquire) {
+            barrier::heavy();
+        }
+        !self.have(latch)
+    }
+
+    fn have(&self, latch: &Latch) -> bool {
+        let chunks = self.chunks.iter().map_while(OnceLock::get);
+        chunks.flatten().any(|row| row.has(latch))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let chunks = self.chunks.iter().map_while(OnceLock::get);
+        chunks.map(|rows| size_of_val(&**rows)).sum()
+    }
+}
+
+/// The chunk of a row, and where in it.
+fn place(number: usize) -> (usize, usize) {
+    match number / FIRST {
+        0 => (0, number),
+        rest => {
+            let chunk = rest.ilog2() as usize + 1;
+            (chunk, number - (FIRST << (chunk - 1)))
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn latches(n: usize) -> Vec<Latch> {
+        (0..n).map(|_| Latch::default()).collect()
+    }
+
+    #[test]
+    fn each_handle_has_a_row_of_its_own_and_the_next_one_gets_it_again() {
+        let (pins, now, latches) = (Pins::new(), Now::new(), latches(101));
+        let rows: Vec<_> = (0..100).map(|_| pins.row().unwrap()).collect();
+        for (at, (number, row)) in rows.iter().enumerate() {
+            assert!(!row.free().unwrap().enter(&latches[at], &now));
+            assert_eq!(*number as usize, at);
+        }
+        assert!(latches[..100].iter().all(|latch| pins.have(latch)));
+        assert!(!pins.have(&latches[100]));
+        for (number, row) in rows {
+            assert_eq!(row.0.iter().filter(|pin| !pin.is_free()).count(), 1);
+            pins.give_back(number);
+        }
+        let bytes = pins.bytes();
+        assert_eq!(bytes, 128 * 64);
+        let again: Vec<_> = (0..100).map(|_| pins.row().unwrap().0).collect();
+        assert_eq!(again, (0..100).rev().collect::<Vec<_>>());
+        assert_eq!(pins.bytes(), bytes);
+    }
+
+    #[test]
+    fn a_row_has_as_many_pins_as_it_has() {
+        let (row, now, latches) = (Row::new(), Now::new(), latches(ROW + 1));
+        for latch in &latches[..ROW] {
+            row.free().unwrap().enter(latch, &now);
+        }
+        assert!(row.free().is_none());
+        assert!(row.has(&latches[3]) && !row.has(&latches[ROW]));
+    }
+
+    /// What nobody had marked nobody is looked for in; what was marked is free when it is unpinned.
+    #[test]
+    fn who_has_pinned_a_block_keeps_writers_out_until_he_goes() {
+        let (pins, now, latch) = (Pins::new(), Now::new(), Latch::default());
+        let row = pins.row().unwrap().1;
+        let mine = row.free().unwrap();
+        assert!(!mine.enter(&latch, &now));
+        mine.leave(&latch);
+
+        let epoch = Epoch::number(0);
+        pins.open(epoch);
+        now.set(epoch, epoch);
+        latch.mark(epoch);
+        for ended in [false, true] {
+            if ended {
+                latch.mark(epoch);
+            }
+            assert!(mine.enter(&latch, &now));
+            if ended {
+                now.set(Epoch::NEVER, Epoch::NEVER);
+                pins.close();
+            }
+            assert!(!pins.try_write(&latch));
+            assert!(!pins.try_write(&latch), "it is still pinned");
+            let other = row.free().unwrap();
+            assert!(!other.enter(&latch, &now), "the mark was taken");
+            other.leave(&latch);
+            std::thread::scope(|threads| {
+                let writer = threads.spawn(|| pins.write(&latch));
+                std::thread::yield_now();
+                mine.leave(&latch);
+                writer.join().unwrap();
+            });
+            assert!(latch.try_write().is_none());
+            latch.end_write();
+        }
+    }
+}
