@@ -11,8 +11,10 @@ use crate::contestants::block_cache::{Blocks, Reader, SharedBlocks};
 use crate::contestants::timing::{ns_per_op, thread_cpu_ns};
 use crate::model::{Measures, Params};
 
-/// Gets before the clock starts, as a share of those that are timed.
+/// Gets before the clock starts, as a share of those that are timed; and, on the mean, of each block: by then a rule that counts a
+/// block's uses up to some number has come to that.
 pub(super) const WARM_SHARE: u64 = 4;
+const WARM_EACH: u64 = 8;
 /// Gets between two looks at the flag that ends a run of threads.
 const STRIDE: u64 = 512;
 
@@ -76,11 +78,12 @@ pub(super) fn hit<B: Blocks>(params: &Params) -> anyhow::Result<Measures> {
     let mut cache = filled::<B>(blocks)?;
     let mut draw = Draw(1);
     let mut reader = cache.reader();
-    let mut hits = gets(&mut reader, &mut draw, blocks, turns / WARM_SHARE);
+    let warm = turns / WARM_SHARE + blocks * WARM_EACH;
+    let mut hits = gets(&mut reader, &mut draw, blocks, warm);
     let start = thread_cpu_ns();
     hits += gets(&mut reader, &mut draw, blocks, turns);
     let spent = thread_cpu_ns() - start;
-    let all = turns / WARM_SHARE + turns;
+    let all = warm + turns;
     ensure!(hits == all, "{hits} of {all} gets found their block");
     Ok(Measures::new().with("ns_per_hit", ns_per_op(spent, turns)))
 }
@@ -144,7 +147,7 @@ pub(super) fn threads<B: SharedBlocks>(params: &Params) -> anyhow::Result<Measur
                 scope.spawn(move || {
                     let mut reader = cache.share();
                     let mut draw = Draw(number + 1);
-                    gets(&mut reader, &mut draw, blocks, blocks / 2);
+                    gets(&mut reader, &mut draw, blocks, blocks * WARM_EACH);
                     ready.wait();
                     go.wait();
                     let (mut hits, mut turns) = (0, 0);
