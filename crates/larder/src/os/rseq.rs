@@ -224,8 +224,8 @@ mod imp {
             sent: AtomicU32::new(0),
         };
         let mut spinner = MaybeUninit::uninit();
-        // Not a thread of the standard library, which allocates before it calls what it was made for: where the program's
-        // heap is being made, that allocation would wait for this thread.
+        // Not a thread of the standard library, which asks for its stack's bounds first, for which the C library allocates:
+        // where malloc's heap is being made, that allocation would wait for this thread.
         // SAFETY: `spinner` is written; the attempt lives until the thread is joined below.
         let made = unsafe {
             libc::pthread_create(
