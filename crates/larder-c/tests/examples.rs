@@ -124,7 +124,7 @@ fn check(example: &Example, said: &str) {
 
 #[test]
 fn they_run_with_the_static_library() {
-    let archive = library("larder-c", "a");
+    let archive = library("a");
     let dir = tempfile::tempdir().unwrap();
     for example in EXAMPLES.iter().filter(|l| has(l.compiler)) {
         let mut words = vec![archive.to_str().unwrap()];
@@ -148,7 +148,7 @@ fn they_run_with_the_static_library() {
 
 #[test]
 fn they_run_under_address_sanitizer() {
-    let archive = library("larder-c", "a");
+    let archive = library("a");
     let dir = tempfile::tempdir().unwrap();
     for example in EXAMPLES.iter().filter(|l| has(l.compiler)) {
         let mut words = vec!["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
@@ -211,7 +211,7 @@ fn the_script_installs_what_pkg_config_finds() {
     if !(has("cc") && has("pkg-config") && starts_a_shell()) {
         return;
     }
-    let shared = library("larder-c", "so");
+    let shared = library("so");
     let dir = tempfile::tempdir().unwrap();
     must(
         Command::new("sh")
@@ -264,7 +264,7 @@ fn a_package_is_staged_under_destdir_and_names_the_final_prefix() {
     if !starts_a_shell() {
         return;
     }
-    let shared = library("larder-c", "so");
+    let shared = library("so");
     let stage = tempfile::tempdir().unwrap();
     must(
         Command::new("sh")
@@ -295,7 +295,7 @@ fn the_shared_library_exports_its_functions_and_nothing_else() {
     if !has("nm") {
         return;
     }
-    let shared = library("larder-c", "so");
+    let shared = library("so");
     let listed = must(
         Command::new("nm")
             .args(["-D", "--defined-only", "--format=posix"])

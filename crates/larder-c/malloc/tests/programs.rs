@@ -386,6 +386,18 @@ fn a_mode_that_does_not_exist_is_told_in_a_line() {
     }
 }
 
+/// The library and a plugin behind it, for a program that is run as `Mode::run` runs it.
+fn beside(plugin: &Program, program: &Program, variables: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    for name in ["LARDER_MODE", "LARDER_MALLOC_MODE", "GLIBC_TUNABLES"] {
+        command.args(["-u", name]);
+    }
+    let both = format!("{}:{}", library().display(), plugin.path.display());
+    command.arg(format!("LD_PRELOAD={both}"));
+    command.args(variables).arg(&program.path);
+    command
+}
+
 /// Without a key for the threads' heaps the CPUs' stocks serve, under locks, and the report must not say otherwise.
 #[test]
 fn the_mode_is_that_of_a_process_without_keys() {
@@ -395,13 +407,27 @@ fn the_mode_is_that_of_a_process_without_keys() {
     ) else {
         return;
     };
-    let mut command = Command::new("env");
-    for name in ["LARDER_MODE", "LARDER_MALLOC_MODE", "GLIBC_TUNABLES"] {
-        command.args(["-u", name]);
-    }
-    let both = format!("{}:{}", library().display(), plugin.path.display());
-    command.arg(format!("LD_PRELOAD={both}")).arg(&program.path);
     // It looks into the report.
-    let said = Mode::Locked.run(&mut command, &program);
+    let said = Mode::Locked.run(&mut beside(&plugin, &program, &[]), &program);
     assert!(said.contains("ok\n"), "{said}");
+}
+
+/// The heap is made by the process's only thread. Whatever it starts on the way, to try the restartable sequences, must not
+/// wait for the heap.
+#[test]
+fn nobody_waits_while_the_heap_is_made() {
+    let (Some(program), Some(plugin)) = (
+        Program::compile("undebugged.c"),
+        Program::compile("plugin_naps.c"),
+    ) else {
+        return;
+    };
+    for (mode, variables) in [
+        (Mode::PerThread, [].as_slice()),
+        (Mode::PerCpu, &["LARDER_MALLOC_MODE=per-cpu"]),
+        (Mode::Locked, &["LARDER_MALLOC_MODE=locked"]),
+    ] {
+        let said = mode.run(&mut beside(&plugin, &program, variables), &program);
+        assert!(said.contains("naps 0\n"), "{mode:?}: {said}");
+    }
 }

@@ -150,6 +150,9 @@ fn detect() -> Mode {
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod imp {
     use core::arch::asm;
+    use core::ffi::c_void;
+    use core::mem::MaybeUninit;
+    use core::ptr::{null, null_mut};
     use core::sync::atomic::{AtomicU32, Ordering};
     use std::time::{Duration, Instant};
 
@@ -205,25 +208,62 @@ mod imp {
         (0..ATTEMPTS).any(|_| attempt(registration))
     }
 
+    /// What the two threads of an attempt share.
+    struct Attempt {
+        registration: Registration,
+        /// 1 once the section was entered.
+        inside: AtomicU32,
+        /// 1 once the barrier is on its way.
+        sent: AtomicU32,
+    }
+
     fn attempt(registration: Registration) -> bool {
-        let (inside, sent) = (AtomicU32::new(0), AtomicU32::new(0));
-        std::thread::scope(|scope| {
-            let spin = || {
-                let aborted = spin(registration, &inside);
-                // Restarted before the barrier was on its way: it was something else.
-                aborted && sent.load(Ordering::Acquire) == 1
-            };
-            let Ok(spinner) = std::thread::Builder::new().spawn_scoped(scope, spin) else {
-                return false;
-            };
-            let deadline = Instant::now() + Duration::from_secs(1);
-            while inside.load(Ordering::Acquire) == 0 && Instant::now() < deadline {
-                std::thread::yield_now();
-            }
-            sent.store(1, Ordering::Release);
-            let done = super::super::membarrier::restart_sequences();
-            spinner.join().unwrap_or(false) && done
-        })
+        let attempt = Attempt {
+            registration,
+            inside: AtomicU32::new(0),
+            sent: AtomicU32::new(0),
+        };
+        let mut spinner = MaybeUninit::uninit();
+        // Not a thread of the standard library, which asks for its stack's bounds first, for which the C library allocates:
+        // where malloc's heap is being made, that allocation would wait for this thread.
+        // SAFETY: `spinner` is written; the attempt lives until the thread is joined below.
+        let made = unsafe {
+            libc::pthread_create(
+                spinner.as_mut_ptr(),
+                null(),
+                run,
+                (&raw const attempt).cast_mut().cast(),
+            )
+        };
+        if made != 0 {
+            return false;
+        }
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while attempt.inside.load(Ordering::Acquire) == 0 && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        // A barrier that finds nobody in the section proves nothing.
+        let done = attempt.inside.load(Ordering::Acquire) == 1 && {
+            attempt.sent.store(1, Ordering::Release);
+            super::super::membarrier::restart_sequences()
+        };
+        let mut aborted = null_mut();
+        // SAFETY: made above, and joined once; it ends after a tenth of a second.
+        let joined = unsafe { libc::pthread_join(spinner.assume_init(), &raw mut aborted) };
+        joined == 0 && done && !aborted.is_null()
+    }
+
+    /// The thread of an attempt: answers with null unless it was restarted by the barrier.
+    extern "C" fn run(attempt: *mut c_void) -> *mut c_void {
+        // SAFETY: the attempt that made this thread waits for it.
+        let shared = unsafe { &*attempt.cast::<Attempt>() };
+        let aborted = spin(shared.registration, &shared.inside);
+        // Restarted before the barrier was on its way: it was something else.
+        if aborted && shared.sent.load(Ordering::Acquire) == 1 {
+            attempt
+        } else {
+            null_mut()
+        }
     }
 
     /// Enters a section, says so, and counts down; true when the kernel restarted it.
