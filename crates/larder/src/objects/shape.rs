@@ -220,7 +220,7 @@ mod tests {
             }
         }
         assert_eq!(shape(64, 8).colours, 1, "nothing is left over");
-        assert_eq!(shape(1500, 8).colours, 22);
+        assert_eq!(shape(1500, 8).colours, 5);
     }
 
     #[test]
