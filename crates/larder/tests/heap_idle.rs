@@ -22,6 +22,10 @@ fn after_a_burst() -> (Family, Heap) {
         .flat_map(|size| (0..300).map(move |_| layout(size)))
         .map(|layout| (heap.alloc(layout).unwrap(), layout))
         .collect();
+    // Pages for the large object that a test takes: memory that had to grow for it would be looked for in the magazines first.
+    let run = heap.alloc(layout(100_000)).unwrap();
+    // SAFETY: taken above with this layout, put once.
+    unsafe { heap.dealloc(run, layout(100_000)) };
     for (object, layout) in objects {
         // SAFETY: taken above with this layout, put once.
         unsafe { heap.dealloc(object, layout) };

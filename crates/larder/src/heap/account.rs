@@ -39,9 +39,13 @@ pub(super) struct Account {
     /// Below zero when a heap frees more than it allocated.
     charged: isize,
     large: isize,
-    refills: u64,
+    pub(super) refills: u64,
     /// Intervals of the family that the heap has seen.
     pub(super) intervals: u32,
+    /// Collections of the classes that it has seen.
+    pub(super) collections: u32,
+    /// Refills by the last collection of its own.
+    pub(super) collected: u64,
     warn_at: usize,
     warned: bool,
     warning: Option<Warning>,
@@ -55,6 +59,8 @@ impl Default for Account {
             large: 0,
             refills: 0,
             intervals: 0,
+            collections: 0,
+            collected: 0,
             warn_at: usize::MAX,
             warned: false,
             warning: None,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
 use super::debug::DebugHeap;
 use super::error::AllocError;
+use super::growth::Growth;
 use crate::objects::{CreateError, Family, LargeList, RawCache};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.
@@ -57,6 +58,8 @@ struct Shared {
     large: Option<LargeList>,
     /// Where all objects come from instead, if they are checked.
     debug: Option<Box<DebugHeap>>,
+    /// When free objects are collected.
+    growth: Growth,
 }
 
 impl Classes {
@@ -105,8 +108,14 @@ impl Classes {
                 slab_pages,
                 large,
                 debug,
+                growth: Growth::default(),
             }),
         }
+    }
+
+    /// When free objects are collected.
+    pub(super) fn growth(&self) -> &Growth {
+        &self.shared.growth
     }
 
     /// The debug heap behind these classes.

@@ -56,6 +56,8 @@ pub struct Heap {
 
 struct Inner {
     pairs: [Pair; CLASSES],
+    /// Exchanges of magazines with the depot and the slabs since the last collection.
+    exchanges: [u32; CLASSES],
     account: Account,
 }
 
@@ -68,10 +70,15 @@ impl Heap {
     /// [`Heap`] shows two of the same classes.
     #[must_use]
     pub fn new(classes: &Classes) -> Self {
+        // What was before concerns no new heap.
+        let mut account = Account::default();
+        account.intervals = classes.family().intervals();
+        account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
                 pairs: [const { Pair::none() }; CLASSES],
-                account: Account::default(),
+                exchanges: [0; CLASSES],
+                account,
             }),
             classes: classes.clone(),
             view: classes.family().view(),
@@ -234,37 +241,19 @@ impl Heap {
         self.account().stats(stocked)
     }
 
-    /// Gives the free objects of its magazines to the depot.
-    ///
-    /// ```
-    /// use std::alloc::Layout;
-    /// use larder::{heap::{Classes, Heap}, objects::Family};
-    /// let heap = Heap::new(&Classes::new(&Family::new()?));
-    /// let layout = Layout::new::<[u64; 4]>();
-    /// let object = heap.alloc(layout)?;
-    /// // SAFETY: taken above with this layout, put once.
-    /// unsafe { heap.dealloc(object, layout) };
-    /// heap.trim();
-    /// assert_eq!(heap.stats().stocked_bytes, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn trim(&self) {
-        for (class, size) in SIZES.into_iter().enumerate() {
-            if let Some(cache) = self.classes.cache(class) {
-                let mut pair = core::mem::replace(self.pair(class), Pair::none());
-                self.account().give(pair.len() * size);
-                pair.give_up(cache.stock());
-            }
-        }
-    }
-
     /// The magazines of a class. The borrow must end before anything else of this heap is called.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
-    fn pair(&self, class: usize) -> &mut Pair {
+    pub(super) fn pair(&self, class: usize) -> &mut Pair {
         // SAFETY: the heap is not `Sync`, so only this thread is here; no caller keeps the borrow over a call that could
         // come back to this heap.
         unsafe { &mut (*self.inner.get()).pairs[class] }
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    pub(super) fn exchanges(&self, class: usize) -> &mut u32 {
+        // SAFETY: as in `pair`.
+        unsafe { &mut (*self.inner.get()).exchanges[class] }
     }
 
     #[inline(always)]
@@ -355,6 +344,7 @@ impl Heap {
 
     /// Works on the magazines of a class while the heap has none of it: what is called on the way may come back here.
     fn with_pair<T>(&self, class: usize, cache: &RawCache, f: impl FnOnce(&mut Pair) -> T) -> T {
+        *self.exchanges(class) += 1;
         let mut pair = core::mem::replace(self.pair(class), Pair::none());
         let result = f(&mut pair);
         let mut late = core::mem::replace(self.pair(class), pair);
@@ -380,7 +370,7 @@ impl Heap {
         } else {
             self.with_pair(class, &cache, |pair| -> Result<_, GetError> {
                 let before = pair.len();
-                let round = cache.get_into(pair)?;
+                let round = cache.get_into(pair, &|| self.spare(cache.slab_bytes()))?;
                 Ok((round, (pair.len() + 1).saturating_sub(before)))
             })?
         };
@@ -418,6 +408,7 @@ impl Heap {
             .max(1)
             .next_multiple_of(crate::os::page_size());
         self.account().room(bytes)?;
+        self.spare_for_run(bytes);
         let object = if zeroed {
             self.classes.alloc_large_zeroed(layout)
         } else {

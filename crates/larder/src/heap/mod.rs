@@ -33,6 +33,7 @@ mod classes;
 pub mod debug;
 mod error;
 pub mod global;
+mod growth;
 #[allow(clippy::module_inception)]
 mod heap;
 mod limit;

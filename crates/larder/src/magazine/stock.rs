@@ -1,5 +1,6 @@
 //! A stock of one resource, shared by all threads.
 
+mod collect;
 mod config;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -305,7 +306,7 @@ impl Stock {
         &self.depot
     }
 
-    fn give_back<S: Supply>(&self, magazines: usize, most: usize, supply: &S) -> usize {
+    pub(super) fn give_back<S: Supply>(&self, magazines: usize, most: usize, supply: &S) -> usize {
         let mut given = 0;
         for _ in 0..magazines {
             if given >= most {

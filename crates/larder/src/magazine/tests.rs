@@ -474,3 +474,20 @@ fn an_error_that_must_be_told_is_told_whatever_is_in_stock() {
         );
     });
 }
+
+#[test]
+fn the_depot_is_emptied_where_it_may_have_enough() {
+    each_mode(4, 4, |stock| {
+        let tokens = Tokens::new(100);
+        stock.stock_up(&[101, 102, 103, 104, 105, 106, 107, 108], &tokens);
+        assert_eq!(stock.empty_depot(9, &tokens), 0);
+        assert_eq!(tokens.home().len(), 100);
+        assert_eq!(stock.empty_depot(8, &tokens), 8);
+        assert_eq!(tokens.home().len(), 108);
+        let mut handle = Handle::new(&stock).unwrap();
+        handle.put(109, &tokens);
+        assert_eq!(stock.empty_depot(1, &tokens), 0, "it is not in the depot");
+        drop(handle);
+        assert_eq!(stock.empty_depot(1, &tokens), 1, "what its owner left is");
+    });
+}

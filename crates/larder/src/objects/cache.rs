@@ -5,12 +5,12 @@ use core::num::NonZeroU16;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::error::{CreateError, GetError, Misuse};
+use super::error::{CreateError, Misuse};
 use super::family::{self, Family};
 use super::map::MOST_CACHES;
 use super::meta::BlockNumber;
 use super::shape::Shape;
-use super::slabs::{Ground, Slabs, slab_bytes};
+use super::slabs::{Ground, Slabs};
 use super::stats::{CacheStats, Name};
 use super::supply::Forget;
 use crate::magazine::{MAX_ROUNDS, Stock};
@@ -23,11 +23,6 @@ const MOST_MAGAZINE_BYTES: usize = 64 << 10;
 const FEW_ROUNDS: usize = 8;
 /// Bytes beyond which it has fewer.
 const FEW_ROUNDS_BYTES: usize = 256 << 10;
-/// Objects that are taken from slabs at a time at most, and bytes of them. Less than a magazine holds, since what is taken
-/// may never be used; and whole cache lines of small ones, so that no two takers write to the same line.
-const FETCH_ROUNDS: usize = 64;
-const FETCH_BYTES: usize = 16 << 10;
-
 /// Rounds of a magazine for objects of `stride` bytes.
 fn rounds(stride: usize, bytes: usize) -> usize {
     let few = FEW_ROUNDS.min(FEW_ROUNDS_BYTES / stride);
@@ -97,7 +92,7 @@ pub(super) struct Cache {
     pub(super) shape: Shape,
     pub(super) hooks: Hooks,
     pub(super) family: Family,
-    config: Config,
+    pub(super) config: Config,
     slabs: Lock<Slabs>,
     /// Bytes of slabs, with those that are just being made.
     pub(super) held: AtomicUsize,
@@ -106,7 +101,7 @@ pub(super) struct Cache {
     pub(super) destroyed: AtomicU64,
     refused: AtomicU64,
     /// Slabs made so far, for their colours.
-    slabs_made: AtomicUsize,
+    pub(super) slabs_made: AtomicUsize,
     /// CPUs may have magazines: set whenever one may have got them.
     on_shelf: AtomicBool,
     block: BlockNumber,
@@ -320,53 +315,6 @@ impl Cache {
     pub(super) fn put_unmade(&self, addr: usize) {
         self.destroyed.fetch_add(1, Ordering::Relaxed);
         self.bring_home(&[addr], false);
-    }
-
-    /// Objects that a fetch takes from slabs at most.
-    pub(super) fn fetch_most(&self) -> usize {
-        (FETCH_BYTES / self.shape.stride).clamp(1, FETCH_ROUNDS)
-    }
-
-    /// Makes a slab.
-    pub(super) fn grow(&self) -> Result<(), GetError> {
-        let (bytes, limit) = (self.shape.bytes(), self.config.limit_bytes);
-        self.held
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-                held.checked_add(bytes).filter(|&held| held <= limit)
-            })
-            .map_err(|_| GetError::Limit { bytes, limit })?;
-        let made = self.make_slab();
-        if made.is_err() {
-            self.held.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        made
-    }
-
-    fn make_slab(&self) -> Result<(), GetError> {
-        let (inner, ground) = (self.inner(), self.ground());
-        let number = inner.meta.take(slab_bytes(ground))?;
-        let addr = match inner.pool.take_span(self.shape.pages) {
-            Ok(addr) => addr,
-            Err(error) => {
-                // SAFETY: taken above, and not used.
-                unsafe { inner.meta.put(number, slab_bytes(ground)) };
-                return Err(error.into());
-            }
-        };
-        let page = inner.map.page(addr);
-        let colour = if self.config.colour {
-            self.shape
-                .colour(self.slabs_made.fetch_add(1, Ordering::Relaxed))
-        } else {
-            0
-        };
-        // SAFETY: the block was taken for a slab of this cache, and nobody knows it.
-        unsafe { ground.set_up(number, page, colour) };
-        inner
-            .map
-            .set(page, self.shape.pages, self.number.get(), number);
-        self.slabs().add(ground, number);
-        Ok(())
     }
 
     /// The slab and index of an object; the lock is held.

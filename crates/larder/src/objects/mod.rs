@@ -36,6 +36,7 @@
 mod cache;
 mod error;
 mod family;
+mod grow;
 mod handle;
 #[cfg(all(test, not(loom)))]
 mod heap_tests;

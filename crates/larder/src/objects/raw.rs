@@ -443,6 +443,7 @@ impl RawCache {
                 data: self.cache.hooks.data,
             },
             cache: &self.cache,
+            spare: None,
         }
     }
 

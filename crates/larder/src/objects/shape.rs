@@ -16,8 +16,9 @@ const MOST_PAGES: usize = 64;
 const FEW: usize = 8;
 /// Objects that make a slab large enough: about a magazine's worth.
 const ENOUGH: usize = 64;
-/// Bytes that make a slab large enough, whatever the number of objects: who needs one of a large size should not pay for eight.
-const ENOUGH_BYTES: usize = 16 << 10;
+/// Bytes that make a slab large enough, whatever the number of objects: who needs one of a large size should not pay for eight, and
+/// the fewer there are in a slab, the sooner it is whole again.
+const ENOUGH_BYTES: usize = 8 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Bits behind the point of the reciprocal.
@@ -146,10 +147,10 @@ mod tests {
             }
         }
         assert_eq!(shape(64, 8).objects, 64);
-        assert_eq!(shape(4096, 4096).pages, 4);
+        assert_eq!(shape(4096, 4096).pages, 2);
         for (size, pages) in [
             (5 << 10, 4),
-            (12 << 10, 6),
+            (12 << 10, 3),
             (14 << 10, 7),
             (20 << 10, 5),
             (32 << 10, 8),
@@ -219,7 +220,7 @@ mod tests {
             }
         }
         assert_eq!(shape(64, 8).colours, 1, "nothing is left over");
-        assert_eq!(shape(1500, 8).colours, 22);
+        assert_eq!(shape(1500, 8).colours, 5);
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(super) trait Construct {
 pub(super) struct Objects<'a, C> {
     pub(super) cache: &'a Cache,
     pub(super) constructor: C,
+    /// Called before memory grows: it may bring home what lies free elsewhere.
+    pub(super) spare: Option<&'a dyn Fn()>,
 }
 
 impl<C: Construct> Supply for Objects<'_, C> {
@@ -62,6 +64,7 @@ impl<C: Construct> Supply for Objects<'_, C> {
         let rounds = &mut rounds[..room];
         let fresh = cache.fresh(room);
         let mut unmade = [0_u64; MAX_ROUNDS.div_ceil(64)];
+        let mut spare = self.spare;
         let n = loop {
             let mut n = 0;
             cache
@@ -74,7 +77,11 @@ impl<C: Construct> Supply for Objects<'_, C> {
             if n > 0 {
                 break n;
             }
-            cache.grow().map_err(Failure::Get)?;
+            match spare.take() {
+                Some(spare) if !cache.grow_ready().map_err(Failure::Get)? => spare(),
+                Some(_) => {}
+                None => cache.grow().map_err(Failure::Get)?,
+            }
         };
         if !cache.hooks.constructs {
             return Ok(n);

@@ -7,7 +7,7 @@ use super::error::{GetError, Misuse};
 use super::family::Family;
 use super::map::View;
 use super::raw::{RawCache, unfold};
-use super::supply::Failure;
+use super::supply::{Failure, Objects};
 use crate::magazine::{Pair, Stock};
 
 impl RawCache {
@@ -35,14 +35,27 @@ impl RawCache {
         &self.cache.stock
     }
 
-    /// An object for a pair whose loaded magazine has none.
-    pub(crate) fn get_into(&self, pair: &mut Pair) -> Result<usize, GetError> {
+    /// An object for a pair whose loaded magazine has none. `spare` is called before memory grows for it.
+    pub(crate) fn get_into(&self, pair: &mut Pair, spare: &dyn Fn()) -> Result<usize, GetError> {
+        let supply = Objects {
+            spare: Some(spare),
+            ..self.supply()
+        };
         self.cache
-            .patiently(
-                || pair.get(&self.cache.stock, &self.supply()),
-                Failure::is_short,
-            )
+            .patiently(|| pair.get(&self.cache.stock, &supply), Failure::is_short)
             .map_err(unfold)
+    }
+
+    /// Brings the depot's objects to slabs and whole slabs to the pool, before memory grows: for caches whose objects are not
+    /// constructed, since it ends those. Returns bytes of slabs that went.
+    pub(crate) fn collect(&self) -> usize {
+        debug_assert!(!self.cache.hooks.constructs);
+        self.cache.collect()
+    }
+
+    /// Bytes of a slab.
+    pub(crate) fn slab_bytes(&self) -> usize {
+        self.cache.shape.bytes()
     }
 
     /// An object from a pair whose loaded magazine has no room.

@@ -41,11 +41,22 @@ impl Cache {
         bytes
     }
 
+    /// Before memory grows: where the depot's magazines may hold a slab's worth, their objects go to the slabs; then all whole
+    /// slabs go. Returns bytes of slabs that went.
+    pub(super) fn collect(&self) -> usize {
+        self.stock
+            .empty_depot(self.shape.objects, &self.as_supply());
+        let (bytes, panic) = self.release_whole(usize::MAX);
+        go_on(panic);
+        bytes
+    }
+
     /// For bringing objects home; nothing is constructed through it.
     pub(super) fn as_supply(&self) -> Objects<'_, Plain> {
         Objects {
             cache: self,
             constructor: Plain,
+            spare: None,
         }
     }
 

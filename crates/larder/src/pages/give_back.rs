@@ -16,6 +16,10 @@ const RELEASE_BLOCKS: usize = 1;
 /// later, so single pages between others are kept; a trim gives them, too.
 const RUN_PAGES: usize = 4;
 
+/// Of how many backed pages one is free, in pieces, before these go where others are needed, and the shortest piece that does.
+const SCATTERED: usize = 8;
+const SHORT_RUN: usize = 2;
+
 /// Most runs in a block: every other page.
 const RUNS: usize = BLOCK_PAGES / 2;
 
@@ -77,6 +81,19 @@ impl Clusters {
         );
         self.state.lock().looked = to.unwrap_or(0);
         whole + runs
+    }
+
+    /// Where pages are free that are not where they are needed: instead of these, `n` neighbours will be backed. So some `n` of
+    /// those go back to the kernel, if they are many.
+    pub(in crate::pages) fn make_room(&self, n: usize) {
+        let scattered = {
+            let space = &self.state.lock().space;
+            let free = space.resident().saturating_sub(space.out());
+            free > space.resident() / SCATTERED && n <= BLOCK_PAGES && !space.has_ready_run(n)
+        };
+        if scattered {
+            self.release_runs(SHORT_RUN, u64::MAX, n, 0, LOOKS);
+        }
     }
 
     /// Gives everything back to the kernel that is here. Returns how many pages went.

@@ -202,6 +202,16 @@ impl PagePool {
         self.inner.clusters.take_span(n)
     }
 
+    /// As [`take_span`](Self::take_span), of pages that are backed already: none where memory would have to grow for it.
+    pub(crate) fn take_ready_span(&self, n: usize) -> Option<usize> {
+        self.inner.clusters.take_ready_span(n)
+    }
+
+    /// Whether there are `n` neighbouring pages that are backed already, at most a block.
+    pub(crate) fn has_ready_span(&self, n: usize) -> bool {
+        self.inner.clusters.has_ready_span(n)
+    }
+
     /// As [`take_span`](Self::take_span), and whether all of it is zero. A long run is not populated.
     pub(crate) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
         self.inner.clusters.take_large(n)
@@ -216,6 +226,17 @@ impl PagePool {
     /// for them.
     pub(crate) fn moving(&self) -> impl Sized + '_ {
         self.inner.clusters.moving()
+    }
+
+    /// Before `n` neighbouring pages are backed: where there are none though a large part of what is backed is free, in pieces,
+    /// some `n` pages of these go back to the system.
+    pub(crate) fn make_room(&self, n: usize) {
+        self.inner.clusters.make_room(n);
+    }
+
+    /// Bytes backed by memory, as [`stats`](Self::stats) has them.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.inner.clusters.pages().0 * self.inner.clusters.page_size()
     }
 
     /// The upkeep that is due, as a get that finds nothing would do it.

@@ -160,10 +160,18 @@ impl Space {
 
     /// Takes `n` neighbouring pages of one block, at most 64, that are all ready.
     pub(super) fn take_ready_run(&mut self, n: usize) -> Option<Taken> {
-        let start = self
-            .find_short_in(&self.partial, Block::ready, n)
-            .or_else(|| self.find_short_in(&self.whole, Block::ready, n))?;
+        let start = self.find_ready_run(n)?;
         Some(self.take_range(start..start + n))
+    }
+
+    /// Whether there are `n` neighbouring pages of one block, at most 64, that are all ready.
+    pub(super) fn has_ready_run(&self, n: usize) -> bool {
+        self.find_ready_run(n).is_some()
+    }
+
+    fn find_ready_run(&self, n: usize) -> Option<usize> {
+        self.find_short_in(&self.partial, Block::ready, n)
+            .or_else(|| self.find_short_in(&self.whole, Block::ready, n))
     }
 
     /// Brings pages back that are backed.

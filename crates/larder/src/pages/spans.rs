@@ -26,13 +26,10 @@ impl Clusters {
             return Err(PoolError::EmptyRun);
         }
         if self.populate && n <= BLOCK_PAGES {
-            let (ready, backed) = {
-                let mut state = self.state.lock();
-                (state.space.take_ready_run(n), state.space.resident())
-            };
-            if let Some(taken) = ready {
-                return Ok(self.addr(taken.pages.start));
+            if let Some(ready) = self.take_ready_span(n) {
+                return Ok(ready);
             }
+            let backed = self.state.lock().space.resident();
             let ahead = (backed / AHEAD).max(LEAST_AHEAD).min(self.cluster_pages());
             // A refusal is told by the long way below, which also takes less.
             if let Some(start) = self.fault_span(n, ahead.max(n)) {
@@ -40,6 +37,20 @@ impl Clusters {
             }
         }
         self.take_run(n).map(|taken| self.addr(taken.pages.start))
+    }
+
+    /// Address of the first of `n` neighbouring pages of one block that are backed already; none where there are no such.
+    pub(in crate::pages) fn take_ready_span(&self, n: usize) -> Option<usize> {
+        if !(1..=BLOCK_PAGES).contains(&n) {
+            return None;
+        }
+        let taken = self.state.lock().space.take_ready_run(n)?;
+        Some(self.addr(taken.pages.start))
+    }
+
+    /// Whether [`take_ready_span`](Self::take_ready_span) would find pages.
+    pub(in crate::pages) fn has_ready_span(&self, n: usize) -> bool {
+        (1..=BLOCK_PAGES).contains(&n) && self.state.lock().space.has_ready_run(n)
     }
 
     /// Address of the first of `n` neighbouring pages, and whether all of them are zero. Long runs are not populated: who

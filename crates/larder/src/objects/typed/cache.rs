@@ -392,6 +392,7 @@ impl<T, E> ObjectCache<T, E> {
             // SAFETY: `with` stored it there, and it goes with the last owner of the cache, which this value is one of.
             constructor: unsafe { &*self.cache.hooks.data.cast_const().cast() },
             cache: &self.cache,
+            spare: None,
         }
     }
 

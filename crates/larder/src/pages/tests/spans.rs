@@ -55,3 +55,28 @@ fn spans_that_are_long_for_a_block_are_backed_once() {
         assert!(held <= taken + 8.max(taken / 8), "{held} for {taken}");
     }
 }
+
+#[test]
+fn pieces_go_back_before_neighbours_are_backed_elsewhere() {
+    let (_, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    let spans: Vec<_> = (0..64).map(|_| pool.take_span(4).unwrap()).collect();
+    let held = || pool.stats().held_bytes / page_size();
+    let before = held();
+    pool.make_room(16);
+    assert_eq!(held(), before, "few are free");
+    pool.put_spans(spans.iter().step_by(2).map(|&at| (at, 4)));
+    assert!(pool.has_ready_span(4) && !pool.has_ready_span(16));
+    pool.make_room(4);
+    assert_eq!(held(), before, "four neighbours are there");
+    pool.make_room(65);
+    assert_eq!(held(), before, "no block has so many");
+    pool.make_room(16);
+    let gone = before - held();
+    assert!((16..16 + 32).contains(&gone), "{gone} pages went");
+    pool.take_span(16).unwrap();
+    assert!(held() <= before, "{} pages, {before} before", held());
+}

@@ -1,0 +1,83 @@
+//! How a cache gets slabs.
+
+use core::sync::atomic::Ordering;
+
+use super::cache::Cache;
+use super::error::GetError;
+use super::slabs::slab_bytes;
+
+/// Objects that are taken from slabs at a time at most, and bytes of them. Less than a magazine holds, since what is taken
+/// may never be used; and whole cache lines of small ones, so that no two takers write to the same line.
+const FETCH_ROUNDS: usize = 64;
+const FETCH_BYTES: usize = 16 << 10;
+/// Of how many bytes of slabs one is taken at a time, and the fewest that are: two takers of a size of which there is little
+/// share a slab, and not more of it lies in magazines than is in use.
+const FETCH_SHARE: usize = 8;
+const LEAST_FETCH_BYTES: usize = 1 << 10;
+
+impl Cache {
+    /// Objects that a fetch takes from slabs at most.
+    pub(super) fn fetch_most(&self) -> usize {
+        let bytes = self.held.load(Ordering::Relaxed) / FETCH_SHARE;
+        (bytes.clamp(LEAST_FETCH_BYTES, FETCH_BYTES) / self.shape.stride).clamp(1, FETCH_ROUNDS)
+    }
+
+    /// Makes a slab.
+    pub(super) fn grow(&self) -> Result<(), GetError> {
+        let take = |pages| self.inner().pool.take_span(pages).map(Some);
+        self.grow_from(|pages| Ok(take(pages)?)).map(|_| ())
+    }
+
+    /// Makes a slab of pages that are backed already; false where there are none, and memory would have to grow.
+    pub(super) fn grow_ready(&self) -> Result<bool, GetError> {
+        self.grow_from(|pages| Ok(self.inner().pool.take_ready_span(pages)))
+    }
+
+    /// Makes a slab of pages that `take` finds, if it does. Says whether there is one.
+    fn grow_from(
+        &self,
+        take: impl FnOnce(usize) -> Result<Option<usize>, GetError>,
+    ) -> Result<bool, GetError> {
+        let (bytes, limit) = (self.shape.bytes(), self.config.limit_bytes);
+        self.held
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                held.checked_add(bytes).filter(|&held| held <= limit)
+            })
+            .map_err(|_| GetError::Limit { bytes, limit })?;
+        let made = self.make_slab(take);
+        if !matches!(made, Ok(true)) {
+            self.held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn make_slab(
+        &self,
+        take: impl FnOnce(usize) -> Result<Option<usize>, GetError>,
+    ) -> Result<bool, GetError> {
+        let (inner, ground) = (self.inner(), self.ground());
+        let number = inner.meta.take(slab_bytes(ground))?;
+        let addr = match take(self.shape.pages) {
+            Ok(Some(addr)) => addr,
+            none => {
+                // SAFETY: taken above, and not used.
+                unsafe { inner.meta.put(number, slab_bytes(ground)) };
+                return none.map(|_| false);
+            }
+        };
+        let page = inner.map.page(addr);
+        let colour = if self.config.colour {
+            self.shape
+                .colour(self.slabs_made.fetch_add(1, Ordering::Relaxed))
+        } else {
+            0
+        };
+        // SAFETY: the block was taken for a slab of this cache, and nobody knows it.
+        unsafe { ground.set_up(number, page, colour) };
+        inner
+            .map
+            .set(page, self.shape.pages, self.number.get(), number);
+        self.slabs().add(ground, number);
+        Ok(true)
+    }
+}
