@@ -127,7 +127,7 @@ impl Frames {
     }
 
     /// The block, if the table has it near its home, it is settled in this epoch and may be pinned, and nobody changes it.
-    /// HITINSTR instructions with the guard's end, none of them atomic, and 7 for each further slot of the table.
+    /// 40 instructions with the guard's end, none of them atomic, and 9 for each further slot of the table.
     ///
     /// Else what `missed` says, which is called from each place where it is known that this is no hit: a value that says why would
     /// cost every hit some instructions.
