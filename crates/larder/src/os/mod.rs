@@ -12,6 +12,7 @@ pub(crate) mod fork;
 pub(crate) mod forked;
 pub(crate) mod grown;
 pub(crate) mod guard;
+pub(crate) mod huge;
 mod linux;
 pub(crate) mod lock;
 pub(crate) mod membarrier;

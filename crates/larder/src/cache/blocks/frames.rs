@@ -13,7 +13,7 @@ use super::pins::{Pin, Pins};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::Table;
 use crate::cache::policy::Frame;
-use crate::os::page_size;
+use crate::os::{huge, page_size};
 use crate::pages::{PagePool, PoolError};
 
 /// Bytes of a block. x86-64 has pages of no other size, and a constant saves a hit two instructions.
@@ -82,6 +82,7 @@ impl Frames {
         slots
             .try_reserve_exact(frames)
             .map_err(|_| CacheError::Memory { frames })?;
+        huge::want(slots.spare_capacity_mut());
         slots.extend((0..frames).map(|_| Slot {
             key: AtomicU64::new(Key::NONE.0),
             latch: Latch::default(),

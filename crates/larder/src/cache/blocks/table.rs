@@ -5,6 +5,7 @@ use super::frames::Frames;
 use super::key::Key;
 use super::sync::{AtomicU32, Ordering};
 use crate::cache::policy::Frame;
+use crate::os::huge;
 
 /// Open addressing with linear probing, at most two thirds full. A slot has the frame in its low bits, as many as that
 /// needs, and bits of the key's hash above; all ones are free. The keys are the frames' own.
@@ -38,6 +39,7 @@ impl Table {
         slots
             .try_reserve_exact(homes + NEAR + 1)
             .map_err(|_| CacheError::Memory { frames })?;
+        huge::want(slots.spare_capacity_mut());
         slots.extend((0..=homes + NEAR).map(|_| AtomicU32::new(FREE)));
         Ok(Self {
             slots: slots.into_boxed_slice(),
