@@ -352,14 +352,21 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
 #[cold]
 #[inline(never)]
 unsafe fn free_without_heap(object: NonNull<u8>, size: usize, align: usize, call: Call) {
-    match state::global() {
-        Some(global) if global.classes.class_at(object).is_some() => {
-            // SAFETY: the caller's promise.
-            unsafe { global.classes.free(object) };
-        }
+    let global = state::global();
+    let found = global.and_then(|global| Some((global, global.classes.class_at(object)?)));
+    let Some((global, class)) = found else {
+        // SAFETY: the caller's promise.
+        return unsafe { free_odd(object, size, align, call) };
+    };
+    // The CPUs' stocks may have locks, which threads that free what others allocate would wait for all the time.
+    if slot::has_freed_often()
+        && let Source::Heap(heap) = global.source()
+    {
         // SAFETY: as above.
-        _ => unsafe { free_odd(object, size, align, call) },
+        return unsafe { heap.put(object, class) };
     }
+    // SAFETY: as above.
+    unsafe { global.classes.free(object) };
 }
 
 /// What is no object of a size class: a large one, a debugged one, one of the bootstrap, or nobody's.

@@ -102,8 +102,25 @@ pub(super) unsafe fn set_heap(heap: Option<core::ptr::NonNull<Heap>>) {
     words::set::<0>(heap.map_or(0, |heap| heap.as_ptr() as usize));
 }
 
+/// The bits of the second word that are the stage; above them is what a new thread has freed.
+const STAGE: usize = 7;
+
+/// A thread that has freed so much without having allocated anything frees what others allocate, and needs a heap for that.
+const FREES: usize = 16;
+
+/// A new thread frees something: true once, when it has done that [often](FREES).
+pub(super) fn has_freed_often() -> bool {
+    let word = words::get::<1>();
+    let count = word / (STAGE + 1);
+    let counts = word & STAGE == Stage::New as usize && count < FREES;
+    if counts {
+        words::set::<1>(word + STAGE + 1);
+    }
+    counts && count + 1 == FREES
+}
+
 pub(super) fn stage() -> Stage {
-    match words::get::<1>() {
+    match words::get::<1>() & STAGE {
         0 => Stage::New,
         1 => Stage::Started,
         2 => Stage::Ended,
@@ -114,4 +131,40 @@ pub(super) fn stage() -> Stage {
 
 pub(super) fn set_stage(stage: Stage) {
     words::set::<1>(stage as usize);
+}
+
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::super::{Mode, alloc, free, free_sized, stats};
+    use super::*;
+
+    /// Frees so many blocks in a thread that allocates none. Has it a heap then?
+    fn heap_after(frees: usize, sized: bool) -> bool {
+        let blocks: Vec<usize> = (0..frees).map(|_| alloc(64, 16) as usize).collect();
+        let thread = std::thread::spawn(move || {
+            for at in blocks {
+                let at = at as *mut u8;
+                // SAFETY: taken above with this size, put once.
+                unsafe {
+                    if sized {
+                        free_sized(at, 64, 16);
+                    } else {
+                        free(at);
+                    }
+                }
+            }
+            heap().is_some()
+        });
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_only_frees_gets_a_heap_after_a_while() {
+        assert!(!heap_after(1, false));
+        assert_eq!(stats().mode, Some(Mode::PerThread));
+        for sized in [false, true] {
+            assert!(!heap_after(FREES - 1, sized));
+            assert!(heap_after(FREES, sized) && heap_after(1000, sized));
+        }
+    }
 }
