@@ -112,6 +112,11 @@ impl Depot {
         self.magazines.take_empty()
     }
 
+    /// As [`take_empty`](Self::take_empty), for who can do without one: soon after the system refused memory it isn't asked again.
+    pub(crate) fn spare_empty(&self) -> Option<Magazine> {
+        self.magazines.spare_empty()
+    }
+
     /// Puts a magazine where it belongs.
     pub(crate) fn put(&self, magazine: Magazine) {
         if magazine.len() == 0 {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::patience::Patience;
 use super::stack::{Links, Stack};
 use super::{FILL_MASK, MAGAZINE_BYTES, MAX_ROUNDS, WORD};
 use crate::os::{MetaRegion, OsError, Span, System};
@@ -198,6 +199,7 @@ pub(crate) struct Magazines {
     empty: Stack,
     /// Number of magazines made.
     made: AtomicUsize,
+    patience: Patience,
     /// Base address of every chunk that exists; 0 otherwise. Chunk c holds `FIRST_CHUNK << c` magazines.
     chunks: [AtomicUsize; CHUNKS],
 }
@@ -208,17 +210,26 @@ impl Magazines {
             system,
             empty: Stack::new(),
             made: AtomicUsize::new(0),
+            patience: Patience::default(),
             chunks: [const { AtomicUsize::new(0) }; CHUNKS],
         }
     }
 
     /// An empty magazine, made if there is none.
     pub(crate) fn take_empty(&self) -> Result<Magazine, OsError> {
+        self.pop_empty().map_or_else(|| self.make(), Ok)
+    }
+
+    /// As [`take_empty`](Self::take_empty), for who can do without one.
+    pub(crate) fn spare_empty(&self) -> Option<Magazine> {
+        self.pop_empty()
+            .or_else(|| self.patience.ask(|| self.make().ok()))
+    }
+
+    fn pop_empty(&self) -> Option<Magazine> {
         let (index, _) = self.empty.pop(self);
         // SAFETY: the stack gives a number to one taker, and `put_empty` parked it.
-        index
-            .and_then(|index| unsafe { self.unpark(index) })
-            .map_or_else(|| self.make(), Ok)
+        index.and_then(|index| unsafe { self.unpark(index) })
     }
 
     /// Keeps an empty magazine for whoever needs one.

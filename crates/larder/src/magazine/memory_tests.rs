@@ -84,6 +84,54 @@ fn without_memory_for_magazines_rounds_still_flow() {
     }
 }
 
+/// At a memory limit every put would ask the system again, in vain.
+#[test]
+fn memory_that_was_refused_is_not_asked_for_at_each_put() {
+    // The magazines' memory, or the shelf's.
+    for first in 0..2 {
+        for mode in modes() {
+            let failing = Hooked::new(
+                Base::default(),
+                Failing::only(Call::Reserve, first, usize::MAX),
+            );
+            let system = Arc::new(Hooked::new(failing, Counting::default()));
+            let config = StockConfig {
+                mode,
+                ..StockConfig::default()
+            };
+            let stock = Stock::new(system.clone(), config);
+            let tokens = Tokens::new(1000);
+            let out: Vec<_> = (0..1000).map(|_| stock.get(&tokens).unwrap()).collect();
+            let asked = system.hook().count(Call::Reserve);
+            for token in out {
+                stock.put(token, &tokens);
+            }
+            let puts = system.hook().count(Call::Reserve) - asked;
+            assert!((1..=50).contains(&puts), "{puts} times for 1000 puts");
+            stock.drain(&tokens);
+            assert_eq!(tokens.home(), (1..=1000).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn memory_that_comes_back_is_used_again() {
+    for mode in modes() {
+        let system = Hooked::new(Base::default(), Failing::only(Call::Reserve, 0, 1));
+        let config = StockConfig {
+            mode,
+            ..StockConfig::default()
+        };
+        let stock = Stock::new(Arc::new(system), config);
+        let tokens = Tokens::new(1);
+        let turns = (0..1000).take_while(|_| {
+            stock.put(stock.get(&tokens).unwrap(), &tokens);
+            stock.stats().pushes == 0
+        });
+        assert!((10..500).contains(&turns.count()));
+    }
+}
+
 /// A supply in which every thread waits until all are in it: the worst moment for a stock that fetches by magazines.
 struct Crowded {
     tokens: Tokens,

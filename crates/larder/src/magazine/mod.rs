@@ -20,6 +20,7 @@ mod handle;
 mod magazines;
 mod owned;
 mod pair;
+mod patience;
 mod refused;
 mod shelf;
 mod slot;

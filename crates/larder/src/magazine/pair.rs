@@ -155,10 +155,10 @@ impl Pair {
                 let empty = core::mem::replace(&mut self.previous, Magazine::none());
                 let mut magazine = match Some(empty).filter(|m| !m.is_none()) {
                     Some(empty) => empty,
-                    None => match depot.take_empty() {
-                        Ok(empty) => empty,
+                    None => match depot.spare_empty() {
+                        Some(empty) => empty,
                         // Without memory for magazines there is still the supply itself.
-                        Err(_) => return stock.get_stocked().map_or_else(|| one(supply), Ok),
+                        None => return stock.get_stocked().map_or_else(|| one(supply), Ok),
                     },
                 };
                 match magazine.fill(depot.rounds(), |rounds| supply.fetch(rounds)) {
@@ -190,17 +190,17 @@ impl Pair {
     pub(crate) fn put<S: Supply>(&mut self, round: usize, stock: &Stock, supply: &S) {
         let depot = stock.depot();
         if self.loaded.is_none() {
-            match depot.take_empty() {
-                Ok(empty) => self.load(empty, depot),
+            match depot.spare_empty() {
+                Some(empty) => self.load(empty, depot),
                 // Without memory for magazines it goes where such rounds go: into another one's magazine, or home.
-                Err(_) => return stock.put_into_depot(round, supply),
+                None => return stock.put_into_depot(round, supply),
             }
         } else if self.loaded.len() < depot.rounds() {
             // Magazines have grown meanwhile.
             self.full = self.loaded.top_with(depot.rounds());
         } else {
             if self.previous.is_none() || self.previous.len() > 0 {
-                let Ok(empty) = depot.take_empty() else {
+                let Some(empty) = depot.spare_empty() else {
                     return supply.accept(&[round]);
                 };
                 let full = core::mem::replace(&mut self.previous, empty);

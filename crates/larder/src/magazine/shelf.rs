@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::WORD;
 use super::locked::{self, Held};
 use super::magazines::Magazine;
+use super::patience::Patience;
 use super::refused::{Begin, Refused};
 use super::sections::{BEYOND, NOT_NOW, PARKED, Sections, restart_sequences};
 use super::slot::{LIVE_BYTES, Slot, counts, lay_out, parked};
@@ -55,6 +56,7 @@ pub(super) struct Shelf {
     closed: AtomicU32,
     /// Rounds that came here in magazines less those that left in magazines.
     came: AtomicI64,
+    patience: Patience,
     system: Arc<dyn System>,
 }
 
@@ -75,6 +77,7 @@ impl Shelf {
             draining: AtomicU32::new(0),
             closed: AtomicU32::new(0),
             came: AtomicI64::new(0),
+            patience: Patience::default(),
             system,
         }
     }
@@ -89,8 +92,8 @@ impl Shelf {
 
     #[cold]
     fn make_live(&self) -> usize {
-        let Ok(region) = MetaRegion::new(self.system.clone(), LIVE_BYTES, align_of::<Slot>())
-        else {
+        let region = || MetaRegion::new(self.system.clone(), LIVE_BYTES, align_of::<Slot>()).ok();
+        let Some(region) = self.patience.ask(region) else {
             return 0;
         };
         let made = lay_out(&region);

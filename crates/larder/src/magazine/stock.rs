@@ -225,8 +225,8 @@ impl Stock {
     /// See the [example](Self#examples).
     pub fn stock_up<S: Supply>(&self, rounds: &[usize], supply: &S) {
         for part in rounds.chunks(self.depot.rounds()) {
-            match self.depot.take_empty() {
-                Ok(mut magazine) => {
+            match self.depot.spare_empty() {
+                Some(mut magazine) => {
                     for &round in part {
                         // A magazine of the depot's size has room for a part of that size.
                         if let Err(round) = magazine.push(round) {
@@ -235,7 +235,7 @@ impl Stock {
                     }
                     self.depot.put(magazine);
                 }
-                Err(_) => supply.accept(part),
+                None => supply.accept(part),
             }
         }
     }
@@ -365,7 +365,7 @@ impl Stock {
             return one(supply);
         }
         // Without memory for a magazine there is still the supply itself.
-        let Ok(mut magazine) = self.depot.take_empty() else {
+        let Some(mut magazine) = self.depot.spare_empty() else {
             return one(supply);
         };
         let filled = magazine.fill(rounds, |rounds| supply.fetch(rounds));
@@ -430,7 +430,7 @@ impl Stock {
             self.depot.put(magazine);
             None
         });
-        let Some(mut magazine) = partial.or_else(|| self.depot.take_empty().ok()) else {
+        let Some(mut magazine) = partial.or_else(|| self.depot.spare_empty()) else {
             return supply.accept(&[round]);
         };
         if let Err(round) = magazine.push(round) {
@@ -444,7 +444,7 @@ impl Stock {
         let mut exchanged = false;
         if !self.shelf.set_capacity(self.depot.rounds()) {
             for which in 0..2 {
-                let Ok(magazine) = self.depot.take_empty() else {
+                let Some(magazine) = self.depot.spare_empty() else {
                     return false;
                 };
                 if let Err(refused) = self.shelf.add(which, magazine) {
@@ -454,7 +454,7 @@ impl Stock {
             exchanged = self.shelf.set_capacity(self.depot.rounds());
         }
         // One exchange serves a magazine's worth of puts; when only the capacity was missing there is room already.
-        let Ok(magazine) = self.depot.take_empty() else {
+        let Some(magazine) = self.depot.spare_empty() else {
             return exchanged;
         };
         match self.shelf.replace_full(magazine) {

@@ -1,0 +1,29 @@
+//! Memory that the system refused is not asked for again at once.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Requests that are not made after one was refused. At a memory limit every put would otherwise make three system calls, of which
+/// one fails; and what was freed meanwhile is found a few puts later.
+const SPARED: u32 = 255;
+
+/// For what its owner can do without for a while.
+#[derive(Debug, Default)]
+pub(super) struct Patience(AtomicU32);
+
+impl Patience {
+    /// What `ask` gives; nothing, and it is not called, for a while after it gave nothing.
+    ///
+    /// Threads that do so at the same time may count as one: only the cost depends on it.
+    pub(super) fn ask<T>(&self, ask: impl FnOnce() -> Option<T>) -> Option<T> {
+        let left = self.0.load(Ordering::Relaxed);
+        if left > 0 {
+            self.0.store(left - 1, Ordering::Relaxed);
+            return None;
+        }
+        let got = ask();
+        if got.is_none() {
+            self.0.store(SPARED, Ordering::Relaxed);
+        }
+        got
+    }
+}
