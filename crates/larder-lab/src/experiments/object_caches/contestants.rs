@@ -11,7 +11,7 @@ use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
 use super::ends::LARDER_PRELOADED;
-use super::{constructed, destroy, held, his_loop, instructions, kept, pair};
+use super::{constructed, depot, destroy, held, his_loop, instructions, kept, pair};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -255,13 +255,14 @@ fn run<H: Heaps>(
     let heaps = &make()?;
     match shape {
         "loop" => his_loop::run(heaps, params),
+        "depot" => depot::run(heaps, params),
         "pair" => pair::run(heaps, params),
         "counted" => instructions::pairs_of(heaps, params),
         "constructor" => constructed::run_built(heaps, params),
         "destroy" => destroy::run(heaps, params),
         "held" => held::run(heaps, params),
         other => anyhow::bail!(
-            "shape '{other}' is unknown; the shapes are loop, pair, counted, constructor, destroy and held"
+            "shape '{other}' is unknown; the shapes are loop, depot, pair, counted, constructor, destroy and held"
         ),
     }
 }
@@ -307,6 +308,10 @@ mod tests {
                 .run(&params.clone().with_text("shape", "pair"))
                 .expect("pair");
             assert!(pair.get("ns_per_pair").is_some());
+            let depot = contestant
+                .run(&params.clone().with_text("shape", "depot").with("turns", 2))
+                .expect("depot");
+            assert!(depot.get("sleeps_per_million").is_some());
             let counted = contestant.run(&params.clone().with_text("shape", "counted"));
             assert!(counted.is_ok(), "{}: {counted:?}", contestant.name());
             let built = contestant

@@ -132,14 +132,45 @@ fn switches() -> (f64, f64) {
     (usage.ru_nvcsw as f64, usage.ru_nivcsw as f64)
 }
 
-/// One run: `threads` threads, each `turns` times, with blocks of `bytes` bytes, on the CPUs that `cpus` names.
+/// What each thread does: `work` makes as many turns as it is told, with blocks of a size; false when there is no memory.
+pub(super) struct Loop<H> {
+    /// Blocks of a turn.
+    pub(super) blocks: u64,
+    pub(super) work: fn(&mut H, u64, usize) -> bool,
+}
+
+impl<H> Copy for Loop<H> {}
+
+impl<H> Clone for Loop<H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+/// One run of his loop: `threads` threads, each `turns` times, with blocks of `bytes` bytes, on the CPUs that `cpus` names.
 ///
-/// Each thread takes and frees its first block as soon as it runs, as in his program, where the slab's order depends on
+/// # Errors
+/// As [`timed`].
+pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    let work = Loop {
+        blocks: 1,
+        work: cycles,
+    };
+    timed(heaps, params, work)
+}
+
+/// One run of a loop.
+///
+/// Each thread makes its first turn as soon as it runs, as in his program, where the slab's order depends on
 /// it; then all wait for each other, and the clock runs from the first that goes on to the last that ends.
 ///
 /// # Errors
 /// Missing factors, threads and memory that cannot be had, and a block that two threads had at a time.
-pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+pub(super) fn timed<'h, H: Heaps>(
+    heaps: &'h H,
+    params: &Params,
+    Loop { blocks, work }: Loop<H::Local<'h>>,
+) -> anyhow::Result<Measures> {
     let threads = params.count("threads")?;
     let turns = params.count("turns")? as u64;
     let bytes = params.count("bytes")?;
@@ -155,13 +186,13 @@ pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measur
     let worker = move |thread: usize, prepared: anyhow::Result<()>| {
         place.enter(thread);
         let local = prepared.and_then(|()| heaps.local()).and_then(|mut heap| {
-            ensure!(cycles(&mut heap, 1, bytes), "no memory for the first block");
+            ensure!(work(&mut heap, 1, bytes), "no memory for the first turn");
             Ok(heap)
         });
         ready.wait();
         go.wait();
         let timed = local.map(|mut heap| {
-            let (lap, ok) = Lap::of(|| cycles(&mut heap, turns, bytes));
+            let (lap, ok) = Lap::of(|| work(&mut heap, turns, bytes));
             (heap, ok, lap)
         });
         done.wait();
@@ -193,10 +224,11 @@ pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measur
         let (start, end) = start.zip(end).context("no thread ran")?;
         let share = heaps.path_taken()?;
         let elapsed = (end - start).as_secs_f64().max(1e-9);
-        let all = turns as f64 * threads as f64;
+        let each = turns as f64 * blocks as f64;
+        let all = each * threads as f64;
         let sum = |of: fn(&Lap) -> f64| laps.iter().map(of).sum::<f64>();
         let measures = Measures::new()
-            .with("seconds", elapsed * HIS_TURNS / turns as f64)
+            .with("seconds", elapsed * HIS_TURNS / each)
             .with("mcycles_per_s", all / elapsed / 1e6)
             .with("cpu_ns_per_cycle", sum(|lap| lap.cpu_ns as f64) / all)
             .with("sleeps_per_million", sum(|lap| lap.sleeps) / all * 1e6)

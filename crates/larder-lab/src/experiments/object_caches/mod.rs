@@ -5,6 +5,7 @@
 
 mod constructed;
 mod contestants;
+mod depot;
 mod destroy;
 mod ends;
 mod ends_report;
@@ -170,7 +171,12 @@ impl Experiment for ObjectCaches {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
-            findings: [report::findings(&view), ends_report::findings(&view)].concat(),
+            findings: [
+                report::findings(&view),
+                depot::findings(&view).into_iter().collect(),
+                ends_report::findings(&view),
+            ]
+            .concat(),
             goals: [
                 goals::all(&view),
                 ends_report::goals(&view),
@@ -179,6 +185,7 @@ impl Experiment for ObjectCaches {
             .concat(),
             sections: [
                 tables::sections(&view),
+                depot::section(&view).into_iter().collect(),
                 ends_report::sections(&view),
                 instructions::section(&view).into_iter().collect(),
                 path::section(&view).into_iter().collect(),
