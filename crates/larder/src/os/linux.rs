@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
+use super::errno::KeptErrno;
 use super::{Decommit, HugeAdvice, HugePageSize, OsError, Span, System, page_size};
 
 /// Ranges that one `process_madvise` call takes: the kernel's `UIO_MAXIOV` is 1024, and pages.md 2 measured
@@ -207,6 +208,7 @@ fn process_madvise(spans: &[Span], advice: i32) -> bool {
         };
         bytes += span.len;
     }
+    let _errno = KeptErrno::new();
     // SAFETY: the vector holds `spans.len() <= VECTOR` ranges that the caller of decommit gave up.
     let done = unsafe {
         libc::syscall(
@@ -230,4 +232,25 @@ fn process_madvise(spans: &[Span], advice: i32) -> bool {
         }
     }
     all
+}
+
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_to_take_memory_back_leaves_errno() {
+        // Nobody maps what lies so low.
+        let low = |pages: usize| Span {
+            at: NonNull::new(ptr::without_provenance_mut(pages * page_size())).unwrap(),
+            len: page_size(),
+        };
+        // SAFETY: this thread's own place, as below.
+        unsafe { *libc::__errno_location() = 4711 };
+        // SAFETY: nothing is there whose contents could be lost.
+        let done = unsafe { Linux.decommit(&[low(1), low(3)], Decommit::DontNeed) };
+        assert_eq!(done.map_err(|e| e.raw_os_error()), Err(libc::ENOMEM));
+        // SAFETY: as above.
+        assert_eq!(unsafe { *libc::__errno_location() }, 4711);
+    }
 }
