@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use super::mode::Mode;
 use super::slot::{self, Stage};
-use super::{debugged, misuse, reaper};
+use super::{bootstrap, debugged, misuse, reaper};
 use crate::heap::debug::DebugHeap;
 use crate::heap::{Classes, Heap};
 use crate::objects::{Family, RawCache};
@@ -137,6 +137,10 @@ fn make_or_pause() -> Option<Global> {
     let pause = PAUSE_CALLS.load(Ordering::Relaxed);
     if pause > 0 {
         PAUSE_CALLS.store(pause - 1, Ordering::Relaxed);
+        return None;
+    }
+    // Where the buffer ends on the way, the standard library would end the process.
+    if !bootstrap::allows_trial() {
         return None;
     }
     let made = make();
