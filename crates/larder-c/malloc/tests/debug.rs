@@ -194,6 +194,27 @@ fn guard_pages_disturb_no_program() {
     unharmed("forks.c", "guard=20", 20, 0);
 }
 
+/// Whatever call for memory is refused, or there is no debug heap, which is told.
+#[test]
+fn no_memory_disturbs_no_program() {
+    let Some(program) = Program::compile("refuse.c") else {
+        return;
+    };
+    let mut command = debugged(Mode::PerThread, &program, "on");
+    command.env("LARDER_TEST_WORK", "20");
+    let said = Mode::PerThread.run(&mut command, &program);
+    assert!(
+        said.contains("ok\n") || said.contains("skipped: "),
+        "{said}"
+    );
+    for line in said.lines().filter(|line| line.contains("larder:")) {
+        assert_eq!(
+            line,
+            "larder: there is no memory for the debug heap; going on without it"
+        );
+    }
+}
+
 /// Runs a program of the folder per thread, with other options than its own.
 fn misused(name: &str, options: &str) -> Option<Output> {
     let program = Program::compile(&format!("misuse/{name}"))?;

@@ -84,6 +84,40 @@ fn memory_of_one_size_serves_another() {
     exhaust(&["64", "1000", "5000", "70000", "3000000"]);
 }
 
+/// A limit is met at the call that happens to come next. Here each call that asks the system for memory is refused in turn,
+/// from the process's first one on: alone, and with all that follow.
+#[test]
+fn each_call_for_memory_may_be_refused() {
+    let Some(program) = Program::compile("refuse.c") else {
+        return;
+    };
+    for (mode, percent) in [
+        (Mode::System, "10"),
+        (Mode::PerThread, "100"),
+        (Mode::PerCpu, "100"),
+        (Mode::Locked, "50"),
+    ] {
+        let mut command = mode.command(&program.path);
+        command.env("LARDER_TEST_WORK", percent);
+        if mode != Mode::System {
+            command.env("LARDER_TEST_STRICT", "1");
+        }
+        let said = mode.run(&mut command, &program);
+        if said.contains("skipped: ") {
+            eprint!("{said}");
+            return;
+        }
+        assert!(said.contains("ok\n"), "{mode:?}: {said}");
+        let refused = said
+            .lines()
+            .find_map(|line| line.strip_prefix("refused ")?.parse::<u32>().ok());
+        assert!(
+            mode == Mode::System || refused.is_some_and(|n| n > 50),
+            "{mode:?}: {said}"
+        );
+    }
+}
+
 /// The limit on addresses, in place before the program starts.
 #[test]
 fn it_starts_within_a_small_address_space() {

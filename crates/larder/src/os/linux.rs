@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
+use super::errno::KeptErrno;
 use super::{Decommit, HugeAdvice, HugePageSize, OsError, Span, System, page_size};
 
 /// Ranges that one `process_madvise` call takes: the kernel's `UIO_MAXIOV` is 1024, and pages.md 2 measured
@@ -75,8 +76,9 @@ unsafe impl System for Linux {
         )?;
         let head = got.addr().next_multiple_of(align) - got.addr();
         let span = got.part(head, len);
-        unmap(CALL, got.at.as_ptr(), head)?;
-        unmap(CALL, span.at.as_ptr().wrapping_add(len), wide - head - len)?;
+        // A refusal leaks these addresses; an error would leak all of them.
+        let _ = unmap(CALL, got.at.as_ptr(), head);
+        let _ = unmap(CALL, span.at.as_ptr().wrapping_add(len), wide - head - len);
         Ok(span)
     }
 
@@ -207,6 +209,7 @@ fn process_madvise(spans: &[Span], advice: i32) -> bool {
         };
         bytes += span.len;
     }
+    let _errno = KeptErrno::new();
     // SAFETY: the vector holds `spans.len() <= VECTOR` ranges that the caller of decommit gave up.
     let done = unsafe {
         libc::syscall(
@@ -230,4 +233,25 @@ fn process_madvise(spans: &[Span], advice: i32) -> bool {
         }
     }
     all
+}
+
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_to_take_memory_back_leaves_errno() {
+        // Nobody maps what lies so low.
+        let low = |pages: usize| Span {
+            at: NonNull::new(ptr::without_provenance_mut(pages * page_size())).unwrap(),
+            len: page_size(),
+        };
+        // SAFETY: this thread's own place, as below.
+        unsafe { *libc::__errno_location() = 4711 };
+        // SAFETY: nothing is there whose contents could be lost.
+        let done = unsafe { Linux.decommit(&[low(1), low(3)], Decommit::DontNeed) };
+        assert_eq!(done.map_err(|e| e.raw_os_error()), Err(libc::ENOMEM));
+        // SAFETY: as above.
+        assert_eq!(unsafe { *libc::__errno_location() }, 4711);
+    }
 }

@@ -3,12 +3,15 @@
 
 use core::time::Duration;
 
+use super::errno::KeptErrno;
+
 const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 const REGISTER_PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 8;
 const PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 7;
 
 fn membarrier(command: libc::c_int) -> bool {
+    let _errno = KeptErrno::new();
     // SAFETY: the call takes numbers only and changes no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }

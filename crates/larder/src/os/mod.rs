@@ -7,6 +7,7 @@
 
 mod cpu;
 pub(crate) mod decided;
+pub(crate) mod errno;
 mod error;
 pub(crate) mod fork;
 pub(crate) mod forked;

@@ -13,7 +13,12 @@ use crate::os::page_size;
 
 /// Enough for what the making of the heap asks of the allocator that it will be (files that it reads, the fork
 /// handlers' list), many times over.
-const BYTES: usize = 256 << 10;
+const BYTES: usize = 320 << 10;
+/// What of it only the making of the heap may have. A process that the system refuses a heap uses up the rest, and the
+/// standard library, which is called on the way, ends the process when it gets no memory.
+const KEPT: usize = 64 << 10;
+/// Most that one trial uses: 18 KiB were seen where it succeeds at once, and less than 1 KiB each time the system refuses.
+const TRIAL: usize = 32 << 10;
 /// Before each block lies its size; blocks begin at multiples of this.
 const HEADER: usize = 16;
 
@@ -30,8 +35,14 @@ fn base() -> usize {
     BUFFER.0.get() as usize
 }
 
-/// Zeroed bytes of the buffer, or null when it is used up.
-pub(super) fn alloc(layout: Layout) -> *mut u8 {
+/// Whether there is enough left to try to make the heap.
+pub(super) fn allows_trial() -> bool {
+    used() + TRIAL <= BYTES
+}
+
+/// Zeroed bytes of the buffer, or null when it is used up; `making`: for the making of the heap.
+pub(super) fn alloc(layout: Layout, making: bool) -> *mut u8 {
+    let most = if making { BYTES } else { BYTES - KEPT };
     let size = class_of_layout(layout).map_or(layout.size(), |class| SIZES[class]);
     // As aligned as the class is: as much as its size allows.
     let natural = (1 << size.max(1).trailing_zeros()).min(page_size());
@@ -39,7 +50,7 @@ pub(super) fn alloc(layout: Layout) -> *mut u8 {
     let next = |used: usize| {
         let at = (base() + used + HEADER).checked_next_multiple_of(align)? - base();
         let end = at.checked_add(size)?;
-        (end <= BYTES).then_some((at, end))
+        (end <= most).then_some((at, end))
     };
     let taken = USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
         next(used).map(|(_, end)| end)
@@ -91,7 +102,7 @@ mod tests {
     fn blocks_are_disjoint_aligned_and_end() {
         let mut last = base();
         for (size, align) in [(1, 1), (0, 16), (100, 64), (24, 8), (3, 4096)] {
-            let at = alloc(Layout::from_size_align(size, align).unwrap());
+            let at = alloc(Layout::from_size_align(size, align).unwrap(), false);
             assert!(at as usize >= last + HEADER && (at as usize).is_multiple_of(align.max(16)));
             let class = class_of_layout(Layout::from_size_align(size, align).unwrap()).unwrap();
             assert_eq!(size_of_block(NonNull::new(at).unwrap()), Some(SIZES[class]));
@@ -100,9 +111,9 @@ mod tests {
             last = at as usize + size;
         }
         let too_much = Layout::from_size_align(BYTES, 1).unwrap();
-        assert!(alloc(too_much).is_null());
+        assert!(alloc(too_much, true).is_null());
         assert!(
-            !alloc(Layout::new::<u64>()).is_null(),
+            !alloc(Layout::new::<u64>(), false).is_null(),
             "a refusal takes nothing"
         );
         assert_eq!(size_of_block(NonNull::<u64>::dangling().cast()), None);

@@ -336,7 +336,7 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
         });
     }
     let Some(global) = state::global_or_make() else {
-        return bootstrap::alloc(layout);
+        return bootstrap::alloc(layout, slot::stage() == slot::Stage::Making);
     };
     or_null(match global.source() {
         Source::Heap(heap) if zeroed => heap.alloc_zeroed(layout),

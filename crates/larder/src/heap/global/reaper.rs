@@ -12,6 +12,7 @@ use core::time::Duration;
 use super::mode::environment;
 use super::slot::{self, Stage};
 use super::state::{self, Global};
+use crate::os::errno::KeptErrno;
 use crate::os::say::say;
 use crate::os::{fork, lower_priority};
 
@@ -102,7 +103,8 @@ fn consider(global: &Global, now: u32) {
     slot::set_stage(Stage::Ended);
     // SAFETY: a word without a heap is always right.
     unsafe { slot::set_heap(None) };
-    // No answer to a refusal: the program goes on without the thread, as without the variable.
+    // No answer to a refusal: the program goes on without the thread, as without the variable, and does not see it in errno.
+    let _errno = KeptErrno::new();
     start();
     // SAFETY: what the word was, and it is this thread's.
     unsafe { slot::set_heap(heap) };

@@ -10,10 +10,11 @@ use core::time::Duration;
 
 use super::mode::Mode;
 use super::slot::{self, Stage};
-use super::{debugged, misuse, reaper};
+use super::{bootstrap, debugged, misuse, reaper};
 use crate::heap::debug::DebugHeap;
 use crate::heap::{Classes, Heap};
 use crate::objects::{Family, RawCache};
+use crate::os::errno::KeptErrno;
 use crate::os::{Linux, System, fork, physical_memory};
 use crate::pages::{ClusterSize, PagePool};
 
@@ -138,6 +139,10 @@ fn make_or_pause() -> Option<Global> {
         PAUSE_CALLS.store(pause - 1, Ordering::Relaxed);
         return None;
     }
+    // Where the buffer ends on the way, the standard library would end the process.
+    if !bootstrap::allows_trial() {
+        return None;
+    }
     let made = make();
     if made.is_none() {
         let next = NEXT_PAUSE.load(Ordering::Relaxed);
@@ -260,6 +265,8 @@ impl Global {
         let at = at.cast::<Heap>();
         // SAFETY: an object of the right layout that is nobody else's.
         unsafe { at.write(Heap::new(&self.classes)) };
+        // For some keys the C library allocates.
+        let _errno = KeptErrno::new();
         // SAFETY: the key exists. A refusal (no memory) means that the heap must not be, since it would never be given back.
         if unsafe { libc::pthread_setspecific(key, at.as_ptr().cast()) } != 0 {
             // SAFETY: written above, and known to nobody.
