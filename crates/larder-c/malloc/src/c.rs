@@ -13,8 +13,18 @@ pub(crate) const ALIGN: usize = 16;
 /// Largest block: the difference of two of its pointers must be a number.
 pub(crate) const MOST: usize = isize::MAX as usize;
 
+// What is called last cannot unwind, so it is jumped to, and there is no stack to lay out.
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: usize) -> *mut c_void {
+    match heap::try_alloc(size) {
+        Some(block) => block.as_ptr().cast(),
+        None => malloc_slowly(size),
+    }
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn malloc_slowly(size: usize) -> *mut c_void {
     let block = allocate(size, ALIGN, Origin::Malloc);
     if block.is_null() {
         return errno::no_memory();
@@ -35,10 +45,21 @@ pub(crate) fn allocate(size: usize, align: usize, origin: Origin) -> *mut c_void
 /// `pointer` is NULL, or a block of this malloc that is not freed yet; it is not used afterwards.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free(pointer: *mut c_void) {
-    if !pointer.is_null() {
-        // SAFETY: the program's promise: a block of this malloc, not freed yet.
-        unsafe { heap::free(pointer.cast()) };
+    // SAFETY: the program's promise: a block of this malloc, not freed yet.
+    unsafe {
+        if !heap::try_free(pointer.cast()) {
+            free_slowly(pointer.cast());
+        }
     }
+}
+
+/// # Safety
+/// As for [`free`].
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn free_slowly(block: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { heap::free(block) };
 }
 
 #[unsafe(no_mangle)]

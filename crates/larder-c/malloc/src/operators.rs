@@ -77,13 +77,27 @@ unsafe extern "C-unwind" fn throw_bad_alloc() -> ! {
 /// As for [`make_room`].
 #[inline]
 unsafe extern "C-unwind" fn new(size: usize, align: usize, origin: Origin) -> *mut c_void {
+    if align <= ALIGN
+        && let Some(block) = heap::try_alloc(size)
+    {
+        return block.as_ptr().cast();
+    }
+    // SAFETY: what it throws passes through this function, which has nothing to clean up.
+    unsafe { new_slowly(size, align, origin) }
+}
+
+/// # Safety
+/// As for [`make_room`].
+#[cold]
+#[inline(never)]
+unsafe extern "C-unwind" fn new_slowly(size: usize, align: usize, origin: Origin) -> *mut c_void {
     let block = if align <= ALIGN {
         allocate(size, ALIGN, origin)
     } else {
         allocate_aligned(size, align, origin)
     };
     if block.is_null() {
-        // SAFETY: what it throws passes through this function, which has nothing to clean up.
+        // SAFETY: as above.
         return unsafe { make_room(size, align, origin) };
     }
     block
@@ -199,6 +213,20 @@ operators! {
     "_ZnamSt11align_val_tRKSt9nothrow_t" => NewArray derived (size, align: usize, tag: *const c_void) |own: &CStr, origin| new_nothrow(size, align, origin, own.as_ptr(), tag);
 }
 
+/// `delete` of a block whose size nobody says.
+///
+/// # Safety
+/// The block is of the matching `new`, with this alignment, and not deleted yet.
+#[inline]
+unsafe fn delete(block: *mut c_void, align: usize, call: Call) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !heap::try_free(block.cast()) {
+            heap::free_aligned_as(block.cast(), align, call);
+        }
+    }
+}
+
 /// The exported functions of `delete`. Each needs a block of the matching `new`, with its size and alignment, or NULL. Where the
 /// program has replaced a plain form, all but the scalar ones are left to the C++ library, see [`replaced`].
 macro_rules! delete {
@@ -233,16 +261,16 @@ macro_rules! delete {
 }
 
 delete! {
-    "_ZdlPv" => plain (p) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
-    "_ZdaPv" => derived (p) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
-    "_ZdlPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::Delete);
-    "_ZdaPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) heap::free_aligned_as(p.cast(), ALIGN, Call::DeleteArray);
+    "_ZdlPv" => plain (p) delete(p, ALIGN, Call::Delete);
+    "_ZdaPv" => derived (p) delete(p, ALIGN, Call::DeleteArray);
+    "_ZdlPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) delete(p, ALIGN, Call::Delete);
+    "_ZdaPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) delete(p, ALIGN, Call::DeleteArray);
     "_ZdlPvm" => derived (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::Delete);
     "_ZdaPvm" => derived (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::DeleteArray);
-    "_ZdlPvSt11align_val_t" => plain (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
-    "_ZdaPvSt11align_val_t" => derived (p, align: usize) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
-    "_ZdlPvSt11align_val_tRKSt9nothrow_t" => derived (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::Delete);
-    "_ZdaPvSt11align_val_tRKSt9nothrow_t" => derived (p, align: usize, _tag: *const c_void) heap::free_aligned_as(p.cast(), align.max(ALIGN), Call::DeleteArray);
+    "_ZdlPvSt11align_val_t" => plain (p, align: usize) delete(p, align.max(ALIGN), Call::Delete);
+    "_ZdaPvSt11align_val_t" => derived (p, align: usize) delete(p, align.max(ALIGN), Call::DeleteArray);
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t" => derived (p, align: usize, _tag: *const c_void) delete(p, align.max(ALIGN), Call::Delete);
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t" => derived (p, align: usize, _tag: *const c_void) delete(p, align.max(ALIGN), Call::DeleteArray);
     "_ZdlPvmSt11align_val_t" => derived (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::Delete);
     "_ZdaPvmSt11align_val_t" => derived (p, size: usize, align: usize) heap::free_sized_as(p.cast(), size, align.max(ALIGN), Call::DeleteArray);
 }

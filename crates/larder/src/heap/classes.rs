@@ -16,8 +16,8 @@ use crate::objects::{CreateError, Family, LargeList, RawCache};
 const NUMBERS: usize = 256;
 /// What [`Family::owner_number`] says of large objects.
 const LARGE: u16 = u16::MAX;
-/// No class of ours.
-const NO_CLASS: u8 = u8::MAX;
+/// No class of ours: the number behind the last, for which heaps have a pair that is always without magazines.
+const NO_CLASS: u8 = CLASSES as u8;
 
 /// Size classes over a family of caches. Heaps that are made of the same classes may free each other's objects. Cloning
 /// makes a second owner of the same classes.
@@ -260,12 +260,22 @@ impl Classes {
     /// The class of the cache with a number, if it is one of these classes.
     #[inline(always)]
     pub(super) fn class_of_owner(&self, number: u16) -> Option<usize> {
-        let class = match self.shared.classes.get(usize::from(number)) {
-            Some(class) => class.load(Ordering::Relaxed),
-            None if number == LARGE => NO_CLASS,
+        let class = match self.class_or_none(number) {
+            Some(class) => class,
+            None if number == LARGE => CLASSES,
             None => self.class_of_number(usize::from(number)),
         };
-        (usize::from(class) < CLASSES).then_some(usize::from(class))
+        (class < CLASSES).then_some(class)
+    }
+
+    /// The same, if the number is low; [`CLASSES`] where it is of none of these.
+    #[inline(always)]
+    pub(super) fn class_or_none(&self, number: u16) -> Option<usize> {
+        let class = self.shared.classes.get(usize::from(number))?;
+        let class = usize::from(class.load(Ordering::Relaxed));
+        // SAFETY: only numbers of classes and `NO_CLASS` are stored here. It spares whoever indexes by it a comparison.
+        unsafe { core::hint::assert_unchecked(class <= CLASSES) };
+        Some(class)
     }
 
     /// Says that an object stays larger than its owner will know, since no memory was found to make it smaller: for fronts that
@@ -317,12 +327,12 @@ impl Classes {
 
     #[cold]
     #[inline(never)]
-    fn class_of_number(&self, number: usize) -> u8 {
+    fn class_of_number(&self, number: usize) -> usize {
         let found = (0..CLASSES).find(|&class| {
             self.cache(class)
                 .is_some_and(|cache| usize::from(cache.number().get()) == number)
         });
-        found.map_or(NO_CLASS, |class| class as u8)
+        found.unwrap_or(CLASSES)
     }
 
     /// The cache of a class, if it is there. A view: these classes own it.

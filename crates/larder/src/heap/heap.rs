@@ -45,7 +45,9 @@ const PRIVATE_SLAB_PAGES: usize = 64;
 /// A heap that is dropped gives its magazines to the depot, in constant time for each; live objects stay valid. A
 /// [private](Self::private) heap takes all its objects with it, large ones included, without visiting one; where its
 /// [`classes`](Self::classes) were cloned, they go with the last of these.
+#[repr(C)]
 pub struct Heap {
+    /// First, and its pairs too, so that a class's is one sum away.
     inner: UnsafeCell<Inner>,
     classes: Classes,
     /// Who owns which page of the classes' family, at hand.
@@ -54,8 +56,10 @@ pub struct Heap {
     one_owner: PhantomData<core::cell::Cell<()>>,
 }
 
+#[repr(C)]
 struct Inner {
-    pairs: [Pair; CLASSES],
+    /// Behind those of the classes one that stays without magazines, for what is of no class.
+    pairs: [Pair; CLASSES + 1],
     /// Exchanges of magazines with the depot and the slabs since the last collection.
     exchanges: [u32; CLASSES],
     account: Account,
@@ -76,7 +80,7 @@ impl Heap {
         account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
-                pairs: [const { Pair::none() }; CLASSES],
+                pairs: [const { Pair::none() }; CLASSES + 1],
                 exchanges: [0; CLASSES],
                 account,
             }),
@@ -271,11 +275,30 @@ impl Heap {
         self.classes.class_of_owner(owner)
     }
 
+    /// An object of a class, if the loaded magazine has one.
+    #[inline(always)]
+    pub(super) fn try_get(&self, class: usize) -> Option<NonNull<u8>> {
+        self.pair(class).try_get().map(object)
+    }
+
+    /// Puts an object of these classes, found by its address, into the loaded magazine, if that has room. The caches of classes mostly
+    /// have low numbers, for which one look says the class.
+    ///
+    /// # Safety
+    /// The object is given up, where this is true.
+    #[inline(always)]
+    pub(super) unsafe fn try_put(&self, object: *mut u8) -> bool {
+        // SAFETY: the classes own the family.
+        let owner = unsafe { self.view.owner_inside(object as usize) };
+        let class = owner.and_then(|owner| self.classes.class_or_none(owner));
+        class.is_some_and(|class| self.pair(class).try_put(object as usize))
+    }
+
     /// An object of a class.
     #[inline(always)]
     pub(super) fn get(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
-        match self.pair(class).try_get() {
-            Some(round) => Ok(object(round)),
+        match self.try_get(class) {
+            Some(object) => Ok(object),
             None => self.alloc_slow(class),
         }
     }
@@ -462,7 +485,7 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let pairs = &mut self.inner.get_mut().pairs;
-        for (class, pair) in pairs.iter_mut().enumerate() {
+        for (class, pair) in pairs[..CLASSES].iter_mut().enumerate() {
             if let Some(cache) = self.classes.cache(class) {
                 pair.give_up(cache.stock());
             }

@@ -48,12 +48,22 @@ impl View {
     /// The family that the view is of is alive.
     #[inline(always)]
     pub(crate) unsafe fn owner(&self, addr: usize) -> u16 {
+        // SAFETY: the caller's promise.
+        unsafe { self.owner_inside(addr) }.unwrap_or(NONE)
+    }
+
+    /// The same, and none outside of the reservation.
+    ///
+    /// # Safety
+    /// As for [`owner`](Self::owner).
+    #[inline(always)]
+    pub(crate) unsafe fn owner_inside(&self, addr: usize) -> Option<u16> {
         let page = addr.wrapping_sub(self.base) >> shift();
         if page >= self.pages {
-            return NONE;
+            return None;
         }
         // SAFETY: the array has an entry for each page, and lives as long as the family (the caller's promise).
-        unsafe { self.owners.add(page).as_ref() }.load(Ordering::Relaxed)
+        Some(unsafe { self.owners.add(page).as_ref() }.load(Ordering::Relaxed))
     }
 }
 

@@ -25,6 +25,7 @@ mod front;
 mod larder;
 mod misuse;
 mod mode;
+mod quick;
 mod reaper;
 mod slot;
 mod state;
@@ -37,5 +38,6 @@ pub use front::{
 };
 pub use larder::Larder;
 pub use mode::{Mode, mode};
+pub use quick::{try_alloc, try_free};
 pub use reaper::reaper_interval;
 pub use stats::{ClassStats, GlobalStats, stats};

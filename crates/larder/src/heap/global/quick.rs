@@ -1,0 +1,49 @@
+//! What nearly every malloc and free needs, and nothing else: a block of the thread's own magazines.
+//!
+//! malloc and free are called from outside, so their code is run as it stands: what these two leave to the whole functions keeps
+//! registers to save, errors to tell and a stack to lay out away from it.
+
+use core::ptr::NonNull;
+
+use super::slot;
+use crate::heap::class_of;
+
+/// As [`alloc`](super::alloc()) with an alignment of 16, if the thread has a block of this size at hand. If it has none, nothing is changed.
+///
+/// ```
+/// use larder::heap::global;
+/// let at = global::try_alloc(100).map_or_else(|| global::alloc(100, 16), |at| at.as_ptr());
+/// assert!(!at.is_null());
+/// // SAFETY: taken above, put once.
+/// unsafe { global::free(at) };
+/// assert!(global::try_alloc(usize::MAX).is_none());
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn try_alloc(size: usize) -> Option<NonNull<u8>> {
+    slot::heap()?.try_get(class_of(size)?)
+}
+
+/// As [`free`](super::free), if the thread has room for the block at hand. False where nothing was done: for null, for large blocks,
+/// and for addresses that are no block.
+///
+/// # Safety
+/// As for [`free`](super::free) where the result is true.
+///
+/// ```
+/// use larder::heap::global;
+/// let at = global::alloc(100, 16);
+/// // SAFETY: taken above, put once.
+/// unsafe {
+///     if !global::try_free(at) {
+///         global::free(at);
+///     }
+///     assert!(!global::try_free(std::ptr::null_mut()));
+/// }
+/// ```
+#[inline(always)]
+#[must_use]
+pub unsafe fn try_free(at: *mut u8) -> bool {
+    // SAFETY: the caller's promise.
+    slot::heap().is_some_and(|heap| unsafe { heap.try_put(at) })
+}
