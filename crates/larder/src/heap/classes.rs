@@ -10,14 +10,20 @@ use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
 use super::debug::DebugHeap;
 use super::error::AllocError;
 use super::growth::Growth;
-use crate::objects::{CreateError, Family, LargeList, RawCache};
+use crate::objects::{CreateError, Family, KEPT, LargeList, RawCache};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.
 const NUMBERS: usize = 256;
 /// What [`Family::owner_number`] says of large objects.
 const LARGE: u16 = u16::MAX;
-/// No class of ours: the number behind the last, for which heaps have a pair that is always without magazines.
-const NO_CLASS: u8 = CLASSES as u8;
+/// No class of ours.
+const NO_CLASS: u8 = u8::MAX;
+/// Number of the cache of the first class, where the classes have numbers of their own.
+const FIRST_NUMBER: u16 = 1;
+/// The same where they have none: no number is so little behind it as to be one of a class.
+const NOWHERE: usize = usize::MAX / 2;
+
+const _: () = assert!(CLASSES <= KEPT || cfg!(loom));
 
 /// Size classes over a family of caches. Heaps that are made of the same classes may free each other's objects. Cloning
 /// makes a second owner of the same classes.
@@ -53,6 +59,8 @@ struct Shared {
     caches: [AtomicPtr<()>; CLASSES],
     /// Class of the cache with this number.
     classes: [AtomicU8; NUMBERS],
+    /// Whether the caches of these classes alone have the family's kept numbers, by class.
+    numbered: bool,
     slab_pages: usize,
     /// Large objects that end with the classes; none where they stay.
     large: Option<LargeList>,
@@ -105,11 +113,22 @@ impl Classes {
                 family: family.clone(),
                 caches: [const { AtomicPtr::new(null_mut()) }; CLASSES],
                 classes: [const { AtomicU8::new(NO_CLASS) }; NUMBERS],
+                numbered: family.claim_numbers(),
                 slab_pages,
                 large,
                 debug,
                 growth: Growth::default(),
             }),
+        }
+    }
+
+    /// What is to be taken from the number of an owner for the class: a cache with a number from there on is that of the class or, if
+    /// there are as many classes or more, none of these classes or one that is found by another way only.
+    pub(super) fn first_number(&self) -> usize {
+        if self.shared.numbered {
+            usize::from(FIRST_NUMBER)
+        } else {
+            NOWHERE
         }
     }
 
@@ -260,22 +279,12 @@ impl Classes {
     /// The class of the cache with a number, if it is one of these classes.
     #[inline(always)]
     pub(super) fn class_of_owner(&self, number: u16) -> Option<usize> {
-        let class = match self.class_or_none(number) {
-            Some(class) => class,
-            None if number == LARGE => CLASSES,
+        let class = match self.shared.classes.get(usize::from(number)) {
+            Some(class) => class.load(Ordering::Relaxed),
+            None if number == LARGE => NO_CLASS,
             None => self.class_of_number(usize::from(number)),
         };
-        (class < CLASSES).then_some(class)
-    }
-
-    /// The same, if the number is low; [`CLASSES`] where it is of none of these.
-    #[inline(always)]
-    pub(super) fn class_or_none(&self, number: u16) -> Option<usize> {
-        let class = self.shared.classes.get(usize::from(number))?;
-        let class = usize::from(class.load(Ordering::Relaxed));
-        // SAFETY: only numbers of classes and `NO_CLASS` are stored here. It spares whoever indexes by it a comparison.
-        unsafe { core::hint::assert_unchecked(class <= CLASSES) };
-        Some(class)
+        (usize::from(class) < CLASSES).then_some(usize::from(class))
     }
 
     /// Says that an object stays larger than its owner will know, since no memory was found to make it smaller: for fronts that
@@ -327,12 +336,12 @@ impl Classes {
 
     #[cold]
     #[inline(never)]
-    fn class_of_number(&self, number: usize) -> usize {
+    fn class_of_number(&self, number: usize) -> u8 {
         let found = (0..CLASSES).find(|&class| {
             self.cache(class)
                 .is_some_and(|cache| usize::from(cache.number().get()) == number)
         });
-        found.unwrap_or(CLASSES)
+        found.map_or(NO_CLASS, |class| class as u8)
     }
 
     /// The cache of a class, if it is there. A view: these classes own it.
@@ -361,9 +370,11 @@ impl Classes {
         let align = (1 << SIZES[class].trailing_zeros()).min(crate::os::page_size());
         let layout = Layout::from_size_align(SIZES[class], align)
             .unwrap_or_else(|_| unreachable!("a size class has a layout"));
-        let cache = RawCache::options(layout)
-            .slab_pages(self.shared.slab_pages)
-            .create(&self.shared.family)?;
+        let mut options = RawCache::options(layout).slab_pages(self.shared.slab_pages);
+        if self.shared.numbered && !cfg!(loom) {
+            options = options.number(FIRST_NUMBER + class as u16);
+        }
+        let cache = options.create(&self.shared.family)?;
         let number = usize::from(cache.number().get());
         let number = self.shared.classes.get(number);
         if let Some(number) = number {
@@ -467,6 +478,9 @@ impl Drop for Shared {
                 }
                 drop(cache);
             }
+        }
+        if self.numbered {
+            self.family.leave_numbers();
         }
         if let Some(list) = &mut self.large {
             self.family.end_large(list);

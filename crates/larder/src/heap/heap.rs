@@ -51,15 +51,16 @@ pub struct Heap {
     inner: UnsafeCell<Inner>,
     classes: Classes,
     /// Who owns which page of the classes' family, at hand.
-    view: View,
+    pub(super) view: View,
+    /// [`Classes::first_number`], at hand.
+    pub(super) first_number: usize,
     /// Not `Sync`, whatever its fields are.
     one_owner: PhantomData<core::cell::Cell<()>>,
 }
 
 #[repr(C)]
 struct Inner {
-    /// Behind those of the classes one that stays without magazines, for what is of no class.
-    pairs: [Pair; CLASSES + 1],
+    pairs: [Pair; CLASSES],
     /// Exchanges of magazines with the depot and the slabs since the last collection.
     exchanges: [u32; CLASSES],
     account: Account,
@@ -80,12 +81,13 @@ impl Heap {
         account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
-                pairs: [const { Pair::none() }; CLASSES + 1],
+                pairs: [const { Pair::none() }; CLASSES],
                 exchanges: [0; CLASSES],
                 account,
             }),
             classes: classes.clone(),
             view: classes.family().view(),
+            first_number: classes.first_number(),
             one_owner: PhantomData,
         }
     }
@@ -273,25 +275,6 @@ impl Heap {
         // SAFETY: the classes own the family.
         let owner = unsafe { self.view.owner(object.as_ptr() as usize) };
         self.classes.class_of_owner(owner)
-    }
-
-    /// An object of a class, if the loaded magazine has one.
-    #[inline(always)]
-    pub(super) fn try_get(&self, class: usize) -> Option<NonNull<u8>> {
-        self.pair(class).try_get().map(object)
-    }
-
-    /// Puts an object of these classes, found by its address, into the loaded magazine, if that has room. The caches of classes mostly
-    /// have low numbers, for which one look says the class.
-    ///
-    /// # Safety
-    /// The object is given up, where this is true.
-    #[inline(always)]
-    pub(super) unsafe fn try_put(&self, object: *mut u8) -> bool {
-        // SAFETY: the classes own the family.
-        let owner = unsafe { self.view.owner_inside(object as usize) };
-        let class = owner.and_then(|owner| self.classes.class_or_none(owner));
-        class.is_some_and(|class| self.pair(class).try_put(object as usize))
     }
 
     /// An object of a class.
@@ -485,7 +468,7 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let pairs = &mut self.inner.get_mut().pairs;
-        for (class, pair) in pairs[..CLASSES].iter_mut().enumerate() {
+        for (class, pair) in pairs.iter_mut().enumerate() {
             if let Some(cache) = self.classes.cache(class) {
                 pair.give_up(cache.stock());
             }
@@ -503,7 +486,7 @@ impl fmt::Debug for Heap {
 
 /// A round is the address of an object.
 #[inline(always)]
-fn object(round: usize) -> NonNull<u8> {
+pub(super) fn object(round: usize) -> NonNull<u8> {
     // SAFETY: rounds are addresses inside the pool's reservation, which are not null.
     unsafe { NonNull::new_unchecked(round as *mut u8) }
 }

@@ -27,6 +27,7 @@
 mod account;
 #[cfg(feature = "allocator-api2")]
 mod allocator;
+mod at_hand;
 mod checked;
 mod class;
 mod classes;

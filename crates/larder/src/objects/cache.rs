@@ -67,6 +67,8 @@ pub(super) struct Config {
     pub(super) colour: bool,
     pub(super) rounds: Option<(usize, usize)>,
     pub(super) hooks: Hooks,
+    /// A kept number that it is to have, if that is free.
+    pub(super) number: Option<u16>,
 }
 
 impl Config {
@@ -80,6 +82,7 @@ impl Config {
             colour: true,
             rounds: None,
             hooks: Hooks::NONE,
+            number: None,
         }
     }
 }
@@ -144,7 +147,8 @@ impl CacheRef {
         );
         let room = || inner.meta.take(size_of::<Cache>());
         let block = room().or_else(|error| if inner.reclaim() { room() } else { Err(error) })?;
-        let number = inner.table.take();
+        let kept = config.number.filter(|n| inner.table.take_kept(*n));
+        let number = kept.or_else(|| inner.table.take());
         let Some(number) = number.and_then(NonZeroU16::new) else {
             // SAFETY: taken above, and not used.
             unsafe { inner.meta.put(block, size_of::<Cache>()) };

@@ -6,7 +6,7 @@ pub use builder::FamilyBuilder;
 
 use core::num::NonZeroU16;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -85,6 +85,8 @@ pub(super) struct Inner {
     pub(super) outgrown: AtomicUsize,
     /// Of the lists of large objects that have an owner.
     pub(super) links: Lock<Links>,
+    /// Whether somebody has the kept numbers.
+    claimed: AtomicBool,
     on_misuse: Option<fn(&Misuse)>,
     on_slow: Option<fn()>,
     interval_ns: u64,
@@ -198,6 +200,16 @@ impl Family {
     #[must_use]
     pub fn owner_number(&self, at: *const u8) -> u16 {
         self.inner.map.owner(at as usize)
+    }
+
+    /// Whether the caller alone creates caches with the [kept numbers](super::KEPT) from now on, until it [leaves](Self::leave_numbers) them.
+    pub(crate) fn claim_numbers(&self) -> bool {
+        !self.inner.claimed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Who had claimed them creates no such cache any more.
+    pub(crate) fn leave_numbers(&self) {
+        self.inner.claimed.store(false, Ordering::Release);
     }
 
     /// Whether two values are the same family.

@@ -67,4 +67,5 @@ pub use options::{CacheOptions, Callbacks};
 pub use raw::RawCache;
 pub use shape::MAX_OBJECT;
 pub use stats::{CacheStats, Name};
+pub(crate) use table::KEPT;
 pub use typed::{Object, ObjectCache, ObjectCacheBuilder, ObjectError, ObjectHandle, OwnedObject};

@@ -141,6 +141,12 @@ impl CacheOptions {
         self
     }
 
+    /// A number that its owner has [claimed](super::Family::claim_numbers); another one where a cache has that.
+    pub(crate) fn number(mut self, number: u16) -> Self {
+        self.config.number = Some(number);
+        self
+    }
+
     /// Whether what is left over in a slab goes before its first object in turn, so that objects of different slabs do not
     /// meet in the same sets of the CPU's caches. On by default; without it the first object begins at a page.
     ///

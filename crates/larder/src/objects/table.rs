@@ -32,6 +32,9 @@ const LEFT: u32 = 2;
 /// Its cache has no owner, and a thread waits for its visitors to end it.
 const AWAITED: u32 = 3;
 
+/// So many of the lowest numbers only who asks for one of them gets: so an owner of many caches knows by the number which one it is.
+pub(crate) const KEPT: usize = if cfg!(loom) { 0 } else { 64 };
+
 /// One number. Changed under the lock.
 #[derive(Debug)]
 #[cfg_attr(loom, derive(Default))]
@@ -100,7 +103,7 @@ impl Table {
         }
         Ok(Self {
             lock: RawLock::default(),
-            top: AtomicUsize::new(1),
+            top: AtomicUsize::new(KEPT + 1),
             generation: AtomicU32::new(fork::generation()),
             memory,
         })
@@ -110,15 +113,28 @@ impl Table {
         &self.lock
     }
 
-    /// Takes the lowest number that is free.
+    /// Takes the lowest number that is free and not [kept](KEPT).
     pub(super) fn take(&self) -> Option<u16> {
         self.locked(|| {
             let top = self.top.load(Ordering::Relaxed);
-            let free = (1..top).find(|&n| get(&self.entry(n).state) == FREE);
+            let free = (KEPT + 1..top).find(|&n| get(&self.entry(n).state) == FREE);
             let number = free.or((top <= MOST_CACHES).then_some(top))?;
             self.top.store(top.max(number + 1), Ordering::Relaxed);
             set(&self.entry(number).state, TAKEN);
             u16::try_from(number).ok()
+        })
+    }
+
+    /// Takes a kept number; false when somebody has it.
+    pub(super) fn take_kept(&self, number: u16) -> bool {
+        debug_assert!((1..=KEPT).contains(&usize::from(number)));
+        let state = &self.entry(number as usize).state;
+        self.locked(|| {
+            let free = get(state) == FREE;
+            if free {
+                set(state, TAKEN);
+            }
+            free
         })
     }
 
@@ -289,13 +305,26 @@ mod tests {
     #[test]
     fn numbers_are_used_again_lowest_first() {
         let table = Table::new(system()).unwrap();
-        assert_eq!([1, 2, 3].map(|_| table.take()), [1, 2, 3].map(Some));
-        table.give_back(2);
-        table.give_back(1);
-        assert_eq!(
-            [table.take(), table.take(), table.take()],
-            [1, 2, 4].map(Some)
-        );
+        let number = |n: usize| Some((KEPT + n) as u16);
+        let take = || table.take();
+        assert_eq!([(); 3].map(|()| take()), [1, 2, 3].map(number));
+        for n in [2, 1] {
+            table.give_back(number(n).unwrap());
+        }
+        assert_eq!([(); 3].map(|()| take()), [1, 2, 4].map(number));
+    }
+
+    #[test]
+    fn who_asks_for_a_kept_number_gets_it_and_nobody_else() {
+        let table = Table::new(system()).unwrap();
+        assert!(table.take_kept(3) && !table.take_kept(3));
+        assert_eq!(table.take(), Some(KEPT as u16 + 1));
+        table.fill(3, 7);
+        assert_eq!(table.visit(0, |block| assert_eq!(block, 7), never), Some(3));
+        assert!(table.leave(3));
+        table.give_back(3);
+        assert_eq!(table.take(), Some(KEPT as u16 + 2));
+        assert!(table.take_kept(3));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How a family is made.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -155,6 +155,7 @@ impl FamilyBuilder {
             large_pages: AtomicUsize::new(0),
             outgrown: AtomicUsize::new(0),
             links: Lock::new(Links),
+            claimed: AtomicBool::new(false),
             on_misuse: self.on_misuse,
             on_slow: self.on_slow,
             interval_ns,
