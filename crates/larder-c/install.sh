@@ -1,15 +1,17 @@
 #!/bin/sh
-# Installs larder.h, liblarder and larder.pc where a C compiler finds them:
+# Installs larder.h, liblarder and larder.pc where a C compiler finds them, and the malloc that can be preloaded where
+# `larder run` finds it, if it is built:
 #
-#   cargo build --release -p larder-c
+#   cargo build --release -p larder-c -p larder-malloc
 #   crates/larder-c/install.sh --prefix /usr/local        (DESTDIR is honoured)
 #
-# `cargo cinstall -p larder-c` does the same where cargo-c is installed.
+# `cargo cinstall -p larder-c` does the same where cargo-c is installed, but for the malloc.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 from=$here/../../target/release
 prefix=/usr/local
+malloc=liblarder_malloc.so
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix needs a folder}; shift 2 ;;
@@ -34,3 +36,9 @@ ln -sf "liblarder.so.$major" "$root/lib/liblarder.so"
 install -m 644 "$from/liblarder_c.a" "$root/lib/liblarder.a"
 sed -e "s|@prefix@|$prefix|" -e "s|@version@|$version|" "$here/larder.pc.in" >"$root/lib/pkgconfig/larder.pc"
 echo "installed larder $version into $root"
+# Of a package of its own: who links liblarder need not build it.
+if [ -e "$from/$malloc" ]; then
+  install -m 755 "$from/$malloc" "$root/lib/$malloc"
+else
+  echo "without $malloc, which is not in $from; it is built with: cargo build --release -p larder-malloc"
+fi

@@ -259,21 +259,37 @@ fn the_script_installs_what_pkg_config_finds() {
     check(&EXAMPLES[0], &must(&mut Command::new(&program)));
 }
 
+/// A folder with what is built of this package, and of no other.
+fn built() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for ending in ["so", "a"] {
+        let file = library(ending);
+        let name = dir.path().join(file.file_name().unwrap());
+        std::os::unix::fs::symlink(&file, name).unwrap();
+    }
+    dir
+}
+
+/// Installs from a folder into a stage; returns what was said.
+fn stage_from(built: &Path, stage: &Path) -> String {
+    must(
+        Command::new("sh")
+            .arg(Path::new(ROOT).join("install.sh"))
+            .arg("--from")
+            .arg(built)
+            .args(["--prefix", "/opt/larder"])
+            .env("DESTDIR", stage),
+    )
+}
+
 #[test]
 fn a_package_is_staged_under_destdir_and_names_the_final_prefix() {
     if !starts_a_shell() {
         return;
     }
-    let shared = library("so");
+    let built = built();
     let stage = tempfile::tempdir().unwrap();
-    must(
-        Command::new("sh")
-            .arg(Path::new(ROOT).join("install.sh"))
-            .arg("--from")
-            .arg(shared.parent().unwrap())
-            .args(["--prefix", "/opt/larder"])
-            .env("DESTDIR", stage.path()),
-    );
+    stage_from(built.path(), stage.path());
     let root = stage.path().join("opt/larder");
     for file in [
         "include/larder.h",
@@ -288,6 +304,25 @@ fn a_package_is_staged_under_destdir_and_names_the_final_prefix() {
         pc.starts_with("prefix=/opt/larder\n") && !pc.contains('@'),
         "{pc}"
     );
+}
+
+/// The malloc is of another package, so it may be missing; what it is does not matter to the script.
+#[test]
+fn the_malloc_is_installed_where_it_is_built() {
+    const NAME: &str = "liblarder_malloc.so";
+    if !starts_a_shell() {
+        return;
+    }
+    let built = built();
+    let stage = tempfile::tempdir().unwrap();
+    let installed = stage.path().join("opt/larder/lib").join(NAME);
+    let said = stage_from(built.path(), stage.path());
+    let how = "it is built with: cargo build --release -p larder-malloc";
+    assert!(said.contains(how) && !installed.exists(), "{said}");
+    std::fs::write(built.path().join(NAME), "a malloc").unwrap();
+    let said = stage_from(built.path(), stage.path());
+    assert!(!said.contains(NAME), "{said}");
+    assert_eq!(std::fs::read_to_string(&installed).unwrap(), "a malloc");
 }
 
 #[test]

@@ -344,20 +344,23 @@ fn the_second_thread_is_counted() {
     );
 }
 
-#[test]
-fn the_preloaded_malloc_is_compared_with_the_best_that_is_preloaded() {
+/// What is concluded where these were preloaded, each with its nanoseconds, beside the C library's malloc and larder's.
+fn preloaded(libraries: &[(&str, f64)]) -> Analysis {
     let mut run = record(&ObjectCaches, Depth::Quick, 0, truth);
     let params = Params::new().with_text("shape", "pair").with("bytes", 64);
     let with = |name: &str| params.clone().with_text("library", name);
-    let cells = [
+    let mut cells = vec![
         (Cell::new("malloc", params.clone()), 9.0),
         (
             Cell::new("larder-preloaded", with("/x/liblarder_malloc.so")),
             6.0,
         ),
-        (Cell::new("preloaded", with("/x/libslow.so")), 20.0),
-        (Cell::new("preloaded", with("/x/libfast.so")), 8.0),
     ];
+    cells.extend(
+        libraries
+            .iter()
+            .map(|(name, ns)| (Cell::new("preloaded", with(name)), *ns)),
+    );
     for round in 0..8 {
         for (slot, (cell, ns)) in cells.iter().enumerate() {
             run.samples.push(Sample {
@@ -371,13 +374,40 @@ fn the_preloaded_malloc_is_compared_with_the_best_that_is_preloaded() {
             });
         }
     }
-    let analysis = ObjectCaches.analyse(&run);
+    ObjectCaches.analyse(&run)
+}
+
+#[test]
+fn the_preloaded_malloc_is_compared_with_the_best_that_is_preloaded() {
+    let analysis = preloaded(&[("/x/libslow.so", 20.0), ("/x/libfast.so", 8.0)]);
     let goal = goal(&analysis, "64 bytes, there and back: malloc, preloaded");
     assert_eq!(
         (goal.state, goal.against.as_str()),
         (GoalState::Met, "libfast.so")
     );
     assert!((goal.measured.expect("measured").value - 0.75).abs() < 0.01);
+}
+
+#[test]
+fn the_goal_of_the_preloaded_malloc_names_the_mallocs_that_were_not_found() {
+    let note = |libraries: &[(&str, f64)]| {
+        let analysis = preloaded(libraries);
+        let goal = goal(&analysis, "64 bytes, there and back: malloc, preloaded");
+        goal.note.clone()
+    };
+    assert_eq!(
+        note(&[("/x/libmimalloc.so.2.0", 8.0), ("/x/libodd.so", 9.0)]),
+        "absent: jemalloc, tcmalloc, snmalloc, rpmalloc, tbbmalloc"
+    );
+    let none = note(&[]);
+    assert_eq!(
+        none,
+        "absent: jemalloc, mimalloc, tcmalloc, snmalloc, rpmalloc, tbbmalloc"
+    );
+    let all = none.trim_start_matches("absent: ").split(", ");
+    let files: Vec<String> = all.map(|name| format!("/x/lib{name}.so")).collect();
+    let all: Vec<(&str, f64)> = files.iter().map(|file| (file.as_str(), 8.0)).collect();
+    assert_eq!(note(&all), "");
 }
 
 /// Draws a run in every format: none may show a number that is none.

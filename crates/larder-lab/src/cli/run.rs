@@ -57,7 +57,7 @@ pub(super) struct Run {
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
-    /// The library to preload [default: liblarder_malloc.so beside this program].
+    /// The library to preload [default: liblarder_malloc.so beside this program, or in ../lib from there].
     #[arg(long, env = "LARDER_MALLOC", value_name = "FILE")]
     library: Option<PathBuf>,
     /// Write what it allocated here, and not to standard error.

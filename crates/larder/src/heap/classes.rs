@@ -23,7 +23,7 @@ const FIRST_NUMBER: u16 = 1;
 /// The same where they have none: no number is so little behind it as to be one of a class.
 const NOWHERE: usize = usize::MAX / 2;
 
-const _: () = assert!(CLASSES <= KEPT || cfg!(loom));
+const _: () = assert!(CLASSES <= KEPT || cfg!(loom), "the first classes have numbers");
 
 /// Size classes over a family of caches. Heaps that are made of the same classes may free each other's objects. Cloning
 /// makes a second owner of the same classes.
@@ -113,7 +113,7 @@ impl Classes {
                 family: family.clone(),
                 caches: [const { AtomicPtr::new(null_mut()) }; CLASSES],
                 classes: [const { AtomicU8::new(NO_CLASS) }; NUMBERS],
-                numbered: family.claim_numbers(),
+                numbered: CLASSES <= KEPT && family.claim_numbers(),
                 slab_pages,
                 large,
                 debug,
@@ -371,7 +371,7 @@ impl Classes {
         let layout = Layout::from_size_align(SIZES[class], align)
             .unwrap_or_else(|_| unreachable!("a size class has a layout"));
         let mut options = RawCache::options(layout).slab_pages(self.shared.slab_pages);
-        if self.shared.numbered && !cfg!(loom) {
+        if self.shared.numbered {
             options = options.number(FIRST_NUMBER + class as u16);
         }
         let cache = options.create(&self.shared.family)?;

@@ -17,7 +17,7 @@ pub fn find(named: Option<&Path>) -> Result<PathBuf, String> {
     let found = match named {
         Some(path) => path.to_owned(),
         None => beside().ok_or_else(|| {
-            format!("{NAME} is not beside this program; build it with `cargo build --release -p larder-malloc`, or name it with --library or LARDER_MALLOC")
+            format!("{NAME} is neither beside this program nor in ../lib from there; build it with `cargo build --release -p larder-malloc`, or name it with --library or LARDER_MALLOC")
         })?,
     };
     // The loader takes a name without a slash for one of its own, and a path from where the program is then.

@@ -1,6 +1,9 @@
 //! Goals, tables and sentences about preloaded mallocs, the end of a heap and the end of a burst.
 
-use crate::experiments::page_buffers::words::{Bound, ratio, short, word};
+use std::path::Path;
+
+use crate::experiments::page_buffers::words::{Bound, ratio, short, with_absent, word};
+use crate::experiments::programs::{contestant_of, peers};
 use crate::measure::RunView;
 use crate::model::{Better, Block, Cell, Finding, Goal, Section, Table, Value};
 
@@ -140,13 +143,23 @@ fn preloaded_goal(view: &RunView<'_>, bytes: i64) -> Goal {
     };
     let held = |cell| view.middle(&group, cell, "held_bytes");
     let both = held(own).zip(held(peer));
-    bound.goal(
-        what,
-        name(peer),
-        view.ratio(&group, own, peer, PAIR),
-        both,
-        "",
+    let ratio = view.ratio(&group, own, peer, PAIR);
+    let ran = preloaded_peers(view, &group);
+    with_absent(
+        bound.goal(what, name(peer), ratio, both, ""),
+        &peers(),
+        |peer| ran.contains(&peer),
     )
+}
+
+/// Whose mallocs were preloaded, by the names of their files.
+fn preloaded_peers(view: &RunView<'_>, group: &str) -> Vec<&'static str> {
+    view.cells(group)
+        .into_iter()
+        .filter(|cell| cell.contestant == PRELOADED)
+        .filter_map(|cell| cell.params.text("library").ok())
+        .map(|library| contestant_of(Path::new(library)))
+        .collect()
 }
 
 fn finding(question: &str, asked_by: &str, answer: String) -> Finding {

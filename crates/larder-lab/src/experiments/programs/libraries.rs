@@ -46,8 +46,13 @@ pub(in crate::experiments) struct Library {
 pub(in crate::experiments) fn contestants() -> impl Iterator<Item = &'static str> {
     [LARDER]
         .into_iter()
-        .chain(FILES.iter().map(|(name, _)| *name))
+        .chain(peers())
         .chain([crate::contestants::heaps::PRELOADED])
+}
+
+/// Names of the mallocs of others that are looked for.
+pub(in crate::experiments) fn peers() -> [&'static str; FILES.len()] {
+    FILES.map(|(name, _)| name)
 }
 
 /// What can be preloaded here, larder's first, and a line for what cannot.
@@ -90,7 +95,7 @@ fn library(contestant: &str, path: &Path) -> Library {
 }
 
 /// Whose library it is, by its name.
-fn contestant_of(path: &Path) -> &'static str {
+pub(in crate::experiments) fn contestant_of(path: &Path) -> &'static str {
     let name = path
         .file_name()
         .unwrap_or_default()

@@ -15,7 +15,7 @@ mod work;
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
 use crate::model::{Analysis, Better, Metric, RunRecord};
 
-pub(super) use libraries::{LARDER, Library, found};
+pub(super) use libraries::{LARDER, Library, contestant_of, found, peers};
 pub use rows::OUTPUT;
 
 /// The experiment `programs`.
