@@ -10,8 +10,8 @@ use std::process::{Command, Output};
 
 use common::{Mode, Program, has};
 
-/// Instructions of malloc and free of 64 bytes and of the loop around them, as they were before there was a debug mode.
-const PAIR: i64 = 76;
+/// Instructions of malloc and free of 64 bytes, and of the calls and the loop around them.
+const PAIR: i64 = 52;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/misuse");
 
 /// A program of the folder: the options that its first comment names, and what its last one says that it prints.
@@ -397,7 +397,7 @@ fn the_fast_path_knows_nothing_of_it() {
 }
 
 /// Instructions of a pair do not depend on whether anybody could debug: the word of the thread's heap is looked at either
-/// way. More would be seen here; the ceiling is that of the code before there was a debug mode.
+/// way. More would be seen here.
 #[test]
 fn a_pair_costs_no_more_than_before() {
     if cfg!(debug_assertions) || !has("valgrind") {

@@ -23,7 +23,10 @@ const FIRST_NUMBER: u16 = 1;
 /// The same where they have none: no number is so little behind it as to be one of a class.
 const NOWHERE: usize = usize::MAX / 2;
 
-const _: () = assert!(CLASSES <= KEPT || cfg!(loom), "the first classes have numbers");
+const _: () = assert!(
+    CLASSES <= KEPT || cfg!(loom),
+    "the first classes have numbers"
+);
 
 /// Size classes over a family of caches. Heaps that are made of the same classes may free each other's objects. Cloning
 /// makes a second owner of the same classes.
