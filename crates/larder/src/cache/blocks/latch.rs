@@ -217,17 +217,18 @@ impl Latch {
         }
     }
 
-    /// [`step_back`](Self::step_back), and waits until [somebody unpins](Self::unpinned) the block, or something else happens. `pinned`
-    /// is asked when everybody who goes from then on sees that somebody waits.
+    /// [`step_back`](Self::step_back), and waits as long as the block is `pinned`, which is asked when everybody who
+    /// [unpins](Self::unpinned) it from then on sees that somebody waits, and again whenever something happens.
     #[cold]
-    pub(super) fn wait_for_pins(&self, pinned: impl FnOnce() -> bool) {
+    pub(super) fn wait_for_pins(&self, pinned: impl Fn() -> bool) {
         let park = self.park();
-        let lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
+        let mut lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
         self.change(|now| Some(Self::stepping_back(now) | WAITING | WANTED));
-        // Those who waited for this writer.
+        // Those who waited for this writer. Only once: two writers who both wait for pins would wake each other for ever.
         park.gone.notify_all();
-        if pinned() {
-            drop(park.gone.wait(lock).unwrap_or_else(|e| e.into_inner()));
+        while pinned() {
+            lock = park.gone.wait(lock).unwrap_or_else(|e| e.into_inner());
+            self.0.fetch_or(WAITING | WANTED, Ordering::Relaxed);
         }
     }
 
@@ -353,6 +354,37 @@ mod tests {
         let last = Epoch::number(Epoch::COUNT - 1);
         assert!(last != Epoch::NEVER && last != Epoch(OLD));
         assert_eq!(Epoch::number(Epoch::COUNT), one);
+    }
+
+    #[test]
+    fn writers_who_wait_for_pins_do_not_wake_each_other_again_and_again() {
+        use std::sync::atomic::{AtomicBool, AtomicUsize};
+        use std::time::Duration;
+        let latch = Latch::default();
+        let (pinned, asked) = (AtomicBool::new(true), AtomicUsize::new(0));
+        let write = || {
+            latch.write();
+            while pinned.load(Ordering::SeqCst) {
+                latch.wait_for_pins(|| {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    pinned.load(Ordering::SeqCst)
+                });
+                latch.write();
+            }
+            latch.end_write();
+        };
+        std::thread::scope(|threads| {
+            let writers = [(); 3].map(|()| threads.spawn(write));
+            while asked.load(Ordering::SeqCst) < 3 {
+                std::thread::yield_now();
+            }
+            // Long enough for thousands of turns, if they took any.
+            std::thread::sleep(Duration::from_millis(50));
+            pinned.store(false, Ordering::SeqCst);
+            latch.wake();
+            writers.map(|writer| writer.join().unwrap());
+        });
+        assert!(asked.into_inner() < 100);
     }
 
     #[test]

@@ -175,7 +175,8 @@ impl Pins {
 
     /// Blocks that are marked with this epoch can be pinned from now on, when [`Now`] says so too.
     pub(super) fn open(&self, epoch: Epoch) {
-        self.open.store(epoch.bits(), Ordering::Relaxed);
+        // Who reads this knows that the former epoch's end has passed its barrier, as who reads what `close` stores does.
+        self.open.store(epoch.bits(), Ordering::Release);
     }
 
     /// The epoch has ended: [`Now`] names another one. Whoever has pinned a block in it is seen from now on.
