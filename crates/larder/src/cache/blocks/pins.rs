@@ -10,6 +10,8 @@
 //! - Who claims a frame takes its mark, so that nobody comes in after that, and finds in all pins those who came before. If the
 //!   epoch of the mark is open he passes the barrier between the two. If it has ended, its [end](Pins::close) has passed it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::latch::{Epoch, Latch};
@@ -82,25 +84,33 @@ impl Row {
         self.0.iter().find(|pin| pin.is_free())
     }
 
+    /// None of its pins holds anything.
+    fn is_free(&self) -> bool {
+        self.0.iter().all(Pin::is_free)
+    }
+
     fn has(&self, latch: &Latch) -> bool {
         let at = core::ptr::from_ref(latch).addr();
         self.0.iter().any(|pin| pin.0.load(Ordering::Acquire) == at)
     }
 }
 
-/// Rows that no handle has.
+/// Who has which row.
 #[derive(Debug, Default)]
-struct Free {
-    rows: Vec<u32>,
-    /// Of those in chunks, how many were given out at least once.
-    made: usize,
+struct Rows {
+    /// Those that no handle has, the lowest first.
+    free: BinaryHeap<Reverse<u32>>,
+    /// Those that a handle has, of all that one ever had.
+    given: Vec<bool>,
 }
 
 /// The pins of all handles, and how a frame is claimed from those who have pinned it.
 #[derive(Debug)]
 pub(super) struct Pins {
     chunks: [OnceLock<Box<[Row]>>; CHUNKS],
-    free: Mutex<Free>,
+    rows: Mutex<Rows>,
+    /// From this row on, no pin holds anything: so many are looked at for a claim.
+    end: AtomicUsize,
     /// The epoch with whose mark blocks can be pinned, or could until a moment ago.
     open: AtomicU32,
     /// Never free.
@@ -113,7 +123,8 @@ impl Pins {
     pub(super) fn new() -> Self {
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            free: Mutex::default(),
+            rows: Mutex::default(),
+            end: AtomicUsize::new(0),
             open: AtomicU32::new(Epoch::NEVER.bits()),
             none: Pin(AtomicUsize::new(usize::MAX)),
             usable: barrier::register(),
@@ -135,31 +146,35 @@ impl Pins {
         if !self.usable {
             return None;
         }
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = match free.rows.pop() {
-            Some(number) => number,
-            None => self.new_row(&mut free)?,
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = match rows.free.pop() {
+            Some(Reverse(number)) => number as usize,
+            None => self.new_row(&mut rows)?,
         };
-        Some((number, self.at(number as usize)?))
+        rows.given[number] = true;
+        // Who must find what is pinned by this row finds this first: it is stored before.
+        self.end.fetch_max(number + 1, Ordering::Relaxed);
+        Some((number as u32, self.at(number)?))
     }
 
-    fn new_row(&self, free: &mut Free) -> Option<u32> {
-        let number = free.made;
+    fn new_row(&self, rows: &mut Rows) -> Option<usize> {
+        let number = rows.given.len();
         let (chunk, _) = place(number);
         // So that giving them back allocates nothing.
-        let room = (number + 1).saturating_sub(free.rows.len());
-        free.rows.try_reserve(room).ok()?;
+        let room = (number + 1).saturating_sub(rows.free.len());
+        rows.free.try_reserve(room).ok()?;
+        rows.given.try_reserve(1).ok()?;
         let chunk = self.chunks.get(chunk)?;
         if chunk.get().is_none() {
             let len = number.max(FIRST);
-            let mut rows = Vec::new();
-            rows.try_reserve_exact(len).ok()?;
-            rows.extend((0..len).map(|_| Row::new()));
+            let mut made = Vec::new();
+            made.try_reserve_exact(len).ok()?;
+            made.extend((0..len).map(|_| Row::new()));
             // Under the lock: nobody else does.
-            chunk.set(rows.into_boxed_slice()).ok()?;
+            chunk.set(made.into_boxed_slice()).ok()?;
         }
-        free.made += 1;
-        Some(number as u32)
+        rows.given.push(false);
+        Some(number)
     }
 
     fn at(&self, number: usize) -> Option<&Row> {
@@ -169,8 +184,14 @@ impl Pins {
 
     /// A handle is gone.
     pub(super) fn give_back(&self, number: u32) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.rows.push(number);
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.given[number as usize] = false;
+        rows.free.push(Reverse(number));
+        let mut end = self.end.load(Ordering::Relaxed);
+        while end > 0 && !rows.given[end - 1] && self.at(end - 1).is_some_and(Row::is_free) {
+            end -= 1;
+        }
+        self.end.store(end, Ordering::Relaxed);
     }
 
     /// Blocks that are marked with this epoch can be pinned from now on, when [`Now`] says so too.
@@ -224,7 +245,8 @@ impl Pins {
 
     fn have(&self, latch: &Latch) -> bool {
         let chunks = self.chunks.iter().map_while(OnceLock::get);
-        chunks.flatten().any(|row| row.has(latch))
+        let mut rows = chunks.flatten().take(self.end.load(Ordering::Relaxed));
+        rows.any(|row| row.has(latch))
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -269,8 +291,28 @@ mod tests {
         let bytes = pins.bytes();
         assert_eq!(bytes, 128 * 64);
         let again: Vec<_> = (0..100).map(|_| pins.row().unwrap().0).collect();
-        assert_eq!(again, (0..100).rev().collect::<Vec<_>>());
+        assert_eq!(again, (0..100).collect::<Vec<_>>());
         assert_eq!(pins.bytes(), bytes);
+    }
+
+    /// What a claim costs is given by the handles that there are, not by those that there were.
+    #[test]
+    fn rows_are_looked_at_up_to_the_last_that_holds_something_or_may() {
+        let (pins, now, latch) = (Pins::new(), Now::new(), Latch::default());
+        let end = || pins.end.load(Ordering::Relaxed);
+        let rows: Vec<_> = (0..50).map(|_| pins.row().unwrap()).collect();
+        assert_eq!(end(), 50);
+        let held = rows[20].1.free().unwrap();
+        held.enter(&latch, &now);
+        for (number, _) in &rows[10..] {
+            pins.give_back(*number);
+        }
+        assert!(end() == 21 && pins.have(&latch), "its guard is there yet");
+        held.leave(&latch);
+        pins.give_back(9);
+        assert_eq!(end(), 9);
+        assert_eq!(pins.row().unwrap().0, 9);
+        assert_eq!(end(), 10);
     }
 
     #[test]

@@ -98,6 +98,8 @@ impl<'c> Batch<'c> {
                     if done {
                         // Held yet: who changes it next says so again.
                         self.shared.changed.take(block.frame);
+                        // The next use is told, and from then on the block can be pinned.
+                        self.shared.frames.unmark(block.frame);
                     }
                     clean += usize::from(done);
                 }
@@ -376,5 +378,40 @@ impl Inner {
             file: opened.id,
             source: Arc::new(failure),
         });
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::{BlockCache, FileId, MemoryStorage};
+    use super::*;
+
+    #[test]
+    fn what_was_dirty_can_be_pinned_when_it_is_written() {
+        let builder = BlockCache::builder(MemoryStorage::default()).bytes(8 << 20);
+        let cache = builder.read_ahead(0).build().unwrap();
+        let file = cache.file(FileId(1)).unwrap();
+        let Shared {
+            frames, table, now, ..
+        } = &*cache.shared;
+        let mut handle = cache.handle();
+        drop(handle.write(&file, 0).unwrap());
+        let mut is_pinned = || {
+            for _ in 0..5000 {
+                handle.read(&file, 0).unwrap();
+            }
+            let (number, row) = frames.pins().row().unwrap();
+            let (key, pin) = (Key::new(0, 0), row.free().unwrap());
+            let hit = frames.hit(table, key, pin, now, Err);
+            let pinned = hit.is_ok();
+            if hit.map(drop).is_err() {
+                frames.unpin(pin);
+            }
+            frames.pins().give_back(number);
+            pinned
+        };
+        assert!(!is_pinned(), "who changes it again would have to wait");
+        file.sync().unwrap();
+        assert!(is_pinned());
     }
 }
