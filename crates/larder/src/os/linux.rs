@@ -51,6 +51,7 @@ fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
     if len == 0 {
         return Ok(());
     }
+    let _errno = KeptErrno::new();
     // SAFETY: only called on ranges that this module mapped and that their owner gave up.
     unsafe { mm::munmap(at.cast(), len) }.map_err(|e| OsError::new(call, len, e))
 }
@@ -160,6 +161,7 @@ unsafe impl System for Linux {
             Decommit::DontNeed => (Advice::LinuxDontNeed, libc::MADV_DONTNEED),
             Decommit::Free => (Advice::LinuxFree, libc::MADV_FREE),
         };
+        let _errno = KeptErrno::new();
         for chunk in spans.chunks(VECTOR) {
             if chunk.len() > 1 && process_madvise(chunk, raw) {
                 continue;
@@ -209,7 +211,6 @@ fn process_madvise(spans: &[Span], advice: i32) -> bool {
         };
         bytes += span.len;
     }
-    let _errno = KeptErrno::new();
     // SAFETY: the vector holds `spans.len() <= VECTOR` ranges that the caller of decommit gave up.
     let done = unsafe {
         libc::syscall(
