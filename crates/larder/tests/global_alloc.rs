@@ -153,6 +153,28 @@ fn a_block_that_shrank_is_what_its_size_says() {
     global::trim();
 }
 
+/// A block with more alignment than a page is a run of pages, though it has a class's size.
+#[test]
+fn a_small_block_aligned_as_large_ones_are_may_be_freed_by_its_new_size() {
+    for (align, size) in [(8192, 4000), (32_768, 20_000), (8192, 100)] {
+        for _ in 0..200 {
+            // SAFETY: each block is used once, with the size it was last given.
+            unsafe {
+                // So that there are magazines to which it could come.
+                global::free_sized(global::alloc(size, 16), size, 16);
+                let at = global::alloc(size + 1, align);
+                assert!((at as usize).is_multiple_of(align));
+                at.write(7);
+                let at = global::realloc(at, size, 16);
+                assert_eq!(at.read(), 7);
+                global::free_sized(at, size, 16);
+            }
+        }
+        // What is in the wrong place is found on the way home.
+        global::trim();
+    }
+}
+
 #[test]
 fn a_thousand_threads_come_and_go_with_objects_alive() {
     let (send, receive) = mpsc::channel();

@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::heap::{SIZES, class_of_layout};
+use crate::heap::{SIZES, class_of, class_of_layout};
 use crate::os::page_size;
 
 /// Enough for what the making of the heap asks of the allocator that it will be (files that it reads, the fork
@@ -43,7 +43,9 @@ pub(super) fn allows_trial() -> bool {
 /// Zeroed bytes of the buffer, or null when it is used up; `making`: for the making of the heap.
 pub(super) fn alloc(layout: Layout, making: bool) -> *mut u8 {
     let most = if making { BYTES } else { BYTES - KEPT };
-    let size = class_of_layout(layout).map_or(layout.size(), |class| SIZES[class]);
+    // More alignment than any class has does no harm to one.
+    let class = class_of_layout(layout).or_else(|| class_of(layout.size()));
+    let size = class.map_or(layout.size(), |class| SIZES[class]);
     // As aligned as the class is: as much as its size allows.
     let natural = (1 << size.max(1).trailing_zeros()).min(page_size());
     let align = layout.align().max(HEADER).max(natural);
@@ -101,12 +103,18 @@ mod tests {
     #[test]
     fn blocks_are_disjoint_aligned_and_end() {
         let mut last = base();
-        for (size, align) in [(1, 1), (0, 16), (100, 64), (24, 8), (3, 4096)] {
+        for (size, align, bytes) in [
+            (1, 1, 16),
+            (0, 16, 16),
+            (100, 64, 128),
+            (24, 8, 32),
+            (3, 4096, 4096),
+            (129, 8192, 160),
+        ] {
             let at = alloc(Layout::from_size_align(size, align).unwrap(), false);
             assert!(at as usize >= last + HEADER && (at as usize).is_multiple_of(align.max(16)));
-            let class = class_of_layout(Layout::from_size_align(size, align).unwrap()).unwrap();
-            assert_eq!(size_of_block(NonNull::new(at).unwrap()), Some(SIZES[class]));
-            let natural = 1 << SIZES[class].trailing_zeros();
+            assert_eq!(size_of_block(NonNull::new(at).unwrap()), Some(bytes));
+            let natural = 1 << bytes.trailing_zeros();
             assert!((at as usize).is_multiple_of(natural), "{size} {align}");
             last = at as usize + size;
         }

@@ -199,9 +199,9 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
     let Some(object) = NonNull::new(at) else {
         return alloc(size, align);
     };
-    match size_of_block(object) {
-        // SAFETY: the caller's promise, and it has this size.
-        Some(has) => unsafe { resize(object, has, size, align) },
+    match block_at(object) {
+        // SAFETY: the caller's promise.
+        Some(block) => unsafe { resize(object, block, size, align) },
         // SAFETY: as above.
         None => unsafe { realloc_odd(object, UNSAID, size, align, Call::Realloc) },
     }
@@ -222,9 +222,9 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
 #[must_use]
 pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
     match (slot::heap(), NonNull::new(at), class_of(old)) {
-        // SAFETY: the caller's promise; the class's size is what it has.
+        // SAFETY: the caller's promise, so it is of the class.
         (Some(_), Some(object), Some(class)) if align <= GRAIN => unsafe {
-            resize(object, SIZES[class], size, align)
+            resize(object, Block::of(class), size, align)
         },
         // SAFETY: as above.
         (None, Some(object), _) => unsafe { realloc_without_heap(object, old, size, align) },
@@ -233,11 +233,28 @@ pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) 
     }
 }
 
+/// What a block is that is not debugged.
+struct Block {
+    bytes: usize,
+    /// `None` for large blocks, and for small ones that are aligned as large ones are.
+    class: Option<usize>,
+}
+
+impl Block {
+    fn of(class: usize) -> Self {
+        Self {
+            bytes: SIZES[class],
+            class: Some(class),
+        }
+    }
+}
+
 /// # Safety
-/// As for [`realloc`]; the block has `has` bytes.
-unsafe fn resize(object: NonNull<u8>, has: usize, size: usize, align: usize) -> *mut u8 {
+/// As for [`realloc`]; the object is this block.
+unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -> *mut u8 {
+    let Block { bytes: has, class } = block;
     // A block must be what a request of its size would give: who frees it by size looks no further.
-    let stays = match (class_of(size), class_of(has)) {
+    let stays = match (class_of(size), class) {
         (Some(new), Some(old)) => new == old,
         // Large ones are found by their address. More than half is in use.
         (None, None) => size <= has && size > has / 2,
@@ -282,13 +299,24 @@ pub unsafe fn usable_size(at: *mut u8) -> usize {
     let Some(object) = NonNull::new(at) else {
         return 0;
     };
-    size_of_block(object).unwrap_or_else(|| debugged::size(object))
+    block_at(object).map_or_else(|| debugged::size(object), |block| block.bytes)
 }
 
-/// Bytes of a block that is not debugged.
-fn size_of_block(object: NonNull<u8>) -> Option<usize> {
-    let size = state::global().and_then(|global| global.classes.usable_size(object));
-    size.or_else(|| bootstrap::size_of_block(object))
+/// The block that begins at an address; none for what is debugged or not ours.
+fn block_at(object: NonNull<u8>) -> Option<Block> {
+    if let Some(global) = state::global() {
+        if let Some(class) = global.classes.class_at(object) {
+            return Some(Block::of(class));
+        }
+        if let Some(bytes) = global.classes.usable_size(object) {
+            return Some(Block { bytes, class: None });
+        }
+    }
+    // What is not larger than the largest class is as large as its class.
+    bootstrap::size_of_block(object).map(|bytes| Block {
+        bytes,
+        class: class_of(bytes),
+    })
 }
 
 /// Gives everything back to the system that is not in use, but for what other threads have in their magazines. Returns
@@ -403,9 +431,9 @@ unsafe fn realloc_without_heap(
     size: usize,
     align: usize,
 ) -> *mut u8 {
-    match size_of_block(object) {
-        // SAFETY: the caller's promise, and it has this size.
-        Some(has) => unsafe { resize(object, has, size, align) },
+    match block_at(object) {
+        // SAFETY: the caller's promise.
+        Some(block) => unsafe { resize(object, block, size, align) },
         // SAFETY: as above.
         None => unsafe { realloc_odd(object, old, size, align, Call::Dealloc) },
     }
