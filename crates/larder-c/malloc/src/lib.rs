@@ -12,8 +12,9 @@
 //! | `tls` | thread-local variables without the loader |
 //!
 //! The heap itself is [`larder::heap::global`], which may be called at any time: before `main`, while it is being made, at a
-//! thread's end. Nothing here takes a lock or allocates. What is exported is what the programs call,
-//! under the names of the C library, and nothing else: a test reads the table. A panic cannot leave: `extern "C"` ends the
+//! thread's end. Nothing here takes a lock or allocates, but where the program has replaced operators of C++: the loader is
+//! asked for the library's once. What is exported is what the programs call, under the names of the C library, and
+//! nothing else: a test reads the table. A panic cannot leave: `extern "C"` ends the
 //! process instead, since a malloc that is broken has nobody to tell.
 //!
 //! The functions follow glibc where the standard leaves a choice, since that is what the programs were tried with:

@@ -25,7 +25,8 @@ const NAMES: [&CStr; 8] = [
     c"_ZdaPvSt11align_val_t",
 ];
 
-/// Is one of the plain forms the program's? One load, once it is known.
+/// Is one of the plain forms the program's? One load: it is known since the library was loaded, but for the constructors that
+/// run before its own.
 #[inline]
 pub(crate) fn any() -> bool {
     match PLAIN.load(Ordering::Relaxed) {
@@ -35,8 +36,10 @@ pub(crate) fn any() -> bool {
     }
 }
 
+/// Looks, which takes the loader's lock. So it is done before a constructor can wait for a thread of its own that uses an
+/// operator: one that is loaded by `dlopen` holds that lock.
 #[cold]
-fn look() -> bool {
+pub(crate) fn look() -> bool {
     let here = object_of(object_of as *const c_void);
     let replaced = NAMES.iter().any(|name| {
         // SAFETY: a name that ends, in a scope that the loader defines.
@@ -56,7 +59,7 @@ fn object_of(address: *const c_void) -> *mut c_void {
     info.dli_fbase
 }
 
-/// The C++ library's function of a name, which is looked up once; NULL where there is none.
+/// The C++ library's function of a name, which is looked up once, at its first use; NULL where there is none.
 pub(crate) fn library(cached: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = cached.load(Ordering::Relaxed);
     if !known.is_null() {

@@ -2,13 +2,20 @@
 
 use larder::heap::global;
 
+use crate::replaced;
+
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = make_heap;
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    make_heap();
+    replaced::look();
+}
 
 /// Makes the heap before the program can register handlers for fork. Those that were registered first run last before a
 /// fork: so a handler of the program's that allocates does not find the heap's locks taken.
-extern "C" fn make_heap() {
+fn make_heap() {
     let block = global::alloc(1, 1);
     // SAFETY: taken above, or null.
     unsafe { global::free(block) };

@@ -154,6 +154,17 @@ fn allocation_outside_of_main() {
     });
 }
 
+/// Who loads a library holds the loader's lock while its constructors run.
+#[test]
+fn a_constructor_waits_for_a_thread_that_allocates() {
+    let Some(plugin) = Program::compile("plugin_starts.cpp") else {
+        return;
+    };
+    suite("opener.c", 100, |command, _| {
+        command.arg(&plugin.path);
+    });
+}
+
 #[test]
 fn the_operators_of_cpp() {
     suite("operators.cpp", 20, plain);
