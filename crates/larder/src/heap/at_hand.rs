@@ -32,6 +32,7 @@ impl Heap {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use core::alloc::Layout;
+    use core::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::heap::{Classes, SIZES};
@@ -76,6 +77,38 @@ mod tests {
         drop(first);
         let (_third, again, put) = numbers(&family);
         assert_eq!((again, put), (by_class, CLASSES));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many objects")]
+    fn a_class_has_its_number_though_many_make_it_at_once() {
+        const THREADS: usize = 4;
+        let family = Family::new().unwrap();
+        for _ in 0..50 {
+            let classes = Classes::plain(&family, false);
+            let begun = AtomicUsize::new(0);
+            let take = || {
+                let heap = Heap::new(&classes);
+                for (class, size) in SIZES.iter().enumerate() {
+                    let layout = Layout::from_size_align(*size, 1).unwrap();
+                    // All at the same class.
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    while begun.load(Ordering::Relaxed) < THREADS * (class + 1) {
+                        std::thread::yield_now();
+                    }
+                    let object = heap.alloc(layout).unwrap();
+                    let number = usize::from(family.owner_number(object.as_ptr()));
+                    assert_eq!(number, class + 1);
+                    // SAFETY: just taken.
+                    unsafe { heap.dealloc(object, layout) };
+                }
+            };
+            std::thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(take);
+                }
+            });
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use core::alloc::Layout;
 use core::mem::ManuallyDrop;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use core::time::Duration;
 use std::sync::Arc;
 
 use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
@@ -11,6 +12,7 @@ use super::debug::DebugHeap;
 use super::error::AllocError;
 use super::growth::Growth;
 use crate::objects::{CreateError, Family, KEPT, LargeList, RawCache};
+use crate::os::{turns, wait_turn};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.
 const NUMBERS: usize = 256;
@@ -22,6 +24,8 @@ const NO_CLASS: u8 = u8::MAX;
 const FIRST_NUMBER: u16 = 1;
 /// The same where they have none: no number is so little behind it as to be one of a class.
 const NOWHERE: usize = usize::MAX / 2;
+/// How often a thread looks whether the one that has the class's number has made the cache.
+const PATIENCE: u32 = turns(Duration::from_millis(50));
 
 const _: () = assert!(
     CLASSES <= KEPT || cfg!(loom),
@@ -360,13 +364,11 @@ impl Classes {
         &self,
         class: usize,
     ) -> Result<ManuallyDrop<RawCache>, CreateError> {
-        match self.cache(class) {
-            Some(cache) => Ok(cache),
-            None => self.make(class),
-        }
+        self.cache(class).map_or_else(|| self.make(class), Ok)
     }
 
-    /// Makes the cache of a class. Nobody waits: of threads that come at once each makes one, and one is kept.
+    /// Makes the cache of a class. Of threads that come at once each makes one, and one is kept: that with the class's own number,
+    /// by which objects are put quicker, unless its thread takes too long.
     #[cold]
     fn make(&self, class: usize) -> Result<ManuallyDrop<RawCache>, CreateError> {
         // The largest power of two that divides the size: objects of a class are all as aligned as it is.
@@ -379,28 +381,32 @@ impl Classes {
         }
         let cache = options.create(&self.shared.family)?;
         let number = usize::from(cache.number().get());
-        let number = self.shared.classes.get(number);
-        if let Some(number) = number {
-            number.store(class as u8, Ordering::Relaxed);
+        if self.shared.numbered && number != usize::from(FIRST_NUMBER) + class {
+            for turn in 0..PATIENCE {
+                if let Some(kept) = self.cache(class) {
+                    return Ok(kept);
+                }
+                wait_turn(turn);
+            }
+        }
+        let entry = self.shared.classes.get(number);
+        if let Some(entry) = entry {
+            entry.store(class as u8, Ordering::Relaxed);
         }
         let at = cache.into_ptr();
-        let kept = self.shared.caches[class].compare_exchange(
-            null_mut(),
-            at.as_ptr(),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-        if kept.is_err() {
-            if let Some(number) = number {
-                number.store(NO_CLASS, Ordering::Relaxed);
+        let place = &self.shared.caches[class];
+        let first =
+            place.compare_exchange(null_mut(), at.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
+        if first.is_err() {
+            if let Some(entry) = entry {
+                entry.store(NO_CLASS, Ordering::Relaxed);
             }
             // SAFETY: just taken apart, and known to nobody.
             drop(unsafe { RawCache::from_ptr(at) });
         }
-        match self.cache(class) {
-            Some(cache) => Ok(cache),
-            None => unreachable!("a cache stays"),
-        }
+        Ok(self
+            .cache(class)
+            .unwrap_or_else(|| unreachable!("a cache stays")))
     }
 
     #[cold]

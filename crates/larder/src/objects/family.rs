@@ -21,14 +21,12 @@ use super::table::Table;
 use crate::magazine::{Magazines, StockConfig, thread_number};
 use crate::os::lock::Lock;
 use crate::os::rseq::Mode;
-use crate::os::{System, coarse_now, fork};
+use crate::os::{System, coarse_now, fork, turns, wait_turn};
 use crate::pages::{BuildError, PagePool};
 
 /// Looks at another thread that reclaims memory, without a cache more that it has visited, before it is not waited for any
-/// more: about a second, since it may be descheduled, and since a callback of its may wait for this thread.
-const PATIENCE: u32 = 20_000;
-/// Looks without sleeping.
-const YIELDS: u32 = 200;
+/// more: it may be descheduled, and a callback of its may wait for this thread.
+const PATIENCE: u32 = turns(Duration::from_secs(1));
 
 /// Caches over one pool of pages. Cloning it makes a second owner of the same family.
 ///
@@ -376,11 +374,7 @@ impl Inner {
             if turns > PATIENCE {
                 return true;
             }
-            if turns > YIELDS {
-                std::thread::sleep(Duration::from_micros(50));
-            } else {
-                std::thread::yield_now();
-            }
+            wait_turn(turns);
         }
         self.reclaimer.store(me, Ordering::Relaxed);
         /// Ends it also when a callback panics.

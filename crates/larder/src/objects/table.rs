@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::map::MOST_CACHES;
 use super::meta::BlockNumber;
 use crate::magazine::sync::{AtomicU32, AtomicUsize, Ordering, yield_now};
-use crate::os::{MetaRegion, OsError, System, fork};
+use crate::os::{MetaRegion, OsError, System, fork, wait_turn};
 
 #[cfg(not(all(test, loom)))]
 type RawLock = crate::os::lock::RawLock;
@@ -157,12 +157,12 @@ impl Table {
             if alone || within {
                 return alone;
             }
-            turns += 1;
-            if turns < 100 || cfg!(loom) {
+            if cfg!(loom) {
                 yield_now();
             } else {
-                std::thread::sleep(core::time::Duration::from_micros(50));
+                wait_turn(turns);
             }
+            turns = turns.saturating_add(1);
         }
     }
 

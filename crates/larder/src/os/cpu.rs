@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::decided::Decided;
 
 /// Largest number of CPUs that Linux can be built for: the bound where the machine will not tell.
@@ -54,6 +56,15 @@ pub fn physical_memory() -> usize {
     usize::try_from(info.totalram)
         .unwrap_or(0)
         .saturating_mul(usize::try_from(info.mem_unit).unwrap_or(1))
+}
+
+/// Whether the machine grants no more memory than it has, counting what is accessible though it be untouched
+/// (`vm.overcommit_memory` is 2).
+pub(crate) fn counts_all_memory() -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let mut word = [0];
+    rustix::fs::open(c"/proc/sys/vm/overcommit_memory", flags, Mode::empty())
+        .is_ok_and(|file| rustix::io::read(file, &mut word) == Ok(1) && word == *b"2")
 }
 
 /// Sizes of the data caches in bytes; `None` where the machine does not tell.
@@ -128,6 +139,14 @@ mod tests {
         assert_eq!(last_cpu("0"), Some(0));
         assert_eq!(last_cpu(""), None);
         assert_eq!(last_cpu("0-99999"), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "the interpreter opens no files of the machine")]
+    fn it_is_known_whether_all_memory_counts() {
+        let told = fs::read_to_string("/proc/sys/vm/overcommit_memory");
+        let strict = told.is_ok_and(|word| word.trim() == "2");
+        assert_eq!(counts_all_memory(), strict);
     }
 
     #[test]

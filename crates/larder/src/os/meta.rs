@@ -29,7 +29,8 @@ pub struct MetaRegion {
 }
 
 impl MetaRegion {
-    /// Maps `len` bytes (rounded up to pages), aligned to `align`. Untouched parts cost address space only.
+    /// Maps `len` bytes (rounded up to pages), aligned to `align`. Untouched parts cost addresses, and no memory but where the
+    /// machine counts what is accessible (`vm.overcommit_memory=2`, `ulimit -d`).
     ///
     /// ```
     /// use std::sync::Arc;

@@ -27,13 +27,13 @@ mod system;
 pub mod testing;
 pub mod zero;
 
-pub(crate) use cpu::MAX_CPUS;
-pub(crate) use cpu::usable_cpus;
 pub use cpu::{CpuCaches, cpu_caches, physical_memory, possible_cpus};
+pub(crate) use cpu::{MAX_CPUS, counts_all_memory, usable_cpus};
 pub use error::OsError;
 pub use linux::Linux;
 pub use meta::{MetaRegion, MetaSlice, ZeroIsValid};
 pub use sched::{lower_priority, thread_cpu_time};
+pub(crate) use sched::{turns, wait_turn};
 pub use system::{Decommit, HugeAdvice, HugePageSize, Span, System};
 
 use core::sync::atomic::{AtomicUsize, Ordering};

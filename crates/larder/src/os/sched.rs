@@ -1,4 +1,4 @@
-//! How a helper thread stays out of the way, and what it costs.
+//! How a thread stays out of the way, waits for another one, and what it costs.
 
 use core::time::Duration;
 
@@ -35,4 +35,23 @@ pub fn thread_cpu_time() -> Duration {
         u64::try_from(t.tv_sec).unwrap_or(0),
         u32::try_from(t.tv_nsec).unwrap_or(0),
     )
+}
+
+/// Looks of a thread that waits for another one before it sleeps between them.
+const YIELDS: u32 = 200;
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// What a thread does that has looked `turn` times whether another one has finished: it leaves that one its CPU and, after some
+/// turns, sleeps. For waits that are rare, short, and have no lock to sleep on.
+pub(crate) fn wait_turn(turn: u32) {
+    if turn < YIELDS {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Turns that take this long at least.
+pub(crate) const fn turns(long: Duration) -> u32 {
+    YIELDS + (long.as_micros() / PAUSE.as_micros()) as u32
 }

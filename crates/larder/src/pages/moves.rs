@@ -5,13 +5,10 @@
 
 use core::time::Duration;
 
-use crate::os::fork;
+use crate::os::{fork, turns, wait_turn};
 
-/// Looks at the pool while others move pages, before the answer is taken for final: the first ones at once, the rest
-/// [`PAUSE`] apart, some ten milliseconds in all.
-const YIELDS: u32 = 200;
-const LOOKS: u32 = YIELDS + 100;
-const PAUSE: Duration = Duration::from_micros(50);
+/// Looks at the pool while others move pages, before the answer is taken for final.
+const LOOKS: u32 = turns(Duration::from_millis(5));
 
 /// How many threads have pages in hand that will come back by themselves. Lives under the lock of the account.
 #[derive(Debug, Default)]
@@ -56,12 +53,8 @@ pub(super) struct Patience(u32);
 impl Patience {
     /// Waits a little; false when it was enough.
     pub(super) fn wait(&mut self) -> bool {
+        wait_turn(self.0);
         self.0 += 1;
-        if self.0 <= YIELDS {
-            std::thread::yield_now();
-        } else {
-            std::thread::sleep(PAUSE);
-        }
         self.0 < LOOKS
     }
 }

@@ -25,7 +25,7 @@ pub fn try_alloc(size: usize) -> Option<NonNull<u8>> {
 }
 
 /// As [`free`](super::free), if the thread has room for the block at hand. False where nothing was done: for null, for large blocks,
-/// and for addresses that are no block.
+/// and for addresses whose page holds no blocks.
 ///
 /// # Safety
 /// As for [`free`](super::free) where the result is true.

@@ -15,11 +15,13 @@ use crate::heap::debug::DebugHeap;
 use crate::heap::{Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::errno::KeptErrno;
-use crate::os::{Linux, System, fork, physical_memory};
+use crate::os::{Linux, System, counts_all_memory, fork, physical_memory, turns, wait_turn};
 use crate::pages::{ClusterSize, PagePool};
 
 /// Addresses for so many times the machine's memory: programs ask for more than they touch.
 const OVERSIZE: usize = 16;
+/// The same where what is asked for counts. The tables of so many addresses would count, too: half a thousandth of them.
+const COUNTED_OVERSIZE: usize = 2;
 const LEAST_RESERVE: usize = 1 << 30;
 /// Pages that are populated at once. Stated, because to choose it one would have to read two dozen files; small, since a
 /// program may end before it needs more.
@@ -28,10 +30,8 @@ const CLUSTER_PAGES: usize = 34;
 /// Smaller sizes that are tried in turn when the system grants less.
 const TRIALS: usize = 4;
 
-/// How long a thread waits for the one that makes the heap: a few seconds in all, though it takes a millisecond.
-const YIELDS: u32 = 1000;
-const PATIENCE: u32 = YIELDS + 10_000;
-const PAUSE: Duration = Duration::from_micros(200);
+/// How often a thread looks whether the one that makes the heap has finished, which takes a millisecond.
+const PATIENCE: u32 = turns(Duration::from_secs(2));
 
 #[derive(Debug)]
 pub(super) struct Global {
@@ -100,11 +100,7 @@ pub(super) fn global_or_make() -> Option<&'static Global> {
         {
             return make_claimed();
         }
-        if turn < YIELDS {
-            std::thread::yield_now();
-        } else {
-            std::thread::sleep(PAUSE);
-        }
+        wait_turn(turn);
     }
     None
 }
@@ -155,9 +151,12 @@ fn make_or_pause() -> Option<Global> {
 fn make() -> Option<Global> {
     let (mode, behind) = Mode::chosen();
     let on_slow = reaper::chosen();
-    let most = physical_memory()
-        .saturating_mul(OVERSIZE)
-        .max(LEAST_RESERVE);
+    let times = if counts_all_memory() {
+        COUNTED_OVERSIZE
+    } else {
+        OVERSIZE
+    };
+    let most = physical_memory().saturating_mul(times).max(LEAST_RESERVE);
     let build = |reserve| {
         let pages = PagePool::builder()
             .ignore_environment()
