@@ -12,17 +12,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError};
 
 use super::latch::{Epoch, Latch};
 use super::now::Now;
 use super::sync::barrier;
 
 #[cfg(not(loom))]
-use super::sync::{AtomicU32, AtomicUsize, Ordering};
+use super::sync::{AtomicU32, AtomicUsize, Mutex, Ordering};
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use loom::sync::{
+    Mutex,
+    atomic::{AtomicU32, AtomicUsize, Ordering},
+};
 
 /// Pins of a handle: a cache line of them. Who holds more blocks at a time is counted for the others.
 const ROW: usize = if cfg!(loom) { 2 } else { 8 };
@@ -123,7 +126,7 @@ impl Pins {
     pub(super) fn new() -> Self {
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            rows: Mutex::default(),
+            rows: Mutex::new(Rows::default()),
             end: AtomicUsize::new(0),
             open: AtomicU32::new(Epoch::NEVER.bits()),
             none: Pin(AtomicUsize::new(usize::MAX)),
