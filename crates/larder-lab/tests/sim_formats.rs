@@ -291,6 +291,21 @@ fn empty_and_unclear_traces_are_refused() {
     assert!(fault(b"*\n*\n", Some(Format::Txt)).contains("no request"));
     assert!(fault(b"\n\n", None).contains("--format"));
     assert!(fault(b"what is this\n", None).contains("fits its first lines"));
+    for (text, nearest) in [
+        (
+            "0,100,4096,R,0.1\n0,xx,4096,R,0.2\n",
+            "nearest is spc, but line 2: ",
+        ),
+        (
+            "5\n6\n-7\n",
+            "nearest is txt, but line 3: the block is -7: negative",
+        ),
+        ("time,id\n1,2\n1\n", "nearest is csv, but line 3: "),
+    ] {
+        let e = fault(text.as_bytes(), None);
+        assert!(e.contains(nearest), "{text:?}: {e}");
+    }
+    assert!(!fault(b"what is this\n", None).contains("nearest"));
     assert!(fault(&[0, 1, 2, 3, 4, 5, 6], None).contains("binary"));
     assert!(fault(&[b'x'; 3_000_000], Some(Format::Txt)).contains("longer than"));
     // A file that fits several formats is asked about: all zero bytes are times and blocks, too.

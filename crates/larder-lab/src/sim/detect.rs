@@ -1,11 +1,11 @@
 //! Which format a trace has, by looking.
 
-use super::TraceError;
 use super::format::{Format, join};
 use super::input::Input;
 use super::read::{self, Csv, Lines, OracleGeneral, Piece, vscsi_plausible};
 use super::sink::Sink;
 use super::source::ReadOptions;
+use super::{Place, TraceError};
 
 /// Lines that are tried.
 const LINES: usize = 300;
@@ -55,16 +55,17 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
             (_, several) => Err(unclear("fits several formats".to_owned(), several)),
         };
     }
-    let fits = text(head, whole, options);
-    match fits.as_slice() {
+    let trials = text(head, whole, options);
+    match fitting(&trials).as_slice() {
         [format] => Ok(*format),
         [] => {
             let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
             let first = String::from_utf8_lossy(&first[..first.len().min(60)])
                 .escape_debug()
                 .to_string();
+            let nearest = nearest(&trials).unwrap_or_default();
             Err(unclear(
-                format!("no format that larder knows fits its first lines ('{first}')"),
+                format!("no format that larder knows fits its first lines ('{first}'){nearest}"),
                 &Format::ALL,
             ))
         }
@@ -147,14 +148,21 @@ fn oracle(head: &[u8]) -> bool {
         })
 }
 
-/// Text formats that read the first lines without a fault, and find requests in them.
-fn text(head: &[u8], whole: bool, options: &ReadOptions) -> Vec<Format> {
+/// What came of reading the first lines as a format.
+struct Trial {
+    format: Format,
+    requests: usize,
+    fault: Option<(Place, String)>,
+}
+
+/// The first lines, read as each text format that can be read with these options.
+fn text(head: &[u8], whole: bool, options: &ReadOptions) -> Vec<Trial> {
     let end = match memchr::memrchr(b'\n', head) {
         Some(end) if !whole => end + 1,
         _ => head.len(),
     };
     let head = &head[..end];
-    let mut fits: Vec<Format> = [
+    let mut trials: Vec<Trial> = [
         Format::Txt,
         Format::Arc,
         Format::Spc,
@@ -165,20 +173,51 @@ fn text(head: &[u8], whole: bool, options: &ReadOptions) -> Vec<Format> {
         Format::Dbench,
     ]
     .into_iter()
-    .filter(|format| {
-        read::text(*format, options).is_ok_and(|parser| reads(Lines::new(parser), head))
-    })
+    .filter_map(|format| Some(trial(format, read::text(format, options).ok()?, head)))
     .collect();
-    let named = Csv::new(head, options).is_ok_and(|csv| reads(Lines::new(csv), head));
-    if named && fits.iter().all(|f| *f == Format::Txt) {
-        // A heading is no block: with texts as blocks both would read it.
-        fits = vec![Format::Csv];
-    }
-    fits
+    trials.extend(
+        Csv::new(head, options)
+            .ok()
+            .map(|csv| trial(Format::Csv, csv, head)),
+    );
+    trials
 }
 
-fn reads<P: read::LineParser>(mut lines: Lines<P>, head: &[u8]) -> bool {
+fn trial<P: read::LineParser>(format: Format, parser: P, head: &[u8]) -> Trial {
     let mut sink = Sink::new(4096);
     let text = head.split(|b| *b == b'\n').take(LINES);
-    lines.try_lines(text, &mut sink) && !sink.records.is_empty()
+    let fault = Lines::new(parser).first_fault(text, &mut sink);
+    Trial {
+        format,
+        requests: sink.records.len(),
+        fault,
+    }
+}
+
+/// Formats that read the first lines without a fault, and find requests in them.
+fn fitting(trials: &[Trial]) -> Vec<Format> {
+    let fits: Vec<Format> = trials
+        .iter()
+        .filter(|trial| trial.fault.is_none() && trial.requests > 0)
+        .map(|trial| trial.format)
+        .collect();
+    match fits.as_slice() {
+        // A heading is no block: with texts as blocks both would read it.
+        [Format::Txt, Format::Csv] => vec![Format::Csv],
+        [others @ .., Format::Csv] if !others.is_empty() => others.to_vec(),
+        _ => fits,
+    }
+}
+
+/// The format that read the most before it met a fault, and the fault; none where no format read anything.
+fn nearest(trials: &[Trial]) -> Option<String> {
+    let nearest = trials
+        .iter()
+        .filter(|trial| trial.requests > 0)
+        .max_by_key(|trial| trial.requests)?;
+    let (place, fault) = nearest.fault.as_ref()?;
+    Some(format!(
+        "; nearest is {}, but {place}: {fault}",
+        nearest.format.name()
+    ))
 }

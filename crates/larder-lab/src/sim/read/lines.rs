@@ -37,22 +37,23 @@ impl<P: LineParser> Lines<P> {
         Self { parser, number: 0 }
     }
 
-    /// Do these lines read without a fault? Stops when there are many records.
-    pub(in super::super) fn try_lines<'l>(
+    /// The line of the first fault in these lines, and what it is; none if they can be read. Stops when there are many records.
+    pub(in super::super) fn first_fault<'l>(
         &mut self,
         lines: impl Iterator<Item = &'l [u8]>,
         sink: &mut Sink,
-    ) -> bool {
+    ) -> Option<(Place, String)> {
         for line in lines {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if sink.records.len() >= BATCH {
                 break;
             }
-            if self.parser.line(line, sink).is_err() {
-                return false;
+            self.number += 1;
+            if let Err(fault) = self.parser.line(line, sink) {
+                return Some((Place::Line(self.number), fault));
             }
         }
-        true
+        None
     }
 }
 
