@@ -86,3 +86,58 @@ fn a_heap_without_calls_keeps_what_it_has() {
     assert_eq!(heap.stats().stocked_bytes, 0);
     assert_eq!(family.pool().stats().out_bytes, 0, "nothing is in use");
 }
+
+/// A heap that takes an object, puts it, and ends.
+fn live_shortly(classes: &Classes) {
+    let heap = Heap::new(classes);
+    let object = heap.alloc(layout(64)).unwrap();
+    // SAFETY: taken above, put once.
+    unsafe { heap.dealloc(object, layout(64)) };
+}
+
+#[test]
+fn a_heap_begins_with_what_the_last_one_of_its_thread_left() {
+    let (_family, first) = after_a_burst();
+    let classes = first.classes().clone();
+    let last = first.alloc(layout(64)).unwrap();
+    // SAFETY: taken above, put once.
+    unsafe { first.dealloc(last, layout(64)) };
+    drop(first);
+    let second = Heap::new(&classes);
+    let object = second.alloc(layout(64)).unwrap();
+    assert_eq!(object, last, "what was used last is warm");
+    let stats = second.stats();
+    assert!(stats.stocked_bytes >= 64, "more than one came: {stats:?}");
+    assert_eq!(stats.charged_bytes, stats.stocked_bytes + 64);
+    // SAFETY: taken above, put once.
+    unsafe { second.dealloc(object, layout(64)) };
+    assert_eq!(second.stats().charged_bytes, second.stats().stocked_bytes);
+}
+
+/// Heaps that find what they need where the last one left it give back what else is there.
+#[test]
+fn heaps_that_live_shortly_give_back_what_nobody_uses() {
+    let interval = Duration::from_millis(5);
+    let family = Family::builder().interval(interval).build().unwrap();
+    let classes = Classes::new(&family);
+    let burst = Heap::new(&classes);
+    let objects: Vec<_> = (0..10_000)
+        .map(|_| burst.alloc(layout(256)).unwrap())
+        .collect();
+    for object in objects {
+        // SAFETY: taken above, put once.
+        unsafe { burst.dealloc(object, layout(256)) };
+    }
+    live_shortly(&classes);
+    drop(burst);
+    let held = || family.pool().stats().out_bytes;
+    assert!(held() > 1 << 20, "{} bytes", held());
+    for _ in 0..5000 {
+        live_shortly(&classes);
+        if held() < 256 << 10 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("{} bytes stay", held());
+}

@@ -373,6 +373,9 @@ impl Heap {
         let (round, taken) = if room < cache.stock().rounds() * size {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
+        } else if let Some(inherited) = self.pair(class).inherit(cache.stock()) {
+            *self.exchanges(class) += 1;
+            inherited
         } else {
             self.with_pair(class, &cache, |pair| -> Result<_, GetError> {
                 let before = pair.len();
@@ -473,6 +476,8 @@ impl Drop for Heap {
                 pair.give_up(cache.stock());
             }
         }
+        // Not when a heap inherits, for each class: heaps that live shortly do nothing else.
+        self.classes.family().upkeep_if_due();
     }
 }
 

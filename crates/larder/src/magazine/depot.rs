@@ -149,9 +149,15 @@ impl Depot {
 
     /// A magazine with at least one round for an owner: what one before it left here, one of the stack, or what was left elsewhere.
     pub(crate) fn take_for_owner(&self) -> Option<Magazine> {
-        self.take_left(place())
+        self.take_left_here()
             .or_else(|| self.take_full())
             .or_else(|| self.take_left_anywhere())
+    }
+
+    /// A magazine that an owner of this thread's left.
+    #[inline]
+    pub(crate) fn take_left_here(&self) -> Option<Magazine> {
+        self.take_left(place())
     }
 
     /// A magazine that an owner left anywhere.

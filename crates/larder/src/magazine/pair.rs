@@ -141,6 +141,21 @@ impl Pair {
         }
     }
 
+    /// For a pair without magazines: loads what an owner that this thread had before left in the depot, if there is something. A
+    /// round of it, and how many there were. One exchange, and nothing is called.
+    #[inline]
+    pub(crate) fn inherit(&mut self, stock: &Stock) -> Option<(usize, usize)> {
+        if !self.loaded.is_none() {
+            return None;
+        }
+        let mut left = stock.depot().take_left_here()?;
+        let rounds = left.len();
+        self.full = left.top_with(stock.rounds());
+        let round = left.pop();
+        self.loaded = left;
+        Some((round?, rounds))
+    }
+
     /// Takes a round when the loaded magazine has none: from the previous one, the depot or the supply.
     #[cold]
     pub(crate) fn get<S: Supply>(&mut self, stock: &Stock, supply: &S) -> Result<usize, S::Error> {

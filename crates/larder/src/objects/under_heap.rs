@@ -71,6 +71,11 @@ impl Family {
         self.inner.map.view()
     }
 
+    /// Gives back what nobody uses, if it is time for that. For paths that are slow anyway.
+    pub(crate) fn upkeep_if_due(&self) {
+        self.inner.upkeep_if_due();
+    }
+
     /// How many working-set intervals have ended. It may wrap.
     pub(crate) fn intervals(&self) -> u32 {
         self.inner.intervals()
