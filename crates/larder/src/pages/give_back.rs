@@ -17,7 +17,7 @@ const RELEASE_BLOCKS: usize = 1;
 const RUN_PAGES: usize = 4;
 
 /// Of how many backed pages one is free, in pieces, before these go where others are needed, and the shortest piece that does.
-const SCATTERED: usize = 8;
+const SCATTERED: usize = 16;
 const SHORT_RUN: usize = 2;
 
 /// Most runs in a block: every other page.
