@@ -196,8 +196,7 @@ impl CachedFile {
             };
             drop(inner);
             drop(held.take());
-            let page = shared.frames.claim(frame);
-            held = (shared.frames.key(frame) == key).then_some((key, page));
+            held = shared.frames.claim(frame, key).map(|page| (key, page));
         }
     }
 

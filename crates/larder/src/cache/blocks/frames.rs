@@ -7,7 +7,7 @@ use core::slice;
 
 use super::error::CacheError;
 use super::key::Key;
-use super::latch::{Epoch, Latch};
+use super::latch::{Epoch, Latch, TooMany};
 use super::now::Now;
 use super::pins::{Pin, Pins};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
@@ -37,10 +37,6 @@ pub(super) struct Slot {
     /// Changed under the cache's lock, and while the frame is held for writing.
     key: AtomicU64,
 }
-
-/// A block has as many guards as it can have.
-#[derive(Debug)]
-pub(super) struct TooMany;
 
 /// A hit that has no block to give, or not at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +114,13 @@ impl Frames {
     #[inline]
     pub(super) fn key(&self, frame: Frame) -> Key {
         Key(self.slots[frame as usize].key.load(Ordering::Acquire))
+    }
+
+    /// The frame holds this block from now on. Under the cache's lock, by the thread that holds the frame for writing. It may hold it
+    /// for long: who waits for the block that was there before looks elsewhere at once.
+    pub(super) fn give(&self, frame: Frame, key: Key) {
+        self.set_key(frame, key);
+        self.slots[frame as usize].latch.changed();
     }
 
     /// Under the cache's lock, by who holds the frame for writing.
@@ -202,7 +205,8 @@ impl Frames {
         self.slots[frame as usize].latch.unmark();
     }
 
-    /// As [`hit`](Self::hit), but waits for who changes the block. With `push` it passes others who wait.
+    /// The block, for a thread that waits for the one that changes it, as long as it is in this frame. With `push` it passes others
+    /// that wait.
     ///
     /// # Errors
     /// There are too many guards of the block.
@@ -214,10 +218,8 @@ impl Frames {
         push: bool,
     ) -> Result<Option<BlockRef<'_>>, TooMany> {
         let slot = &self.slots[frame as usize];
-        match slot.latch.read(push) {
-            true => Ok(self.reading(slot, key)),
-            false => Err(TooMany),
-        }
+        let is_in = slot.latch.read(push, || self.key(frame) == key)?;
+        Ok(is_in.then(|| self.reading(slot, key)).flatten())
     }
 
     /// The guard of who has come in as a reader.
@@ -254,9 +256,17 @@ impl Frames {
         }
     }
 
-    /// The frame for its holder alone, who waits for others to let go.
-    pub(super) fn claim(&self, frame: Frame) -> Claimed<'_> {
-        self.pins.write(&self.slots[frame as usize].latch);
+    /// A block for its holder alone, which waits for others to let go. None if the frame does not hold it, or no more.
+    pub(super) fn claim(&self, frame: Frame, key: Key) -> Option<Claimed<'_>> {
+        let latch = &self.slots[frame as usize].latch;
+        let here = || self.key(frame) == key;
+        let alone = self.pins.write(latch, here);
+        alone.then(|| self.claimed(frame)).filter(|_| here())
+    }
+
+    /// A frame that holds no block. It is held for no longer than a reader or writer takes to see that.
+    pub(super) fn claim_free(&self, frame: Frame) -> Claimed<'_> {
+        self.pins.write(&self.slots[frame as usize].latch, || true);
         self.claimed(frame)
     }
 

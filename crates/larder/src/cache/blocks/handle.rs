@@ -3,11 +3,11 @@
 use super::cache::Shared;
 use super::error::CacheError;
 use super::file::CachedFile;
-use super::frames::{BlockRef, Claimed, Missed, TooMany};
+use super::frames::{BlockRef, Claimed, Missed};
 use super::guard::BlockMut;
 use super::inner::Inner;
 use super::key::{Key, MOST_INDEX};
-use super::latch::{Epoch, MOST_READERS};
+use super::latch::{Epoch, MOST_READERS, TooMany};
 use super::pins::{Pin, Row};
 use super::rule::{Noted, Use};
 use super::stream::Streams;
@@ -285,24 +285,23 @@ impl<'c> CacheHandle<'c> {
         let mut wrote = false;
         let (page, mut inner, hit) = loop {
             if let Some(frame) = shared.table.find(&shared.frames, key) {
-                let page = shared.frames.claim(frame);
-                if shared.frames.key(frame) == key {
-                    if shared.changed.has(frame) {
-                        self.note(frame, key);
-                        return Ok(BlockMut::new(page));
-                    }
-                    let inner = shared.inner();
-                    if wrote || !inner.many_dirty() {
-                        break (page, inner, true);
-                    }
-                    // With nothing in hand. What cannot be written is told when room is needed, or at the next sync.
-                    drop(inner);
-                    drop(page);
-                    wrote = true;
-                    drop(shared.write_some());
+                let Some(page) = shared.frames.claim(frame, key) else {
                     continue;
+                };
+                if shared.changed.has(frame) {
+                    self.note(frame, key);
+                    return Ok(BlockMut::new(page));
                 }
+                let inner = shared.inner();
+                if wrote || !inner.many_dirty() {
+                    break (page, inner, true);
+                }
+                // With nothing in hand. What cannot be written is told when room is needed, or at the next sync.
+                drop(inner);
                 drop(page);
+                wrote = true;
+                drop(shared.write_some());
+                continue;
             }
             // A miss has some written by itself.
             if let Some(loaded) = self.load(file, key, reason)? {

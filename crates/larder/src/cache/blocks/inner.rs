@@ -341,8 +341,7 @@ impl Inner {
             return self.let_go(shared, over);
         }
         let frame = self.free.pop(&shared.frames)?;
-        // Nobody holds it for longer than it takes to see that it is not what he wants.
-        Some(shared.frames.claim(frame))
+        Some(shared.frames.claim_free(frame))
     }
 
     /// Takes up to `wanted` clean blocks out that nobody holds. Returns how many.

@@ -71,6 +71,10 @@ impl Entry {
     }
 }
 
+/// A block has as many readers as it can have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
 /// Where those wait who cannot have a latch now.
 #[derive(Debug)]
 struct Park {
@@ -142,24 +146,30 @@ impl Latch {
         }
     }
 
-    /// A reader comes in, and waits for that if he must. False if he is not in, because there are [`MOST_READERS`] already. With
-    /// `push` he passes them, and writers who wait themselves, as somebody may who holds the block already.
+    /// A reader comes in, and waits for that if it must. False if it is not in, because what it waits for is [`here`](Self::wait) no
+    /// more. With `push` it passes writers that wait, and there is no limit.
+    ///
+    /// # Errors
+    /// There are [`MOST_READERS`] already.
     #[cold]
-    pub(super) fn read(&self, push: bool) -> bool {
+    pub(super) fn read(&self, push: bool, here: impl Fn() -> bool) -> Result<bool, TooMany> {
         let (stop, full) = if push {
             (WRITER, 0)
         } else {
             (WRITER | WANTED, FULL)
         };
         let enters = Cell::new(true);
-        self.wait(0, |now| {
+        let was = self.wait(0, here, |now| {
             enters.set(now & full == 0);
             match enters.get() {
                 true => (now & stop == 0).then_some(now + 1),
                 false => Some(now),
             }
         });
-        enters.get()
+        match enters.get() {
+            true => Ok(was.is_some()),
+            false => Err(TooMany),
+        }
     }
 
     /// A reader goes. 1 atomic subtraction and a jump by the sign it leaves.
@@ -197,10 +207,11 @@ impl Latch {
         self.change(Self::writing).map(|was| Epoch(was & MARK))
     }
 
-    /// The writer comes in, and waits for that if he must.
-    pub(super) fn write(&self) -> Epoch {
+    /// The writer comes in, and waits for that if it must, as long as what it waits for is [`here`](Self::wait).
+    pub(super) fn write(&self, here: impl Fn() -> bool) -> Option<Epoch> {
         let was = self.change(Self::writing);
-        Epoch(was.unwrap_or_else(|| self.wait(WANTED, Self::writing)) & MARK)
+        let was = was.or_else(|| self.wait(WANTED, here, Self::writing));
+        was.map(|was| Epoch(was & MARK))
     }
 
     /// Without a writer, and with a mark, since somebody may have pinned the block.
@@ -217,18 +228,28 @@ impl Latch {
         }
     }
 
-    /// [`step_back`](Self::step_back), and waits as long as the block is `pinned`, which is asked when everybody who
-    /// [unpins](Self::unpinned) it from then on sees that somebody waits, and again whenever something happens.
+    /// [`step_back`](Self::step_back), and waits as long as the block is [`here`](Self::wait) and `pinned`, which is asked when
+    /// every reader that [unpins](Self::unpinned) it from then on sees that a writer waits, and again whenever something happens. The
+    /// caller comes again in any case.
     #[cold]
-    pub(super) fn wait_for_pins(&self, pinned: impl Fn() -> bool) {
+    pub(super) fn wait_for_pins(&self, here: impl Fn() -> bool, pinned: impl Fn() -> bool) {
         let park = self.park();
         let mut lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
         self.change(|now| Some(Self::stepping_back(now) | WAITING | WANTED));
         // Those who waited for this writer. Only once: two writers who both wait for pins would wake each other for ever.
         park.gone.notify_all();
-        while pinned() {
+        while here() && pinned() {
             lock = park.gone.wait(lock).unwrap_or_else(|e| e.into_inner());
-            self.0.fetch_or(WAITING | WANTED, Ordering::Relaxed);
+            self.0.fetch_or(WAITING | WANTED, Ordering::Acquire);
+        }
+    }
+
+    /// What waiters wait for has changed, although the latch is not let go: each of them looks whether it is still
+    /// [`here`](Self::wait). 1 atomic operation if none waits.
+    pub(super) fn changed(&self) {
+        // Not a load: either the waiter's mark comes before this and is found, or it comes after, and the waiter finds the change.
+        if self.0.fetch_or(0, Ordering::AcqRel) & WAITING != 0 {
+            self.wake();
         }
     }
 
@@ -259,15 +280,33 @@ impl Latch {
         self.0.fetch_update(yes, no, to).ok()
     }
 
-    /// Who goes after the mark was set finds it, and cannot wake before the waiter sleeps, since both have the park's lock.
+    /// Changes the word, as soon as `to` allows it, and returns what it was; or gives up, as soon as what the caller waits for is not
+    /// `here` any more. A frame may hold another block before the caller is awake: to wait for that one could be to wait for a thread
+    /// that waits for the caller. `here` is asked after the mark is set, and what makes it untrue is said by
+    /// [`changed`](Self::changed) or by the end of a write.
+    ///
+    /// A thread that lets go after the mark was set finds it, and cannot wake before the waiter sleeps, since both have the park's
+    /// lock.
     #[cold]
-    fn wait(&self, mark: u32, to: impl Fn(u32) -> Option<u32>) -> u32 {
+    fn wait(
+        &self,
+        mark: u32,
+        here: impl Fn() -> bool,
+        to: impl Fn(u32) -> Option<u32>,
+    ) -> Option<u32> {
         let park = self.park();
         let mut lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
         loop {
-            self.0.fetch_or(WAITING | mark, Ordering::Relaxed);
+            self.0.fetch_or(WAITING | mark, Ordering::Acquire);
+            if !here() {
+                // Others may have found the mark: they look again, and those that need one set it anew.
+                self.0.fetch_and(!(WAITING | WANTED), Ordering::Relaxed);
+                drop(lock);
+                park.gone.notify_all();
+                return None;
+            }
             if let Some(was) = self.change(&to) {
-                return was;
+                return Some(was);
             }
             lock = park.gone.wait(lock).unwrap_or_else(|e| e.into_inner());
         }
@@ -307,12 +346,12 @@ mod tests {
         let latch = Latch::default();
         assert!(latch.try_read());
         std::thread::scope(|threads| {
-            let writer = threads.spawn(|| latch.write());
+            let writer = threads.spawn(|| latch.write(|| true));
             while latch.0.load(Ordering::Relaxed) & WANTED == 0 {
                 std::thread::yield_now();
             }
             assert!(!latch.try_read());
-            latch.read(true);
+            assert_eq!(latch.read(true, || true), Ok(true));
             latch.end_read();
             latch.end_read();
             writer.join().unwrap();
@@ -338,7 +377,7 @@ mod tests {
         assert!(settled(one) && !settled(two) && !settled(Epoch::NEVER));
         latch.mark(two);
         assert!(!settled(one) && settled(two));
-        assert_eq!(latch.write(), two);
+        assert_eq!(latch.write(|| true), Some(two));
         let entry = latch.enter();
         assert!(!latch.is_settled(two) && !entry.is_settled(two) && !latch.entered(&entry));
         latch.end_write();
@@ -363,13 +402,16 @@ mod tests {
         let latch = Latch::default();
         let (pinned, asked) = (AtomicBool::new(true), AtomicUsize::new(0));
         let write = || {
-            latch.write();
+            latch.write(|| true).unwrap();
             while pinned.load(Ordering::SeqCst) {
-                latch.wait_for_pins(|| {
-                    asked.fetch_add(1, Ordering::SeqCst);
-                    pinned.load(Ordering::SeqCst)
-                });
-                latch.write();
+                latch.wait_for_pins(
+                    || true,
+                    || {
+                        asked.fetch_add(1, Ordering::SeqCst);
+                        pinned.load(Ordering::SeqCst)
+                    },
+                );
+                latch.write(|| true).unwrap();
             }
             latch.end_write();
         };
@@ -388,11 +430,40 @@ mod tests {
         assert!(asked.into_inner() < 100);
     }
 
+    /// Who gives up takes its mark away, and those who waited for its sake come in.
+    #[test]
+    fn waiters_give_up_what_is_not_here_any_more() {
+        use std::sync::atomic::AtomicU64;
+        let (latch, key) = (Latch::default(), AtomicU64::new(1));
+        let here = || key.load(Ordering::Relaxed) == 1;
+        assert!(latch.try_write().is_some());
+        std::thread::scope(|threads| {
+            let writers = [0; 2].map(|_| threads.spawn(|| latch.write(here)));
+            let (latch, here) = (&latch, &here);
+            let readers = [false, true].map(|push| threads.spawn(move || latch.read(push, here)));
+            while latch.0.load(Ordering::Relaxed) & WANTED == 0 {
+                std::thread::yield_now();
+            }
+            key.store(2, Ordering::Relaxed);
+            latch.changed();
+            // Still held by the writer of what is there now.
+            for writer in writers {
+                assert_eq!(writer.join().unwrap(), None);
+            }
+            for reader in readers {
+                assert_eq!(reader.join().unwrap(), Ok(false));
+            }
+        });
+        latch.end_write();
+        assert!(latch.try_read(), "no mark is left");
+    }
+
     #[test]
     fn the_count_of_readers_does_not_run_over() {
         let latch = Latch(AtomicU32::new(FULL));
-        assert!(!latch.try_read() && !latch.read(false));
-        assert!(latch.read(true), "the cache's own still come in");
+        assert!(!latch.try_read());
+        assert_eq!(latch.read(false, || true), Err(TooMany));
+        assert_eq!(latch.read(true, || true), Ok(true), "the cache's own");
         latch.end_read();
         latch.end_read();
         assert!(latch.try_read());

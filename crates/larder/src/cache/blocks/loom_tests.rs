@@ -29,14 +29,14 @@ impl Page {
     }
 
     fn write(&self) {
-        self.latch.write();
+        self.latch.write(|| true).unwrap();
         self.add();
         self.latch.end_write();
     }
 
     fn read(&self) -> u32 {
         if !self.latch.try_read() {
-            self.latch.read(false);
+            assert_eq!(self.latch.read(false, || true), Ok(true));
         }
         let seen = self.seen();
         self.latch.end_read();
@@ -86,7 +86,7 @@ fn latch_two_writers_take_turns() {
 fn latch_nobody_writes_while_a_writer_becomes_a_reader() {
     explore(|page| {
         let other = spawn(page, Page::write);
-        page.latch.write();
+        page.latch.write(|| true).unwrap();
         page.add();
         let mine = page.seen();
         page.latch.downgrade();
@@ -111,7 +111,7 @@ fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
         });
         if page.latch.try_read() {
             // Holds it already, and is not kept out by who waits to write.
-            page.latch.read(true);
+            assert_eq!(page.latch.read(true, || true), Ok(true));
             page.seen();
             page.latch.end_read();
             page.latch.end_read();
@@ -119,6 +119,24 @@ fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
         writer.join().unwrap();
         let taken = taker.join().unwrap();
         assert_eq!(page.read(), 1 + taken);
+    });
+}
+
+/// The frame is given to another block, in the hands of a thread that waits for those who waited for the former one.
+#[test]
+fn latch_waiters_for_a_block_that_is_gone_do_not_wait_for_the_next_one() {
+    const HERE: u32 = 0;
+    explore(|page| {
+        assert!(page.latch.try_write().is_some());
+        let here = |page: &Page| page.words[0].load(Relaxed) == HERE;
+        let writer = spawn(page, move |page| page.latch.write(|| here(page)));
+        let reader = spawn(page, move |page| page.latch.read(false, || here(page)));
+        page.words[0].store(HERE + 1, Relaxed);
+        page.latch.changed();
+        assert_eq!(writer.join().unwrap(), None);
+        assert_eq!(reader.join().unwrap(), Ok(false));
+        page.latch.end_write();
+        assert!(page.latch.try_read(), "no mark is left");
     });
 }
 
@@ -197,7 +215,7 @@ impl Pinned {
     }
 
     fn write(&self) {
-        self.pins.write(&self.page.latch);
+        assert!(self.pins.write(&self.page.latch, || true));
         self.page.add();
         self.page.latch.end_write();
     }
@@ -284,7 +302,7 @@ fn latch_who_steps_back_for_a_pin_lets_others_in_and_finds_it_again() {
         let taker = spawn_pinned(all, Pinned::try_write);
         assert_eq!(all.page.seen(), 0);
         // As who holds it already and wants it again.
-        assert!(all.page.latch.read(true));
+        assert_eq!(all.page.latch.read(true, || true), Ok(true));
         assert_eq!(all.page.seen(), 0);
         all.page.latch.end_read();
         mine.leave(&all.page.latch);

@@ -223,14 +223,18 @@ impl Pins {
         alone
     }
 
-    /// The writer comes in, and waits for that if he must.
-    pub(super) fn write(&self, latch: &Latch) {
-        while !self.is_alone(latch.write(), latch) {
-            latch.wait_for_pins(|| {
+    /// The writer comes in, and waits for that if it must, as long as what it waits for is `here`. False if it is not in.
+    pub(super) fn write(&self, latch: &Latch, here: impl Fn() -> bool) -> bool {
+        while let Some(mark) = latch.write(&here) {
+            if self.is_alone(mark, latch) {
+                return true;
+            }
+            latch.wait_for_pins(&here, || {
                 barrier::heavy();
                 self.have(latch)
             });
         }
+        false
     }
 
     /// Is nobody in by a pin, now that this mark was taken from the latch?
@@ -356,7 +360,7 @@ mod tests {
             assert!(!other.enter(&latch, &now), "the mark was taken");
             other.leave(&latch);
             std::thread::scope(|threads| {
-                let writer = threads.spawn(|| pins.write(&latch));
+                let writer = threads.spawn(|| pins.write(&latch, || true));
                 std::thread::yield_now();
                 mine.leave(&latch);
                 writer.join().unwrap();

@@ -333,6 +333,46 @@ fn shuttle_who_gives_blocks_up_waits_for_the_cache_only() {
     });
 }
 
+/// Each thread holds the blocks it has when it asks for the next one, and all ask in ascending order; others read them away.
+#[test]
+fn shuttle_threads_that_take_blocks_in_one_order_all_get_on() {
+    /// What the test reads and writes, and holds while it goes on.
+    fn hold(cache: &BlockCache, file: &CachedFile, blocks: &[u64]) {
+        let mut handle = cache.handle();
+        let mut held = Vec::new();
+        for &index in blocks {
+            match handle.write(file, index) {
+                Ok(block) => held.push(block),
+                Err(CacheError::Pinned { .. }) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    for frames in [2, 3] {
+        explore(frames, 0, |cache, _, file| {
+            let pass = |cache: &BlockCache, file: &CachedFile| {
+                for index in [2, 3] {
+                    look(cache, file, index);
+                }
+                hold(cache, file, &[0, 1]);
+            };
+            let end = |_: &BlockCache, file: &CachedFile| {
+                file.set_end(2);
+                file.sync().unwrap();
+            };
+            join([
+                spawn(&cache, &file, |cache, file| hold(cache, file, &[1, 2])),
+                spawn(&cache, &file, pass),
+                spawn(&cache, &file, |cache, file| {
+                    hold(cache, file, &[0, 2, 3, 4])
+                }),
+                spawn(&cache, &file, end),
+            ]);
+            cache.check().unwrap();
+        });
+    }
+}
+
 #[test]
 fn shuttle_the_size_changes_under_readers() {
     explore(4, 2, |cache, disk, file| {

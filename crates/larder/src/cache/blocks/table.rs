@@ -138,7 +138,7 @@ impl Table {
 
     /// Under the lock: the block is in the frame from now on. It must not be in the table.
     pub(super) fn insert(&self, frames: &Frames, key: Key, frame: Frame) {
-        frames.set_key(frame, key);
+        frames.give(frame, key);
         let hash = key.hash();
         let mut at = self.home(hash);
         while self.slots[at].load(Ordering::Relaxed) != FREE {
