@@ -1,5 +1,6 @@
 //! The cache itself.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::builder::{BlockCacheBuilder, Pressure};
@@ -13,12 +14,15 @@ use super::key::{FileId, TenantId};
 use super::now::Now;
 use super::stats::{CacheStats, FileStats};
 use super::storage::Storage;
-use super::sync::{Condvar, Mutex, MutexGuard};
+use super::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now};
 use super::table::Table;
 use crate::pages::PagePool;
 
 /// Percent of the last ten seconds in which some program waited for memory, from which on the cache gives some back.
 const PRESSURE: f64 = 10.0;
+
+/// How often a thread looks again for a block that another one holds without the cache's knowledge, before it takes that for a guard.
+pub(super) const PATIENCE: u32 = if cfg!(shuttle) { 4 } else { 32 };
 
 /// Blocks of files in page buffers: read once for all who ask, kept by a [rule](crate::cache::policy), written back in order.
 ///
@@ -26,6 +30,10 @@ const PRESSURE: f64 = 10.0;
 /// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and counts itself in the block's own
 /// latch, which pins it. So it is with a hit that changes a block which is dirty already; one that makes it dirty takes the
 /// lock once. Cloning gives another owner of the same cache.
+///
+/// When the last owner and the last [`CachedFile`] are dropped, dirty blocks are written, but not synced, and no error is told, as with
+/// [`std::io::BufWriter`]: call [`CachedFile::sync`] before. Blocks that must not be written are
+/// [invalidated](CachedFile::invalidate) before.
 ///
 /// ```
 /// use larder::cache::{BlockCache, FileId, MemoryStorage};
@@ -56,6 +64,8 @@ pub(super) struct Shared {
     inner: Mutex<Inner>,
     /// A block was read, or could not be.
     loaded: Condvar,
+    /// Threads of the cache's own that hold a block, or may, and do not wait for it: those of which `moving` does not know yet.
+    pub(super) passing: AtomicUsize,
     pub(super) storage: Box<dyn Storage>,
     pressure: Box<Pressure>,
     pub(super) read_ahead: usize,
@@ -87,6 +97,21 @@ impl Shared {
         }
     }
 
+    /// For a thread that found a block in the way, and its holder not known to the cache. A holder may be a thread that looks into a frame
+    /// for another block, or writes the block back, and lets go at once. Returns false when it was waited for those long enough: then a
+    /// guard holds the block.
+    pub(super) fn passes(&self, inner: MutexGuard<'_, Inner>, patience: &mut u32) -> bool {
+        if self.passing.load(Ordering::SeqCst) == 0 {
+            if *patience == 0 {
+                return false;
+            }
+            *patience -= 1;
+        }
+        drop(inner);
+        yield_now();
+        true
+    }
+
     /// [`inner`](Self::inner), if nobody has it now.
     pub(super) fn try_inner(&self) -> Option<MutexGuard<'_, Inner>> {
         match self.inner.try_lock() {
@@ -102,6 +127,15 @@ impl Shared {
 
     pub(super) fn bytes(&self) -> usize {
         self.table.bytes() + self.frames.bytes() + self.changed.bytes()
+    }
+}
+
+/// What is dirty is written, as [`BlockCache`] says. A guard that was forgotten keeps its block from that.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // A storage that panics must not end the process when this happens in another panic.
+        let write = || self.write_what_is_free();
+        let _ = catch_unwind(AssertUnwindSafe(write));
     }
 }
 
@@ -134,6 +168,7 @@ impl BlockCache {
                 now: Now::new(),
                 inner: Mutex::new(inner),
                 loaded: Condvar::new(),
+                passing: AtomicUsize::new(0),
                 storage,
                 pressure,
                 read_ahead,

@@ -50,7 +50,11 @@ impl BlockCache {
                 None => return Err(format!("frame {frame} holds a block of no file")),
             }
         }
-        let unsynced = inner.unsynced.iter().map(|(key, (frame, _))| (key, frame));
+        let unsynced = inner
+            .unsynced
+            .here()
+            .iter()
+            .map(|(key, (frame, _))| (key, frame));
         for (key, &frame) in inner.dirty.iter().chain(unsynced) {
             if frames.key(frame) != *key {
                 return Err(format!(

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, atomic::AtomicU64 as Tokens};
 
-use super::cache::Shared;
+use super::cache::{PATIENCE, Shared};
 use super::error::CacheError;
 use super::frames::Claimed;
 use super::inner::Inner;
@@ -11,6 +11,7 @@ use super::key::{FileId, Key, MOST_INDEX};
 use super::opened::Opening;
 use super::stats::FileStats;
 use super::sync::{AtomicU64, Ordering};
+use super::write_back::Passing;
 use crate::cache::policy::Frame;
 
 /// An opened file of a cache. Opening it again, or cloning this, gives another opener, who is told of failed writes by himself.
@@ -160,7 +161,7 @@ impl CachedFile {
     pub fn set_end(&self, bytes: u64) {
         let shared = &*self.shared;
         let size = shared.block_size() as u64;
-        let mut held: Option<(Key, Claimed<'_>)> = None;
+        let mut held: Option<(Key, Claimed<'_>, Passing<'_>)> = None;
         loop {
             // Nobody waits for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
             let mut inner = shared.inner();
@@ -173,10 +174,10 @@ impl CachedFile {
             }
             let mut busy = None;
             for (key, frame) in cut {
-                let mine = held.as_mut().filter(|(had, _)| *had == key);
+                let mine = held.as_mut().filter(|(had, ..)| *had == key);
                 let mut other = None;
                 let page = match mine {
-                    Some((_, page)) => page,
+                    Some((_, page, _)) => page,
                     None => match shared.frames.try_claim(frame) {
                         Some(page) => other.insert(page),
                         None => {
@@ -196,7 +197,8 @@ impl CachedFile {
             };
             drop(inner);
             drop(held.take());
-            held = shared.frames.claim(frame, key).map(|page| (key, page));
+            let page = shared.frames.claim(frame, key);
+            held = page.map(|page| (key, page, Passing::new(shared)));
         }
     }
 
@@ -214,15 +216,16 @@ impl CachedFile {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Held`] names the first block that somebody holds; none is forgotten then.
+    /// [`CacheError::Held`] names the first block of which there is a guard; none is forgotten then.
     pub fn invalidate(&self, blocks: Range<u64>) -> Result<(), CacheError> {
         self.forget(blocks, |_| {})
     }
 
-    /// All of them or, if somebody holds one, none. With `then` under the same lock, before the first is forgotten.
+    /// All of them or, if a guard holds one, none. With `then` under the same lock, when they are forgotten.
     fn forget(&self, blocks: Range<u64>, then: impl FnOnce(&mut Inner)) -> Result<(), CacheError> {
         let shared = &*self.shared;
         let mut inner = shared.inner();
+        let mut patience = PATIENCE;
         loop {
             let here = self.resident(&blocks);
             // One barrier for all of them.
@@ -236,12 +239,12 @@ impl CachedFile {
             });
             match busy {
                 None => {
-                    then(&mut inner);
                     for (frame, page) in claimed {
                         shared.changed.take(frame);
-                        inner.forget(shared, frame);
+                        inner.forget(shared, frame, true);
                         drop(page);
                     }
+                    then(&mut inner);
                     return Ok(());
                 }
                 Some((_, frame)) if inner.moving.has(frame) => {
@@ -250,10 +253,14 @@ impl CachedFile {
                     inner = shared.inner();
                 }
                 Some((key, _)) => {
-                    return Err(CacheError::Held {
-                        file: self.id,
-                        index: key.index(),
-                    });
+                    drop(claimed);
+                    if !shared.passes(inner, &mut patience) {
+                        return Err(CacheError::Held {
+                            file: self.id,
+                            index: key.index(),
+                        });
+                    }
+                    inner = shared.inner();
                 }
             }
         }
@@ -306,15 +313,19 @@ impl CachedFile {
     pub fn truncate(&self, bytes: u64) -> Result<(), CacheError> {
         let size = self.shared.block_size() as u64;
         let number = self.number as usize;
-        // Not before all blocks behind the end are in hand: what is written back of them until then is written whole.
-        self.forget(bytes.div_ceil(size)..u64::MAX, |inner| {
-            inner.files[number].end = bytes;
-        })?;
-        if bytes == 0 {
-            let mut inner = self.shared.inner();
+        let first = bytes.div_ceil(size).min(MOST_INDEX + 1);
+        // Not before all blocks behind the end are in hand: what is written back of them until then is written whole. And nothing that is
+        // written later is meant by what is dropped here.
+        self.forget(first..u64::MAX, |inner| {
+            if first <= MOST_INDEX {
+                inner.unsynced.cut(Key::new(self.number, first));
+            }
             let opened = &mut inner.files[number];
-            (opened.lost, opened.left_unsynced) = (false, None);
-        }
+            opened.end = bytes;
+            if bytes == 0 {
+                (opened.lost, opened.left_unsynced) = (false, None);
+            }
+        })?;
         let within = (bytes % size) as usize;
         if within != 0 {
             let mut handle = super::CacheHandle::new(&self.shared);

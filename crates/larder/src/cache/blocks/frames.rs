@@ -205,21 +205,27 @@ impl Frames {
         self.slots[frame as usize].latch.unmark();
     }
 
-    /// The block, for a thread that waits for the one that changes it, as long as it is in this frame. With `push` it passes others
-    /// that wait.
+    /// The block, for a thread that waits for the one that changes it, as long as it is in this frame.
     ///
     /// # Errors
     /// There are too many guards of the block.
     #[cold]
-    pub(super) fn read(
-        &self,
-        frame: Frame,
-        key: Key,
-        push: bool,
-    ) -> Result<Option<BlockRef<'_>>, TooMany> {
+    pub(super) fn read(&self, frame: Frame, key: Key) -> Result<Option<BlockRef<'_>>, TooMany> {
         let slot = &self.slots[frame as usize];
-        let is_in = slot.latch.read(push, || self.key(frame) == key)?;
+        let is_in = slot.latch.read(|| self.key(frame) == key)?;
         Ok(is_in.then(|| self.reading(slot, key)).flatten())
+    }
+
+    /// The block, if it is in this frame and nothing changes it just now, for a thread that passes writers that wait.
+    pub(super) fn push(&self, frame: Frame, key: Key) -> Option<BlockRef<'_>> {
+        let slot = &self.slots[frame as usize];
+        slot.latch.push().then(|| self.reading(slot, key)).flatten()
+    }
+
+    /// Waits until nothing changes the block. False if it is not in this frame any more.
+    pub(super) fn wait_for_writer(&self, frame: Frame, key: Key) -> bool {
+        let latch = &self.slots[frame as usize].latch;
+        latch.wait_for_writer(|| self.key(frame) == key)
     }
 
     /// The guard of who has come in as a reader.

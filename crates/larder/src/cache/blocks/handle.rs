@@ -213,7 +213,7 @@ impl<'c> CacheHandle<'c> {
             let found = if look { table.find(frames, key) } else { None };
             look = true;
             if let Some(frame) = found {
-                match frames.read(frame, key, false) {
+                match frames.read(frame, key) {
                     Ok(Some(block)) => {
                         self.note(frame, key);
                         return Ok(block);

@@ -14,6 +14,7 @@ use super::round::Round;
 use super::rule::{CacheRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
+use super::unsynced::Unsynced;
 use super::victims::{Gone, Others, Victims};
 use super::write_back::BATCH;
 use crate::cache::policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
@@ -106,8 +107,8 @@ pub(super) struct Inner {
     shadows: Shadows,
     /// In the order in which they are written back.
     pub(super) dirty: BTreeMap<Key, Frame>,
-    /// Written since their file was last synced, with how many syncs of it had begun by then: the next one makes them safe.
-    pub(super) unsynced: BTreeMap<Key, (Frame, u64)>,
+    /// Written since their file was last synced.
+    pub(super) unsynced: Unsynced,
     /// Dirty blocks that the rule wants to be written: as many as go at once, further ones are asked for again.
     pub(super) asked: BTreeSet<Key>,
     /// Where writing went on to when room was last made.
@@ -142,7 +143,7 @@ impl Inner {
             free: FreeFrames::new(frames as Frame),
             shadows: Shadows::new(frames),
             dirty: BTreeMap::new(),
-            unsynced: BTreeMap::new(),
+            unsynced: Unsynced::new(frames),
             asked: BTreeSet::new(),
             swept: Key(0),
             round: Round::new(),
@@ -419,10 +420,7 @@ impl Inner {
     fn left(&mut self, shared: &Shared, frame: Frame, shadow: Option<Shadow>) {
         let key = shared.frames.key(frame);
         shared.table.remove(&shared.frames, frame);
-        if let Some((_, after)) = self.unsynced.remove(&key) {
-            let left = &mut self.files[key.file() as usize].left_unsynced;
-            *left = (*left).max(Some(after));
-        }
+        self.leaves(key, true);
         let wasted = u64::from(self.ahead.take(frame));
         self.counts.evictions += 1;
         self.counts.wasted += wasted;
@@ -444,12 +442,20 @@ impl Inner {
         }
     }
 
-    /// A block is gone for other reasons than the rule's.
-    pub(super) fn forget(&mut self, shared: &Shared, frame: Frame) {
+    /// Of what was written of a block, and is not synced, nothing is in memory any more. With `ours` the storage has it yet.
+    fn leaves(&mut self, key: Key, ours: bool) {
+        if let Some(after) = self.unsynced.leaves(key, ours) {
+            let left = &mut self.files[key.file() as usize].left_unsynced;
+            *left = (*left).max(Some(after));
+        }
+    }
+
+    /// A block is gone for other reasons than the rule's: it was invalidated, or could not be read.
+    pub(super) fn forget(&mut self, shared: &Shared, frame: Frame, invalidated: bool) {
         let key = shared.frames.key(frame);
         self.not_kept(key);
         self.clean(key);
-        self.unsynced.remove(&key);
+        self.leaves(key, !invalidated);
         shared.table.remove(&shared.frames, frame);
         self.stir(shared);
         self.rule.remove(frame);

@@ -147,22 +147,17 @@ impl Latch {
     }
 
     /// A reader comes in, and waits for that if it must. False if it is not in, because what it waits for is [`here`](Self::wait) no
-    /// more. With `push` it passes writers that wait, and there is no limit.
+    /// more.
     ///
     /// # Errors
     /// There are [`MOST_READERS`] already.
     #[cold]
-    pub(super) fn read(&self, push: bool, here: impl Fn() -> bool) -> Result<bool, TooMany> {
-        let (stop, full) = if push {
-            (WRITER, 0)
-        } else {
-            (WRITER | WANTED, FULL)
-        };
+    pub(super) fn read(&self, here: impl Fn() -> bool) -> Result<bool, TooMany> {
         let enters = Cell::new(true);
         let was = self.wait(0, here, |now| {
-            enters.set(now & full == 0);
+            enters.set(now & FULL == 0);
             match enters.get() {
-                true => (now & stop == 0).then_some(now + 1),
+                true => (now & (WRITER | WANTED) == 0).then_some(now + 1),
                 false => Some(now),
             }
         });
@@ -170,6 +165,18 @@ impl Latch {
             true => Ok(was.is_some()),
             false => Err(TooMany),
         }
+    }
+
+    /// A reader comes in, unless a writer is there: one of the cache's own, of which there are few. It passes writers that wait.
+    pub(super) fn push(&self) -> bool {
+        self.change(|now| (now & WRITER == 0).then_some(now + 1))
+            .is_some()
+    }
+
+    /// Waits until no writer is there, as long as what the caller waits for is [`here`](Self::wait). False if it is not.
+    pub(super) fn wait_for_writer(&self, here: impl Fn() -> bool) -> bool {
+        self.wait(0, here, |now| (now & WRITER == 0).then_some(now))
+            .is_some()
     }
 
     /// A reader goes. 1 atomic subtraction and a jump by the sign it leaves.
@@ -351,7 +358,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(!latch.try_read());
-            assert_eq!(latch.read(true, || true), Ok(true));
+            assert!(latch.push());
             latch.end_read();
             latch.end_read();
             writer.join().unwrap();
@@ -440,7 +447,8 @@ mod tests {
         std::thread::scope(|threads| {
             let writers = [0; 2].map(|_| threads.spawn(|| latch.write(here)));
             let (latch, here) = (&latch, &here);
-            let readers = [false, true].map(|push| threads.spawn(move || latch.read(push, here)));
+            let reader = threads.spawn(move || latch.read(here));
+            let other = threads.spawn(move || latch.wait_for_writer(here));
             while latch.0.load(Ordering::Relaxed) & WANTED == 0 {
                 std::thread::yield_now();
             }
@@ -450,9 +458,8 @@ mod tests {
             for writer in writers {
                 assert_eq!(writer.join().unwrap(), None);
             }
-            for reader in readers {
-                assert_eq!(reader.join().unwrap(), Ok(false));
-            }
+            assert_eq!(reader.join().unwrap(), Ok(false));
+            assert!(!other.join().unwrap());
         });
         latch.end_write();
         assert!(latch.try_read(), "no mark is left");
@@ -462,8 +469,8 @@ mod tests {
     fn the_count_of_readers_does_not_run_over() {
         let latch = Latch(AtomicU32::new(FULL));
         assert!(!latch.try_read());
-        assert_eq!(latch.read(false, || true), Err(TooMany));
-        assert_eq!(latch.read(true, || true), Ok(true), "the cache's own");
+        assert_eq!(latch.read(|| true), Err(TooMany));
+        assert!(latch.push(), "one of the cache's own");
         latch.end_read();
         latch.end_read();
         assert!(latch.try_read());

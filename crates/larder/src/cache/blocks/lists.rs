@@ -11,7 +11,7 @@ use super::write_back::BATCH;
 
 /// Bytes of a tree, about: a leaf has room for 11 entries and, with its parent's share, 4 words more. It is half to wholly full,
 /// so 8 entries are taken for each.
-fn tree_bytes<K, V>(tree: &BTreeMap<K, V>) -> usize {
+pub(super) fn tree_bytes<K, V>(tree: &BTreeMap<K, V>) -> usize {
     let leaf = 11 * (size_of::<K>() + size_of::<V>()) + 4 * size_of::<usize>();
     tree.len().div_ceil(8) * leaf
 }
@@ -27,7 +27,7 @@ impl Inner {
         let files = self.files.capacity() * (size_of::<Opened>() + size_of::<Arc<Mutex<()>>>() * 4)
             + self.vacant.capacity() * size_of::<u32>();
         tree_bytes(&self.dirty)
-            + tree_bytes(&self.unsynced)
+            + self.unsynced.bytes()
             + files
             + hashed_bytes(&self.numbers)
             + hashed_bytes(&self.former)

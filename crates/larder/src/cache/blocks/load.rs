@@ -21,16 +21,22 @@ struct Filling<'c> {
     frame: Frame,
     page: Option<Claimed<'c>>,
     key: Key,
+    /// No sync of the file ran when it began, and so many had until then.
+    quiet: Option<u64>,
+    /// It is not read.
+    overwrites: bool,
     full: bool,
 }
 
 impl<'c> Filling<'c> {
-    fn new(shared: &'c Shared, key: Key, page: Claimed<'c>) -> Self {
+    fn new(shared: &'c Shared, inner: &Inner, key: Key, page: Claimed<'c>) -> Self {
         Self {
             shared,
             frame: page.frame(),
             page: Some(page),
             key,
+            quiet: inner.files[key.file() as usize].quiet(),
+            overwrites: false,
             full: false,
         }
     }
@@ -58,14 +64,20 @@ impl Drop for Filling<'_> {
         let mut inner = self.shared.inner();
         inner.loading -= 1;
         inner.moving.take(self.frame);
-        if let Some(page) = self.page.take() {
-            if !self.full && self.shared.frames.key(self.frame) == self.key {
-                self.shared.changed.take(self.frame);
-                inner.forget(self.shared, self.frame);
+        let page = self.page.take();
+        if page.is_none() || self.full {
+            let now = inner.files[self.key.file() as usize].quiet();
+            if self.overwrites {
+                inner.unsynced.overwritten(self.key);
+            } else if now.is_some() && now == self.quiet {
+                inner.unsynced.comes(self.key, self.frame);
             }
-            // Before anybody hears that it is not moving any more.
-            drop(page);
+        } else if self.shared.frames.key(self.frame) == self.key {
+            self.shared.changed.take(self.frame);
+            inner.forget(self.shared, self.frame, false);
         }
+        // Before anybody hears that it is not moving any more.
+        drop(page);
         self.shared.at_rest(inner);
     }
 }
@@ -90,6 +102,7 @@ impl Shared {
         };
         if reason == Reason::Write {
             wanted.page().fill(0);
+            wanted.overwrites = true;
         } else {
             let ahead = ahead.as_deref_mut().unwrap_or_default();
             self.fill(file, end, &mut wanted, ahead)?;
@@ -174,21 +187,23 @@ impl Shared {
                     let end = inner.files[key.file() as usize].end;
                     let more =
                         (ahead > 0).then(|| self.begin_ahead(&mut inner, key, request, ahead, end));
-                    return Ok(Some((Filling::new(self, key, found), more, end)));
+                    let filling = Filling::new(self, &inner, key, found);
+                    return Ok(Some((filling, more, end)));
                 }
                 Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
                     let dirty = !inner.dirty.is_empty();
                     drop(inner);
                     let written = dirty && self.write_some()? != NOTHING;
                     inner = self.inner();
-                    if !written {
-                        if !inner.moving.any() {
-                            inner.not_kept(key);
-                            return Err(error);
-                        }
-                        self.wait_for_load(inner);
-                        inner = self.inner();
+                    if written {
+                        continue;
                     }
+                    if !inner.moving.any() {
+                        inner.not_kept(key);
+                        return Err(error);
+                    }
+                    self.wait_for_load(inner);
+                    inner = self.inner();
                 }
                 Err(error) => return Err(error),
             }
@@ -218,7 +233,7 @@ impl Shared {
             let reason = Reason::Readahead;
             let admission = inner.miss(self, key, reason, request);
             match inner.admit(self, key, reason, request, admission) {
-                Ok(found) => more.push(Filling::new(self, key, found)),
+                Ok(found) => more.push(Filling::new(self, inner, key, found)),
                 Err(_) => {
                     inner.not_kept(key);
                     break;

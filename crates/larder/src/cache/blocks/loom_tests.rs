@@ -36,7 +36,7 @@ impl Page {
 
     fn read(&self) -> u32 {
         if !self.latch.try_read() {
-            assert_eq!(self.latch.read(false, || true), Ok(true));
+            assert_eq!(self.latch.read(|| true), Ok(true));
         }
         let seen = self.seen();
         self.latch.end_read();
@@ -111,7 +111,7 @@ fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
         });
         if page.latch.try_read() {
             // Holds it already, and is not kept out by who waits to write.
-            assert_eq!(page.latch.read(true, || true), Ok(true));
+            assert!(page.latch.push());
             page.seen();
             page.latch.end_read();
             page.latch.end_read();
@@ -130,7 +130,12 @@ fn latch_waiters_for_a_block_that_is_gone_do_not_wait_for_the_next_one() {
         assert!(page.latch.try_write().is_some());
         let here = |page: &Page| page.words[0].load(Relaxed) == HERE;
         let writer = spawn(page, move |page| page.latch.write(|| here(page)));
-        let reader = spawn(page, move |page| page.latch.read(false, || here(page)));
+        let reader = spawn(page, move |page| {
+            match page.latch.wait_for_writer(|| here(page)) {
+                true => page.latch.read(|| here(page)),
+                false => Ok(false),
+            }
+        });
         page.words[0].store(HERE + 1, Relaxed);
         page.latch.changed();
         assert_eq!(writer.join().unwrap(), None);
@@ -302,7 +307,7 @@ fn latch_who_steps_back_for_a_pin_lets_others_in_and_finds_it_again() {
         let taker = spawn_pinned(all, Pinned::try_write);
         assert_eq!(all.page.seen(), 0);
         // As who holds it already and wants it again.
-        assert_eq!(all.page.latch.read(true, || true), Ok(true));
+        assert!(all.page.latch.push());
         assert_eq!(all.page.seen(), 0);
         all.page.latch.end_read();
         mine.leave(&all.page.latch);

@@ -39,6 +39,7 @@ mod storage;
 mod stream;
 mod sync;
 mod table;
+mod unsynced;
 #[cfg(feature = "io-uring")]
 mod uring;
 mod victims;

@@ -35,13 +35,14 @@ pub(super) struct Opened {
     pub(super) failure: Option<CacheError>,
     /// Bytes behind this are not written back.
     pub(super) end: u64,
-    /// A block was written, and left before the storage was synced: if the sync fails, it cannot be written again. Tells by
-    /// which sync the latest of them was written.
+    /// Blocks were written, and left before the storage was synced, for which there was no room among the [unsynced](super::unsynced)
+    /// ones. Tells after which sync the latest of them was written.
     pub(super) left_unsynced: Option<u64>,
     /// That has happened.
     pub(super) lost: bool,
-    /// Syncs that were begun, and those that failed.
+    /// Syncs that were begun, those that ended, and those that failed.
     pub(super) syncs: u64,
+    pub(super) ended_syncs: u64,
     pub(super) failed_syncs: u64,
     /// Held over a sync: of two at a time one would be told by the system that all is well, while the other still learns that
     /// it is not.
@@ -63,10 +64,19 @@ impl Opened {
             left_unsynced: None,
             lost: false,
             syncs: 0,
+            ended_syncs: 0,
             failed_syncs: 0,
             syncing: Arc::default(),
             openers: 0,
         }
+    }
+}
+
+impl Opened {
+    /// What the storage is asked for now is what was written last: no sync runs, which might fail and forget it. Then the number of
+    /// syncs, so that one that begins is seen.
+    pub(super) fn quiet(&self) -> Option<u64> {
+        (self.syncs == self.ended_syncs).then_some(self.syncs)
     }
 }
 
@@ -146,8 +156,10 @@ impl Inner {
     /// opens it next. What the file has counted stays with its tenant.
     fn release(&mut self, number: u32) {
         let opened = &mut self.files[number as usize];
-        let told = !opened.lost && opened.left_unsynced.is_none();
-        if opened.openers > 0 || opened.stats.resident > 0 || !told {
+        if opened.openers > 0 || opened.stats.resident > 0 {
+            return;
+        }
+        if opened.lost || opened.left_unsynced.is_some() || self.unsynced.has_left(number) {
             return;
         }
         if self.vacant.try_reserve(1).is_err() {

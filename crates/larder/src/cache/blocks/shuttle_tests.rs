@@ -333,6 +333,28 @@ fn shuttle_who_gives_blocks_up_waits_for_the_cache_only() {
     });
 }
 
+/// The cache's own threads hold blocks, too, and they are not what `Held` is for.
+#[test]
+fn shuttle_only_guards_keep_blocks_from_being_invalidated() {
+    explore(4, 0, |cache, _, file| {
+        let write_back = |cache: &BlockCache, file: &CachedFile| {
+            file.sync().unwrap();
+            cache.write_back().unwrap();
+        };
+        let end = |_: &BlockCache, file: &CachedFile| file.set_end(10);
+        let workers = [
+            spawn(&cache, &file, write_back),
+            spawn(&cache, &file, end),
+            spawn(&cache, &file, write_back),
+        ];
+        for byte in 1..3 {
+            assert!(put(&cache, &file, 0, byte));
+            file.invalidate(0..1).unwrap();
+        }
+        join(workers);
+    });
+}
+
 /// Each thread holds the blocks it has when it asks for the next one, and all ask in ascending order; others read them away.
 #[test]
 fn shuttle_threads_that_take_blocks_in_one_order_all_get_on() {

@@ -2,6 +2,12 @@
 //! have lists of their own.)
 
 #[cfg(not(shuttle))]
+pub(super) use std::thread::yield_now;
+
+#[cfg(shuttle)]
+pub(super) use shuttle::thread::yield_now;
+
+#[cfg(not(shuttle))]
 pub(super) use std::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},

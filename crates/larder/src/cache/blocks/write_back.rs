@@ -8,7 +8,8 @@ use super::cache::Shared;
 use super::error::CacheError;
 use super::frames::BlockRef;
 use super::inner::Inner;
-use super::key::{FileId, Key, MOST_INDEX};
+use super::key::{FileId, Key};
+use super::sync::Ordering;
 use crate::cache::policy::Frame;
 
 /// Blocks that are written at once.
@@ -131,10 +132,10 @@ impl Inner {
             // A sync that failed meanwhile may have been this write's, and will not be told again.
             Ok(()) if opened.failed_syncs != block.failed_syncs => Ok(false),
             Ok(()) => {
-                let entry = (block.frame, opened.syncs);
+                let syncs = opened.syncs;
                 opened.stats.written += 1;
                 self.clean(block.key);
-                self.unsynced.insert(block.key, entry);
+                self.unsynced.written(block.key, block.frame, syncs);
                 self.counts.written += 1;
                 Ok(true)
             }
@@ -294,10 +295,14 @@ impl Shared {
             return None;
         }
         let mut page = self.frames.try_read(frame, key);
+        let mut passing = None;
         if page.is_none() {
             drop(inner);
-            // Who pushes is never one too many.
-            page = self.frames.read(frame, key, true).ok().flatten();
+            while passing.is_none() && self.frames.wait_for_writer(frame, key) {
+                let soon = Passing::new(self);
+                page = self.frames.push(frame, key);
+                passing = page.is_some().then_some(soon);
+            }
             inner = self.inner();
         }
         if inner.moving.has(frame) || !inner.dirty.contains_key(&key) {
@@ -306,8 +311,17 @@ impl Shared {
             return None;
         }
         batch.take(&mut inner, key, frame, page?);
-        drop(inner);
+        drop((inner, passing));
         Some(batch)
+    }
+
+    /// Writes the dirty blocks that no thread holds, and tells of no failure.
+    pub(super) fn write_what_is_free(&self) {
+        let mut from = Key(0);
+        while let Next::Batch(batch, next) = self.next(from, None, false) {
+            drop(batch.write());
+            from = next;
+        }
     }
 
     /// Syncs the storage. If that fails, what was written since the last time counts as not written: what a system does with
@@ -330,6 +344,22 @@ impl Shared {
     }
 }
 
+/// A thread of the cache's own holds a block, and the cache does not know of it yet. Dropped when it does.
+pub(super) struct Passing<'c>(&'c Shared);
+
+impl<'c> Passing<'c> {
+    pub(super) fn new(shared: &'c Shared) -> Self {
+        shared.passing.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl Drop for Passing<'_> {
+    fn drop(&mut self) {
+        self.0.passing.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// A sync of which nobody knows yet how it ends: with a failure unless it is said, also by a panic of the storage.
 struct Unsure<'c> {
     shared: &'c Shared,
@@ -348,30 +378,24 @@ impl Drop for Unsure<'_> {
 impl Inner {
     /// What was written before the sync of this number began is safe.
     fn safe(&mut self, number: u32, begun: u64) {
-        let mut from = Key::new(number, 0);
-        let last = Key::new(number, MOST_INDEX);
-        while let Some((&key, &(_, after))) = self.unsynced.range(from..=last).next() {
-            if after < begun {
-                self.unsynced.remove(&key);
-            }
-            if key == last {
-                break;
-            }
-            from = Key(key.0 + 1);
-        }
-        let left = &mut self.files[number as usize].left_unsynced;
-        *left = left.filter(|&after| after >= begun);
+        self.unsynced.safe(number, begun);
+        let opened = &mut self.files[number as usize];
+        opened.ended_syncs += 1;
+        opened.left_unsynced = opened.left_unsynced.filter(|&after| after >= begun);
     }
 
     /// A sync failed, and took with it whatever was written until now and not synced.
     fn unsafe_again(&mut self, number: u32, failure: io::Error) {
-        let mine = Key::new(number, 0)..=Key::new(number, MOST_INDEX);
-        while let Some((&key, &(frame, _))) = self.unsynced.range(mine.clone()).next() {
-            self.unsynced.remove(&key);
-            self.dirty.insert(key, frame);
-        }
+        let mut again = Vec::new();
+        let lost = self.unsynced.failed(
+            number,
+            |key| self.dirty.contains_key(key),
+            |key, frame| again.push((key, frame)),
+        );
+        self.dirty.extend(again);
         let opened = &mut self.files[number as usize];
-        opened.lost |= opened.left_unsynced.take().is_some();
+        opened.lost |= lost | opened.left_unsynced.take().is_some();
+        opened.ended_syncs += 1;
         opened.failed_syncs += 1;
         opened.failures += 1;
         opened.failure = Some(CacheError::Sync {
