@@ -366,3 +366,48 @@ fn a_checked_block_that_stays_is_as_aligned_as_was_asked_for_last() {
         a.dealloc(large, layout(40, 16));
     }
 }
+
+/// The thread that reads the words stands still in the middle of it: what it says of a bad one does not fit standard error.
+#[test]
+fn a_child_does_not_wait_for_the_thread_that_reads_the_words() {
+    const NAME: &str = "a_child_does_not_wait_for_the_thread_that_reads_the_words";
+    if role().is_none() {
+        let ended = again(NAME, "fork", Some("bogus"));
+        assert!(ended.status.success(), "{ended:?}");
+        return;
+    }
+    let mut pipe = [0; 2];
+    let byte = [0_u8];
+    // SAFETY: descriptors of our own, and a byte that is there.
+    unsafe {
+        assert_eq!(libc::pipe2(pipe.as_mut_ptr(), libc::O_NONBLOCK), 0);
+        while libc::write(pipe[1], byte.as_ptr().cast(), 1) == 1 {}
+        assert_eq!(libc::fcntl(pipe[1], libc::F_SETFL, 0), 0);
+        assert_eq!(libc::dup2(pipe[1], 2), 2);
+    }
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let family = Family::new().unwrap();
+        // SAFETY: asks for a number.
+        send.send(unsafe { libc::gettid() }).unwrap();
+        drop(Classes::new(&family));
+    });
+    let stat = format!("/proc/self/task/{}/stat", receive.recv().unwrap());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") S ") {
+        std::thread::yield_now();
+    }
+    // SAFETY: the child uses the library, as it may; a child that hangs is ended by its alarm. This process does not wait for
+    // its thread.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(20);
+            libc::dup2(libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY), 2);
+            drop(Classes::new(&Family::new().unwrap()));
+            libc::_exit(0);
+        }
+        let mut status = 1;
+        libc::waitpid(child, &raw mut status, 0);
+        libc::_exit(i32::from(status != 0));
+    }
+}

@@ -6,6 +6,7 @@ use super::index::Index;
 use super::list::Lists;
 use super::tag::{Kind, NONE, Pool, Tags};
 use crate::os::lock::Guard;
+use crate::os::lock::order::{Rank, Ranked};
 
 /// What can be read without the lock.
 #[derive(Debug)]
@@ -14,6 +15,10 @@ pub(super) struct Shared {
     pub(super) quantum: u64,
     pub(super) tags: Tags,
     pub(super) hash: Hash,
+}
+
+impl Ranked for State {
+    const RANK: Rank = Rank::Arena;
 }
 
 /// What the lock guards, beside the links in the tags and the hash.

@@ -10,6 +10,7 @@ use super::request::Want;
 use super::segments::Segments;
 use super::tag::{Kind, NONE};
 use crate::os::fork;
+use crate::os::lock::order::{Rank, calls};
 
 impl Segments<'_> {
     /// Checks a span and adds it, as one free segment, whose tag is returned. Two tags are reserved.
@@ -188,7 +189,10 @@ impl Arena {
             segments.state.importing.0 += size;
         }
         // A source that panics must not leave its size on the account.
-        let given = catch_unwind(AssertUnwindSafe(|| source.import(size, align)));
+        let given = catch_unwind(AssertUnwindSafe(|| {
+            let _outside = calls("a source", Rank::Arena);
+            source.import(size, align)
+        }));
         let mut segments = self.lock();
         segments.state.importing.0 = segments.state.importing.0.saturating_sub(size);
         let given = match given {
@@ -220,6 +224,7 @@ impl Arena {
         })();
         drop(segments);
         if taken.is_err() {
+            let _outside = calls("a source", Rank::Arena);
             source.release(span);
         }
         taken
@@ -239,7 +244,10 @@ impl Arena {
             let (Some(span), Some(source)) = (span, &self.source) else {
                 return units;
             };
-            source.release(span);
+            {
+                let _outside = calls("a source", Rank::Arena);
+                source.release(span);
+            }
             units += span.size;
             segments = self.lock();
         }

@@ -6,11 +6,12 @@
 use core::alloc::Layout;
 use core::fmt::Write;
 use core::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::debug::{Call, Claim, DebugHeap, LiveBlock, Options, Origin, Outcome, Output};
 use super::{AllocError, Classes, Heap};
 use crate::objects::Family;
+use crate::os::decided::Decided;
 use crate::os::{Linux, OsError};
 
 /// The words for explicit heaps, as those of `LARDER_MALLOC_DEBUG`.
@@ -50,7 +51,7 @@ impl Classes {
 
     /// What `LARDER_HEAP_DEBUG` asks for, if it does.
     pub(super) fn by_environment(family: &Family) -> Option<Self> {
-        let options = (*asked())?;
+        let options = asked()?;
         match Self::checked(family, options) {
             Ok(classes) => Some(classes),
             Err(_) => {
@@ -243,9 +244,9 @@ fn claim(otherwise: Call, layout: Option<Layout>) -> Claim {
 }
 
 /// What the environment asks for, looked at once. Not in a program that runs with more rights than its caller.
-fn asked() -> &'static Option<Options> {
-    static ASKED: OnceLock<Option<Options>> = OnceLock::new();
-    ASKED.get_or_init(|| {
+fn asked() -> Option<Options> {
+    static ASKED: Decided<Option<Options>> = Decided::new();
+    ASKED.get_or_decide(|| {
         // SAFETY: it only reads a number.
         if cfg!(not(miri)) && unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
             return None;

@@ -268,10 +268,15 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
+    /// Whether enough identifiers were taken from the map that the part without a lock pays.
+    fn is_due(&self, ledger: &Ledger<R::Order>) -> bool {
+        self.fronted && ledger.early >= EARLY && ledger.queue.is_empty()
+    }
+
     /// Makes the part that works without a lock once enough identifiers were taken from the map. Whether there is one
     /// now. Under the lock: whoever frees looks for the front there, and no fork comes in the middle.
     fn open(&self, ledger: &mut Ledger<R::Order>) -> bool {
-        if !self.fronted || ledger.early < EARLY || !ledger.queue.is_empty() {
+        if !self.is_due(ledger) {
             return false;
         }
         // What fails now is tried again after as many more; the map serves on.

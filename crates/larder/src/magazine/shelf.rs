@@ -21,6 +21,7 @@ use super::refused::{Begin, Refused};
 use super::sections::{BEYOND, NOT_NOW, PARKED, Sections, restart_sequences};
 use super::slot::{LIVE_BYTES, Slot, counts, lay_out, parked};
 use super::sync::{AtomicI64, AtomicU32, AtomicUsize, Ordering, yield_now};
+use crate::os::lock::order::sleeps;
 use crate::os::rseq::{Mode, mode};
 use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, page_size, possible_cpus};
 
@@ -252,6 +253,7 @@ impl Shelf {
 
     /// Waits a while for the thread that empties the shelf.
     pub(super) fn await_drain(&self) {
+        sleeps("the thread that empties a shelf");
         for _ in 0..PATIENCE {
             let seen = self.draining.load(Ordering::Acquire);
             if seen == 0 || seen != fork::generation() {
@@ -265,7 +267,10 @@ impl Shelf {
     pub(super) fn close(&self, take: impl FnMut(Magazine)) -> bool {
         let begun = loop {
             match self.begin_drain() {
-                Begin::Busy => yield_now(),
+                Begin::Busy => {
+                    sleeps("the thread that empties a shelf");
+                    yield_now();
+                }
                 Begin::Closed => return true,
                 begun => break begun,
             }
@@ -427,6 +432,7 @@ impl Shelf {
             // SAFETY: as in `hold`.
             let held = unsafe { locked::try_hold(self.slot(i)) };
             if held.is_none() {
+                sleeps("the thread that holds a slot");
                 yield_now();
             }
             held

@@ -14,6 +14,7 @@ use super::slabs::{Ground, Slabs};
 use super::stats::{CacheStats, Name};
 use super::supply::Forget;
 use crate::magazine::{MAX_ROUNDS, Stock};
+use crate::os::lock::order::{Rank, Ranked, calls};
 use crate::os::lock::{Lock, RawLock};
 
 /// Bytes of objects in a magazine at first, and at most, as long as it has a few rounds.
@@ -85,6 +86,10 @@ impl Config {
             number: None,
         }
     }
+}
+
+impl Ranked for Slabs {
+    const RANK: Rank = Rank::Slabs;
 }
 
 #[derive(Debug)]
@@ -239,6 +244,7 @@ impl CacheRef {
         }
         inner.table.give_back(number);
         if let Some(end) = hooks.end {
+            let _outside = calls("what ends a cache's calls", Rank::Reaper);
             // SAFETY: called once, after everything else that gets `data`.
             unsafe { end(hooks.data) };
         }
@@ -398,6 +404,7 @@ impl Cache {
     /// Asks the cache's user to put objects back.
     pub(super) fn ask_users(&self) {
         if let Some(reclaim) = self.hooks.reclaim {
+            let _outside = calls("a cache's reclaim", Rank::Reaper);
             // SAFETY: whoever made the cache promised that it may be called from any thread; no lock is held.
             unsafe { reclaim(self.hooks.data) };
         }

@@ -20,6 +20,7 @@ use super::reaper::Reaper;
 use super::table::Table;
 use crate::magazine::{Magazines, StockConfig, thread_number};
 use crate::os::lock::Lock;
+use crate::os::lock::order::{Rank, Ranked, calls};
 use crate::os::rseq::Mode;
 use crate::os::{System, coarse_now, fork, turns, wait_turn};
 use crate::pages::{BuildError, PagePool};
@@ -101,6 +102,14 @@ pub(super) struct Inner {
 
 const fn assert_sync<T: Send + Sync>() {}
 const _: () = assert_sync::<Inner>();
+
+impl Ranked for Links {
+    const RANK: Rank = Rank::LargeList;
+}
+
+impl Ranked for Option<Reaper> {
+    const RANK: Rank = Rank::Reaper;
+}
 
 impl Family {
     /// A family with default settings: no limit, addresses for as much as the machine has memory.
@@ -330,6 +339,7 @@ impl Inner {
     /// them: its message was printed.
     pub(super) fn upkeep_if_due(&self) {
         if let Some(f) = self.on_slow {
+            let _outside = calls("what slow calls begin with", Rank::Reaper);
             f();
         }
         let due = self.next_upkeep.load(Ordering::Relaxed);
@@ -403,7 +413,10 @@ impl Inner {
     #[cold]
     pub(super) fn misuse(&self, misuse: &Misuse) {
         match self.on_misuse {
-            Some(f) => f(misuse),
+            Some(f) => {
+                let _outside = calls("what hears of misuse", Rank::Reaper);
+                f(misuse);
+            }
             None => debug_assert!(false, "{misuse}"),
         }
     }
@@ -413,14 +426,16 @@ impl fork::Around for Inner {
     /// The table first, so that caches neither come nor go until `after`; then the caches' locks, by number; then the
     /// lists' and the metadata's, each of which is taken by nobody who then takes another.
     fn before(&self) {
-        self.reaper.raw().lock();
-        self.table.raw_lock().lock();
+        self.reaper.raw().lock_around_fork();
+        self.table.raw_lock().lock_around_fork();
         for (_, block) in self.table.filled(1) {
             // SAFETY: caches in the table are whole, and the table's lock is held.
-            unsafe { self.cache(block).as_ref() }.raw_lock().lock();
+            unsafe { self.cache(block).as_ref() }
+                .raw_lock()
+                .lock_around_fork();
         }
-        self.links.raw().lock();
-        self.meta.raw_lock().lock();
+        self.links.raw().lock_around_fork();
+        self.meta.raw_lock().lock_around_fork();
     }
 
     fn after(&self) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use crate::os::lock::order::{Rank, Ranked};
 use crate::os::lock::{Lock, RawLock};
 use crate::os::{OsError, Span, System};
 
@@ -20,6 +21,10 @@ const STEP: usize = 256 << 10;
 
 /// The number of a block; 0 is none.
 pub(super) type BlockNumber = u32;
+
+impl Ranked for State {
+    const RANK: Rank = Rank::Metadata;
+}
 
 #[derive(Debug)]
 struct State {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::family::{Family, Inner};
+use crate::os::lock::order::sleeps;
 use crate::os::{fork, lower_priority};
 
 /// The thread, as its family holds it.
@@ -114,6 +115,7 @@ impl Reaper {
             self.thread.thread().unpark();
             // A destructor may call this from the thread itself.
             if self.thread.thread().id() != std::thread::current().id() {
+                sleeps("a reaper");
                 let _ = self.thread.join();
             }
         }

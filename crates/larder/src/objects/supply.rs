@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::cache::Cache;
 use super::error::GetError;
 use crate::magazine::{MAX_ROUNDS, Supply};
+use crate::os::lock::order::{Rank, calls};
 
 /// Of how many constructed objects one more is constructed ahead: a constructor may be dear in time and memory, so the
 /// first get makes one object and not a magazine's worth.
@@ -107,6 +108,7 @@ impl<C: Construct> Objects<'_, C> {
                 let at = NonNull::new(addr as *mut u8);
                 let done = match (&failure, at) {
                     (None, Some(at)) => {
+                        let _outside = calls("a constructor", Rank::Reaper);
                         // SAFETY: the object was taken from its slab and is in nobody else's hands.
                         catch_unwind(AssertUnwindSafe(|| unsafe {
                             self.constructor.construct(at)

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::map::MOST_CACHES;
 use super::meta::BlockNumber;
 use crate::magazine::sync::{AtomicU32, AtomicUsize, Ordering, yield_now};
+use crate::os::lock::order::Rank;
 use crate::os::{MetaRegion, OsError, System, fork, wait_turn};
 
 #[cfg(not(all(test, loom)))]
@@ -102,7 +103,7 @@ impl Table {
             };
         }
         Ok(Self {
-            lock: RawLock::default(),
+            lock: RawLock::new(Rank::CacheTable),
             top: AtomicUsize::new(KEPT + 1),
             generation: AtomicU32::new(fork::generation()),
             memory,

@@ -9,6 +9,7 @@ use super::cache::Cache;
 use super::meta::BlockNumber;
 use super::slabs::slab_bytes;
 use super::supply::{Objects, Plain};
+use crate::os::lock::order::{Rank, calls};
 
 /// Slabs that go back together.
 const BATCH: usize = 64;
@@ -129,6 +130,7 @@ impl Cache {
             destroyed += slab.take_constructed(|index| {
                 let at = NonNull::new((start + index * self.shape.stride) as *mut u8);
                 if let (Some(destroy), Some(at)) = (self.hooks.destroy, at) {
+                    let _outside = calls("a destructor", Rank::Reaper);
                     // SAFETY: the object is constructed and nobody's; the maker of the cache answers for the function.
                     let call = AssertUnwindSafe(|| unsafe { destroy(at, self.hooks.data) });
                     if let Err(payload) = catch_unwind(call) {

@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::lock::RawLock;
+use super::lock::order::Rank;
 
 /// One lock, or several behind one name, such as those of all caches of a family: registering allocates, and caches
 /// come and go where nothing may.
@@ -19,7 +20,7 @@ pub(crate) trait Around {
 
 impl Around for RawLock {
     fn before(&self) {
-        self.lock();
+        self.lock_around_fork();
     }
     fn after(&self) {
         self.unlock();
@@ -28,7 +29,7 @@ impl Around for RawLock {
 
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 static REGISTRY: Registry = Registry {
-    lock: RawLock::new(),
+    lock: RawLock::new(Rank::ForkList),
     entries: core::cell::UnsafeCell::new(Vec::new()),
 };
 static HANDLERS: AtomicBool = AtomicBool::new(false);
@@ -96,7 +97,7 @@ fn for_each(f: impl Fn(&dyn Around)) {
 }
 
 extern "C" fn prepare() {
-    REGISTRY.lock.lock();
+    REGISTRY.lock.lock_around_fork();
     for_each(|lock| lock.before());
 }
 

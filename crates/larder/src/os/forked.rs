@@ -5,6 +5,7 @@ use core::ops::Deref;
 use rustix::io::Errno;
 
 use super::lock::Lock;
+use super::lock::order::Ranked;
 use super::{OsError, fork};
 
 /// A [`Lock`] that the fork handlers know. Its memory comes from the global allocator once, when it is made.
@@ -16,7 +17,10 @@ impl<T> ForkLock<T> {
     ///
     /// # Errors
     /// When there is no memory for it, or to remember it.
-    pub(crate) fn new(value: T) -> Result<Self, OsError> {
+    pub(crate) fn new(value: T) -> Result<Self, OsError>
+    where
+        T: Ranked,
+    {
         let refused = OsError::new("fork handler", size_of::<Lock<T>>(), Errno::NOMEM);
         let mut boxed = Vec::new();
         boxed.try_reserve_exact(1).map_err(|_| refused)?;
@@ -50,7 +54,7 @@ mod tests {
 
     #[test]
     fn it_is_a_lock() {
-        let lock = ForkLock::new(1).unwrap();
+        let lock = ForkLock::new(1_u64).unwrap();
         *lock.lock() += 1;
         assert_eq!(*lock.lock(), 2);
     }

@@ -5,6 +5,8 @@
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod mutex;
+pub(crate) mod order;
 mod word;
 
 use core::cell::UnsafeCell;
@@ -12,6 +14,8 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
+pub(crate) use mutex::{Condvar, Mutex, MutexGuard, RwLock};
+use order::{Place, Rank, Ranked};
 #[cfg(all(test, loom))]
 pub(crate) use word::Modelled;
 use word::Word;
@@ -24,47 +28,82 @@ const AWAITED: u32 = 2;
 const SPINS: u32 = if cfg!(loom) { 1 } else { 64 };
 
 /// The lock without what it protects.
-#[derive(Debug, Default)]
-pub(crate) struct RawLock<W = AtomicU32>(W);
+#[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
+pub(crate) struct RawLock<W = AtomicU32> {
+    word: W,
+    place: Place,
+}
 
 impl RawLock {
     /// A free lock.
     #[must_use]
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU32::new(FREE))
+    pub(crate) const fn new(rank: Rank) -> Self {
+        Self {
+            word: AtomicU32::new(FREE),
+            place: Place::of(rank),
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+impl RawLock<Modelled> {
+    /// A free lock; the order is not checked in models.
+    pub(crate) fn new(_: Rank) -> Self {
+        Self::default()
     }
 }
 
 impl<W: Word> RawLock<W> {
     /// Takes it if it is free.
     pub(crate) fn try_lock(&self) -> bool {
-        self.0.replace(FREE, HELD, Ordering::Acquire)
+        let taken = self.take();
+        if taken {
+            self.place.taken();
+        }
+        taken
     }
 
     /// Takes it, sleeping if need be.
     pub(crate) fn lock(&self) {
+        self.place.before();
+        self.lock_around_fork();
+    }
+
+    /// Takes it for the time of a fork, whose handler takes all locks in an order of its own.
+    pub(crate) fn lock_around_fork(&self) {
+        self.wait();
+        self.place.taken();
+    }
+
+    fn take(&self) -> bool {
+        self.word.replace(FREE, HELD, Ordering::Acquire)
+    }
+
+    fn wait(&self) {
         for _ in 0..SPINS {
-            if self.try_lock() {
+            if self.take() {
                 return;
             }
             W::spin();
         }
-        while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
+        while self.word.swap(AWAITED, Ordering::Acquire) != FREE {
             // A spurious return or a changed word only leads to another look.
-            self.0.wait(AWAITED);
+            self.word.wait(AWAITED);
         }
     }
 
     /// Releases it.
     pub(crate) fn unlock(&self) {
-        if self.0.swap(FREE, Ordering::Release) == AWAITED {
-            self.0.wake();
+        if self.word.swap(FREE, Ordering::Release) == AWAITED {
+            self.word.wake();
         }
+        self.place.released();
     }
 }
 
 /// A value behind a [`RawLock`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lock<T> {
     raw: RawLock,
     value: UnsafeCell<T>,
@@ -74,10 +113,13 @@ pub(crate) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
-    /// A free lock around `value`.
-    pub(crate) const fn new(value: T) -> Self {
+    /// A free lock around `value`, which says its rank.
+    pub(crate) const fn new(value: T) -> Self
+    where
+        T: Ranked,
+    {
         Self {
-            raw: RawLock::new(),
+            raw: RawLock::new(T::RANK),
             value: UnsafeCell::new(value),
         }
     }
@@ -142,6 +184,10 @@ impl<T> Drop for Guard<'_, T> {
 mod tests {
     use super::*;
 
+    impl Ranked for u64 {
+        const RANK: Rank = Rank::PoolPages;
+    }
+
     #[test]
     fn no_increment_is_lost() {
         let lock = Lock::new(0_u64);
@@ -159,7 +205,7 @@ mod tests {
 
     #[test]
     fn try_lock_sees_the_holder() {
-        let lock = Lock::new(());
+        let lock = Lock::new(0_u64);
         let guard = lock.lock();
         assert!(lock.try_lock().is_none());
         drop(guard);

@@ -247,6 +247,7 @@ mod imp {
             attempt.sent.store(1, Ordering::Release);
             super::super::membarrier::restart_sequences()
         };
+        super::super::lock::order::sleeps("the self-test of restartable sequences");
         let mut aborted = null_mut();
         // SAFETY: made above, and joined once; it ends after a tenth of a second.
         let joined = unsafe { libc::pthread_join(spinner.assume_init(), &raw mut aborted) };

@@ -44,6 +44,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// What a thread does that has looked `turn` times whether another one has finished: it leaves that one its CPU and, after some
 /// turns, sleeps. For waits that are rare, short, and have no lock to sleep on.
 pub(crate) fn wait_turn(turn: u32) {
+    super::lock::order::sleeps("another thread");
     if turn < YIELDS {
         std::thread::yield_now();
     } else {

@@ -14,6 +14,7 @@ use super::moves::{Moves, Patience};
 use super::round;
 use super::space::{NoRun, Space, Taken};
 use crate::magazine::Supply;
+use crate::os::lock::order::{Rank, Ranked};
 use crate::os::lock::{Lock, RawLock};
 use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size, usable_cpus};
 
@@ -55,6 +56,10 @@ struct State {
     moves: Moves,
     /// Block where the next look for idle pages of used blocks begins.
     looked: usize,
+}
+
+impl Ranked for State {
+    const RANK: Rank = Rank::PoolPages;
 }
 
 #[derive(Debug)]

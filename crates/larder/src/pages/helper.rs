@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use super::inner::PoolRef;
 use super::round;
+use crate::os::lock::order::sleeps;
 use crate::os::{fork, lower_priority, thread_cpu_time};
 
 /// Pages that are zeroed before the helper looks at its budget again.
@@ -120,6 +121,7 @@ impl HelperThread {
         self.wake();
         // In the child of a fork the thread does not exist, and waiting for it would never end.
         if self.generation == fork::generation() {
+            sleeps("a helper");
             let _ = self.thread.join();
         } else {
             core::mem::forget(self.thread);

@@ -17,6 +17,7 @@ use super::stats::PoolStats;
 use crate::magazine::{Magazines, Stock, StockConfig, Supply};
 use crate::os::decided::Decided;
 use crate::os::lock::Lock;
+use crate::os::lock::order::{Rank, Ranked};
 use crate::os::zero::{Routine, Zeroing};
 use crate::os::{OsError, coarse_now, fork};
 
@@ -41,6 +42,10 @@ impl Supply for NoSupply<'_> {
     fn accept(&self, rounds: &[usize]) {
         self.0.accept(rounds);
     }
+}
+
+impl Ranked for Option<HelperThread> {
+    const RANK: Rank = Rank::PoolHelper;
 }
 
 #[derive(Debug)]

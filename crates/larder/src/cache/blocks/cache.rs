@@ -14,8 +14,9 @@ use super::key::{FileId, TenantId};
 use super::now::Now;
 use super::stats::{CacheStats, FileStats};
 use super::storage::Storage;
-use super::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now};
+use super::sync::{AtomicUsize, Below, Condvar, Mutex, MutexGuard, Ordering, yield_now};
 use super::table::Table;
+use crate::os::lock::order::sleeps;
 use crate::pages::PagePool;
 
 /// Percent of the last ten seconds in which some program waited for memory, from which on the cache gives some back.
@@ -108,6 +109,7 @@ impl Shared {
             *patience -= 1;
         }
         drop(inner);
+        sleeps("a thread that passes a block");
         yield_now();
         true
     }
@@ -149,7 +151,7 @@ impl BlockCache {
     /// # Ok::<(), larder::cache::CacheError>(())
     /// ```
     pub fn builder(storage: impl Storage) -> BlockCacheBuilder {
-        BlockCacheBuilder::new(Box::new(storage))
+        BlockCacheBuilder::new(Box::new(Below(storage)))
     }
 
     pub(super) fn new(

@@ -1,10 +1,12 @@
 //! A storage that fails as it is told, for tests.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use super::key::FileId;
 use super::storage::Storage;
+use crate::os::lock::order::{Rank, Ranked};
+use crate::os::lock::{Mutex, MutexGuard};
 
 /// Kind of a call to a storage.
 ///
@@ -55,6 +57,10 @@ pub struct FailingStorage<S> {
     kinds: Mutex<[Kind; KINDS]>,
 }
 
+impl Ranked for [Kind; KINDS] {
+    const RANK: Rank = Rank::Storage;
+}
+
 impl<S> FailingStorage<S> {
     /// Over another storage; nothing fails until it is said.
     ///
@@ -66,7 +72,7 @@ impl<S> FailingStorage<S> {
     pub fn new(below: S) -> Self {
         Self {
             below,
-            kinds: Mutex::default(),
+            kinds: Mutex::new(Default::default()),
         }
     }
 
@@ -113,7 +119,7 @@ impl<S> FailingStorage<S> {
         &self.below
     }
 
-    fn kinds(&self) -> std::sync::MutexGuard<'_, [Kind; KINDS]> {
+    fn kinds(&self) -> MutexGuard<'_, [Kind; KINDS]> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,12 +1,10 @@
 //! The lists that grow with what is dirty and with files.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use super::inner::Inner;
 use super::key::Key;
 use super::opened::Opened;
-use super::sync::Mutex;
 use super::write_back::BATCH;
 
 /// Bytes of a tree, about: a leaf has room for 11 entries and, with its parent's share, 4 words more. It is half to wholly full,
@@ -24,7 +22,8 @@ fn hashed_bytes<K, V>(map: &HashMap<K, V>) -> usize {
 impl Inner {
     /// Bytes of the lists, about.
     pub(super) fn lists_bytes(&self) -> usize {
-        let files = self.files.capacity() * (size_of::<Opened>() + size_of::<Arc<Mutex<()>>>() * 4)
+        // Each has the lock of its syncs in a block of its own, of four words.
+        let files = self.files.capacity() * (size_of::<Opened>() + size_of::<usize>() * 4)
             + self.vacant.capacity() * size_of::<u32>();
         tree_bytes(&self.dirty)
             + self.unsynced.bytes()

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use super::key::FileId;
 use super::storage::Storage;
+use crate::os::lock::Mutex;
+use crate::os::lock::order::{Rank, Ranked};
 
 /// Bytes of a piece.
 const PIECE: usize = 4096;
@@ -27,6 +29,10 @@ const PIECE: usize = 4096;
 #[derive(Debug, Default)]
 pub struct MemoryStorage {
     files: Mutex<BTreeMap<FileId, Pieces>>,
+}
+
+impl Ranked for BTreeMap<FileId, Pieces> {
+    const RANK: Rank = Rank::Storage;
 }
 
 /// A file: the pieces that were written to, by number.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::File as SystemFile;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::batch::{ReadPart, WritePart};
 use super::key::FileId;
+use crate::os::lock::RwLock;
+use crate::os::lock::order::{Rank, Ranked};
 
 /// Parts that go into one call: IOV_MAX.
 const MOST_PARTS: usize = 1024;
@@ -14,6 +16,10 @@ const MOST_PARTS: usize = 1024;
 /// Something for each number that was given one.
 #[derive(Debug)]
 pub(super) struct Numbered<T>(RwLock<BTreeMap<FileId, Arc<T>>>);
+
+impl<T> Ranked for BTreeMap<FileId, Arc<T>> {
+    const RANK: Rank = Rank::Storage;
+}
 
 impl<T> Default for Numbered<T> {
     fn default() -> Self {
@@ -24,20 +30,19 @@ impl<T> Default for Numbered<T> {
 impl<T> Numbered<T> {
     /// What had the number before is returned.
     pub(super) fn put(&self, id: FileId, file: T) -> Option<Arc<T>> {
-        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        files.insert(id, Arc::new(file))
+        let file = Arc::new(file);
+        self.0.write(|files| files.insert(id, file))
     }
 
     pub(super) fn take(&self, id: FileId) -> Option<Arc<T>> {
-        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        files.remove(&id)
+        self.0.write(|files| files.remove(&id))
     }
 
     /// # Errors
     /// `NotFound`: nothing has this number.
     pub(super) fn get(&self, id: FileId) -> io::Result<Arc<T>> {
-        let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        files.get(&id).cloned().ok_or_else(|| {
+        let file = self.0.read(|files| files.get(&id).cloned());
+        file.ok_or_else(|| {
             let text = format!(
                 "storage: no file was given as number {}; add or open it first",
                 id.0

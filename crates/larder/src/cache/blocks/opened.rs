@@ -6,7 +6,7 @@ use super::error::CacheError;
 use super::inner::Inner;
 use super::key::{FileId, Key, MOST_FILES, MOST_INDEX, TenantId};
 use super::stats::FileStats;
-use super::sync::Mutex;
+use super::sync::{Mutex, Syncing};
 
 /// Numbers of files that were given up rest until so many do: by then the rule has forgotten most of the file's blocks, and takes few
 /// of them for the next one's.
@@ -46,7 +46,7 @@ pub(super) struct Opened {
     pub(super) failed_syncs: u64,
     /// Held over a sync: of two at a time one would be told by the system that all is well, while the other still learns that
     /// it is not.
-    pub(super) syncing: Arc<Mutex<()>>,
+    pub(super) syncing: Arc<Mutex<Syncing>>,
     /// Those who have it open.
     openers: usize,
 }
@@ -66,7 +66,7 @@ impl Opened {
             syncs: 0,
             ended_syncs: 0,
             failed_syncs: 0,
-            syncing: Arc::default(),
+            syncing: Arc::new(Mutex::new(Syncing)),
             openers: 0,
         }
     }

@@ -17,6 +17,7 @@ use std::sync::{OnceLock, PoisonError};
 use super::latch::{Epoch, Latch};
 use super::now::Now;
 use super::sync::barrier;
+use crate::os::lock::order::{Rank, Ranked};
 
 #[cfg(not(loom))]
 use super::sync::{AtomicU32, AtomicUsize, Mutex, Ordering};
@@ -105,6 +106,10 @@ struct Rows {
     free: BinaryHeap<Reverse<u32>>,
     /// Those that a handle has, of all that one ever had.
     given: Vec<bool>,
+}
+
+impl Ranked for Rows {
+    const RANK: Rank = Rank::PinRows;
 }
 
 /// The pins of all handles, and how a frame is claimed from those who have pinned it.

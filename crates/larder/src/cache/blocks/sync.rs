@@ -1,6 +1,14 @@
 //! Locks, atomics and barriers: the real ones, or those that shuttle schedules. (loom looks at the latch and the pins alone, which
 //! have lists of their own.)
 
+use std::io;
+
+use super::batch::{ReadPart, WritePart};
+use super::inner::Inner;
+use super::key::FileId;
+use super::storage::Storage;
+use crate::os::lock::order::{Rank, Ranked, calls};
+
 #[cfg(not(shuttle))]
 pub(super) use std::thread::yield_now;
 
@@ -8,16 +16,60 @@ pub(super) use std::thread::yield_now;
 pub(super) use shuttle::thread::yield_now;
 
 #[cfg(not(shuttle))]
-pub(super) use std::sync::{
-    Condvar, Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
-};
+pub(super) use crate::os::lock::{Condvar, Mutex, MutexGuard};
+#[cfg(not(shuttle))]
+pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
+
+impl Ranked for Inner {
+    const RANK: Rank = Rank::BlockCache;
+}
+
+/// What threads park under guards nothing but their sleep.
+impl Ranked for () {
+    const RANK: Rank = Rank::LatchPark;
+}
+
+/// One sync at a time; it guards nothing.
+#[derive(Debug, Default)]
+pub(super) struct Syncing;
+
+impl Ranked for Syncing {
+    const RANK: Rank = Rank::FileSync;
+}
+
+/// The storage below a cache. It may wait as long as it likes, so no lock of the cache but that of a sync is held in its calls.
+pub(super) struct Below<S>(pub(super) S);
+
+impl<S: Storage> Below<S> {
+    fn call<T>(&self, f: impl FnOnce(&S) -> T) -> T {
+        let _outside = calls("a storage", Rank::BlockCache);
+        f(&self.0)
+    }
+}
+
+impl<S: Storage> Storage for Below<S> {
+    fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.call(|storage| storage.read(file, offset, into))
+    }
+    fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
+        self.call(|storage| storage.write(file, offset, from))
+    }
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        self.call(|storage| storage.sync(file))
+    }
+    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+        self.call(|storage| storage.read_many(parts));
+    }
+    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+        self.call(|storage| storage.write_many(parts));
+    }
+}
 
 /// One barrier of two: who passes [`light`](barrier::light) has passed a full one whenever another thread passes
 /// [`heavy`](barrier::heavy). The light one keeps the compiler from moving memory accesses and is no instruction.

@@ -4,13 +4,15 @@ use std::any::Any;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::batch::{ReadPart, WritePart};
 use super::key::FileId;
 use super::storage::Storage;
+use crate::os::lock::Mutex;
+use crate::os::lock::order::{Rank, Ranked};
 
 /// Requests in one submission.
 const DEPTH: usize = 64;
@@ -65,6 +67,10 @@ pub struct Uring<S> {
     files: S,
     rings: Mutex<Vec<Ring>>,
     submissions: AtomicU64,
+}
+
+impl Ranked for Vec<Ring> {
+    const RANK: Rank = Rank::Storage;
 }
 
 impl<S> core::fmt::Debug for Uring<S> {

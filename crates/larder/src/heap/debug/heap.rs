@@ -17,6 +17,7 @@ use super::symbol;
 use crate::heap::{AllocError, Classes};
 use crate::objects::GetError;
 use crate::os::forked::ForkLock;
+use crate::os::lock::order::sleeps;
 use crate::os::{OsError, System, fork};
 
 /// A block in use, as [`for_each_live`](crate::heap::global::for_each_live) shows it.
@@ -313,6 +314,7 @@ impl DebugHeap {
             if let Some(mut inner) = self.inner.try_lock() {
                 return Some(f(&mut inner));
             }
+            sleeps("the lock of a debug heap");
             std::thread::sleep(core::time::Duration::from_millis(1));
         }
         None

@@ -14,12 +14,17 @@ use super::pattern;
 use super::records::{GONE, KEPT, LIVE, Queue, Record, Records};
 use super::stacks::{Frames, Stacks};
 use super::storage::{Ownership, Storage};
+use crate::os::lock::order::{Rank, Ranked};
 use crate::os::{OsError, System};
 
 /// Freed blocks between guard pages that are kept.
 const MOST_GUARDED_KEPT: usize = 4_000;
 /// Freed blocks whose memory went and that are still known, to tell of a second free.
 const MOST_GONE: usize = 20_000;
+
+impl Ranked for Inner {
+    const RANK: Rank = Rank::DebugHeap;
+}
 
 #[derive(Debug)]
 pub(super) struct Inner {

@@ -2,6 +2,11 @@
 
 use super::queue::Queue;
 use crate::ids::rule::Order;
+use crate::os::lock::order::{Rank, Ranked};
+
+impl<O> Ranked for Ledger<O> {
+    const RANK: Rank = Rank::IdLedger;
+}
 
 /// The locked part of a space.
 #[derive(Debug)]

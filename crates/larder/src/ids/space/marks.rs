@@ -5,6 +5,7 @@ use std::fmt;
 use super::ledger::Ledger;
 use super::{IdSpace, SharedRule};
 use crate::ids::IdError;
+use crate::os::lock::order::{Rank, calls};
 
 /// Water marks of a space at most.
 const MOST: usize = 64;
@@ -137,6 +138,7 @@ impl<R: SharedRule> IdSpace<R> {
     pub(super) fn tell(&self, crossed: Crossed) {
         for (i, mark) in self.marks.iter().enumerate() {
             if crossed.marks >> i & 1 == 1 {
+                let _outside = calls("a water mark", Rank::IdLedger);
                 (mark.call)(Crossing {
                     mark: mark.free,
                     below: crossed.below >> i & 1 == 1,

@@ -10,6 +10,8 @@ use super::{IdSpace, LOT, SharedRule};
 use crate::ids::IdError;
 use crate::ids::rule::Order;
 use crate::magazine::Supply;
+use crate::os::lock::order::sleeps;
+use crate::os::rseq::mode;
 
 /// Looks at what another thread is about to put right, before sleeping between them.
 const SPINS: u32 = 100;
@@ -54,6 +56,12 @@ impl<R: SharedRule> IdSpace<R> {
     pub(super) fn alloc_slow(&self) -> Result<u64, IdError> {
         let Some(front) = self.front.get() else {
             let mut ledger = self.lock();
+            if self.is_due(&ledger) {
+                // The first in the process waits for a thread that tests restartable sequences: not under the lock.
+                drop(ledger);
+                let _ = mode();
+                ledger = self.lock();
+            }
             if self.front.get().is_some() || self.open(&mut ledger) {
                 drop(ledger);
                 return self.alloc_slow();
@@ -313,6 +321,7 @@ impl<R: SharedRule> IdSpace<R> {
 
 /// Lets others do what this thread waits for.
 pub(super) fn rest(looks: u32) {
+    sleeps("an identifier on its way");
     if looks < SPINS {
         thread::yield_now();
     } else {

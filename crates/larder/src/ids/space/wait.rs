@@ -14,6 +14,7 @@ use super::sync::thread;
 use super::{IdSpace, SharedRule};
 use crate::ids::IdError;
 use crate::ids::rule::Order;
+use crate::os::lock::order::sleeps;
 
 /// Time between looks at identifiers that rest: nobody calls when they have rested.
 const LOOK: Duration = Duration::from_millis(1);
@@ -105,6 +106,7 @@ impl<R: SharedRule> IdSpace<R> {
             }
             let looks = ledger.queue.looks(ticket, stopped.is_some());
             drop(ledger);
+            sleeps("an identifier");
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match (left, looks) {
                 (None, false) => thread::park(),

@@ -6,6 +6,8 @@ use core::time::Duration;
 
 use rustix::thread::futex;
 
+use crate::os::lock::order::sleeps;
+
 /// Most threads that are stopped. Of the others the whole stacks are searched.
 const MOST: usize = 1024;
 /// How long a thread may take to stop; one that blocks all signals never does.
@@ -137,6 +139,7 @@ impl Stopped {
     }
 
     fn wait(&self) {
+        sleeps("threads to stop");
         for _ in 0..PATIENCE {
             if ARRIVED.load(Ordering::Acquire) >= self.asked {
                 return;
