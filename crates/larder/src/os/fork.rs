@@ -29,7 +29,7 @@ impl Around for RawLock {
 
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 static REGISTRY: Registry = Registry {
-    lock: RawLock::new(Rank::ForkList),
+    lock: <RawLock>::new(Rank::ForkList),
     entries: core::cell::UnsafeCell::new(Vec::new()),
 };
 static HANDLERS: AtomicBool = AtomicBool::new(false);

@@ -14,6 +14,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg_attr(shuttle, allow(unused_imports))]
 pub(crate) use mutex::{Condvar, Mutex, MutexGuard, RwLock};
 use order::{Place, Rank, Ranked};
 #[cfg(all(test, loom))]
@@ -34,6 +35,10 @@ pub(crate) struct RawLock<W = AtomicU32> {
     word: W,
     place: Place,
 }
+
+// Only debug builds know a lock's place.
+#[cfg(not(debug_assertions))]
+const _: () = assert!(size_of::<RawLock>() == size_of::<AtomicU32>());
 
 impl RawLock {
     /// A free lock.
@@ -119,7 +124,7 @@ impl<T> Lock<T> {
         T: Ranked,
     {
         Self {
-            raw: RawLock::new(T::RANK),
+            raw: <RawLock>::new(T::RANK),
             value: UnsafeCell::new(value),
         }
     }

@@ -43,7 +43,7 @@ impl Ranked for Syncing {
     const RANK: Rank = Rank::FileSync;
 }
 
-/// The storage below a cache. It may wait as long as it likes, so no lock of the cache but that of a sync is held in its calls.
+/// The storage below a cache. Its calls may take any time, so they are made with no lock of the cache but that of a sync.
 pub(super) struct Below<S>(pub(super) S);
 
 impl<S: Storage> Below<S> {

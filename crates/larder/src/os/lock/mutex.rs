@@ -2,6 +2,9 @@
 //!
 //! For locks that are not taken around a fork, and for threads that wait for a condition.
 
+// A cache under shuttle has shuttle's.
+#![cfg_attr(shuttle, allow(dead_code))]
+
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};

@@ -149,8 +149,9 @@ fn the_table_has_every_rank_in_its_order() {
 }
 
 /// What a lock or a wait looks like in the code.
-const SIGNS: [&str; 17] = [
+const SIGNS: [&str; 18] = [
     "Lock::new(",
+    "Lock>::new(",
     "Mutex::new(",
     "Mutex<",
     "Condvar::new(",
