@@ -146,7 +146,7 @@ mod tests {
                 table: Table::new(20_000).unwrap(),
                 now: Now::new(),
             };
-            let mut claimed = this.frames.claim_free(FRAME);
+            let mut claimed = this.frames.try_claim(FRAME).unwrap();
             claimed.take_page().unwrap();
             this.table.insert(&this.frames, Key::new(0, 0), FRAME);
             drop(claimed);

@@ -13,7 +13,6 @@ use super::pins::{Pin, Pins};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::Table;
 use crate::cache::policy::Frame;
-use crate::os::lock::order::waits_briefly;
 use crate::os::{huge, page_size};
 use crate::pages::{PagePool, PoolError};
 
@@ -269,13 +268,6 @@ impl Frames {
         let here = || self.key(frame) == key;
         let alone = self.pins.write(latch, here);
         alone.then(|| self.claimed(frame)).filter(|_| here())
-    }
-
-    /// A frame that holds no block. It is held for no longer than a reader or writer takes to see that.
-    pub(super) fn claim_free(&self, frame: Frame) -> Claimed<'_> {
-        let _brief = waits_briefly();
-        self.pins.write(&self.slots[frame as usize].latch, || true);
-        self.claimed(frame)
     }
 
     /// The frame for its holder alone, unless somebody has it.

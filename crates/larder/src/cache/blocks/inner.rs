@@ -341,8 +341,23 @@ impl Inner {
         if over > 0 {
             return self.let_go(shared, over);
         }
+        self.free_frame(shared)
+    }
+
+    /// A frame that holds nothing. Not one that a thread looks at which expects its former block there: that thread may take its time
+    /// until it lets go, and all others wait for the cache's lock.
+    #[inline(always)]
+    fn free_frame<'c>(&mut self, shared: &'c Shared) -> Option<Claimed<'c>> {
         let frame = self.free.pop(&shared.frames)?;
-        Some(shared.frames.claim_free(frame))
+        let claimed = shared.frames.try_claim(frame);
+        claimed.or_else(|| self.next_free_frame(shared, frame))
+    }
+
+    #[cold]
+    fn next_free_frame<'c>(&mut self, shared: &'c Shared, busy: Frame) -> Option<Claimed<'c>> {
+        let next = self.free_frame(shared);
+        self.free.push(&shared.frames, busy);
+        next
     }
 
     /// Takes up to `wanted` clean blocks out that nobody holds. Returns how many.

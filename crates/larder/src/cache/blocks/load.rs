@@ -198,6 +198,11 @@ impl Shared {
                     if written {
                         continue;
                     }
+                    if inner.rule.over() == 0 && matches!(error, CacheError::Pinned { .. }) {
+                        // There are free frames, and other threads look at them for blocks that were there.
+                        inner = self.give_way(inner);
+                        continue;
+                    }
                     if !inner.moving.any() {
                         inner.not_kept(key);
                         return Err(error);

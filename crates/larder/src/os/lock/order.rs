@@ -47,9 +47,9 @@ pub(crate) trait Ranked {
 }
 
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
-pub(crate) use checked::{Place, calls, sleeps, waits_briefly};
+pub(crate) use checked::{Place, calls, sleeps};
 #[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
-pub(crate) use unchecked::{Place, calls, sleeps, waits_briefly};
+pub(crate) use unchecked::{Place, calls, sleeps};
 
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 mod checked {
@@ -155,12 +155,6 @@ mod checked {
         if let Some(held) = last(|rank| rank >= from) {
             breach(format_args!("calls {what}"), held);
         }
-        waits_briefly()
-    }
-
-    /// Until the value is dropped, the thread counts as one that holds no lock: it waits for another one that is through in a few
-    /// instructions and needs no lock for them.
-    pub(crate) fn waits_briefly() -> Outside {
         Outside(HELD.with(|held| held.replace([0; Rank::ALL.len()])))
     }
 
@@ -202,11 +196,6 @@ mod unchecked {
 
     #[inline(always)]
     pub(crate) fn calls(_: &str, _: Rank) -> Outside {
-        Outside
-    }
-
-    #[inline(always)]
-    pub(crate) fn waits_briefly() -> Outside {
         Outside
     }
 
