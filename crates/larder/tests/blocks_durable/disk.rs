@@ -1,8 +1,9 @@
 //! A disk with a volatile and a durable image, that fails, takes its time, tears writes, and forgets what it could not sync.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use larder::cache::{FileId, Storage};
 
@@ -58,8 +59,23 @@ struct Image {
     /// took is in here no more, although some of it can still be read.
     unsynced: BTreeMap<usize, u64>,
     /// What failed syncs took, and nobody wrote again.
-    taken: BTreeMap<usize, ()>,
+    taken: BTreeSet<usize>,
     writes: u64,
+}
+
+impl Image {
+    /// A sync fails.
+    fn take(&mut self, reverts: bool) {
+        for (block, _) in std::mem::take(&mut self.unsynced) {
+            self.taken.insert(block);
+            if reverts || block % 3 == 0 {
+                match self.durable.get(&block).cloned() {
+                    Some(was) => self.volatile.insert(block, was),
+                    None => self.volatile.remove(&block),
+                };
+            }
+        }
+    }
 }
 
 /// In how many of a thousand calls it happens.
@@ -128,9 +144,7 @@ impl Disk {
 
     /// A failed sync took what was written to the block last.
     pub(crate) fn is_taken(&self, file: usize, block: usize) -> bool {
-        self.image(FileId(file as u64), |image| {
-            image.taken.contains_key(&block)
-        })
+        self.image(FileId(file as u64), |image| image.taken.contains(&block))
     }
 
     /// What can be read.
@@ -234,29 +248,23 @@ impl Storage for Disk {
             let block = |(&block, &at)| (block, at, image.volatile[&block].clone());
             all.map(block).collect::<Vec<_>>()
         });
+        if self.happens(|rates| rates.syncs_fail) {
+            let reverts = self.some(2) == 0;
+            self.image(file, |image| image.take(reverts));
+            // What is read now is read while the sync runs, and may be what was there before.
+            std::thread::sleep(Duration::from_micros(200));
+            self.image(file, |image| image.take(reverts));
+            return Err(failed("sync"));
+        }
         self.delay();
-        let fails = self.happens(|rates| rates.syncs_fail);
-        let reverts = self.some(2) == 0;
         self.image(file, |image| {
-            if fails {
-                for (block, _) in std::mem::take(&mut image.unsynced) {
-                    image.taken.insert(block, ());
-                    if reverts || block % 3 == 0 {
-                        match image.durable.get(&block).cloned() {
-                            Some(was) => image.volatile.insert(block, was),
-                            None => image.volatile.remove(&block),
-                        };
-                    }
-                }
-                return Err(failed("sync"));
-            }
             for (block, at, words) in going {
                 image.durable.insert(block, words);
                 if image.unsynced.get(&block) == Some(&at) {
                     image.unsynced.remove(&block);
                 }
             }
-            Ok(())
-        })
+        });
+        Ok(())
     }
 }

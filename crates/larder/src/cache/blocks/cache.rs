@@ -98,20 +98,23 @@ impl Shared {
         }
     }
 
-    /// For a thread that found a block in the way, and its holder not known to the cache. A holder may be a thread that looks into a frame
-    /// for another block, or writes the block back, and lets go at once. Returns false when it was waited for those long enough: then a
-    /// guard holds the block.
-    pub(super) fn passes(&self, inner: MutexGuard<'_, Inner>, patience: &mut u32) -> bool {
-        if self.passing.load(Ordering::SeqCst) == 0 {
-            if *patience == 0 {
-                return false;
-            }
-            *patience -= 1;
-        }
+    /// Lets other threads go on, which will be through without the cache's lock, or with it for a moment.
+    pub(super) fn give_way<'c>(&'c self, inner: MutexGuard<'c, Inner>) -> MutexGuard<'c, Inner> {
         drop(inner);
         sleeps("a thread that passes a block");
         yield_now();
-        true
+        self.inner()
+    }
+
+    /// For a thread that found a block in the way, and its holder not known to the cache: may it be a thread that looks into a frame for
+    /// another block, or writes the block back, and lets go at once? Not when those were given way often enough: then a guard holds the
+    /// block.
+    pub(super) fn passes(&self, patience: &mut u32) -> bool {
+        if self.passing.load(Ordering::SeqCst) > 0 {
+            return true;
+        }
+        *patience = patience.saturating_sub(1);
+        *patience > 0
     }
 
     /// [`inner`](Self::inner), if nobody has it now.

@@ -254,13 +254,13 @@ impl CachedFile {
                 }
                 Some((key, _)) => {
                     drop(claimed);
-                    if !shared.passes(inner, &mut patience) {
+                    if !shared.passes(&mut patience) {
                         return Err(CacheError::Held {
                             file: self.id,
                             index: key.index(),
                         });
                     }
-                    inner = shared.inner();
+                    inner = shared.give_way(inner);
                 }
             }
         }
