@@ -13,6 +13,10 @@ pub(super) const COST: &str = "ns_per_range";
 /// From the fewest to the most ranges a cost may grow by so much and be called constant: caches get cold.
 pub(super) const FLAT: f64 = 1.5;
 
+/// Ranges between which the cost must be constant at least: those of the quick form.
+const FEW: i64 = 100;
+const MANY: i64 = 100_000;
+
 /// Those that promise constant time.
 const CONSTANT: [&str; 3] = ["quantum", "handle", "instant"];
 
@@ -48,15 +52,21 @@ pub(super) fn goals(view: &RunView<'_>) -> Vec<Goal> {
         .map(|name| {
             let bound = Bound::AtMost(FLAT);
             let what = format!("{name}: cost of a range when most are out");
+
             match growth(view, "pair", name) {
-                Some((few, many, r)) => bound.goal(
+                Some((few, many, r)) if few <= FEW && many >= MANY => bound.goal(
                     format!("{what} ({many})"),
                     format!("{few} ranges"),
                     Some(r),
                     None,
                     "",
                 ),
-                None => bound.goal(what, "when few are out", None, None, ""),
+                _ => bound.needs(
+                    format!("{what} ({MANY} or more)"),
+                    format!("{FEW} ranges"),
+                    &format!("{FEW} and {MANY} ranges"),
+                    &format!("arenas --group pair --contestant {name}"),
+                ),
             }
         })
         .to_vec()
