@@ -56,6 +56,13 @@ fn a_smaller_range_decides_no_goal() {
         assert_eq!((goal.state, goal.measured), (GoalState::Skipped, None));
         assert!(goal.note.contains("100000 ranges"), "{}", goal.note);
     }
+    // Too few rounds of the right size are another reason.
+    for goal in Arenas
+        .analyse(&record(&Arenas, Depth::Quick, 2, truth))
+        .goals
+    {
+        assert!(goal.note.contains("6 common rounds"), "{}", goal.note);
+    }
 }
 
 #[test]

@@ -213,6 +213,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_help_names_the_time_that_a_quick_run_has() {
+        use clap::CommandFactory;
+        let mut cli = super::super::args::Cli::command();
+        let measure = cli.find_subcommand_mut("measure").expect("measure");
+        let help = measure.render_long_help().to_string();
+        let words = format!("{}s for --quick", QUICK_CAP.as_secs());
+        assert!(help.contains(&words), "{help}");
+    }
+
+    #[test]
     fn only_a_full_run_on_a_noisy_machine_without_leave_is_refused() {
         let noisy = NoiseRecord {
             noisy: true,

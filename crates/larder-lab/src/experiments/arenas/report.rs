@@ -53,14 +53,16 @@ pub(super) fn goals(view: &RunView<'_>) -> Vec<Goal> {
             let bound = Bound::AtMost(FLAT);
             let what = format!("{name}: cost of a range when most are out");
 
-            match growth(view, "pair", name) {
-                Some((few, many, r)) if few <= FEW && many >= MANY => bound.goal(
-                    format!("{what} ({many})"),
-                    format!("{few} ranges"),
-                    Some(r),
-                    None,
-                    "",
-                ),
+            let cells = cells(view, "pair", name);
+            match (cells.first(), cells.last()) {
+                (Some((few, first)), Some((many, last))) if *few <= FEW && *many >= MANY => bound
+                    .goal(
+                        format!("{what} ({many})"),
+                        format!("{few} ranges"),
+                        view.ratio("pair", last, first, COST),
+                        None,
+                        "",
+                    ),
                 _ => bound.needs(
                     format!("{what} ({MANY} or more)"),
                     format!("{FEW} ranges"),
