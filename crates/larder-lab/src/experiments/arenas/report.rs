@@ -108,7 +108,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
                     _ => "And where random ranges are given back, so that free ones lie everywhere?",
                 }
                 .to_owned(),
-                asked_by: "Bonwick and Adams, Magazines and Vmem".to_owned(),
+                asked_by: "larder".to_owned(),
                 answer: format!("Cost at the most ranges over that at the fewest: {}.", parts.join("; ")),
                 verdict: None,
             });
