@@ -144,7 +144,7 @@ impl Options {
             let values: Vec<String> = values.into_iter().map(ToString::to_string).collect();
             for word in filter.values() {
                 if !values.contains(word) {
-                    let what = format!("value of factor '{}'", filter.factor());
+                    let what = format!("value of factor '{}' like", filter.factor());
                     return unknown(&what, word, values);
                 }
             }
