@@ -278,6 +278,20 @@ fn each_answer_follows_its_number() {
         !text.contains("exactly as often as algo-0"),
         "his algo-1 is not: {text}"
     );
+    // A slip explains his table only where it gives his table.
+    assert!(answer(&found, "certainly sufficient").contains(", as in his table"));
+    let slip = |cell: &Cell| cell.params.text("series").is_ok_and(|s| s == "algo-2-256");
+    let other = changed("searches.", slip, |s| s + 1.0);
+    let text = answer(&other, "certainly sufficient");
+    assert!(text.contains("the slip does not explain it"), "{text}");
+    assert!(answer(&found, "Why is T 80").contains("deletions spare the last task"));
+    let other = changed("allocations.", |_| true, |t| t + 1.0);
+    let text = answer(&other, "Why is T 80");
+    assert!(
+        text.contains("not known") && !text.contains("spare"),
+        "{text}"
+    );
+
     let variants = |cell: &Cell| cell.contestant == "variant";
     let riddle = changed("searches.", variants, |s| 1.5 * s + 1.0);
     let text = answer(&riddle, "3604");
