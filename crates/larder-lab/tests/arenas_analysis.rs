@@ -48,6 +48,24 @@ fn constant_is_what_does_not_grow() {
 }
 
 #[test]
+fn a_smaller_range_decides_no_goal() {
+    let mut run = record(&Arenas, Depth::Quick, 10, truth);
+    run.samples
+        .retain(|sample| sample.cell.params.int("live").is_ok_and(|n| n <= 10_000));
+    for goal in Arenas.analyse(&run).goals {
+        assert_eq!((goal.state, goal.measured), (GoalState::Skipped, None));
+        assert!(goal.note.contains("100000 ranges"), "{}", goal.note);
+    }
+    // Too few rounds of the right size are another reason.
+    for goal in Arenas
+        .analyse(&record(&Arenas, Depth::Quick, 2, truth))
+        .goals
+    {
+        assert!(goal.note.contains("6 common rounds"), "{}", goal.note);
+    }
+}
+
+#[test]
 #[cfg(feature = "peers")]
 fn ours_are_shares_of_the_peer_where_it_has_most() {
     let analysis = analysis(Depth::Quick);

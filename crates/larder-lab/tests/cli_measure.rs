@@ -215,6 +215,58 @@ fn a_run_is_repeated_from_its_record() {
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(2));
 }
 
+/// What one experiment does not know is no part of the command line that its run keeps.
+#[test]
+fn each_of_several_experiments_is_repeated_with_its_own_words() {
+    let home = Home::new();
+    let (code, _, err) = home.run(&[
+        "measure",
+        "arenas",
+        "page-pool",
+        "--group=pair",
+        "--contestant=quantum",
+        "--contestant=array-stack",
+        "--where=live=100",
+        "--rounds=1",
+    ]);
+    assert_eq!(code, 0, "{err}");
+    for run in ["latest:arenas", "latest:page-pool"] {
+        let (code, _, err) = home.run(&["rerun", run]);
+        assert_eq!(code, 0, "{run}: {err}");
+    }
+    // A record of another version may name what is gone.
+    let (_, lines, _) = home.run(&["export", "latest:arenas"]);
+    let lines = lines.replace("--contestant=quantum", "--contestant=quanta");
+    std::fs::write(home.path().join("other.jsonl"), lines).unwrap();
+    let (code, _, err) = home.run(&["import", "other.jsonl", "--db", "other.sqlite"]);
+    if code == 0 {
+        let (code, _, err) = home.run(&["rerun", "latest", "--db", "other.sqlite"]);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains("the nearest is 'quantum'"), "{err}");
+    } else {
+        // The id is a hash of the content.
+        assert_eq!(code, 5, "{err}");
+    }
+}
+
+#[test]
+fn every_format_tells_what_the_twins_showed() {
+    let home = measured();
+    for format in ["table", "html", "markdown", "json"] {
+        let (_, out, _) = home.run(&["report", "latest", "--format", format]);
+        let text = out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let at = |part: &str| {
+            text.find(part)
+                .unwrap_or_else(|| panic!("{format}: no '{part}' in {text}"))
+        };
+        // Two rounds have no floor, and say so before the first table.
+        let (floor, warning) = (at("A/A: no floor"), at("6 common rounds"));
+        if format == "table" {
+            assert!(floor < warning && warning < at("Goals ─"), "{out}");
+        }
+    }
+}
+
 #[test]
 fn places_that_cannot_be_written_are_told_before_the_measurement() {
     let home = Home::new();

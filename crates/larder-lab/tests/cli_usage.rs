@@ -76,6 +76,80 @@ fn wrong_usage_is_2_with_a_reason_on_stderr() {
     }
 }
 
+/// Every word that selects nothing is named, with what there is, and nothing is measured or written.
+#[test]
+fn a_filter_that_matches_nothing_is_2_and_names_the_word() {
+    let home = Home::new();
+    for (filters, parts) in [
+        (
+            &["--contestant", "quantm"][..],
+            &["'quantm'", "the nearest is 'quantum'", "there are: "][..],
+        ),
+        (&["--group", "par"], &["'par'", "'pair'", "churn"]),
+        (&["--where", "foo=bar"], &["factor 'foo'", "live"]),
+        (&["--where", "live=7"], &["'7'", "factor 'live'", "100, "]),
+        (&["--where", "live=100,7"], &["'7'"]),
+        // Known one by one: the best fit runs with few ranges only.
+        (
+            &["--contestant", "best", "--where", "live=100000"],
+            &["--contestant 'best'", "together"],
+        ),
+    ] {
+        for more in [
+            &["--no-save"][..],
+            &["--plan"],
+            &["--json"],
+            &["--plan", "--json"],
+        ] {
+            let words = [&["measure", "arenas"], filters, more].concat();
+            let (code, out, err) = home.run(&words);
+            assert_eq!(code, 2, "{words:?}: {err}");
+            for part in parts {
+                assert!(err.contains(part), "{words:?}: {err}");
+            }
+            assert!(out.is_empty(), "{words:?}: {out}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+    let (code, _, err) = home.run(&["list", "page-pol"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("the nearest is 'page-pool'"), "{err}");
+}
+
+#[test]
+fn a_word_must_match_in_one_of_the_experiments() {
+    let home = Home::new();
+    let plans = |words: &[&str]| {
+        let plan = home.json(&[&["measure", "--plan", "--json"], words].concat());
+        let plans = plan["plans"].as_array().unwrap().clone();
+        plans
+            .iter()
+            .map(|p| p["experiment"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    // Experiments of which nothing is selected are left out.
+    let both = ["arenas", "page-pool"];
+    let with = |words: &[&'static str]| [&both[..], words].concat();
+    assert_eq!(plans(&with(&["--contestant", "quantum"])), ["arenas"]);
+    assert_eq!(plans(&with(&["--group", "handover"])), ["page-pool"]);
+    assert_eq!(
+        plans(&with(&[
+            "--contestant",
+            "quantum",
+            "--contestant",
+            "array-stack"
+        ])),
+        both
+    );
+    // A factor says nothing about cells that lack it.
+    assert_eq!(plans(&with(&["--where", "live=100"])), both);
+    assert_eq!(plans(&["--group", "churn"]), ["arenas"]);
+    let words = with(&["--contestant", "quantum", "--group", "handover", "--plan"]);
+    let (code, _, err) = home.run(&[&["measure"], &words[..]].concat());
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("together"), "{err}");
+}
+
 #[test]
 fn a_name_that_is_not_text_is_no_panic() {
     use std::os::unix::ffi::OsStrExt;

@@ -30,12 +30,14 @@ fn in_order(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_terminal_gives_sentences_goals_tables_warnings_in_this_order() {
+fn the_terminal_gives_warnings_sentences_goals_tables_in_this_order() {
     let text = on_terminal(&document(), Style::plain());
     in_order(
         &text,
         &[
             "Page buffers from clusters",
+            "A/A: the reference and its twin",
+            "! Other programs used 23 % of the CPU",
             "Why are 17 and 18 pages slow? (Walfield 2001)",
             "[same within 2 %]",
             "[inconclusive]",
@@ -48,7 +50,6 @@ fn the_terminal_gives_sentences_goals_tables_warnings_in_this_order() {
             "Published numbers have no raw data",
             "pages.cluster_pages = 64",
             "jemalloc: built without it",
-            "! Other programs used 23 % of the CPU",
             "What zero-filling costs",
             "Exploratory",
             "No samples: nothing was measured",
@@ -167,6 +168,17 @@ fn json_has_a_schema_and_keeps_names_as_they_are() {
     // A number that JSON cannot hold does not lose the rest.
     let text = value.to_string();
     assert!(text.contains("odd points") && text.contains("null"));
+}
+
+#[test]
+fn every_format_says_how_far_the_twins_lay_apart_and_warns_before_the_tables() {
+    let doc = document();
+    let line = "A/A: the reference and its twin";
+    assert!(html(&doc).unwrap().contains(line));
+    let floor = &json(&doc)["runs"][0]["analysis"]["floor"];
+    assert!(floor.as_str().is_some_and(|text| text.starts_with(line)));
+    let text = markdown(&doc);
+    in_order(&text, &[line, "### Warnings", "Why are 17", "### Goals"]);
 }
 
 #[test]

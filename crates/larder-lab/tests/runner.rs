@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use larder_lab::measure::{
-    Contestant, Depth, Experiment, Group, InProcess, Interrupt, LaunchError, Launcher, Options,
-    Plan, PlanRequest, Progress, Runner, Silent,
+    BadSelection, Contestant, Depth, Experiment, Group, InProcess, Interrupt, LaunchError,
+    Launcher, Options, Plan, PlanRequest, Progress, Runner, Silent,
 };
 use larder_lab::model::{
     Analysis, Better, Cell, MachineRecord, Measures, Metric, Params, RunRecord, Skipped, StopReason,

@@ -18,7 +18,7 @@ use super::sim::Sim;
 use super::trace::Trace;
 use crate::measure::FactorFilter;
 
-/// Measures on this machine what page buffers cost, which setting is best, and how sure that is.
+/// Measures on this machine what memory, identifiers and cached blocks cost, which setting is best, and how sure that is.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, max_term_width = 100, after_help = AFTER)]
 pub(super) struct Cli {
@@ -113,13 +113,13 @@ pub(super) struct Measure {
     /// Repeat the orders and workloads of an earlier run [default: a random one].
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Time for all experiments together, for instance 90s, 3m, 1h [default: 168s for --quick, none for --full].
+    /// Time for all experiments together, for instance 90s, 3m, 1h [default: 172s for --quick, none for --full].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) time_cap: Option<Duration>,
     /// Rounds of each group at most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) rounds: Option<u32>,
-    /// Only groups whose name contains TEXT (may be repeated).
+    /// Only groups whose name contains TEXT (may be repeated); like every filter, an error where nothing matches.
     #[arg(long, value_name = "TEXT")]
     pub(super) group: Vec<String>,
     /// Only these contestants, beside each group's reference (may be repeated).

@@ -78,7 +78,7 @@ fn typed(texts: &[String]) -> Result<Preset, Failure> {
         Failure::usage(lines.join("\nlarder: "))
     })?;
     Ok(Preset {
-        label: "typed timings".to_owned(),
+        label: "four timings".to_owned(),
         detail: String::new(),
         source: Source::Typed,
         timings,

@@ -28,7 +28,7 @@ use args::{Cli, Command};
 use failure::{Failure, Outcome};
 
 use crate::experiments;
-use crate::measure::{Experiment, serve};
+use crate::measure::{Experiment, no_such, serve};
 
 /// Runs the program.
 #[must_use]
@@ -84,11 +84,11 @@ fn dispatch(cli: Cli) -> Outcome {
 /// An experiment by name, or a sentence with the names that exist.
 fn find(name: &str) -> Result<Box<dyn Experiment>, Failure> {
     experiments::find(name).ok_or_else(|| {
-        let known: Vec<_> = experiments::all().iter().map(|e| e.name()).collect();
-        Failure::usage(format!(
-            "there is no experiment '{name}'; there are: {}",
-            known.join(", ")
-        ))
+        let known: Vec<String> = experiments::all()
+            .iter()
+            .map(|e| e.name().to_owned())
+            .collect();
+        Failure::usage(no_such("experiment", name, &known))
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::args::Global;
 use super::failure::{Code, Failure};
 use crate::experiments;
+use crate::measure::RunView;
 use crate::model::{Analysis, RunRecord};
 use crate::report::Document;
 use crate::store::{self, Selector, Store, StoreError};
@@ -70,9 +71,9 @@ pub(super) fn several(store: &Store, names: &[String]) -> Result<Vec<RunRecord>,
     Ok(runs)
 }
 
-/// What the run's experiment says about it.
+/// What the run's experiment says about it, and what its samples say about themselves.
 pub(super) fn analyse(run: &RunRecord) -> Analysis {
-    match experiments::find(&run.experiment) {
+    let mut analysis = match experiments::find(&run.experiment) {
         Some(experiment) => experiment.analyse(run),
         None => Analysis {
             experiment: run.experiment.clone(),
@@ -84,7 +85,11 @@ pub(super) fn analyse(run: &RunRecord) -> Analysis {
             )],
             ..Analysis::default()
         },
-    }
+    };
+    let view = RunView::new(run);
+    analysis.floor = view.floor_text();
+    analysis.warnings.extend(view.warnings());
+    analysis
 }
 
 /// Runs with their analyses, and the machines that were imported.

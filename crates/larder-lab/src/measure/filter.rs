@@ -52,6 +52,25 @@ impl fmt::Display for FactorFilter {
 }
 
 impl FactorFilter {
+    /// The factor's name.
+    pub(super) fn factor(&self) -> &str {
+        &self.factor
+    }
+
+    /// The values to keep.
+    pub(super) fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    /// The filter with those of its values that pass; `None` where none does.
+    pub(super) fn only(&self, passes: impl Fn(&str) -> bool) -> Option<Self> {
+        let values: Vec<String> = self.values.iter().filter(|v| passes(v)).cloned().collect();
+        (!values.is_empty()).then(|| Self {
+            factor: self.factor.clone(),
+            values,
+        })
+    }
+
     /// Whether a cell with these factors is wanted.
     #[must_use]
     pub fn keeps(&self, params: &Params) -> bool {

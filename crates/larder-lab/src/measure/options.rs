@@ -72,7 +72,7 @@ impl Options {
     /// The plan of an experiment with the filters applied.
     ///
     /// A group whose name no filter meets is dropped; so is every cell of another contestant or with another factor,
-    /// except the reference, without which nothing could be compared.
+    /// except the reference, without which nothing could be compared, and every group of which only that is left.
     #[must_use]
     pub fn plan(&self, experiment: &dyn Experiment, machine: &MachineRecord) -> Plan {
         let mut plan = experiment.plan(&PlanRequest {
@@ -94,6 +94,8 @@ impl Options {
                 ),
             });
         }
+        plan.groups
+            .retain(|group| group.cells.iter().any(|c| self.wants(c)));
         for group in &mut plan.groups {
             let reference = group.reference.clone();
             let all = group.cells.len() + 1;
@@ -105,7 +107,7 @@ impl Options {
         plan
     }
 
-    fn wants(&self, cell: &Cell) -> bool {
+    pub(super) fn wants(&self, cell: &Cell) -> bool {
         (self.contestants.is_empty() || self.contestants.contains(&cell.contestant))
             && self.factors.iter().all(|f| f.keeps(&cell.params))
     }

@@ -1,6 +1,5 @@
 //! A record seen through the statistics: what an experiment's analysis and the runner ask of the samples.
 
-mod table;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -8,8 +7,6 @@ use std::collections::BTreeMap;
 use crate::model::{Better, Cell, RunRecord, Sample};
 use crate::stats::sweep::{Knee, OptimumSet, Sweep};
 use crate::stats::{self, Estimate, Moments, Verdict, defaults};
-
-pub use table::TableComparison;
 
 /// One cell against another, by rounds in which both ran.
 #[derive(Debug, Clone, Copy, PartialEq)]

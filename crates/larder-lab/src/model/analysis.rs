@@ -22,6 +22,9 @@ pub struct Analysis {
     pub recommendations: Vec<Recommendation>,
     /// What the reader must know before believing any of it.
     pub warnings: Vec<String>,
+    /// What the A/A twins showed, in one line; empty without samples.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub floor: String,
     /// Timings of this machine for the calculator, one entry per way to get memory, with the fitted
     /// model where there is one. The first is what the calculator shows first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -85,10 +85,9 @@ fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
     if run.samples.is_empty() {
         out.push_str("\n**No samples: nothing was measured.**\n");
     }
-    for f in &a.findings {
-        finding(f, out);
+    if !a.floor.is_empty() {
+        line!(out, "\n{}", inert(&a.floor));
     }
-    goals(a, out);
     let warnings = text::warnings(run, a);
     if !warnings.is_empty() {
         out.push_str("\n### Warnings\n\n");
@@ -96,6 +95,10 @@ fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
             line!(out, "- {}", inert(w));
         }
     }
+    for f in &a.findings {
+        finding(f, out);
+    }
+    goals(a, out);
     for section in &a.sections {
         line!(out, "\n### {}", inert(&section.title));
         for block in &section.blocks {

@@ -1,4 +1,4 @@
-//! The report on a terminal: sentences first, then goals, tables and what to beware of.
+//! The report on a terminal: what to beware of, then sentences, goals and tables.
 
 use std::io::{self, Write};
 
@@ -101,6 +101,19 @@ fn experiment(run: &RunRecord, a: &Analysis, style: &Style, out: &mut dyn Write)
         let text = "No samples: nothing was measured. The list of skipped parts says why.";
         writeln!(out, "{}", ink(style, Ink::Warn, text))?;
     }
+    if !a.floor.is_empty() {
+        let text = wrap(&clean(&a.floor), "", "", style.width);
+        writeln!(out, "{}", ink(style, Ink::Dim, &text))?;
+    }
+    let warnings = text::warnings(run, a);
+    if !warnings.is_empty() {
+        writeln!(out)?;
+        heading("Warnings", style, out)?;
+        for w in warnings {
+            let text = wrap(&clean(w), "! ", "  ", style.width);
+            writeln!(out, "{}", ink(style, Ink::Warn, &text))?;
+        }
+    }
     findings(&a.findings, style, out)?;
     goals(&a.goals, style, out)?;
     for section in &a.sections {
@@ -113,15 +126,6 @@ fn experiment(run: &RunRecord, a: &Analysis, style: &Style, out: &mut dyn Write)
         for s in &run.skipped {
             let text = clean(&format!("{}: {}", s.what, s.why));
             writeln!(out, "{}", wrap(&text, "- ", "  ", style.width))?;
-        }
-    }
-    let warnings = text::warnings(run, a);
-    if !warnings.is_empty() {
-        writeln!(out)?;
-        heading("Warnings", style, out)?;
-        for w in warnings {
-            let text = wrap(&clean(w), "! ", "  ", style.width);
-            writeln!(out, "{}", ink(style, Ink::Warn, &text))?;
         }
     }
     Ok(())

@@ -363,6 +363,7 @@ fn page_buffers() -> Analysis {
             evidence: Some(est(1.012, 1.0, 1.024)),
         }],
         warnings: vec!["The machine was noisy: differences below 4 % are inside the A/A floor.".into()],
+        floor: "A/A: the reference and its twin, the same program, are 4.0 % apart; a smaller difference counts as none.".into(),
         ..Analysis::default()
     }
 }

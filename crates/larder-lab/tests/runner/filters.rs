@@ -93,3 +93,68 @@ fn a_filter_of_factors_keeps_the_reference_and_what_has_no_such_factor() {
     let cells: Vec<_> = plan.groups[0].cells.iter().map(Cell::to_string).collect();
     assert_eq!(cells, ["a", "b", "c pages=2", "c pages=4"]);
 }
+
+#[test]
+fn a_contestant_that_cannot_run_here_is_named_with_the_reason() {
+    struct Absent;
+    impl Contestant for Absent {
+        fn name(&self) -> &'static str {
+            "absent"
+        }
+        fn about(&self) -> &'static str {
+            "a contestant that is not here"
+        }
+        fn available(&self) -> Result<(), String> {
+            Err("install absent".to_owned())
+        }
+        fn run(&self, _: &Params) -> anyhow::Result<Measures> {
+            anyhow::bail!("absent")
+        }
+    }
+    struct With(Fake);
+    impl Experiment for With {
+        fn name(&self) -> &'static str {
+            "with"
+        }
+        fn title(&self) -> &'static str {
+            "with"
+        }
+        fn source(&self) -> &'static str {
+            "none"
+        }
+        fn question(&self) -> &'static str {
+            "which?"
+        }
+        fn metrics(&self) -> &'static [Metric] {
+            &[]
+        }
+        fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+            vec![Box::new(Absent)]
+        }
+        fn plan(&self, request: &PlanRequest<'_>) -> Plan {
+            self.0.plan(request)
+        }
+        fn analyse(&self, _: &RunRecord) -> Analysis {
+            Analysis::default()
+        }
+    }
+    let select = |contestant: &str| {
+        let options = Options {
+            contestants: vec![contestant.to_owned()],
+            ..quick(1)
+        };
+        let fake = Fake(vec![("g", vec!["a", "b"], 2, 0.0)]);
+        options.select(vec![Box::new(With(fake))], &MachineRecord::default())
+    };
+    assert_eq!(select("b").map(|all| all.len()).ok(), Some(1));
+    let Err(BadSelection::Missing(why)) = select("absent") else {
+        panic!("absent is selected");
+    };
+    assert!(
+        why.contains("'absent'") && why.contains("install absent"),
+        "{why}"
+    );
+    assert!(
+        matches!(select("abset"), Err(BadSelection::Word(why)) if why.contains("nearest is 'absent'"))
+    );
+}

@@ -12,7 +12,7 @@ use super::failure::{Code, Failure, Outcome};
 use super::{find, output, plan, print_json, report, results, settings};
 use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
-use crate::measure::{Depth, Experiment, Interrupt, Options};
+use crate::measure::{BadSelection, Depth, Experiment, Interrupt, Options};
 use crate::model::{GoalState, NoiseRecord};
 use crate::report::Document;
 
@@ -25,6 +25,7 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
     let chosen = chosen(&args.experiments)?;
     let machine = machine::capture();
     let options = options(args);
+    let chosen = options.select(chosen, &machine)?;
     if args.plan {
         return plan::print(&chosen, &options, &machine, global.json, out);
     }
@@ -62,6 +63,15 @@ fn chosen(names: &[String]) -> Result<Vec<Box<dyn Experiment>>, Failure> {
         return Ok(experiments::all());
     }
     names.iter().map(|n| find(n)).collect()
+}
+
+impl From<BadSelection> for Failure {
+    fn from(e: BadSelection) -> Self {
+        match e {
+            BadSelection::Word(why) => Self::usage(why),
+            BadSelection::Missing(why) => Self::refused(why),
+        }
+    }
 }
 
 fn options(args: &Measure) -> Options {
@@ -201,6 +211,16 @@ fn judge(document: &Document) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_names_the_time_that_a_quick_run_has() {
+        use clap::CommandFactory;
+        let mut cli = super::super::args::Cli::command();
+        let measure = cli.find_subcommand_mut("measure").expect("measure");
+        let help = measure.render_long_help().to_string();
+        let words = format!("{}s for --quick", QUICK_CAP.as_secs());
+        assert!(help.contains(&words), "{help}");
+    }
 
     #[test]
     fn only_a_full_run_on_a_noisy_machine_without_leave_is_refused() {

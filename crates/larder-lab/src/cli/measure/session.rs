@@ -34,7 +34,10 @@ pub(super) fn take(
             time_cap: cap,
             ..options.of(experiment.as_ref())
         };
-        own.argv = argv(experiment.name(), &own);
+        own.argv = argv(
+            experiment.name(),
+            &own.own_words(experiment.as_ref(), machine),
+        );
         let mut launcher = OwnProcess::new(interrupt).map_err(Failure::io)?;
         let (mut bar, mut silent) = (Bar::new(), Silent);
         let progress: &mut dyn Progress = if global.quiet { &mut silent } else { &mut bar };

@@ -13,6 +13,10 @@ pub(super) const COST: &str = "ns_per_range";
 /// From the fewest to the most ranges a cost may grow by so much and be called constant: caches get cold.
 pub(super) const FLAT: f64 = 1.5;
 
+/// Ranges between which the cost must be constant at least: those of the quick form.
+const FEW: i64 = 100;
+const MANY: i64 = 100_000;
+
 /// Those that promise constant time.
 const CONSTANT: [&str; 3] = ["quantum", "handle", "instant"];
 
@@ -48,15 +52,23 @@ pub(super) fn goals(view: &RunView<'_>) -> Vec<Goal> {
         .map(|name| {
             let bound = Bound::AtMost(FLAT);
             let what = format!("{name}: cost of a range when most are out");
-            match growth(view, "pair", name) {
-                Some((few, many, r)) => bound.goal(
-                    format!("{what} ({many})"),
-                    format!("{few} ranges"),
-                    Some(r),
-                    None,
-                    "",
+
+            let cells = cells(view, "pair", name);
+            match (cells.first(), cells.last()) {
+                (Some((few, first)), Some((many, last))) if *few <= FEW && *many >= MANY => bound
+                    .goal(
+                        format!("{what} ({many})"),
+                        format!("{few} ranges"),
+                        view.ratio("pair", last, first, COST),
+                        None,
+                        "",
+                    ),
+                _ => bound.needs(
+                    format!("{what} ({MANY} or more)"),
+                    format!("{FEW} ranges"),
+                    &format!("{FEW} and {MANY} ranges"),
+                    &format!("arenas --group pair --contestant {name}"),
                 ),
-                None => bound.goal(what, "when few are out", None, None, ""),
             }
         })
         .to_vec()
@@ -96,7 +108,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
                     _ => "And where random ranges are given back, so that free ones lie everywhere?",
                 }
                 .to_owned(),
-                asked_by: "Bonwick and Adams, Magazines and Vmem".to_owned(),
+                asked_by: "larder".to_owned(),
                 answer: format!("Cost at the most ranges over that at the fewest: {}.", parts.join("; ")),
                 verdict: None,
             });

@@ -109,25 +109,9 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
     );
     if let Some(count) = instructions(view, OURS) {
         let floor = instructions(view, "loop").unwrap_or(0.0);
-        // A count has no interval: valgrind counts the same every time.
-        let exact = Estimate {
-            value: count - floor,
-            lo: count - floor,
-            hi: count - floor,
-            n: 1,
-            level: 1.0,
-        };
-        goals.push(
-            Bound::AtMost(45.0)
-                .goal(
-                    "instructions of a hit, without the loop",
-                    "",
-                    Some(exact),
-                    None,
-                    "counted by callgrind",
-                )
-                .in_unit("instructions"),
-        );
+        let what = "instructions of a hit, without the loop";
+        let goal = Bound::AtMost(45.0).counted(view, what, "", count - floor);
+        goals.push(goal.in_unit("instructions"));
     }
     goals
 }

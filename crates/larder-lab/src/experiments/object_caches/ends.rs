@@ -34,7 +34,9 @@ pub(super) const HANDLES: [i64; 3] = [1, 30, 300];
 const QUICK: [(i64, i64); 5] = [(1, 1), (30, 30), (40, 40), (30, 10_000), MILLION];
 
 /// MiB of a burst.
-const BURST: i64 = 64;
+pub(super) const BURST: i64 = 64;
+/// Milliseconds of an interval, as by default.
+pub(super) const INTERVAL: i64 = 1000;
 
 /// Name of the group of a size.
 pub(super) fn preloaded_group(bytes: i64) -> String {
@@ -53,8 +55,7 @@ fn held_cell(contestant: &str, calls: &str, quick: bool) -> Cell {
     let params = Params::new()
         .with_text("shape", "held")
         .with("mb", if quick { BURST / 4 } else { BURST })
-        // What is a second by default.
-        .with("interval_ms", if quick { 10 } else { 1000 })
+        .with("interval_ms", if quick { 10 } else { INTERVAL })
         .with_text("calls", calls);
     Cell::new(contestant, params)
 }

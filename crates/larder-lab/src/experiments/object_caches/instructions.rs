@@ -9,7 +9,6 @@ use crate::experiments::page_buffers::words::Bound;
 use crate::measure::callgrind::{available, count, per_piece};
 use crate::measure::{Plan, RunView};
 use crate::model::{Block, Cell, Goal, Measures, Params, Section, Skipped, Table, Value};
-use crate::stats::Estimate;
 
 /// Name of the group and of its contestant.
 pub(super) const INSTRUCTIONS: &str = "instructions";
@@ -192,29 +191,14 @@ pub(super) fn goals(view: &RunView<'_>) -> Vec<Goal> {
     let Some(alone) = counted(view, LOOP) else {
         return Vec::new();
     };
-    // A dev build of the library has several times as many.
-    let note = match view.run().machine.text("build.opt_level") {
-        "3" | "unknown" => "counted by callgrind".to_owned(),
-        level => format!(
-            "counted by callgrind at opt-level {level}, which says nothing of a release build: `cargo run --release`"
-        ),
-    };
     ["heap", "object-handle"]
         .into_iter()
         .filter_map(|name| {
             // Start and end of a process differ by some hundredths of a pair's.
             let value = (10.0 * (counted(view, name)? - alone)).round() / 10.0;
-            // A count has no interval: valgrind counts the same every time.
-            let estimate = Estimate {
-                value,
-                lo: value,
-                hi: value,
-                n: 1,
-                level: 1.0,
-            };
             let what = format!("instructions of a block of {BYTES} bytes, there and back: {name}");
             let against = "the loop alone, taken off";
-            let goal = Bound::AtMost(MOST).goal(what, against, Some(estimate), None, &*note);
+            let goal = Bound::AtMost(MOST).counted(view, what, against, value);
             Some(goal.in_unit("instructions"))
         })
         .collect()

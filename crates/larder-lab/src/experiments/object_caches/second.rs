@@ -116,6 +116,10 @@ impl Facts {
                 "the lock is handed over: threads sleep {sleeps:.0} times in a million cycles, and lines of their own \
                  give {apart}"
             ),
+            Cause::Unknown if as_his.lo <= DEAR => {
+                "this run does not tell whether the second thread costs anything".to_owned()
+            }
+            Cause::Unknown if self.apart.is_none() => "why is not tested".to_owned(),
             Cause::Unknown => {
                 format!("this run does not tell why; with the slab's pieces apart it is {apart}")
             }
@@ -136,13 +140,30 @@ fn counted(count: Option<f64>) -> String {
     count.map_or_else(|| "unknown".to_owned(), short)
 }
 
-/// Whether two threads together are slower than one and than three: what he saw.
-pub(super) fn second_is_slowest(view: &RunView<'_>, contestant: &str) -> Option<bool> {
+/// What he saw: two threads together slower than one and than three.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Slowest {
+    /// Surely slower than both.
+    Yes,
+    /// Surely faster than one of them.
+    No,
+    /// Neither; the rate of two over that of one and that of three.
+    Undecided(Estimate, Estimate),
+}
+
+/// By the intervals of a variant's rates.
+pub(super) fn second_is_slowest(view: &RunView<'_>, contestant: &str) -> Option<Slowest> {
     let cell = |threads| second(view, contestant, threads, ("two", "his"));
     let (one, two, three) = (cell(1)?, cell(2)?, cell(3)?);
     let to_one = view.ratio(SECOND, two, one, RATE)?;
     let to_three = view.ratio(SECOND, two, three, RATE)?;
-    Some(to_one.hi < 1.0 && to_three.hi < 1.0)
+    Some(if to_one.hi < 1.0 && to_three.hi < 1.0 {
+        Slowest::Yes
+    } else if to_one.lo > 1.0 || to_three.lo > 1.0 {
+        Slowest::No
+    } else {
+        Slowest::Undecided(to_one, to_three)
+    })
 }
 
 #[cfg(test)]
@@ -183,5 +204,18 @@ mod tests {
         assert_eq!(wide.cause(), Cause::Unknown);
         assert_eq!(Facts::default().cause(), Cause::Unknown);
         assert_eq!(Facts::default().sentence("x"), None);
+        // Where nothing is surely slow there is no why.
+        let mut even = facts(1.2, 1.0, 2.0, 0.0);
+        let text = even.sentence("x").unwrap();
+        assert!(
+            text.contains("whether the second thread costs anything"),
+            "{text}"
+        );
+        even = Facts {
+            apart: None,
+            ..facts(8.0, 1.0, 9.0, 0.0)
+        };
+        let text = even.sentence("x").unwrap();
+        assert!(text.contains("why is not tested"), "{text}");
     }
 }

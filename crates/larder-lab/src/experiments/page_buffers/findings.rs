@@ -15,6 +15,8 @@ use super::words::{ratio, short, spans, word};
 pub(super) const COST: &str = "ns_per_page";
 
 const WALFIELD: &str = "Walfield 2001";
+/// Questions that he did not ask.
+const OURS: &str = "larder";
 const OPTIMAL: &str =
     "What is the optimal pool size? (He found 14 to 16, 19, 20, 22 and 24 pages.)";
 const ODD: &str = "Why are 17 and 18 pages slow? They suggest \"that either vm_map or mmap is taking a nonoptimal path\".";
@@ -48,10 +50,10 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Finding> {
     findings
 }
 
-fn finding(question: &str, answer: String, verdict: Option<Verdict>) -> Finding {
+fn finding(question: &str, asked_by: &str, answer: String, verdict: Option<Verdict>) -> Finding {
     Finding {
         question: question.to_owned(),
-        asked_by: WALFIELD.to_owned(),
+        asked_by: asked_by.to_owned(),
         answer,
         verdict,
     }
@@ -63,6 +65,7 @@ fn optimum(view: &RunView<'_>, group: &str, total: u64) -> Option<Finding> {
     let answer = best_of(&curve, group, view, &cell("unbuffered", total, None))?;
     Some(finding(
         OPTIMAL,
+        WALFIELD,
         format!("His program here, {total} allocations: {answer}"),
         None,
     ))
@@ -79,6 +82,7 @@ fn whole_optimum(view: &RunView<'_>) -> Option<Finding> {
         .unwrap_or_default();
     Some(finding(
         "What would the optimum be if a cluster went back in one call?",
+        OURS,
         format!("With one munmap per cluster: {answer}{more}"),
         None,
     ))
@@ -156,20 +160,37 @@ fn against_unbuffered(view: &RunView<'_>, group: &str, total: u64) -> Option<Fin
         .ratio
         .map(|r| {
             format!(
-                " A cluster of {largest} pages costs {} of unbuffered.",
-                ratio(&r)
+                " A cluster of {largest} pages costs {} of unbuffered ({}).",
+                ratio(&r),
+                word(at_end.verdict)
             )
         })
         .unwrap_or_default();
     Some(finding(
         WORSE,
-        format!(
-            "{text}{end} On GNU Mach an unmapped page of a cluster stayed with the cluster's memory object until its last page was unmapped, \
-             so his large clusters walked through cold memory; Linux frees each page at once and hands the same warm page out again. \
-             The contestant cluster-whole, which keeps pages as Mach did, shows his shape (next finding)."
-        ),
-        Some(at_end.verdict),
+        WALFIELD,
+        format!("{text}{end} {}", kept_until_empty(view)),
+        None,
     ))
+}
+
+/// What the contestant that keeps a cluster's pages until the last one is back says to the larger clusters.
+fn kept_until_empty(view: &RunView<'_>) -> String {
+    let curve = Curve::new(view, WHOLE, "cluster-whole");
+    let tested = || {
+        let (best, best_cell) = curve.best(COST)?;
+        let (large, cell) = curve.cells().last()?;
+        let r = view.ratio(WHOLE, cell, best_cell, COST)?;
+        (best != *large).then(|| {
+            format!(
+                "Where a cluster keeps its pages until the last is back (cluster-whole), {large} pages cost {} of {best}.",
+                ratio(&r)
+            )
+        })
+    };
+    tested().unwrap_or_else(|| {
+        "Why is not tested: cluster-whole, which keeps pages until the last is back, did not run.".to_owned()
+    })
 }
 
 /// Whether 17 and 18 stand out from 16 and 19.
@@ -196,6 +217,7 @@ fn odd_sizes(view: &RunView<'_>, group: &str, total: u64) -> Option<Finding> {
     let stand_out = verdicts.len() == 4 && verdicts.iter().all(|v| *v == Verdict::Slower);
     Some(finding(
         ODD,
+        WALFIELD,
         format!(
             "Here 17 and 18 pages {} (cost as a ratio, {}).",
             if stand_out {
@@ -246,10 +268,11 @@ fn too_small(view: &RunView<'_>) -> Option<Finding> {
     let sum = get + touch + give;
     let share = |x: f64| if sum > 0.0 { 100.0 * x / sum } else { 0.0 };
     Some(finding(
-        "Why are small pools slow?",
+        "Where does the time of small pools go?",
+        OURS,
         format!(
             "A page from a cluster of {small} costs {} times one from a cluster of {best} when clusters go back whole. Of the {} ns between them \
-             {:.0} % is the call that maps, {:.0} % the touch (first faults of a mapping), {:.0} % the call that gives back.",
+             {:.0} % is the call that maps, {:.0} % the touch, {:.0} % the call that gives back.",
             ratio(&all),
             short(sum),
             share(get),
@@ -272,7 +295,11 @@ fn too_large(view: &RunView<'_>) -> Option<Finding> {
     let change = |metric| {
         Some(view.middle(PARTS, large_cell, metric)? - view.middle(PARTS, best_cell, metric)?)
     };
-    let (touch, give) = (change("touch_ns")?, change("give_back_ns")?);
+    let (get, touch, give) = (
+        change("get_ns")?,
+        change("touch_ns")?,
+        change("give_back_ns")?,
+    );
     let machine = &view.run().machine;
     let cache = |level| {
         cache_size::pages(machine, level)
@@ -283,17 +310,20 @@ fn too_large(view: &RunView<'_>) -> Option<Finding> {
         .unwrap_or_default();
     Some(finding(
         WORSE,
+        WALFIELD,
         format!(
-            "With clusters that go back whole, {large} pages cost {} of {best} pages: the touch changes by {} ns a page, the give-back by {} ns. \
-             The calls cannot be the reason, there are fewer of them.{warm} The second-level cache holds {}, the third {}.",
+            "With clusters that go back whole, {large} pages cost {} of {best} pages ({}): a page's share of the call that maps changes by {} ns, \
+             the touch by {} ns, the give-back by {} ns.{warm} The second-level cache holds {}, the third {}.",
             all.ratio
                 .map_or_else(|| "an unknown share".to_owned(), |r| ratio(&r)),
+            word(all.verdict),
+            short(get),
             short(touch),
             short(give),
             cache(2),
             cache(3)
         ),
-        Some(all.verdict),
+        None,
     ))
 }
 
@@ -307,7 +337,7 @@ fn populated_touch(view: &RunView<'_>, best: i64, large: i64) -> Option<String> 
         short(part(view, "life-populate", large, "touch_ns")?),
         short(part(view, "life-populate", best, "touch_ns")?),
         if r.lo > 1.0 {
-            ": the memory is no longer in a near cache"
+            ""
         } else {
             ", which is no sure difference"
         }
@@ -324,15 +354,17 @@ fn page_by_page(view: &RunView<'_>) -> Option<Finding> {
     let give = part(view, "life-by-page", best, "give_back_ns")?;
     let total = part(view, "life-by-page", best, COST)?;
     Some(finding(
-        "Why does preallocation gain so little?",
+        "What does giving back page by page cost?",
+        OURS,
         format!(
-            "Because each page is given back by a call of its own. At {best} pages his program spends {:.0} % of a page's life in munmap; giving the cluster back in one call \
-             makes a page {} times cheaper.",
+            "At {best} pages his program spends {:.0} % of a page's life in munmap, a call for each page. A page costs {} of what it costs where the \
+             cluster goes back in one call ({}).",
             100.0 * give / total,
             r.ratio
-                .map_or_else(|| "an unknown number of".to_owned(), |r| ratio(&r))
+                .map_or_else(|| "an unknown share".to_owned(), |r| ratio(&r)),
+            word(r.verdict)
         ),
-        Some(r.verdict),
+        None,
     ))
 }
 
@@ -348,17 +380,13 @@ fn flush_ceiling(view: &RunView<'_>) -> Option<Finding> {
     );
     let r = c.ratio?;
     Some(finding(
-        "Does the TLB flush have a step?",
+        "Does giving pages back have a step at 33 pages a call?",
+        OURS,
         format!(
-            "Giving back 34 pages in one call takes {} of the time of 33 ({}). x86 kernels flush up to 33 pages one by one and beyond that the whole TLB at once \
-             (tlb_single_page_flush_ceiling); {}.",
+            "Giving back 34 pages in one call takes {} of the time of 33 ({}). x86 kernels flush the TLB page by page up to 33 pages \
+             (tlb_single_page_flush_ceiling); whether that makes the difference is not tested.",
             ratio(&r),
-            word(c.verdict),
-            if c.verdict == Verdict::Faster {
-                "so a call that gives back should hold more than 33 pages"
-            } else {
-                "here this does not make a larger call cheaper in all, so it is no reason for or against a size"
-            }
+            word(c.verdict)
         ),
         Some(c.verdict),
     ))

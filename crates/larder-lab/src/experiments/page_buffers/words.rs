@@ -1,5 +1,6 @@
 //! How estimates read in a sentence, and when a goal is met.
 
+use crate::measure::RunView;
 use crate::model::{Goal, GoalState};
 use crate::stats::{Estimate, Verdict};
 
@@ -134,6 +135,58 @@ impl Bound {
             },
             state,
         }
+    }
+}
+
+impl Bound {
+    /// A goal whose size this run does not have: not measured, with the command that measures it.
+    pub(crate) fn needs(
+        self,
+        what: impl Into<String>,
+        against: impl Into<String>,
+        needed: &str,
+        command: &str,
+    ) -> Goal {
+        let note = format!("needs {needed}: run `larder measure {command}`");
+        self.goal(what, against, None, None, note)
+    }
+
+    /// A goal on a count of instructions: exact, and of a release build only.
+    pub(crate) fn counted(
+        self,
+        view: &RunView<'_>,
+        what: impl Into<String>,
+        against: impl Into<String>,
+        value: f64,
+    ) -> Goal {
+        match view.run().machine.text("build.opt_level") {
+            "3" | "unknown" => self.goal(
+                what,
+                against,
+                Some(exact(value)),
+                None,
+                "counted by callgrind",
+            ),
+            level => {
+                let needed = format!("a release build (this one has opt-level {level})");
+                let experiment = format!(
+                    "{}`, built with `cargo build --release",
+                    view.run().experiment
+                );
+                self.needs(what, against, &needed, &experiment)
+            }
+        }
+    }
+}
+
+/// A count has no interval: it is the same every time.
+pub(crate) fn exact(value: f64) -> Estimate {
+    Estimate {
+        value,
+        lo: value,
+        hi: value,
+        n: 1,
+        level: 1.0,
     }
 }
 

@@ -140,42 +140,35 @@ fn against(
     }
 }
 
-/// No growth: extrapolated to ten minutes from the long run, else what a short run gained.
+/// No growth: extrapolated to ten minutes from the long run. What a moment gained says nothing of that.
 fn growth(view: &RunView<'_>) -> Goal {
     // What the ring holds may be on its way or not at the moments that are compared.
     let bound = Bound::AtMost((SLOTS * page_size()) as f64);
     let what = "growth of memory while pages are handed over, bytes";
-    if let Some(cell) = find(view, GROWTH, "pool", None) {
-        let slope = view
-            .values(GROWTH, cell, "growth_bytes_per_s")
-            .into_iter()
-            .map(|(round, slope)| (round, slope * TEN_MINUTES))
-            .collect();
-        let growth = bound.goal(
+    let against = "the pages that may be on their way, over ten minutes";
+    let goal = match find(view, GROWTH, "pool", None) {
+        Some(cell) => {
+            let slope = view
+                .values(GROWTH, cell, "growth_bytes_per_s")
+                .into_iter()
+                .map(|(round, slope)| (round, slope * TEN_MINUTES))
+                .collect();
+            bound.goal(
+                what,
+                against,
+                median_of(&slope),
+                None,
+                "extrapolated from the slope of each round",
+            )
+        }
+        None => bound.needs(
             what,
-            "the pages that may be on their way, over ten minutes",
-            median_of(&slope),
-            None,
-            "",
-        );
-        return growth.in_unit("bytes");
-    }
-    let measured = find(view, HANDOVER, "pool", None)
-        .and_then(|cell| view.estimate(HANDOVER, cell, "growth_bytes"));
-    let note = if measured.is_some() {
-        "a moment only; --full looks for ten minutes".to_owned()
-    } else {
-        missing(HANDOVER, "pool")
+            against,
+            "ten minutes of handing pages over",
+            &format!("page-pool --full --group {GROWTH}"),
+        ),
     };
-    bound
-        .goal(
-            what,
-            "the pages that may be on their way",
-            measured,
-            None,
-            note,
-        )
-        .in_unit("bytes")
+    goal.in_unit("bytes")
 }
 
 /// Rate and scaling against the peer that is fastest with as many threads.
@@ -256,19 +249,10 @@ fn instructions(view: &RunView<'_>) -> Option<Goal> {
         view.middle(INSTRUCTIONS, cell, "instructions")
     };
     let (ours, floor) = (of("pool-handle")?, of("array-stack")?);
-    let ratio = ours / floor.max(1.0);
-    Some(Bound::AtMost(2.5).goal(
+    Some(Bound::AtMost(2.5).counted(
+        view,
         format!("instructions of one warm pair, loop included: pool-handle ({ours:.1})"),
         format!("array-stack ({floor:.1})"),
-        // A count has no interval: valgrind counts the same every time.
-        Some(crate::stats::Estimate {
-            value: ratio,
-            lo: ratio,
-            hi: ratio,
-            n: 1,
-            level: 1.0,
-        }),
-        None,
-        "counted by callgrind",
+        ours / floor.max(1.0),
     ))
 }

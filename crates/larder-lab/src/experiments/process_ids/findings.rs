@@ -25,10 +25,16 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Finding> {
     findings
 }
 
+/// A question in quotation marks is his, any other one larder's.
 pub(super) fn finding(question: &str, answer: String, verdict: Option<Verdict>) -> Finding {
+    let asked_by = if question.starts_with('"') {
+        FRANKE
+    } else {
+        "larder"
+    };
     Finding {
         question: question.to_owned(),
-        asked_by: FRANKE.to_owned(),
+        asked_by: asked_by.to_owned(),
         answer,
         verdict,
     }
@@ -69,7 +75,7 @@ fn crossings(view: &RunView<'_>) -> Option<Finding> {
 /// What a bound of 256 costs when it holds.
 fn bounded(view: &RunView<'_>) -> Option<Finding> {
     let mut parts = Vec::new();
-    let mut last = None;
+    let (mut last, mut lines) = (None, String::new());
     for (tasks, cell) in cells(view, NEAR, "algo-2-256") {
         let Some(free) = at(view, NEAR, "algo-2", tasks) else {
             continue;
@@ -78,14 +84,19 @@ fn bounded(view: &RunView<'_>) -> Option<Finding> {
         if let Some(r) = c.ratio {
             parts.push(format!("{} at {tasks} ({})", ratio(&r), word(c.verdict)));
             last = Some(c.verdict);
+            let read = |cell| view.middle(NEAR, cell, "task_lines").map(short);
+            if let Some((bound, unbound)) = read(&cell).zip(read(&free)) {
+                lines = format!(
+                    " At {tasks} tasks it reads {bound} cache lines of tasks an allocation, algo-2 {unbound}."
+                );
+            }
         }
     }
     (!parts.is_empty()).then(|| {
         finding(
             "\"Experiments with a partial maximum safe pid-range\": what does bounding at 256 cost?",
             format!(
-                "With a map of 2048 ids on the stack and intervals of 256 at most, an allocation costs, as a ratio to algo-2: {}. The small map cannot keep what was \
-                 marked, so each search walks the list once at least, and near a full space once for each 2048 ids that it has to look through.",
+                "With a map of 2048 ids on the stack and intervals of 256 at most, an allocation costs, as a ratio to algo-2: {}.{lines}",
                 parts.join("; ")
             ),
             last,

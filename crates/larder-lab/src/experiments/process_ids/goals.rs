@@ -5,33 +5,27 @@ use crate::measure::RunView;
 use crate::model::Goal;
 
 use super::findings::COST;
-use super::plan::{LAST, NEAR};
+use super::plan::LAST;
 
 /// Ours against algo-0 where two ids are free.
 pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
-    let of = |group: &str, name: &str| {
-        view.cells(group)
+    let bound = Bound::AtLeast(1e6);
+    let what = "An allocation at A = 32767, larder's cyclic rule";
+    let against = "times faster than algo-0";
+    let of = |name: &str| {
+        view.cells(LAST)
             .into_iter()
-            .filter(|cell| cell.contestant == name && !cell.twin)
-            .max_by_key(|cell| cell.params.int("tasks").unwrap_or(0))
+            .find(|cell| cell.contestant == name && !cell.twin)
     };
-    let measured =
-        |group: &str| view.ratio(group, of(group, "algo-0")?, of(group, "larder")?, COST);
-    let note = match measured(LAST) {
-        Some(_) => String::new(),
-        None => format!(
-            "one allocation of algo-0 there takes up to seconds; run with --full.{}",
-            measured(NEAR)
-                .zip(of(NEAR, "algo-0").and_then(|cell| cell.params.int("tasks").ok()))
-                .map(|(r, tasks)| format!(" At {tasks} tasks the ratio is {:.0}", r.value))
-                .unwrap_or_default()
+    vec![match (of("algo-0"), of("larder")) {
+        (Some(walk), Some(ours)) => {
+            bound.goal(what, against, view.ratio(LAST, walk, ours, COST), None, "")
+        }
+        _ => bound.needs(
+            what,
+            against,
+            "algo-0 with two ids free, up to seconds for one allocation",
+            "process-ids --full --group last-id",
         ),
-    };
-    vec![Bound::AtLeast(1e6).goal(
-        "An allocation at A = 32767, larder's cyclic rule",
-        "times faster than algo-0",
-        measured(LAST),
-        None,
-        note,
-    )]
+    }]
 }

@@ -45,10 +45,15 @@ fn passes(view: &RunView<'_>) -> Option<Finding> {
             let Some(k) = view.ratio(PASSES, &mark, &compare, "ns_per_task") else {
                 continue;
             };
-            let place = match crossover_for(k.value) {
-                0 => "no crossing, the sweep wins everywhere".to_owned(),
-                32_768 => "no crossing, the list wins everywhere".to_owned(),
-                tasks => format!("a crossing near {tasks} tasks"),
+            let place = match (crossover_for(k.lo), crossover_for(k.hi)) {
+                (_, 0) => "no crossing, the sweep wins everywhere".to_owned(),
+                (32_768, _) => "no crossing, the list wins everywhere".to_owned(),
+                (0, 32_768) => {
+                    "nothing: its interval allows each of the two to win everywhere".to_owned()
+                }
+                (0, to) => format!("a crossing below {to} tasks or none"),
+                (from, 32_768) => format!("a crossing above {from} tasks or none"),
+                (from, to) => format!("a crossing at {from} to {to} tasks"),
             };
             parts.push(format!(
                 "{memory}, {stores} marks at {tasks} tasks: k = {}, which predicts {place}",
@@ -120,9 +125,8 @@ fn lines(view: &RunView<'_>) -> Option<Finding> {
             too_much(share),
             short(of_tasks),
             short(of_map),
-            // Of neither half it can be said that the other one is what costs.
             if share < 50.0 {
-                " What costs is the list; a map that is kept at exit touches one or two lines and no task."
+                " Most of the lines are the list's."
             } else {
                 ""
             }
@@ -335,10 +339,7 @@ fn kernel(view: &RunView<'_>) -> Option<Finding> {
     (!parts.is_empty()).then(|| {
         finding(
             "And the kernel of today?",
-            format!(
-                "{}. Where the last two differ much, algo-0's curve is still alive.",
-                parts.join("; ")
-            ),
+            format!("{}.", parts.join("; ")),
             None,
         )
     })

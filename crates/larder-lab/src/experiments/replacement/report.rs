@@ -1,9 +1,8 @@
 //! Goals, tables and sentences.
 
-use crate::experiments::page_buffers::words::Bound;
+use crate::experiments::page_buffers::words::{Bound, exact};
 use crate::measure::RunView;
 use crate::model::{Block, Finding, Goal, Section, Table, Value};
-use crate::stats::Estimate;
 
 use super::plan::{DEFAULT, ELSEWHERE, LRU, MADE, OPT, PUBLIC, all_cells};
 use super::standing::{Standing, mean_gap, standings};
@@ -12,17 +11,6 @@ use super::standing::{Standing, mean_gap, standings};
 const MEAN_GOAL: f64 = 37.0;
 /// Points behind the best rule of a cell.
 const BEHIND_GOAL: f64 = 0.5;
-
-/// A count has no interval.
-fn exact(value: f64) -> Estimate {
-    Estimate {
-        value,
-        lo: value,
-        hi: value,
-        n: 1,
-        level: 1.0,
-    }
-}
 
 /// The most of something over all cells; none if a cell lacks it.
 fn most(standings: &[Standing], of: impl Fn(&Standing) -> Option<f64>) -> Option<f64> {

@@ -79,7 +79,8 @@ fn shares(look: &Look<'_>) -> Option<Finding> {
         return None;
     }
     let mut answer = format!(
-        "Of the whole life of a block (mmap, touch, munmap), zero-filling is {}.",
+        "Of the CPU time of a block's whole life, from mmap over the touch to munmap, zeroing its pages while they are warm in the CPU's \
+         caches is {}. He speaks of allocating and faulting in alone, without munmap, so these shares are smaller than his would be.",
         words::list(&parts)
     );
     if let Some(zero) = kernel_zeroing(look) {

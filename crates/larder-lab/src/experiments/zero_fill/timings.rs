@@ -278,7 +278,7 @@ fn first_operations(look: &Look<'_>) -> Option<crate::model::Finding> {
     let verdict = look.judge(TIMINGS, CPU, &ratio);
     Some(finding(
         "Why warm up before timing?",
-        NAT,
+        "",
         format!(
             "The first 16 operations of a fresh process (mmap, one page, touched) cost {} of a later one.",
             words::times(&ratio)

@@ -185,8 +185,8 @@ fn drift_and_outliers_are_reported() {
     assert!(RunView::new(&run).lag1("g", &base, "ns").is_some());
 }
 
-/// Twenty rounds of a reference, its twin and forty contestants, with independent noise of 5 %.
-fn table(ratios: impl Fn(i64) -> f64) -> RunRecord {
+/// Twenty rounds of a reference, its twin and forty equal contestants, with independent noise of 5 %.
+fn table() -> RunRecord {
     let mut state = 12_345_u64;
     let mut noise = move || {
         // Any rough and repeatable noise does here.
@@ -200,96 +200,110 @@ fn table(ratios: impl Fn(i64) -> f64) -> RunRecord {
         samples.push((cell("base", 1), round, 10.0 * noise()));
         samples.push((cell("base", 1).as_twin(), round, 10.0 * noise()));
         for i in 0..40 {
-            samples.push((cell("own", i), round, 10.0 * ratios(i) * noise()));
+            samples.push((cell("own", i), round, 10.0 * noise()));
         }
     }
     record(&samples)
 }
 
 #[test]
-fn a_table_of_equals_names_no_winner() {
-    let run = table(|_| 1.0);
-    let rows = RunView::new(&run).compare_all("g", "ns", Better::Lower);
-    assert_eq!(rows.len(), 40);
-    for row in rows {
-        assert!(
-            !matches!(
-                row.comparison.verdict,
-                Verdict::Faster | Verdict::Slower | Verdict::Refused
-            ),
-            "{row:?}"
-        );
-        assert!(row.p.is_some());
-    }
-}
-
-#[test]
-fn a_table_names_those_that_differ() {
-    let run = table(|i| if i == 7 { 0.5 } else { 1.0 });
-    let view = RunView::new(&run);
-    for row in view.compare_all("g", "ns", Better::Lower) {
-        let own = row.cell == &cell("own", 7);
-        assert_eq!(row.comparison.verdict == Verdict::Faster, own, "{row:?}");
-        assert_eq!(row.p.is_some_and(|p| p < 0.05), own);
-    }
-    assert!(
-        view.compare_all("no such group", "ns", Better::Lower)
-            .is_empty()
-    );
-}
-
-#[test]
 fn a_quiet_run_has_no_warnings() {
-    let run = table(|_| 1.0);
-    assert_eq!(RunView::new(&run).warnings("g", "ns"), [""; 0]);
+    let run = table();
+    assert_eq!(RunView::new(&run).warnings(), [""; 0]);
 }
 
-#[test]
-fn warnings_name_what_is_wrong() {
+/// Two groups of twenty rounds: a quiet one, and `g` with a twin a fifth above its reference, two contestants whose
+/// ratios climb, and two with every third sample wild.
+fn troubled() -> RunRecord {
     let base = cell("base", 1);
     let mut samples = Vec::new();
     for round in 0..20 {
         let wobble = 1.0 + 0.001 * f64::from(round % 3);
         samples.push((base.clone(), round, 10.0));
         samples.push((base.as_twin(), round, 12.0 * wobble));
-        // Its ratio climbs during the run.
-        samples.push((cell("own", 1), round, 10.0 + f64::from(round)));
         let wild = if round % 3 == 0 { 300.0 } else { 10.0 * wobble };
-        samples.push((cell("wild", 1), round, wild));
-        samples.push((cell("wild", 2), round, wild));
+        for n in 1..=2 {
+            samples.push((cell("climbs", n), round, 10.0 + f64::from(round)));
+            samples.push((cell("wild", n), round, wild));
+        }
     }
-    let run = record(&samples);
-    let all = RunView::new(&run).warnings("g", "ns");
-    assert_eq!(all.len(), 3, "{all:?}");
-    assert!(all[0].contains("differ in ns by 20.1 %"), "{all:?}");
-    assert!(all[1].contains("lean on"), "{all:?}");
-    assert!(all[2].contains("outliers"), "{all:?}");
-    // Counts of zero have no ratio, so there is no floor.
-    let all = RunView::new(&run).warnings("g", "faults");
-    assert!(all[0].contains("no A/A ratio of faults"), "{all:?}");
+    let mut run = record(&samples);
+    let mut quiet = table();
+    quiet.groups[0].name = "quiet".to_owned();
+    run.groups.append(&mut quiet.groups);
+    run.samples
+        .extend(quiet.samples.into_iter().map(|s| Sample {
+            group: "quiet".to_owned(),
+            ..s
+        }));
+    run
 }
 
 #[test]
-fn a_doubtful_row_of_a_large_table_is_inconclusive() {
-    let (base, doubtful) = (cell("base", 1), cell("doubtful", 1));
-    let mut samples = Vec::new();
-    for round in 0..10_u32 {
-        let wobble = 1.0 + 0.0001 * f64::from(round % 3);
-        samples.push((base.clone(), round, 10.0));
-        samples.push((base.as_twin(), round, 10.0 * wobble));
-        // About 10 % faster, give or take 10 %: sure enough alone, not as one of 41.
-        let away = (f64::from(round) - 4.5) / 4.5;
-        samples.push((doubtful.clone(), round, 10.0 * (-0.1 + 0.16 * away).exp()));
-        for i in 0..40 {
-            samples.push((cell("own", i), round, 10.0 * wobble));
-        }
-    }
+fn warnings_name_what_is_wrong_and_where() {
+    let mut run = troubled();
+    run.samples.retain(|s| s.group == "g");
+    let all = RunView::new(&run).warnings();
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert!(
+        all[0].contains("1 of 1 groups") && all[0].contains("g +20.1 %"),
+        "{all:?}"
+    );
+    assert!(all[1].contains("depend on the rounds before"), "{all:?}");
+    assert!(all[2].contains("g 14 of 120"), "{all:?}");
+    // Drift is judged over the whole run: 2 of 45 ratios may be chance.
+    let all = RunView::new(&troubled()).warnings();
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all[0].contains("1 of 2 groups"), "{all:?}");
+}
+
+#[test]
+fn without_a_ratio_of_the_twins_a_warning_says_what_is_missing() {
+    let (base, own) = (cell("base", 1), cell("own", 1));
+    let samples: Vec<_> = (0..3)
+        .flat_map(|round| {
+            let ns = 10.0 + f64::from(round);
+            [
+                (base.clone(), round, 10.0),
+                (base.as_twin(), round, ns),
+                (own.clone(), round, ns),
+            ]
+        })
+        .collect();
     let run = record(&samples);
     let view = RunView::new(&run);
-    let alone = view.compare("g", &doubtful, &base, "ns", Better::Lower);
-    assert_eq!(alone.verdict, Verdict::Faster, "{alone:?}");
-    let rows = view.compare_all("g", "ns", Better::Lower);
-    let row = rows.iter().find(|r| *r.cell == doubtful).unwrap();
-    assert_eq!(row.comparison.verdict, Verdict::Inconclusive, "{row:?}");
-    assert!(row.p.unwrap() > 0.05);
+    let [warning] = view.warnings().try_into().unwrap();
+    assert!(
+        warning.contains("6 common rounds") && warning.contains('g'),
+        "{warning}"
+    );
+    assert!(
+        view.floor_text().contains("no floor"),
+        "{}",
+        view.floor_text()
+    );
+    // A count that is the same both times needs no floor.
+    let samples: Vec<_> = [base.clone(), base.as_twin(), own]
+        .map(|cell| (cell, 0, 7.0))
+        .to_vec();
+    let run = record(&samples);
+    let view = RunView::new(&run);
+    assert_eq!(view.warnings(), [""; 0]);
+    assert!(
+        view.floor_text().contains("counts"),
+        "{}",
+        view.floor_text()
+    );
+    assert_eq!(RunView::new(&record(&[])).floor_text(), "");
+    assert_eq!(RunView::new(&record(&[])).warnings(), [""; 0]);
+}
+
+#[test]
+fn the_floor_of_a_run_is_one_line() {
+    let run = troubled();
+    let line = RunView::new(&run).floor_text();
+    assert!(
+        line.starts_with("A/A: ") && line.contains("to 20.1 %") && line.contains("2 groups"),
+        "{line}"
+    );
 }

@@ -30,64 +30,144 @@ impl RunView<'_> {
             .collect()
     }
 
-    /// Sentences for the user about the samples of one metric of a group; none when all is well.
-    #[must_use]
-    pub fn warnings(&self, group: &str, metric: &str) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let Some(reference) = self.reference(group) else {
-            return warnings;
-        };
-        match self.twin_ratio(group, metric) {
-            None => warnings.push(format!(
-                "{group}: no A/A ratio of {metric}, so nothing is called faster or slower: the reference and \
-                 its twin need 6 common rounds and values above zero"
-            )),
-            Some(ratio) if ratio.lo > 1.0 || ratio.hi < 1.0 => warnings.push(format!(
-                "{group}: two runs of the same thing differ in {metric} by {:.1} % [{:.1}, {:.1}]: by chance \
-                 in 1 run of 20, otherwise the machine changed; repeat the run when it is quiet",
-                percent(ratio.value),
-                percent(ratio.lo),
-                percent(ratio.hi)
-            )),
-            Some(_) => {}
-        }
-        let others: Vec<&Cell> = self
-            .cells(group)
-            .into_iter()
-            .filter(|cell| *cell != reference)
-            .collect();
-        let leaning = others
+    /// Each group that has samples of the metric that judges it, with that metric.
+    fn judged(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.run
+            .groups
             .iter()
-            .filter(|cell| {
-                self.ratio_lag1(group, cell, reference, metric)
-                    .is_some_and(|lag| lag.warn)
+            .map(|g| (g.name.as_str(), g.metric.as_str()))
+            .filter(|(group, metric)| {
+                let cells = self.cells(group);
+                cells
+                    .iter()
+                    .any(|cell| !self.values(group, cell, metric).is_empty())
             })
-            .count();
-        // Each series warns once in 40 by chance: more than a tenth of them is no chance.
-        if leaning * 10 > others.len() && leaning > 0 {
+    }
+
+    /// Whether the reference and its twin agree in every round: a count, which needs no floor.
+    fn counts(&self, group: &str, metric: &str) -> bool {
+        let Some(reference) = self.reference(group) else {
+            return false;
+        };
+        let (a, b) = self.pairs(group, reference, &reference.as_twin(), metric);
+        let equal = |(a, b): (&f64, &f64)| (a - b).abs() <= COUNTED * a.abs();
+        !a.is_empty() && a.iter().zip(&b).all(equal)
+    }
+
+    /// What the twins of the run's groups showed, as one line; empty without samples.
+    #[must_use]
+    pub fn floor_text(&self) -> String {
+        let mut floors: Vec<f64> = self
+            .judged()
+            .filter_map(|(group, metric)| self.floor(group, metric))
+            .map(|floor| 100.0 * floor.exp_m1())
+            .collect();
+        floors.sort_by(f64::total_cmp);
+        match floors.as_slice() {
+            [] if self.judged().next().is_none() => String::new(),
+            [] if self
+                .judged()
+                .all(|(group, metric)| self.counts(group, metric)) =>
+            {
+                "A/A: the reference and its twin agree in every round; these are counts.".to_owned()
+            }
+            [] => "A/A: no floor, so nothing is called faster or slower.".to_owned(),
+            [one] => format!(
+                "A/A: the reference and its twin, the same program, are {one:.1} % apart; a smaller difference counts as \
+                 none."
+            ),
+            [least, .., most] => format!(
+                "A/A: the reference and its twin, the same program, are {least:.1} to {most:.1} % apart in {} groups, \
+                 median {:.1} %; a difference below its group's floor counts as none.",
+                floors.len(),
+                stats::middle_of(&floors).unwrap_or_default()
+            ),
+        }
+    }
+
+    /// What the samples of the run say against believing it; none when all is well.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let (mut bare, mut apart, mut wild) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut leaning, mut ratios, mut groups) = (0, 0, 0);
+        for (group, metric) in self.judged() {
+            groups += 1;
+            match self.twin_ratio(group, metric) {
+                None if self.counts(group, metric) => {}
+                None => bare.push(group.to_owned()),
+                Some(r) if r.lo > 1.0 || r.hi < 1.0 => apart.push(format!(
+                    "{group} {:+.1} % [{:.1}, {:.1}]",
+                    percent(r.value),
+                    percent(r.lo),
+                    percent(r.hi)
+                )),
+                Some(_) => {}
+            }
+            let cells = self.cells(group);
+            if let Some(reference) = self.reference(group) {
+                let others = || cells.iter().filter(|cell| **cell != reference);
+                ratios += others().count();
+                leaning += others()
+                    .filter_map(|cell| self.ratio_lag1(group, cell, reference, metric))
+                    .filter(|lag| lag.warn)
+                    .count();
+            }
+            let outliers: usize = cells
+                .iter()
+                .map(|cell| self.outliers(group, cell, metric).len())
+                .sum();
+            let samples: usize = cells
+                .iter()
+                .map(|cell| self.values(group, cell, metric).len())
+                .sum();
+            if outliers * 10 > samples {
+                wild.push(format!("{group} {outliers} of {samples}"));
+            }
+        }
+        let mut warnings = Vec::new();
+        if !bare.is_empty() {
             warnings.push(format!(
-                "{group}: rounds of {metric} lean on the ones before in {leaning} of {} ratios, so their \
-                 intervals are too narrow: something slow changed during the run",
-                others.len()
+                "Without an A/A ratio nothing is called faster or slower: the reference and its twin need 6 common rounds \
+                 and values above zero. Not so in {}.",
+                some_of(&bare)
             ));
         }
-        let wild: usize = self
-            .cells(group)
-            .iter()
-            .map(|cell| self.outliers(group, cell, metric).len())
-            .sum();
-        let all: usize = self
-            .cells(group)
-            .iter()
-            .map(|cell| self.values(group, cell, metric).len())
-            .sum();
-        if wild * 10 > all {
+        if !apart.is_empty() {
             warnings.push(format!(
-                "{group}: {wild} of {all} samples of {metric} are outliers: they are kept, and medians stand \
-                 them, but means and standard deviations do not"
+                "The reference and its twin, the same program, differ in {} of {groups} groups: {}. By chance 1 group of \
+                 20 does; beyond that the machine changed during the run: repeat it when the machine is quiet.",
+                apart.len(),
+                some_of(&apart)
+            ));
+        }
+        // Each series warns once in 40 by chance, so one of several says nothing.
+        if leaning * 10 > ratios && (leaning > 1 || ratios <= 2) {
+            warnings.push(format!(
+                "Rounds depend on the rounds before in {leaning} of {ratios} ratios: something changed slowly during the \
+                 run, and their intervals are too narrow."
+            ));
+        }
+        if !wild.is_empty() {
+            warnings.push(format!(
+                "More than a tenth of the samples are outliers: {}. They are kept; medians withstand them, means and \
+                 standard deviations do not.",
+                some_of(&wild)
             ));
         }
         warnings
+    }
+}
+
+/// Counts of a whole process differ by so much at most.
+const COUNTED: f64 = 1e-3;
+
+/// The first few, and how many more there are.
+fn some_of(all: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = all[..all.len().min(SHOWN)].join(", ");
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
