@@ -136,7 +136,7 @@ fn a_block_that_left_before_a_good_sync_is_safe() {
     file.sync().unwrap();
 }
 
-/// It may have reached the disk before it was given up, so it is told.
+/// It may have reached the disk before it was given up.
 #[test]
 fn a_block_that_is_invalidated_during_a_failed_sync_is_lost() {
     let (storage, cache, file) = made(4, 0);

@@ -25,6 +25,19 @@ fn made(blocks: usize) -> (Faulty, BlockCache, CachedFile) {
     (storage, cache, file)
 }
 
+/// Block 0 was written and then left, without a sync.
+fn left() -> (Faulty, BlockCache, CachedFile) {
+    let (storage, cache, file) = made(2);
+    let mut handle = cache.handle();
+    handle.overwrite(&file, 0).unwrap().fill(1);
+    cache.write_back().unwrap();
+    for index in 1..8 {
+        handle.read(&file, index).unwrap();
+    }
+    drop(handle);
+    (storage, cache, file)
+}
+
 /// It was written before, and a failed sync took that: the next one must not say that all is well.
 #[test]
 fn a_written_block_that_is_invalidated_is_lost_with_a_failed_sync() {
@@ -53,13 +66,8 @@ fn a_dirty_block_that_is_invalidated_is_not_lost() {
 #[test]
 fn a_block_that_left_and_came_again_is_not_lost() {
     for change in [false, true] {
-        let (storage, cache, file) = made(2);
+        let (storage, cache, file) = left();
         let mut handle = cache.handle();
-        handle.overwrite(&file, 0).unwrap().fill(1);
-        cache.write_back().unwrap();
-        for index in 1..8 {
-            handle.read(&file, index).unwrap();
-        }
         let expected = if change {
             handle.write(&file, 0).unwrap()[0] = 2;
             2
@@ -76,13 +84,8 @@ fn a_block_that_left_and_came_again_is_not_lost() {
 /// What is written from front to end takes the place of what left.
 #[test]
 fn a_block_that_left_and_is_overwritten_is_not_lost() {
-    let (storage, cache, file) = made(2);
+    let (storage, cache, file) = left();
     let mut handle = cache.handle();
-    handle.overwrite(&file, 0).unwrap().fill(1);
-    cache.write_back().unwrap();
-    for index in 1..8 {
-        handle.read(&file, index).unwrap();
-    }
     handle.overwrite(&file, 0).unwrap().fill(2);
     storage.0.syncs_to_fail.store(1, Ordering::SeqCst);
     assert!(matches!(file.sync(), Err(CacheError::Sync { .. })));
@@ -94,13 +97,8 @@ fn a_block_that_left_and_is_overwritten_is_not_lost() {
 #[test]
 fn a_block_that_comes_again_during_a_failed_sync_is_lost() {
     for change in [false, true] {
-        let (storage, cache, file) = made(2);
+        let (storage, cache, file) = left();
         let mut handle = cache.handle();
-        handle.overwrite(&file, 0).unwrap().fill(1);
-        cache.write_back().unwrap();
-        for index in 1..8 {
-            handle.read(&file, index).unwrap();
-        }
         storage.0.syncs_to_fail.store(1, Ordering::SeqCst);
         storage.0.syncing.close();
         std::thread::scope(|threads| {
@@ -156,7 +154,7 @@ fn blocks_behind_the_end_are_not_lost_and_others_are() {
     }
 }
 
-/// Written, and not synced: what could not be is told to nobody, and a guard that was forgotten is not waited for.
+/// Written, and not synced; a guard that was forgotten is not waited for.
 #[test]
 fn a_cache_that_is_dropped_writes_what_is_dirty() {
     let (storage, cache, file) = made(8);

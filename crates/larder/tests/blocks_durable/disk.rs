@@ -58,7 +58,7 @@ struct Image {
     /// Written since the last sync, and how often anything was written before: the next sync makes them durable. What a failed sync
     /// took is in here no more, although some of it can still be read.
     unsynced: BTreeMap<usize, u64>,
-    /// What failed syncs took, and nobody wrote again.
+    /// What failed syncs took, and was not written again.
     taken: BTreeSet<usize>,
     writes: u64,
 }

@@ -32,13 +32,13 @@ const FAULTS: Rates = Rates {
 struct Version {
     /// The latest that was ever made.
     latest: AtomicU64,
-    /// What it is now, changed by whoever has the block to write. Unless it is `known`, because it was invalidated or truncated, it is
+    /// What it is now, changed by the thread that has the block to write. Unless it is `known`, because it was invalidated or truncated, it is
     /// one of those up to the latest.
     now: AtomicU64,
     known: AtomicBool,
     /// What the disk has at least, even after a power cut.
     promised: AtomicU64,
-    /// The latest one when it was truncated last: the disk may have it still, and nobody asked for that.
+    /// The latest one when it was truncated last: the disk may have it still.
     cut: AtomicU64,
 }
 

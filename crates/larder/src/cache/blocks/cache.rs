@@ -32,7 +32,7 @@ pub(super) const PATIENCE: u32 = if cfg!(shuttle) { 4 } else { 32 };
 /// latch, which pins it. So it is with a hit that changes a block which is dirty already; one that makes it dirty takes the
 /// lock once. Cloning gives another owner of the same cache.
 ///
-/// When the last owner and the last [`CachedFile`] are dropped, dirty blocks are written, but not synced, and no error is told, as with
+/// When the last owner and the last [`CachedFile`] are dropped, dirty blocks are written, but not synced, and errors are not reported, as with
 /// [`std::io::BufWriter`]: call [`CachedFile::sync`] before. Blocks that must not be written are
 /// [invalidated](CachedFile::invalidate) before.
 ///

@@ -117,7 +117,7 @@ impl Frames {
     }
 
     /// The frame holds this block from now on. Under the cache's lock, by the thread that holds the frame for writing. It may hold it
-    /// for long: who waits for the block that was there before looks elsewhere at once.
+    /// for long: threads that wait for the block that was there before look elsewhere at once.
     pub(super) fn give(&self, frame: Frame, key: Key) {
         self.set_key(frame, key);
         self.slots[frame as usize].latch.changed();

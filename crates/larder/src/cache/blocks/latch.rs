@@ -437,7 +437,7 @@ mod tests {
         assert!(asked.into_inner() < 100);
     }
 
-    /// Who gives up takes its mark away, and those who waited for its sake come in.
+    /// A waiter that gives up takes its mark away, and those that waited for its sake come in.
     #[test]
     fn waiters_give_up_what_is_not_here_any_more() {
         use std::sync::atomic::AtomicU64;

@@ -122,7 +122,7 @@ fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
     });
 }
 
-/// The frame is given to another block, in the hands of a thread that waits for those who waited for the former one.
+/// The frame is given to another block, in the hands of a thread that waits for those that waited for the former one.
 #[test]
 fn latch_waiters_for_a_block_that_is_gone_do_not_wait_for_the_next_one() {
     const HERE: u32 = 0;
