@@ -29,14 +29,18 @@ unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, siz
 /// The size need not be a multiple of the alignment (C17, and glibc always).
 #[unsafe(no_mangle)]
 extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
-    memalign(alignment, size)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
     if !alignment.is_power_of_two() {
         return errno::invalid();
     }
+    memalign(alignment, size)
+}
+
+/// An alignment that is not a power of two is rounded up to one, as by glibc.
+#[unsafe(no_mangle)]
+extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
+    let Some(alignment) = alignment.checked_next_power_of_two() else {
+        return errno::invalid();
+    };
     let block = allocate_aligned(size, alignment, Origin::Malloc);
     if block.is_null() {
         return errno::no_memory();

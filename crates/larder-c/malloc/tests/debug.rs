@@ -181,6 +181,7 @@ fn threads_and_forks_do_too() {
     unharmed("threads.c", "on", 20, 2);
     unharmed("handover.c", "on", 10, 1);
     unharmed("forks.c", "on", 50, 10);
+    unharmed("forks_signals.c", "on", 10, 0);
     // Under valgrind the next signal is there before the last one is done with.
     unharmed("signals.c", "on,quarantine=100K", 5, 0);
     unharmed("affinity.c", "on", 10, 2);

@@ -61,6 +61,11 @@ fn the_child_of_a_busy_process_goes_on() {
     suite("forks.c", 10, plain);
 }
 
+#[test]
+fn a_signal_handler_may_fork() {
+    suite("forks_signals.c", 0, plain);
+}
+
 /// Until there is no more, of one size after the other. Not under valgrind, whose own memory counts against the limit.
 fn exhaust(sizes: &[&str]) {
     suite("limit.c", 0, |command, larder| {

@@ -3,11 +3,18 @@
 //! Locks held by threads that do not exist in the child would never be released there. Registered locks are taken
 //! around the fork; locks that are only ever tried carry the [`generation`] in which they were taken, so that the
 //! child recognises a stale one.
+//!
+//! A signal handler may fork, in the middle of a fork and in the middle of a call that holds a lock. So a process that
+//! started no thread takes no lock: what its thread holds, the thread's copy in the child releases. With threads all signals
+//! are blocked from the first lock to the last release. What forks there nevertheless, another library's fork handler
+//! or the handler of a fault, has the locks already.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use super::lock::RawLock;
 use super::lock::order::Rank;
+use super::signals::Blocked;
 
 /// One lock, or several behind one name, such as those of all caches of a family: registering allocates, and caches
 /// come and go where nothing may.
@@ -30,16 +37,28 @@ impl Around for RawLock {
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 static REGISTRY: Registry = Registry {
     lock: <RawLock>::new(Rank::ForkList),
-    entries: core::cell::UnsafeCell::new(Vec::new()),
+    entries: UnsafeCell::new(Vec::new()),
+    forker: AtomicUsize::new(0),
+    fork: UnsafeCell::new(None),
 };
 static HANDLERS: AtomicBool = AtomicBool::new(false);
 
 struct Registry {
     lock: RawLock,
-    entries: core::cell::UnsafeCell<Vec<*const dyn Around>>,
+    entries: UnsafeCell<Vec<*const dyn Around>>,
+    /// The thread that took all locks to fork; 0 is none.
+    forker: AtomicUsize,
+    fork: UnsafeCell<Option<Fork>>,
 }
 
-// SAFETY: `entries` is only touched while `lock` is held.
+/// What a thread that forks keeps while it holds all locks.
+struct Fork {
+    /// Forks within this one that have not ended.
+    inner: u32,
+    _signals: Blocked,
+}
+
+// SAFETY: `entries` and `fork` are only touched while `lock` is held: by its holder, which is `forker` during a fork.
 unsafe impl Sync for Registry {}
 
 /// Number of forks between the first process and this one, plus one. Never 0.
@@ -96,14 +115,82 @@ fn for_each(f: impl Fn(&dyn Around)) {
     }
 }
 
+/// This thread, as its copy in the child is called, too.
+fn this_thread() -> usize {
+    // SAFETY: it has no conditions, and is the same in the child.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// Whether the C library started no thread in this process. Its own fork then takes no lock either; false where it does not
+/// say.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu", not(miri)))]
+fn is_alone() -> bool {
+    let alone: *const AtomicBool;
+    // SAFETY: one load: of the address of the C library's variable, a byte of 0 or 1, or of null where it has none
+    // (before 2.32).
+    unsafe {
+        core::arch::asm!(
+            ".weak __libc_single_threaded",
+            "mov {alone}, qword ptr [rip + __libc_single_threaded@GOTPCREL]",
+            alone = out(reg) alone,
+            options(nostack, preserves_flags, readonly, pure),
+        );
+        alone
+            .as_ref()
+            .is_some_and(|alone| alone.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_env = "gnu", not(miri))))]
+fn is_alone() -> bool {
+    false
+}
+
+/// What this thread keeps, if it holds all locks.
+fn fork_of_this_thread() -> Option<&'static mut Option<Fork>> {
+    // SAFETY: this thread holds the registry's lock, and with all signals blocked nothing of it is on the way elsewhere.
+    (REGISTRY.forker.load(Ordering::Relaxed) == this_thread())
+        .then(|| unsafe { &mut *REGISTRY.fork.get() })
+}
+
 extern "C" fn prepare() {
+    if let Some(outer) = fork_of_this_thread() {
+        if let Some(outer) = outer {
+            outer.inner += 1;
+        }
+        return;
+    }
+    if is_alone() {
+        return;
+    }
+    let signals = Blocked::new();
     REGISTRY.lock.lock_around_fork();
     for_each(|lock| lock.before());
+    // SAFETY: the registry's lock is held.
+    unsafe {
+        *REGISTRY.fork.get() = Some(Fork {
+            inner: 0,
+            _signals: signals,
+        });
+    }
+    REGISTRY.forker.store(this_thread(), Ordering::Relaxed);
 }
 
 extern "C" fn in_parent() {
-    for_each(|lock| lock.after());
-    REGISTRY.lock.unlock();
+    // Without locks there is nothing to release.
+    let Some(fork) = fork_of_this_thread() else {
+        return;
+    };
+    match fork {
+        Some(outer) if outer.inner > 0 => outer.inner -= 1,
+        _ => {
+            // Signals stay blocked until all locks are released.
+            let _fork = fork.take();
+            for_each(|lock| lock.after());
+            REGISTRY.forker.store(0, Ordering::Relaxed);
+            REGISTRY.lock.unlock();
+        }
+    }
 }
 
 extern "C" fn in_child() {

@@ -23,6 +23,7 @@ pub(crate) mod random;
 pub mod rseq;
 pub(crate) mod say;
 mod sched;
+pub(crate) mod signals;
 mod system;
 pub mod testing;
 pub mod zero;

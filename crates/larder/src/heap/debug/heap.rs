@@ -385,6 +385,29 @@ mod tests {
     use crate::objects::Family;
     use crate::os::testing::system;
 
+    /// However often an address is used again, its list stays short.
+    #[test]
+    fn an_address_has_one_record() {
+        for quarantine in ["0", "10000"] {
+            let family = Family::new().unwrap();
+            let text = format!("quarantine={quarantine},keep-going,frames=0");
+            let options = Options::read(&text, &mut |_| ()).unwrap();
+            let debug = DebugHeap::new(Classes::new(&family), system(), options).unwrap();
+            let layout = Layout::from_size_align(100, 16).unwrap();
+            for _ in 0..30_000 {
+                let at = debug.alloc(layout, false, Origin::Malloc).unwrap();
+                // SAFETY: taken above, put once.
+                let freed = unsafe { debug.free(at, Claim::of(Call::Free)) };
+                assert!(matches!(freed, Outcome::Done(())));
+            }
+            let longest = debug.inner.lock().records.longest();
+            assert!(
+                longest < 16,
+                "{longest} records with quarantine={quarantine}"
+            );
+        }
+    }
+
     /// Blocks of the sizes that `for_each_live`'s callers have lie in memory that the debug heap had before.
     #[test]
     fn what_another_owner_has_now_was_not_freed_twice() {

@@ -62,14 +62,16 @@ impl Inner {
     /// The record of the block that begins at an address. One whose memory went says nothing of who has that memory now.
     fn known(&self, storage: &Storage, at: usize) -> Option<u32> {
         let number = self.records.find(at)?;
-        let gone = self.records.get(number).state == GONE;
+        if self.records.get(number).state != GONE {
+            return Some(number);
+        }
         let others = match storage.owner(at) {
             Ownership::Own => false,
             Ownership::Other => true,
             // Inside of a block of this heap's it would be a mistake.
             Ownership::Run => self.around(at).is_none_or(|record| record.state == GONE),
         };
-        (!gone || !others).then_some(number)
+        (!others).then_some(number)
     }
 
     pub(super) fn around(&self, at: usize) -> Option<&Record> {
@@ -110,6 +112,13 @@ impl Inner {
             return false;
         }
         let alloc_stack = self.stacks.number(here);
+        // What went before at this address says nothing any more, and records of one address make one long list.
+        if let Some(former) = self.records.find(record.at)
+            && self.records.get(former).state == GONE
+        {
+            self.gone.remove(&mut self.records, former);
+            self.records.remove(former);
+        }
         self.records.insert(Record {
             alloc_stack,
             ..record

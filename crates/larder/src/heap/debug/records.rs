@@ -31,9 +31,11 @@ pub(super) struct Record {
     pub(super) free_stack: u32,
     pub(super) alloc_thread: u32,
     pub(super) free_thread: u32,
-    /// The next record of the same bucket, and of the same queue; 0 is none.
+    /// The next record of the same bucket; 0 is none.
     pub(super) next: u32,
+    /// The next record of the same queue, and the one before; 0 is none.
     pub(super) queued: u32,
+    pub(super) before: u32,
     pub(super) state: u8,
     pub(super) origin: u8,
     /// Between guard pages.
@@ -207,6 +209,17 @@ impl Records {
         self.records.system()
     }
 
+    /// Records of the fullest bucket.
+    #[cfg(all(test, not(loom), not(shuttle)))]
+    pub(super) fn longest(&self) -> usize {
+        let chain = |&first: &u32| {
+            core::iter::successors(Some(first), |&number| Some(self.get(number).next))
+                .take_while(|&number| number != 0)
+                .count()
+        };
+        self.buckets.iter().map(chain).max().unwrap_or(0)
+    }
+
     /// All numbers that may be in use.
     pub(super) fn numbers(&self) -> core::ops::RangeInclusive<u32> {
         1..=self.used
@@ -226,6 +239,7 @@ const UNUSED: Record = Record {
     free_thread: 0,
     next: 0,
     queued: 0,
+    before: 0,
     state: 0,
     origin: 0,
     guarded: false,
@@ -250,26 +264,41 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn push(&mut self, records: &mut Records, number: u32) {
-        records.get_mut(number).queued = 0;
-        match self.last {
-            0 => self.first = number,
-            last => records.get_mut(last).queued = number,
-        }
-        self.last = number;
+        self.link(records, self.last, number);
+        self.link(records, number, 0);
         self.count += 1;
         self.bytes += records.get(number).bytes;
     }
 
     pub(super) fn pop(&mut self, records: &mut Records) -> Option<u32> {
         let number = core::num::NonZeroU32::new(self.first)?.get();
-        self.first = records.get(number).queued;
-        if self.first == 0 {
-            self.last = 0;
-        }
-        records.get_mut(number).queued = 0;
-        self.count -= 1;
-        self.bytes -= records.get(number).bytes;
+        self.remove(records, number);
         Some(number)
+    }
+
+    /// Takes out a record that is in this queue.
+    pub(super) fn remove(&mut self, records: &mut Records, number: u32) {
+        let Record {
+            before,
+            queued,
+            bytes,
+            ..
+        } = *records.get(number);
+        self.link(records, before, queued);
+        self.count -= 1;
+        self.bytes -= bytes;
+    }
+
+    /// Makes `after` follow `before`; 0 is the queue's end.
+    fn link(&mut self, records: &mut Records, before: u32, after: u32) {
+        match before {
+            0 => self.first = after,
+            before => records.get_mut(before).queued = after,
+        }
+        match after {
+            0 => self.last = before,
+            after => records.get_mut(after).before = before,
+        }
     }
 }
 
@@ -342,5 +371,17 @@ mod tests {
         }
         assert_eq!(queue.pop(&mut records), None);
         assert_eq!((queue.count, queue.bytes), (0, 0));
+        for number in 1..=5 {
+            queue.push(&mut records, number);
+        }
+        for number in [1, 3, 5] {
+            queue.remove(&mut records, number);
+        }
+        assert_eq!((queue.count, queue.bytes), (2, 2 + 4));
+        queue.push(&mut records, 3);
+        assert_eq!(
+            [(); 4].map(|()| queue.pop(&mut records)),
+            [Some(2), Some(4), Some(3), None]
+        );
     }
 }

@@ -10,7 +10,7 @@ use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
 pub(super) const MOST_FRAMES: usize = 32;
 /// Our own frames that are looked past.
 const OWN_FRAMES: usize = 12;
-const BUCKETS: usize = 1 << 14;
+const FIRST_BUCKETS: usize = 1 << 14;
 
 /// Return addresses, the innermost first.
 #[derive(Debug, Clone, Copy)]
@@ -125,9 +125,27 @@ impl Stacks {
     pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
         Ok(Self {
             entries: Chunks::new(system.clone()),
-            buckets: MetaSlice::new(system.clone(), BUCKETS)?,
+            buckets: MetaSlice::new(system.clone(), FIRST_BUCKETS)?,
             used: 0,
         })
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    /// Twice as many buckets. Without memory the lists get longer, and that is all.
+    fn widen(&mut self) {
+        let system = self.entries.system().clone();
+        let Ok(buckets) = MetaSlice::new(system, self.buckets.len() * 2) else {
+            return;
+        };
+        self.buckets = buckets;
+        for number in 1..=self.used {
+            let bucket = self.bucket(self.entries.get(number as usize).hash);
+            self.entries.get_mut(number as usize).next = self.buckets[bucket];
+            self.buckets[bucket] = number;
+        }
     }
 
     /// The number of a stack; 0 when it is empty or there is no memory for it.
@@ -139,7 +157,7 @@ impl Stacks {
             .as_slice()
             .iter()
             .fold(0_u64, |h, &ip| mix(h ^ ip as u64));
-        let bucket = hash as usize % BUCKETS;
+        let mut bucket = self.bucket(hash);
         let mut at = self.buckets[bucket];
         while at != 0 {
             let entry = self.entries.get(at as usize);
@@ -151,6 +169,10 @@ impl Stacks {
         let number = self.used + 1;
         if self.entries.reach(number as usize).is_err() {
             return 0;
+        }
+        if number as usize > self.buckets.len() {
+            self.widen();
+            bucket = self.bucket(hash);
         }
         *self.entries.get_mut(number as usize) = Entry {
             frames: *frames,
@@ -195,6 +217,19 @@ mod tests {
         assert_eq!(stacks.frames(other).as_slice().len(), 8);
         assert_eq!(stacks.number(&Frames::NONE), 0);
         assert_eq!(stacks.number(&capture(0, (0, 0))), 0);
+        let made = |ip: usize| {
+            let mut frames = Frames::NONE;
+            (frames.len, frames.at[0]) = (1, ip);
+            frames
+        };
+        let numbers: Vec<u32> = (1..100_000).map(|ip| stacks.number(&made(ip))).collect();
+        assert!(numbers.iter().all(|&number| number != 0));
+        assert_eq!(stacks.number(&frames), number);
+        for (ip, &number) in (1..).zip(&numbers) {
+            assert_eq!(stacks.number(&made(ip)), number);
+        }
+        assert_eq!(stacks.used as usize, 2 + numbers.len());
+        assert!(stacks.buckets.len() > numbers.len(), "lists are short");
         assert!(capture(2, (0, 0)).as_slice().len() == 2);
     }
 }

@@ -14,6 +14,7 @@ use super::slot::{self, Stage};
 use super::state::{self, Global};
 use crate::os::errno::KeptErrno;
 use crate::os::say::say;
+use crate::os::signals::Blocked;
 use crate::os::{fork, lower_priority};
 
 /// Bytes that the heap holds when the thread is started.
@@ -113,15 +114,13 @@ fn consider(global: &Global, now: u32) {
 
 /// Starts the thread, with all signals blocked: a handler of the program's must not run there.
 fn start() -> bool {
+    let signals = Blocked::new();
+    if !signals.holds() {
+        return false;
+    }
     // SAFETY: each structure is written by the call that is given it before it is read; the thread's function is a plain one
     // and its argument unused.
     unsafe {
-        let mut all = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        if libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) != 0 {
-            return false;
-        }
         let mut attributes = MaybeUninit::uninit();
         let mut started = false;
         if libc::pthread_attr_init(attributes.as_mut_ptr()) == 0 {
@@ -137,7 +136,6 @@ fn start() -> bool {
             }
             libc::pthread_attr_destroy(attributes);
         }
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
         started
     }
 }
