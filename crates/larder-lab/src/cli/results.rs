@@ -1,5 +1,6 @@
 //! Stored runs, read again by their experiments.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::args::Global;
@@ -14,6 +15,7 @@ impl From<StoreError> for Failure {
         let code = match &e {
             StoreError::BadSelector { .. }
             | StoreError::NoRun { .. }
+            | StoreError::OnlyImported { .. }
             | StoreError::Ambiguous { .. } => Code::Usage,
             // Something has to be measured first.
             StoreError::Missing { .. } => Code::Refused,
@@ -70,6 +72,26 @@ pub(super) fn several(store: &Store, names: &[String]) -> Result<Vec<RunRecord>,
     Ok(runs)
 }
 
+/// The runs that a report shows: where none was taken here, the latest imported ones, or machines' rows alone.
+pub(super) fn reported(store: &Store, names: &[String]) -> Result<Vec<RunRecord>, Failure> {
+    let all = store.list()?;
+    if !names.is_empty() || all.iter().any(|r| !r.imported) {
+        return several(store, names);
+    }
+    let mut seen = Vec::new();
+    let mut runs = Vec::new();
+    for run in &all {
+        if !seen.contains(&&run.experiment) {
+            seen.push(&run.experiment);
+            runs.push(store.get(&run.id)?);
+        }
+    }
+    if runs.is_empty() && store.submissions()?.is_empty() {
+        return several(store, names);
+    }
+    Ok(runs)
+}
+
 /// What the run's experiment says about it.
 pub(super) fn analyse(run: &RunRecord) -> Analysis {
     match experiments::find(&run.experiment) {
@@ -87,16 +109,23 @@ pub(super) fn analyse(run: &RunRecord) -> Analysis {
     }
 }
 
+/// Stands first among the warnings of an imported run.
+const IMPORTED: &str = "This run was imported: its file says what machine took it and when, and nothing here can confirm \
+     that. It is never the latest run, and no settings come from it.";
+
 /// Runs with their analyses, and the machines that were imported.
 pub(super) fn document(runs: Vec<RunRecord>, store: Option<&Store>) -> Result<Document, Failure> {
-    let submissions = match store {
-        Some(store) => store.submissions()?,
-        None => Vec::new(),
+    let (submissions, imported) = match store {
+        Some(store) => (store.submissions()?, store.imported()?),
+        None => (Vec::new(), HashSet::new()),
     };
     let runs = runs
         .into_iter()
         .map(|run| {
-            let analysis = analyse(&run);
+            let mut analysis = analyse(&run);
+            if imported.contains(&run.id) {
+                analysis.warnings.insert(0, IMPORTED.to_owned());
+            }
             (run, analysis)
         })
         .collect();
