@@ -272,6 +272,8 @@ fn parser(
         Format::U32be => Box::new(Pieces::new(read::U32::<true>)),
         Format::I32le => Box::new(Pieces::new(read::I32::<false>)),
         Format::I32be => Box::new(Pieces::new(read::I32::<true>)),
+        Format::U64le => Box::new(Pieces::new(read::U64::<false>)),
+        Format::U64be => Box::new(Pieces::new(read::U64::<true>)),
         Format::I64le => Box::new(Pieces::new(read::I64::<false>)),
         Format::I64be => Box::new(Pieces::new(read::I64::<true>)),
         Format::Csv => {
@@ -279,9 +281,8 @@ fn parser(
                 let (head, _) = input.head()?;
                 read::Csv::new(head, options)
             };
-            let csv = csv.map_err(|fault| TraceError::Wrong {
+            let csv = csv.map_err(|fault| TraceError::Columns {
                 trace: input.name().to_owned(),
-                place: Place::Line(1),
                 fault,
             })?;
             Box::new(Lines::new(csv))

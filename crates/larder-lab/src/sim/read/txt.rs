@@ -3,7 +3,7 @@
 use super::super::sink::{About, Sink};
 use super::LineParser;
 use super::names::Names;
-use super::number::{decimal, shown, trim, whole};
+use super::number::{block, decimal, shown, trim};
 
 pub(super) struct Txt {
     names: Option<Names>,
@@ -33,7 +33,7 @@ impl LineParser for Txt {
             None if word.iter().any(u8::is_ascii_whitespace) => {
                 return Err(format!("'{}': one number a line is expected", shown(word)));
             }
-            None => whole(word, "the block")?,
+            None => block(word)?,
         };
         sink.object(block, 0, About::default());
         Ok(())

@@ -7,7 +7,7 @@ use super::{Format, Kind, Record};
 pub use output::Output;
 
 /// Formats that can be written.
-pub const WRITABLE: [Format; 9] = [
+pub const WRITABLE: [Format; 11] = [
     Format::OracleGeneral,
     Format::Csv,
     Format::Txt,
@@ -15,6 +15,8 @@ pub const WRITABLE: [Format; 9] = [
     Format::U32be,
     Format::I32le,
     Format::I32be,
+    Format::U64le,
+    Format::U64be,
     Format::I64le,
     Format::I64be,
 ];
@@ -154,6 +156,8 @@ impl Encoder {
                 narrow(i32::MAX as u64)?;
                 bytes.extend_from_slice(&(block as u32).to_be_bytes());
             }
+            Format::U64le => bytes.extend_from_slice(&block.to_le_bytes()),
+            Format::U64be => bytes.extend_from_slice(&block.to_be_bytes()),
             Format::I64le => {
                 narrow(i64::MAX as u64)?;
                 bytes.extend_from_slice(&block.to_le_bytes());
