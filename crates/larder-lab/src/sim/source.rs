@@ -34,6 +34,8 @@ pub struct ReadOptions {
     pub touches_apart: bool,
     /// Uses that are a second to rules that age by time; 0 if time stands still.
     pub tick: u32,
+    /// Bytes that may be kept of the trace, whatever it expands to.
+    pub max_memory: u64,
 }
 
 impl Default for ReadOptions {
@@ -47,6 +49,7 @@ impl Default for ReadOptions {
             limit: None,
             touches_apart: false,
             tick: 0,
+            max_memory: u64::MAX,
         }
     }
 }
@@ -72,6 +75,7 @@ pub struct Trace {
     meter: Meter,
     touches_apart: bool,
     tick: u32,
+    max_memory: u64,
     limit: u64,
     given: u64,
     over: bool,
@@ -166,6 +170,7 @@ impl Trace {
             meter,
             touches_apart: options.touches_apart,
             tick: options.tick,
+            max_memory: options.max_memory,
             limit: options.limit.unwrap_or(u64::MAX),
             given: 0,
             over: false,
@@ -219,6 +224,12 @@ impl Trace {
     #[must_use]
     pub fn tick(&self) -> u32 {
         self.tick
+    }
+
+    /// Bytes that may be kept of it, as was asked.
+    #[must_use]
+    pub fn max_memory(&self) -> u64 {
+        self.max_memory
     }
 
     /// The name for messages.

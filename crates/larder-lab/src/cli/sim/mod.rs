@@ -35,6 +35,7 @@ pub(in crate::cli) fn trace_fault(why: TraceError) -> Failure {
         | TraceError::Columns { .. }
         | TraceError::Directory { .. }
         | TraceError::Workload { .. } => Failure::usage(why),
+        TraceError::TooMuch { .. } => Failure::refused(why),
         other => Failure::io(other),
     }
 }

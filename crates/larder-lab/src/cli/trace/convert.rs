@@ -8,7 +8,7 @@ use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output;
 use crate::cli::sim::{Progress, trace_fault};
-use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE};
+use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
 
 fn written() -> String {
     let names: Vec<&str> = WRITABLE.iter().map(|f| f.name()).collect();
@@ -77,7 +77,7 @@ pub(super) fn convert(
             from.display()
         )));
     }
-    let next = if oracle {
+    let uses = if oracle {
         next_uses(global, from, options)?
     } else {
         Vec::new()
@@ -106,13 +106,15 @@ pub(super) fn convert(
                     .ok_or_else(|| Failure::refused("more blocks than can be numbered"))?;
             }
             let n = encoder.written();
-            let next = next
+            let next = uses
                 .get(usize::try_from(n).unwrap_or(usize::MAX))
                 .filter(|n| **n != NEVER);
             encoder
                 .record(record, next.map(|n| u64::from(*n)), &mut bytes)
                 .map_err(|fault| Failure::refused(format!("{}: {fault}", from.display())))?;
         }
+        let kept = size_of_val(uses.as_slice()) as u64 + interner.bytes();
+        room(trace.name(), kept, options.max_memory).map_err(trace_fault)?;
         file.write(&bytes).map_err(fail)?;
         bytes.clear();
         bar.at(trace.meter());
@@ -181,6 +183,8 @@ fn next_uses(global: &Global, from: &Path, options: &ReadOptions) -> Result<Vec<
             }
             next.push(NEVER);
         }
+        let kept = 4 * (next.len() + last.len()) as u64 + interner.bytes();
+        room(trace.name(), kept, options.max_memory).map_err(trace_fault)?;
         bar.at(trace.meter());
         if !more {
             return Ok(next);

@@ -58,6 +58,7 @@ impl Csv {
             Some(asked) => Columns::asked(asked, &headings, options.text_ids)?,
             None => Columns::found(&headings)?,
         };
+        let names = || Names::within(options.max_memory);
         Ok(Self {
             delimiter,
             widest: columns
@@ -69,9 +70,9 @@ impl Csv {
                 .map_or(0, |n| n + 1),
             header: columns.header,
             columns,
-            ids: options.text_ids.then(Names::default),
-            files: Names::default(),
-            tenants: Names::default(),
+            ids: options.text_ids.then(names),
+            files: names(),
+            tenants: names(),
             request: None,
             cells: Vec::new(),
             file: Vec::new(),

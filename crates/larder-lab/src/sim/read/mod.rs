@@ -39,7 +39,7 @@ pub(super) use words::{I32, I64, U32, U64};
 pub(super) fn text(format: Format, options: &ReadOptions) -> Result<Box<dyn LineParser>, String> {
     Ok(match format {
         Format::Dbench => Box::new(dbench::Dbench::new(options.block_size)),
-        Format::Txt => Box::new(txt::Txt::new(options.text_ids)),
+        Format::Txt => Box::new(txt::Txt::new(options)),
         Format::Arc => Box::new(arc::Arc),
         Format::Spc => Box::new(spc::Spc),
         Format::Msr => Box::new(msr::Msr::default()),

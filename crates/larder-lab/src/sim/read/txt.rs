@@ -1,6 +1,7 @@
 //! One block a line; a line with `*` is a mark and means nothing here (LIRS traces); blank lines and `#` lines are skipped.
 
 use super::super::sink::{About, Sink};
+use super::super::source::ReadOptions;
 use super::LineParser;
 use super::names::Names;
 use super::number::{block, decimal, shown, trim};
@@ -10,9 +11,9 @@ pub(super) struct Txt {
 }
 
 impl Txt {
-    pub(super) fn new(text_ids: bool) -> Self {
+    pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
-            names: text_ids.then(Names::default),
+            names: options.text_ids.then(|| Names::within(options.max_memory)),
         }
     }
 }
