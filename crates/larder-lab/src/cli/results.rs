@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::args::Global;
 use super::failure::{Code, Failure};
+use super::output;
 use crate::experiments;
 use crate::model::{Analysis, RunRecord};
 use crate::report::Document;
@@ -43,8 +44,11 @@ pub(super) fn open(global: &Global) -> Result<Store, Failure> {
     Ok(Store::open(&path(global)?)?)
 }
 
-/// The database, for writing.
+/// The database, for writing. The default directory is made where it is missing, one that the user named is not.
 pub(super) fn create(global: &Global) -> Result<Store, Failure> {
+    if let Some(path) = &global.db {
+        output::directory(path)?;
+    }
     Ok(Store::create(&path(global)?)?)
 }
 

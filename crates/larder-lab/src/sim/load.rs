@@ -73,6 +73,25 @@ pub struct Counts {
     pub checksum: u64,
 }
 
+impl Counts {
+    /// Counts a trace to its end and keeps only the blocks' numbers.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn of(mut trace: Trace) -> Result<Self, TraceError> {
+        let name = trace.name().to_owned();
+        let mut loader = Loader::of(&trace);
+        let mut records = Vec::new();
+        let mut more = true;
+        while more {
+            records.clear();
+            more = trace.fill(&mut records)?;
+            loader.add(&name, &records, |_| Ok(()))?;
+        }
+        Ok(loader.finish().1)
+    }
+}
+
 /// Makes chunks out of records.
 #[derive(Debug)]
 pub struct Loader {
