@@ -142,7 +142,7 @@ fn an_imported_run_is_marked_and_never_the_latest() {
     let own = run("e", "2026-01-01T00:00:00Z", &[1.0]);
     let foreign = run("e", "2026-01-02T00:00:00Z", &[1.0]);
     let latest = |store: &Store| store.resolve(&Selector::Latest(None));
-    import(&mut store, &lines(&[foreign.clone()], &[])).unwrap();
+    import(&mut store, &lines(std::slice::from_ref(&foreign), &[])).unwrap();
     let said = latest(&store).unwrap_err().to_string();
     assert!(
         said.contains("1 imported runs are never the latest"),
