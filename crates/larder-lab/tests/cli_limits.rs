@@ -70,7 +70,7 @@ fn a_trace_that_cannot_be_opened_is_said_as_what_it_is() {
     }
     let closed = home.path().join("mixed");
     fs::write(&closed, "1\n").unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&closed).is_err() {
         let (code, _, err) = home.run(&["sim", "mixed"]);
         assert!(code == 5 && err.contains("Permission denied"), "{err}");

@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 
 use cli_common::{Home, finish};
 
-/// 64 MiB of zeros in a few KiB.
+/// 24 MiB of zeros in a few KiB.
 fn bomb(home: &Home) {
-    let packed = zstd::stream::encode_all(std::io::repeat(0).take(64 << 20), 3).unwrap();
+    let packed = zstd::stream::encode_all(std::io::repeat(0).take(24 << 20), 3).unwrap();
     assert!(packed.len() < 16 << 10);
     std::fs::write(home.path().join("bomb.zst"), packed).unwrap();
 }
@@ -21,7 +21,7 @@ fn refused(command: &mut Command) {
     let (code, out, err) = finish(command);
     assert_eq!(code, 4, "{words:?}: {err}");
     assert!(
-        err.contains("more than the 8 MiB")
+        err.contains("more than the 3 MiB")
             && err.contains("--max-memory")
             && err.contains("--limit"),
         "{words:?}: {err}"
@@ -33,7 +33,7 @@ fn refused(command: &mut Command) {
 fn what_expands_or_never_ends_stops_at_the_bound() {
     let home = Home::new();
     bomb(&home);
-    let sim = ["--policy", "lru", "--size", "10", "--max-memory", "8M"];
+    let sim = ["--policy", "lru", "--size", "10", "--max-memory", "3M"];
     for format in ["u32le", "u64be", "oracleGeneral"] {
         for more in [&["--format", format][..], &["--format", format, "--mrc"]] {
             refused(home.larder(&["sim", "bomb.zst"]).args(sim).args(more));
@@ -55,7 +55,7 @@ fn what_expands_or_never_ends_stops_at_the_bound() {
         "--format",
         "u32le",
         "--max-memory",
-        "8M",
+        "3M",
     ];
     refused(home.larder(&convert).args(["bomb.zst", "x.oracleGeneral"]));
     for words in [
@@ -77,7 +77,7 @@ fn what_expands_or_never_ends_stops_at_the_bound() {
             "10",
         ],
     ] {
-        refused(home.larder(words).args(["--max-memory", "8M"]));
+        refused(home.larder(words).args(["--max-memory", "3M"]));
     }
     assert!(!home.path().join("x.oracleGeneral").exists() && !home.path().join("x.u32le").exists());
 }
@@ -154,7 +154,7 @@ fn what_keeps_nothing_has_no_bound_and_what_fits_is_read() {
         "--size",
         "1",
         "--max-memory",
-        "70MiB",
+        "30MiB",
     ]);
     assert_eq!(code, 0, "{err}");
     for bad in ["0", "x", "-1", "1T", "99999999999G"] {
