@@ -19,8 +19,9 @@ const MOST_SECONDS: f64 = 1e8;
 const MOST: f64 = 1e21;
 /// Largest load or percentage.
 const MOST_NOISE: f64 = 1e6;
-/// Contestants whose measures are differences of two timings; noise makes such a difference negative.
-const DIFFERENCES: [&str; 1] = ["step-zeroing"];
+/// Contestants and metrics whose values are differences: noise makes the difference of two timings negative, and memory
+/// may shrink.
+const DIFFERENCES: [&str; 3] = ["step-zeroing", "growth_bytes", "growth_bytes_per_s"];
 
 /// Checks a run. The error names the field, its value and what is expected.
 pub(super) fn run(run: &RunRecord, now: Timestamp) -> Result<(), String> {
@@ -77,9 +78,11 @@ fn sample(n: usize, sample: &Sample) -> Result<(), String> {
         sample.at_us as f64,
         MOST_SECONDS * 1e6,
     )?;
-    let difference = DIFFERENCES.contains(&sample.cell.contestant.as_str());
     for (metric, value) in &sample.measures.0 {
-        let magnitude = if difference { value.abs() } else { *value };
+        let signed = [metric.as_str(), &sample.cell.contestant]
+            .iter()
+            .any(|name| DIFFERENCES.contains(name));
+        let magnitude = if signed { value.abs() } else { *value };
         within(
             &format!("samples[{n}].measures.{}", shown(metric)),
             magnitude,
@@ -94,7 +97,7 @@ fn within(field: &str, value: f64, most: f64) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "'{field}' is {value}; a number from 0 to {most:e} is expected"
+            "'{field}' is {value:?}; a number from 0 to {most:e} is expected"
         ))
     }
 }

@@ -105,6 +105,7 @@ pub(super) fn unquoted(cell: &[u8]) -> &[u8] {
 }
 
 impl Columns {
+    #[inline]
     pub(super) fn of(&self, role: Role) -> Option<usize> {
         self.places[role as usize]
     }
