@@ -84,7 +84,7 @@ fn every_format_of_the_report_is_printed() {
         assert!(out.contains(part), "{format}: {out}");
     }
     let target = tempfile::tempdir().unwrap();
-    let file = target.path().join("deep/page.html");
+    let file = target.path().join("page.html");
     let (code, out, err) = home.run(&["report", "latest", "--html", file.to_str().unwrap()]);
     assert_eq!(code, 0, "{err}");
     assert_eq!(out.trim(), file.to_str().unwrap());

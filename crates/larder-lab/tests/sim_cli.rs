@@ -343,6 +343,8 @@ fn conversions_come_back_equal() {
         "i.u32le",
         "j.i64be",
         "k.i32be",
+        "m.u64le",
+        "n.u64be.gz",
         "l.txt",
     ] {
         let (code, _, err) = home.run(&["trace", "convert", &last, name]);
@@ -458,5 +460,5 @@ fn rules_and_formats_are_listed() {
     let (_, rules, _) = home.run(&["sim", "--rules"]);
     assert!(rules.contains("lru") && rules.contains("opt-heap"));
     let formats = home.json(&["trace", "formats", "--json"]);
-    assert_eq!(formats["formats"].as_array().unwrap().len(), 19);
+    assert_eq!(formats["formats"].as_array().unwrap().len(), 21);
 }

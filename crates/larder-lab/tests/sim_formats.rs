@@ -62,6 +62,8 @@ fn formats_are_found_by_looking_or_asked_for() {
                 | Format::U32be
                 | Format::I32le
                 | Format::I32be
+                | Format::U64le
+                | Format::U64be
                 | Format::I64le
                 | Format::I64be
         );
@@ -122,7 +124,7 @@ fn binary_traces_that_end_within_a_record_are_refused_with_the_byte() {
             Format::Vscsi1 => 32,
             Format::Vscsi2 => 40,
             Format::U32le | Format::U32be | Format::I32le | Format::I32be => 4,
-            Format::I64le | Format::I64be => 8,
+            Format::U64le | Format::U64be | Format::I64le | Format::I64be => 8,
             _ => continue,
         };
         let e = fault(&bytes[..bytes.len() - 1], Some(format));
@@ -392,55 +394,6 @@ fn fio_and_blkparse_take_what_moves_bytes() {
     let third = "fio version 3 iolog\n5 /a add\n7 /a write 0 4096\n";
     let (_, records) = read("t", third.as_bytes(), &options(None)).unwrap();
     assert_eq!((records[0].time, records[0].kind), (7000, Write));
-}
-
-#[test]
-fn csv_columns_by_heading_number_and_text() {
-    let asked = |columns: &str, text: &str| {
-        let options = ReadOptions {
-            columns: Some(columns.to_owned()),
-            ..options(None)
-        };
-        read("t", text.as_bytes(), &options)
-            .map(|(_, r)| r)
-            .map_err(|e| e.to_string())
-    };
-    let records = asked("time=1,id=3,op=2", "5,w,77\n6,r,78\n").unwrap();
-    assert_eq!(
-        (records[0].block, records[0].kind, records[0].time),
-        (77, Kind::Write, 5)
-    );
-    assert_eq!(records.len(), 2);
-    let records = asked("offset=pos,size=n", "x;pos;n\n0;4096;8192\n").unwrap();
-    assert_eq!(records.iter().map(|r| r.block).collect::<Vec<_>>(), [1, 2]);
-    assert!(asked("id=9", "1,2\n").unwrap_err().contains("9 are needed"));
-    assert!(asked("id=0", "1,2\n").unwrap_err().contains("from 1"));
-    assert!(
-        asked("weight=1", "1,2\n")
-            .unwrap_err()
-            .contains("no column that is known")
-    );
-    assert!(
-        asked("time=1", "1,2\n")
-            .unwrap_err()
-            .contains("which block")
-    );
-    let names = ReadOptions {
-        text_ids: true,
-        columns: Some("id=1".into()),
-        ..options(None)
-    };
-    let (_, records) = read("t", b"\"a\",1\nb,2\na,3\n", &names).unwrap();
-    assert_eq!(
-        records.iter().map(|r| r.block).collect::<Vec<_>>(),
-        [0, 1, 0]
-    );
-    // Uses of one request stay together.
-    let (_, records) = read("t", b"id,request\n1,4\n2,4\n3,5\n", &options(None)).unwrap();
-    assert_eq!(
-        records.iter().map(|r| r.request).collect::<Vec<_>>(),
-        [0, 0, 1]
-    );
 }
 
 #[test]

@@ -37,7 +37,8 @@ Examples:
 
 Exit codes:
   0 done   1 a --fail-on condition is met   2 wrong usage   3 inconclusive under --fail-on
-  4 refused: too noisy, or something is missing   5 reading or writing failed";
+  4 refused: too noisy, or something is missing   5 reading or writing failed
+  `run` and `trace record` end with the code of their program, 128 + n where signal n ended it";
 
 /// Options of every command.
 #[derive(Debug, Args)]

@@ -38,7 +38,9 @@ pub(super) struct Export {
 /// Add what somebody else exported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-All of the file or nothing: a bad line is named and leaves the database as it was.
+All of the file or nothing: a bad line is named and leaves the database as it was. Imported runs are marked as such,
+are never `latest`, and no settings come from them, also where they were taken on this machine. A run that the database
+has already stays what it is.
 
 Examples:
   larder import row.jsonl

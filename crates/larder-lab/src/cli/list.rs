@@ -49,7 +49,12 @@ fn runs(global: &Global, out: &mut dyn Write) -> Outcome {
             seconds(Duration::try_from_secs_f64(r.seconds).unwrap_or_default()),
             r.samples,
             plain(&r.machine),
-            if r.noisy { "  noisy" } else { "" }
+            match (r.noisy, r.imported) {
+                (false, false) => "",
+                (true, false) => "  noisy",
+                (false, true) => "  imported",
+                (true, true) => "  noisy  imported",
+            }
         )?;
     }
     Ok(())

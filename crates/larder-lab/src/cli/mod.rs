@@ -5,6 +5,7 @@ mod calc;
 mod compare;
 mod exchange;
 mod failure;
+mod limits;
 mod list;
 mod machine;
 mod measure;
@@ -33,6 +34,9 @@ use crate::measure::{Experiment, no_such, serve};
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Err(failure) = limits::check() {
+        return failure.report();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {

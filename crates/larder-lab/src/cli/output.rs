@@ -46,7 +46,7 @@ fn width(terminal: bool) -> usize {
     }
 }
 
-/// Writes a whole file or nothing: a reader never sees half a report, a full disk leaves the old one.
+/// Writes a whole file or nothing: a reader never sees half a report, a full disk leaves the old one. Makes no directory.
 pub(super) fn write_file(path: &Path, text: &str) -> Outcome {
     let fail = |e: io::Error| {
         Failure::io(format!(
@@ -62,7 +62,7 @@ pub(super) fn write_file(path: &Path, text: &str) -> Outcome {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
-    fs::create_dir_all(dir).map_err(fail)?;
+    directory(path)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let part = dir.join(name);
@@ -73,6 +73,20 @@ pub(super) fn write_file(path: &Path, text: &str) -> Outcome {
         let _ = fs::remove_file(&part);
         fail(e)
     })
+}
+
+/// The directory that a file goes into is there: a mistyped one is not made.
+pub(super) fn directory(path: &Path) -> Outcome {
+    match path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        Some(dir) if matches!(fs::metadata(dir), Err(e) if e.kind() == io::ErrorKind::NotFound) => {
+            Err(Failure::io(format!(
+                "{} cannot be written: there is no directory {}; make it, or name another place",
+                path.display(),
+                dir.display()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Text that may come from another machine's file, without anything that a terminal would obey.
@@ -120,6 +134,15 @@ mod tests {
     fn a_file_is_written_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/report.html");
+        let Err(Failure::Because(_, why)) = write_file(&path, "one") else {
+            panic!("a directory was made");
+        };
+        assert!(
+            why.contains("there is no directory") && why.contains("/new;"),
+            "{why}"
+        );
+        assert!(!dir.path().join("new").exists());
+        fs::create_dir(dir.path().join("new")).unwrap();
         assert!(write_file(&path, "one").is_ok());
         assert!(write_file(&path, "two").is_ok());
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");

@@ -22,7 +22,7 @@ Examples:
   larder report latest:zero-fill --format markdown > zero-fill.md
   larder report 3f9a --html page.html")]
 pub(super) struct Report {
-    /// Runs [default: the latest of each experiment].
+    /// Runs [default: the latest of each experiment; imported ones where none was taken here].
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
     /// Write the page here.
@@ -50,7 +50,7 @@ enum Format {
 
 pub(super) fn run(global: &Global, args: &Report, out: &mut dyn Write) -> Outcome {
     let store = results::open(global)?;
-    let document = results::document(results::several(&store, &args.runs)?, Some(&store))?;
+    let document = results::document(results::reported(&store, &args.runs)?, Some(&store))?;
     if args.open || args.html.is_some() {
         let path = match &args.html {
             Some(path) => path.clone(),
@@ -69,7 +69,19 @@ pub(super) fn run(global: &Global, args: &Report, out: &mut dyn Write) -> Outcom
         Format::Table => report::terminal(&document, &output::style(global), out)?,
         Format::Html => out.write_all(report::html(&document).map_err(Failure::io)?.as_bytes())?,
         Format::Markdown => out.write_all(report::markdown(&document).as_bytes())?,
-        Format::Json => print_json(out, &report::json(&document))?,
+        Format::Json => {
+            let imported = store.imported()?;
+            let mut json = report::json(&document);
+            for (entry, (run, _)) in json["runs"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+                .zip(&document.runs)
+            {
+                entry["imported"] = imported.contains(&run.id).into();
+            }
+            print_json(out, &json)?;
+        }
     }
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! Stored runs, read again by their experiments.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::args::Global;
 use super::failure::{Code, Failure};
+use super::output;
 use crate::experiments;
 use crate::measure::RunView;
 use crate::model::{Analysis, RunRecord};
@@ -15,6 +17,7 @@ impl From<StoreError> for Failure {
         let code = match &e {
             StoreError::BadSelector { .. }
             | StoreError::NoRun { .. }
+            | StoreError::OnlyImported { .. }
             | StoreError::Ambiguous { .. } => Code::Usage,
             // Something has to be measured first.
             StoreError::Missing { .. } => Code::Refused,
@@ -42,8 +45,11 @@ pub(super) fn open(global: &Global) -> Result<Store, Failure> {
     Ok(Store::open(&path(global)?)?)
 }
 
-/// The database, for writing.
+/// The database, for writing. The default directory is made where it is missing, one that the user named is not.
 pub(super) fn create(global: &Global) -> Result<Store, Failure> {
+    if let Some(path) = &global.db {
+        output::directory(path)?;
+    }
     Ok(Store::create(&path(global)?)?)
 }
 
@@ -71,6 +77,26 @@ pub(super) fn several(store: &Store, names: &[String]) -> Result<Vec<RunRecord>,
     Ok(runs)
 }
 
+/// The runs that a report shows: where none was taken here, the latest imported ones, or machines' rows alone.
+pub(super) fn reported(store: &Store, names: &[String]) -> Result<Vec<RunRecord>, Failure> {
+    let all = store.list()?;
+    if !names.is_empty() || all.iter().any(|r| !r.imported) {
+        return several(store, names);
+    }
+    let mut seen = Vec::new();
+    let mut runs = Vec::new();
+    for run in &all {
+        if !seen.contains(&&run.experiment) {
+            seen.push(&run.experiment);
+            runs.push(store.get(&run.id)?);
+        }
+    }
+    if runs.is_empty() && store.submissions()?.is_empty() {
+        return several(store, names);
+    }
+    Ok(runs)
+}
+
 /// What the run's experiment says about it, and what its samples say about themselves.
 pub(super) fn analyse(run: &RunRecord) -> Analysis {
     let mut analysis = match experiments::find(&run.experiment) {
@@ -92,16 +118,23 @@ pub(super) fn analyse(run: &RunRecord) -> Analysis {
     analysis
 }
 
+/// Stands first among the warnings of an imported run.
+const IMPORTED: &str = "This run was imported: its file says what machine took it and when, and nothing here can confirm \
+     that. It is never the latest run, and no settings come from it.";
+
 /// Runs with their analyses, and the machines that were imported.
 pub(super) fn document(runs: Vec<RunRecord>, store: Option<&Store>) -> Result<Document, Failure> {
-    let submissions = match store {
-        Some(store) => store.submissions()?,
-        None => Vec::new(),
+    let (submissions, imported) = match store {
+        Some(store) => (store.submissions()?, store.imported()?),
+        None => (Vec::new(), HashSet::new()),
     };
     let runs = runs
         .into_iter()
         .map(|run| {
-            let analysis = analyse(&run);
+            let mut analysis = analyse(&run);
+            if imported.contains(&run.id) {
+                analysis.warnings.insert(0, IMPORTED.to_owned());
+            }
             (run, analysis)
         })
         .collect();

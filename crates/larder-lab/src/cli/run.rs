@@ -169,7 +169,7 @@ fn preload(library: &Path) -> OsString {
 }
 
 /// What a shell would say.
-fn code(status: ExitStatus) -> i32 {
+pub(super) fn code(status: ExitStatus) -> i32 {
     status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal))

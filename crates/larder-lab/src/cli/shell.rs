@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 
 use super::args::{Cli, Global};
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::output;
 
 /// Print completions for a shell.
@@ -49,6 +49,8 @@ pub(super) fn man(global: &Global, args: &Man, out: &mut dyn Write) -> Outcome {
         out.write_all(&page(command)?)?;
         return Ok(());
     };
+    std::fs::create_dir_all(dir)
+        .map_err(|e| Failure::io(format!("{} cannot be made: {e}", dir.display())))?;
     let mut pages = 1;
     for sub in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         let name = format!("larder-{}", sub.get_name());

@@ -14,7 +14,7 @@ pub(super) fn read(root: &Root, fields: &mut Fields) {
 /// The nearest limit from the process's own group up to the root of the tree.
 ///
 /// Only the value is kept: the group's path can hold a user's name.
-fn limit(root: &Root, file: &str) -> Field {
+pub(super) fn limit(root: &Root, file: &str) -> Field {
     let own = match root.read("proc/self/cgroup") {
         Ok(text) => text,
         Err(why) => return Field::Unknown(why),

@@ -51,6 +51,19 @@ pub(super) fn read(root: &Root, fields: &mut Fields) {
     }
 }
 
+/// Bytes that this process may use: the machine's memory, its control group's limit, or its own, whichever is least.
+#[must_use]
+pub fn memory_limit(root: &Root) -> Option<u64> {
+    let number = |field: Field| match field {
+        Field::Known(text) => text.split_whitespace().next()?.parse::<u64>().ok(),
+        Field::Unknown(_) => None,
+    };
+    let machine = number(from_meminfo(&root.read("proc/meminfo"), "MemTotal"));
+    let group = number(super::cgroup::limit(root, "memory.max"));
+    let own = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    [machine, group, own].into_iter().flatten().min()
+}
+
 /// `/proc/meminfo` counts in kB, which are KiB; sizes are kept in bytes.
 fn from_meminfo(info: &Result<String, String>, key: &str) -> Field {
     let text = match info {

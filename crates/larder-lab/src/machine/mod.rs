@@ -17,5 +17,6 @@ mod tests;
 pub use capture::{capture, capture_from};
 pub use fingerprint::fingerprint;
 pub(crate) use fnv::{fnv1a, fnv1a_wide};
+pub use memory::memory_limit;
 pub use noise::NoiseMeter;
 pub use root::Root;

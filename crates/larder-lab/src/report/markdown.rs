@@ -14,7 +14,7 @@ fn inert(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' => {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' | '$' => {
                 out.push('\\');
                 out.push(c);
             }
@@ -24,11 +24,28 @@ fn inert(text: &str) -> String {
         }
     }
     out.replace("://", ":\u{200b}//")
+        .replace("www.", "www\u{200b}.")
 }
 
-/// Text in a code span that cannot be left.
+/// Inert text that begins a line: what would make a list or a heading of it is escaped as well.
+fn paragraph(text: &str) -> String {
+    let text = inert(text.trim_start());
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    match text.as_bytes().get(digits) {
+        Some(b'-' | b'+' | b'=' | b':') if digits == 0 => format!("\\{text}"),
+        Some(b'.' | b')') if digits > 0 => format!("{}\\{}", &text[..digits], &text[digits..]),
+        _ => text,
+    }
+}
+
+/// Text in a code span, or plain and inert where it holds what a renderer that passes HTML on could take for a tag.
 fn code(text: &str) -> String {
-    format!("`{}`", clean(text).replace('`', "'"))
+    let text = clean(text);
+    if text.contains(['<', '>', '&', '|', '`']) {
+        inert(&text)
+    } else {
+        format!("`{text}`")
+    }
 }
 
 /// The report as Markdown.
@@ -71,7 +88,7 @@ fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
     line!(
         out,
         "{}, {} run {}, {}, larder {}, {}",
-        inert(run.machine.text("cpu.model")),
+        paragraph(run.machine.text("cpu.model")),
         inert(&run.depth),
         inert(&run.id.chars().take(12).collect::<String>()),
         inert(&run.started),
@@ -104,7 +121,7 @@ fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
         for block in &section.blocks {
             match block {
                 Block::Text(t) => {
-                    line!(out, "\n{}", inert(t));
+                    line!(out, "\n{}", paragraph(t));
                 }
                 Block::Table(t) => table(t, out),
                 Block::Chart(c) => table(&value::chart_table(c), out),
@@ -141,7 +158,7 @@ fn finding(f: &Finding, out: &mut String) {
             line!(out, "**{}**: {}", number::verdict(v), inert(&f.answer));
         }
         None => {
-            line!(out, "{}", inert(&f.answer));
+            line!(out, "{}", paragraph(&f.answer));
         }
     }
 }
@@ -167,7 +184,7 @@ fn goals(a: &Analysis, out: &mut String) {
 }
 
 fn table(t: &Table, out: &mut String) {
-    line!(out, "\n{}\n", inert(&t.title));
+    line!(out, "\n{}\n", paragraph(&t.title));
     let names: Vec<String> = t.columns.iter().map(|c| inert(c)).collect();
     line!(out, "| {} |", names.join(" | "));
     let rules = (0..t.columns.len()).map(|i| {
@@ -183,6 +200,40 @@ fn table(t: &Table, out: &mut String) {
         line!(out, "\n{}", value::PUBLISHED_NOTE);
     }
     for note in &t.notes {
-        line!(out, "\n{}", inert(note));
+        line!(out, "\n{}", paragraph(note));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_machine_says_becomes_markup() {
+        let hostile = "<script>x</script>|`b`\n# h [x](http://y) <img> $m$ www.z *e*";
+        for text in [inert(hostile), paragraph(hostile), code(hostile)] {
+            assert!(!text.contains(['<', '>', '\n']), "{text}");
+            for mark in ["|", "`", "#", "[", "]", "$", "*"] {
+                let bare = text.replace(&format!("\\{mark}"), "");
+                assert!(!bare.contains(mark), "{mark}: {text}");
+            }
+            assert!(!text.contains("://") && !text.contains("www."), "{text}");
+        }
+        assert_eq!(
+            code("larder measure a --seed=1"),
+            "`larder measure a --seed=1`"
+        );
+        for (text, made) in [
+            ("- a", "\\- a"),
+            ("  + a", "\\+ a"),
+            ("===", "\\==="),
+            ("12. a", "12\\. a"),
+            ("3) a", "3\\) a"),
+            ("12 a", "12 a"),
+            ("a - b", "a - b"),
+            ("", ""),
+        ] {
+            assert_eq!(paragraph(text), made);
+        }
     }
 }

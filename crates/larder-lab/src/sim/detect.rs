@@ -45,6 +45,8 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
                     Format::U32be,
                     Format::I32le,
                     Format::I32be,
+                    Format::U64le,
+                    Format::U64be,
                     Format::I64le,
                     Format::I64be,
                     Format::OracleGeneral,
@@ -55,17 +57,32 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
             (_, several) => Err(unclear("fits several formats".to_owned(), several)),
         };
     }
-    let trials = text(head, whole, options);
-    match fitting(&trials).as_slice() {
+    let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    let (trials, no_table) = text(head, whole, options);
+    let fits = fitting(&trials);
+    if matches!(fits.as_slice(), [] | [Format::Txt]) && read::names_a_block(first) {
+        // A line with the heading of a block is no data, also where names may be blocks.
+        if let Some(fault) = no_table {
+            return Err(TraceError::Columns { trace: name, fault });
+        }
+        if !fits.is_empty() {
+            // The table's own reader says what is wrong with it, with the line.
+            return Ok(Format::Csv);
+        }
+    }
+    match fits.as_slice() {
         [format] => Ok(*format),
         [] => {
-            let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
             let first = String::from_utf8_lossy(&first[..first.len().min(60)])
                 .escape_debug()
                 .to_string();
             let nearest = nearest(&trials).unwrap_or_default();
             Err(unclear(
-                format!("no format that larder knows fits its first lines ('{first}'){nearest}"),
+                format!(
+                    "no format that larder knows fits its first lines ('{first}'){nearest}; a table without headings is \
+                     read where --columns names them, for instance --columns time=1,id=2,size=3 (with --delimiter ' ' \
+                     where blanks part them)"
+                ),
                 &Format::ALL,
             ))
         }
@@ -92,6 +109,8 @@ const fn bare(format: Format) -> bool {
             | Format::U32be
             | Format::I32le
             | Format::I32be
+            | Format::U64le
+            | Format::U64be
             | Format::I64le
             | Format::I64be
     )
@@ -155,8 +174,8 @@ struct Trial {
     fault: Option<(Place, String)>,
 }
 
-/// The first lines, read as each text format that can be read with these options.
-fn text(head: &[u8], whole: bool, options: &ReadOptions) -> Vec<Trial> {
+/// The first lines, read as each text format that can be read with these options; and why they are no table.
+fn text(head: &[u8], whole: bool, options: &ReadOptions) -> (Vec<Trial>, Option<String>) {
     let end = match memchr::memrchr(b'\n', head) {
         Some(end) if !whole => end + 1,
         _ => head.len(),
@@ -175,12 +194,13 @@ fn text(head: &[u8], whole: bool, options: &ReadOptions) -> Vec<Trial> {
     .into_iter()
     .filter_map(|format| Some(trial(format, read::text(format, options).ok()?, head)))
     .collect();
-    trials.extend(
-        Csv::new(head, options)
-            .ok()
-            .map(|csv| trial(Format::Csv, csv, head)),
-    );
-    trials
+    match Csv::new(head, options) {
+        Ok(csv) => {
+            trials.push(trial(Format::Csv, csv, head));
+            (trials, None)
+        }
+        Err(why) => (trials, Some(why)),
+    }
 }
 
 fn trial<P: read::LineParser>(format: Format, parser: P, head: &[u8]) -> Trial {

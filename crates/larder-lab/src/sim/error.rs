@@ -77,6 +77,14 @@ pub enum TraceError {
         /// The formats that could be meant.
         formats: String,
     },
+    /// The columns of a table are not understood.
+    #[error("trace {trace}, line 1: {fault}")]
+    Columns {
+        /// The name that was given.
+        trace: String,
+        /// What is not understood, and the option that says it.
+        fault: String,
+    },
     /// More blocks, requests or memory than there is room for.
     #[error("trace {trace}: {fault}")]
     TooMuch {

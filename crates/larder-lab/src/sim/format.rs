@@ -26,6 +26,10 @@ pub enum Format {
     I32le,
     /// Signed numbers of 32 bits, high byte first.
     I32be,
+    /// Numbers of 64 bits, low byte first.
+    U64le,
+    /// Numbers of 64 bits, high byte first.
+    U64be,
     /// Signed numbers of 64 bits, low byte first.
     I64le,
     /// Signed numbers of 64 bits, high byte first.
@@ -46,7 +50,7 @@ pub enum Format {
 
 impl Format {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::OracleGeneral,
         Self::Lcs,
         Self::Csv,
@@ -58,6 +62,8 @@ impl Format {
         Self::U32be,
         Self::I32le,
         Self::I32be,
+        Self::U64le,
+        Self::U64be,
         Self::I64le,
         Self::I64be,
         Self::Spc,
@@ -83,6 +89,8 @@ impl Format {
             Self::U32be => "u32be",
             Self::I32le => "i32le",
             Self::I32be => "i32be",
+            Self::U64le => "u64le",
+            Self::U64be => "u64be",
             Self::I64le => "i64le",
             Self::I64be => "i64be",
             Self::Spc => "spc",
@@ -155,6 +163,8 @@ impl Format {
             Self::U32be => "numbers of 32 bits, high byte first",
             Self::I32le => "signed numbers of 32 bits, low byte first",
             Self::I32be => "signed numbers of 32 bits, high byte first",
+            Self::U64le => "numbers of 64 bits, low byte first",
+            Self::U64be => "numbers of 64 bits, high byte first",
             Self::I64le => "signed numbers of 64 bits, low byte first",
             Self::I64be => "signed numbers of 64 bits, high byte first",
             Self::Spc => "UMass / Storage Performance Council: unit,sector,bytes,r|w,seconds",

@@ -83,8 +83,10 @@ impl Input {
             why,
         };
         let file = File::open(path).map_err(|why| match super::workload::hint(path) {
-            Some(hint) => open(io::Error::new(why.kind(), hint)),
-            None => open(why),
+            Some(hint) if why.kind() == io::ErrorKind::NotFound => {
+                open(io::Error::new(why.kind(), hint))
+            }
+            _ => open(why),
         })?;
         let meta = file.metadata().map_err(open)?;
         if meta.is_dir() {

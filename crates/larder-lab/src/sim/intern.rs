@@ -65,6 +65,12 @@ impl Interner {
         self.len
     }
 
+    /// Bytes of the table.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        size_of_val(self.slots.as_slice()) as u64
+    }
+
     /// No block has come yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -30,6 +30,13 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Bytes of its records.
+    fn bytes(&self) -> u64 {
+        (size_of_val(self.blocks.as_slice())
+            + size_of_val(self.requests.as_slice())
+            + size_of_val(self.kinds.as_slice())) as u64
+    }
+
     /// Calls `each` with block, request and kind of every record.
     #[inline]
     pub fn for_each(&self, mut each: impl FnMut(u32, u32, Kind)) {
@@ -66,6 +73,25 @@ pub struct Counts {
     pub checksum: u64,
 }
 
+impl Counts {
+    /// Counts a trace to its end and keeps only the blocks' numbers.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn of(mut trace: Trace) -> Result<Self, TraceError> {
+        let name = trace.name().to_owned();
+        let mut loader = Loader::of(&trace);
+        let mut records = Vec::new();
+        let mut more = true;
+        while more {
+            records.clear();
+            more = trace.fill(&mut records)?;
+            loader.add(&name, &records, |_| Ok(()))?;
+        }
+        Ok(loader.finish().1)
+    }
+}
+
 /// Makes chunks out of records.
 #[derive(Debug)]
 pub struct Loader {
@@ -78,6 +104,7 @@ pub struct Loader {
     apart: bool,
     originals: Collector,
     tick: u32,
+    max_memory: u64,
 }
 
 impl Default for Loader {
@@ -102,16 +129,18 @@ impl Loader {
             apart: false,
             originals: Collector::default(),
             tick: 0,
+            max_memory: u64::MAX,
         }
     }
 
     /// One for a trace: with each use as a request of its own if that was asked, so that rules see several touches of one
-    /// request as several, and with its seconds.
+    /// request as several, with its seconds, and with its bound of memory.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         Self {
             apart: trace.touches_apart(),
             tick: trace.tick(),
+            max_memory: trace.max_memory(),
             ..Self::new()
         }
     }
@@ -124,7 +153,7 @@ impl Loader {
     /// Adds records; full chunks go to `done`.
     ///
     /// # Errors
-    /// [`TraceError::TooMuch`]: no room.
+    /// [`TraceError::TooMuch`]: no room, or more memory than the trace may take.
     pub fn add(
         &mut self,
         trace: &str,
@@ -156,7 +185,13 @@ impl Loader {
                 }
             }
         }
-        Ok(())
+        self.room(trace, 0)
+    }
+
+    /// Is there room for the numbers of the blocks, and for `kept` bytes of records?
+    fn room(&self, trace: &str, kept: u64) -> Result<(), TraceError> {
+        let own = self.interner.bytes() + self.originals.bytes();
+        room(trace, kept + own, self.max_memory)
     }
 
     fn begin(&mut self, request: u32) -> Result<(), ()> {
@@ -219,6 +254,24 @@ impl Loader {
     }
 }
 
+/// Is there room for `kept` bytes of a trace?
+///
+/// # Errors
+/// [`TraceError::TooMuch`], with the bound and what to do.
+pub fn room(trace: &str, kept: u64, most: u64) -> Result<(), TraceError> {
+    if kept <= most {
+        return Ok(());
+    }
+    Err(TraceError::TooMuch {
+        trace: trace.to_owned(),
+        fault: format!(
+            "what is read of it takes more than the {} MiB that it may take in memory, and it has not ended; raise \
+             --max-memory, take a part with --limit, or keep nothing of it with sim --stream",
+            most.div_ceil(1 << 20)
+        ),
+    })
+}
+
 /// A whole trace in memory.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -256,14 +309,17 @@ impl Loaded {
         let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
         let mut chunks = Vec::new();
+        let mut kept = 0;
         let mut records = Vec::new();
         loop {
             records.clear();
             let more = trace.fill(&mut records)?;
             loader.add(&name, &records, |chunk| {
+                kept += chunk.bytes();
                 chunks.push(Arc::new(chunk));
                 Ok(())
             })?;
+            loader.room(&name, kept + loader.chunk.bytes())?;
             if !more {
                 break;
             }

@@ -26,7 +26,7 @@ pub use error::{Place, TraceError};
 pub use format::Format;
 pub use input::Meter;
 pub use intern::{Interner, MOST_DENSE};
-pub use load::{CHUNK, Chunk, Counts, Loaded, Loader};
+pub use load::{CHUNK, Chunk, Counts, Loaded, Loader, room};
 pub use merge::{MOST_PART_BYTES, Merger};
 pub use mrc::{
     Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,

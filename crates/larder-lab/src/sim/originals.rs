@@ -61,6 +61,11 @@ impl Collector {
         }
     }
 
+    /// Bytes of the numbers.
+    pub(super) fn bytes(&self) -> u64 {
+        8 * u64::from(self.len)
+    }
+
     /// All so far.
     pub(super) fn so_far(&self) -> Originals {
         Originals {

@@ -34,6 +34,8 @@ pub struct ReadOptions {
     pub touches_apart: bool,
     /// Uses that are a second to rules that age by time; 0 if time stands still.
     pub tick: u32,
+    /// Bytes that may be kept of the trace, whatever it expands to.
+    pub max_memory: u64,
 }
 
 impl Default for ReadOptions {
@@ -47,6 +49,7 @@ impl Default for ReadOptions {
             limit: None,
             touches_apart: false,
             tick: 0,
+            max_memory: u64::MAX,
         }
     }
 }
@@ -72,6 +75,7 @@ pub struct Trace {
     meter: Meter,
     touches_apart: bool,
     tick: u32,
+    max_memory: u64,
     limit: u64,
     given: u64,
     over: bool,
@@ -166,6 +170,7 @@ impl Trace {
             meter,
             touches_apart: options.touches_apart,
             tick: options.tick,
+            max_memory: options.max_memory,
             limit: options.limit.unwrap_or(u64::MAX),
             given: 0,
             over: false,
@@ -221,6 +226,12 @@ impl Trace {
         self.tick
     }
 
+    /// Bytes that may be kept of it, as was asked.
+    #[must_use]
+    pub fn max_memory(&self) -> u64 {
+        self.max_memory
+    }
+
     /// The name for messages.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -272,6 +283,8 @@ fn parser(
         Format::U32be => Box::new(Pieces::new(read::U32::<true>)),
         Format::I32le => Box::new(Pieces::new(read::I32::<false>)),
         Format::I32be => Box::new(Pieces::new(read::I32::<true>)),
+        Format::U64le => Box::new(Pieces::new(read::U64::<false>)),
+        Format::U64be => Box::new(Pieces::new(read::U64::<true>)),
         Format::I64le => Box::new(Pieces::new(read::I64::<false>)),
         Format::I64be => Box::new(Pieces::new(read::I64::<true>)),
         Format::Csv => {
@@ -279,9 +292,8 @@ fn parser(
                 let (head, _) = input.head()?;
                 read::Csv::new(head, options)
             };
-            let csv = csv.map_err(|fault| TraceError::Wrong {
+            let csv = csv.map_err(|fault| TraceError::Columns {
                 trace: input.name().to_owned(),
-                place: Place::Line(1),
                 fault,
             })?;
             Box::new(Lines::new(csv))

@@ -108,8 +108,14 @@ impl Store {
             State::Empty => Err(StoreError::Missing {
                 path: path.to_owned(),
             }),
-            // Reading needs the current tables, so an older file is brought up to date by a writer.
-            State::Older => Self::create(path),
+            // A writer brings the older file up to date; where there is no right to write, a view stands in.
+            State::Older => match Self::create(path) {
+                Err(StoreError::NotWritable { .. }) => {
+                    schema::read_older(&store.conn, path)?;
+                    Ok(store)
+                }
+                other => other,
+            },
         }
     }
 
@@ -127,9 +133,24 @@ impl Store {
     }
 
     fn check(&self) -> Result<(), StoreError> {
+        self.pragma_says_ok("PRAGMA quick_check(1)")
+    }
+
+    /// The error for a run that was not found: where an index disagrees with its table, that is the reason.
+    pub(super) fn no_run(&self, asked: String) -> StoreError {
+        match self.pragma_says_ok("PRAGMA integrity_check(1)") {
+            Err(damaged) => damaged,
+            Ok(()) => StoreError::NoRun {
+                asked,
+                path: self.path.clone(),
+            },
+        }
+    }
+
+    fn pragma_says_ok(&self, check: &str) -> Result<(), StoreError> {
         let said: String = self
             .conn
-            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .query_row(check, [], |row| row.get(0))
             .map_err(|e| self.error(e))?;
         if said == "ok" {
             Ok(())

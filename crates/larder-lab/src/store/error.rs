@@ -35,6 +35,12 @@ pub enum StoreError {
     Database { path: PathBuf, why: String },
     #[error("there is no run '{asked}' in {}; `larder list --runs` shows what there is", path.display())]
     NoRun { asked: String, path: PathBuf },
+    #[error("there is no run '{asked}' that was taken with {}: its {imported} imported runs are never the latest; name one of them (`larder list --runs`), or take a run with `larder measure`", path.display())]
+    OnlyImported {
+        asked: String,
+        imported: usize,
+        path: PathBuf,
+    },
     #[error("'{asked}' begins the names of {} runs; write more of it: {}", ids.len(), ids.join(", "))]
     Ambiguous { asked: String, ids: Vec<String> },
     #[error(

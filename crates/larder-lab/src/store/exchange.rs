@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{put, put_submission};
-use super::{SCHEMA, Store, StoreError};
+use super::{SCHEMA, Store, StoreError, foreign};
 use crate::calc::Submission;
 use crate::model::RunRecord;
 
@@ -67,8 +67,12 @@ pub fn export(
 impl Store {
     /// Adds what a file holds, all of it or nothing; what is known already is counted and left alone.
     ///
+    /// New runs are marked as imported: they are never the latest, and no settings come from them. A run that was
+    /// taken here, exported and imported again is known, and stays an own one.
+    ///
     /// # Errors
-    /// A file that cannot be read or is no export, the first bad line with its number, and those of the database.
+    /// A file that cannot be read or is no export, the first bad line with its number and field, and those of the
+    /// database.
     pub fn import(&mut self, path: &Path) -> Result<Imported, StoreError> {
         let file = File::open(path).map_err(|source| StoreError::Read {
             path: path.to_owned(),
@@ -88,6 +92,7 @@ impl Store {
     ) -> Result<Imported, StoreError> {
         check_header(&mut reader, path)?;
         let database = self.path.clone();
+        let now = jiff::Timestamp::now();
         self.transaction(|tx| {
             let mut imported = Imported::default();
             let mut number = 1;
@@ -105,10 +110,15 @@ impl Store {
                     .map_err(|e| at(format!("this is no run and no machine's row: {e}")))?;
                 let (new, count) = match line {
                     Line::Run(run) => {
-                        schema(run.schema).map_err(at)?;
-                        (put(tx, &run), &mut imported.runs)
+                        schema(run.schema)
+                            .and_then(|()| foreign::run(&run, now))
+                            .map_err(at)?;
+                        (put(tx, &run, true), &mut imported.runs)
                     }
-                    Line::Submission(row) => (put_submission(tx, &row), &mut imported.submissions),
+                    Line::Submission(row) => {
+                        foreign::submission(&row, now).map_err(at)?;
+                        (put_submission(tx, &row), &mut imported.submissions)
+                    }
                 };
                 match new.map_err(|fault| match fault.at(&database) {
                     StoreError::BadRecord { why } => at(why),

@@ -6,6 +6,7 @@
 mod database;
 mod error;
 mod exchange;
+mod foreign;
 mod id;
 mod location;
 mod records;

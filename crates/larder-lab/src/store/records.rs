@@ -1,5 +1,7 @@
 //! What a user of the database asks of it.
 
+use std::collections::HashSet;
+
 use rusqlite::{Transaction, TransactionBehavior};
 use serde::Serialize;
 
@@ -27,6 +29,8 @@ pub struct RunSummary {
     pub noisy: bool,
     /// Number of samples.
     pub samples: u64,
+    /// Whether it came by [`Store::import`]: another machine's, or taken with another database.
+    pub imported: bool,
 }
 
 impl Store {
@@ -36,7 +40,7 @@ impl Store {
     /// A record with numbers that are not finite, and those of the database.
     pub fn put(&mut self, run: &RunRecord) -> Result<bool, StoreError> {
         let path = self.path.clone();
-        self.transaction(|tx| put(tx, run).map_err(|e| e.at(&path)))
+        self.transaction(|tx| put(tx, run, false).map_err(|e| e.at(&path)))
     }
 
     /// A stored run, exactly as it was put.
@@ -46,10 +50,7 @@ impl Store {
     pub fn get(&self, id: &str) -> Result<RunRecord, StoreError> {
         get(&self.conn, id)
             .map_err(|e| e.at(&self.path))?
-            .ok_or_else(|| StoreError::NoRun {
-                asked: id.to_owned(),
-                path: self.path.clone(),
-            })
+            .ok_or_else(|| self.no_run(id.to_owned()))
     }
 
     /// All runs, newest first.
@@ -60,7 +61,7 @@ impl Store {
         let list = || -> rusqlite::Result<Vec<RunSummary>> {
             let mut statement = self.conn.prepare(
                 "SELECT run.id, experiment, started, seconds, depth, fingerprint, noisy,
-                        (SELECT count(*) FROM sample WHERE sample.run = run.key)
+                        (SELECT count(*) FROM sample WHERE sample.run = run.key), imported
                  FROM run JOIN machine ON machine.key = run.machine
                  ORDER BY started DESC, run.key DESC",
             )?;
@@ -74,11 +75,24 @@ impl Store {
                     machine: row.get(5)?,
                     noisy: row.get(6)?,
                     samples: row.get::<_, i64>(7)?.unsigned_abs(),
+                    imported: row.get(8)?,
                 })
             })?;
             rows.collect()
         };
         list().map_err(|e| self.error(e))
+    }
+
+    /// The ids of all runs that were imported.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn imported(&self) -> Result<HashSet<String>, StoreError> {
+        let ids = || -> rusqlite::Result<HashSet<String>> {
+            let mut statement = self.conn.prepare("SELECT id FROM run WHERE imported")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        };
+        ids().map_err(|e| self.error(e))
     }
 
     /// Removes a run with its samples; false where there was none.

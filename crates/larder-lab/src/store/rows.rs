@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::foreign::shown;
 use super::{StoreError, id_of};
 use crate::calc::Submission;
 use crate::machine::fnv1a_wide;
@@ -42,8 +43,8 @@ impl Fault {
     }
 }
 
-/// Inserts one run; false where it is known already.
-pub(super) fn put(tx: &Transaction<'_>, run: &RunRecord) -> Result<bool, Fault> {
+/// Inserts one run; false where it is known already, and then it stays what it is, own or imported.
+pub(super) fn put(tx: &Transaction<'_>, run: &RunRecord, imported: bool) -> Result<bool, Fault> {
     check(run)?;
     let known = tx
         .query_row("SELECT 1 FROM run WHERE id = ?1", [&run.id], |_| Ok(()))
@@ -65,8 +66,8 @@ pub(super) fn put(tx: &Transaction<'_>, run: &RunRecord) -> Result<bool, Fault> 
         ..run.clone()
     })?;
     tx.execute(
-        "INSERT INTO run (id, experiment, started, seconds, depth, seed, version, noisy, machine, record)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT key FROM machine WHERE hash = ?9), ?10)",
+        "INSERT INTO run (id, experiment, started, seconds, depth, seed, version, noisy, machine, record, imported)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT key FROM machine WHERE hash = ?9), ?10, ?11)",
         params![
             run.id,
             run.experiment,
@@ -77,7 +78,8 @@ pub(super) fn put(tx: &Transaction<'_>, run: &RunRecord) -> Result<bool, Fault> 
             run.version,
             run.noise.noisy,
             hash,
-            rest
+            rest,
+            imported
         ],
     )?;
     let key = tx.last_insert_rowid();
@@ -122,11 +124,10 @@ fn check(run: &RunRecord) -> Result<(), Fault> {
             finite(metric, *v)?;
         }
     }
-    let id = id_of(run);
-    if id != run.id {
+    if id_of(run) != run.id {
         return Err(Fault::Record(format!(
-            "its name is {} but its content makes {id}; it was changed after it was taken",
-            run.id
+            "its name {} is not that of its content; it was changed after it was taken",
+            shown(&run.id)
         )));
     }
     Ok(())

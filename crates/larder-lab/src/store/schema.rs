@@ -11,7 +11,8 @@ use super::error::of;
 const APPLICATION: i64 = 0x4c41_5244;
 
 /// One step per layout, oldest first. A step is never changed once it has been released.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE machine (
         key INTEGER PRIMARY KEY,
         hash TEXT NOT NULL UNIQUE,          -- of the record: a machine with other settings is another row
@@ -62,7 +63,28 @@ const MIGRATIONS: [&str; 1] = ["
         JOIN machine ON machine.key = run.machine
         JOIN sample ON sample.run = run.key
         JOIN measure ON measure.sample = sample.key;
-"];
+",
+    // Layout 1 kept no origin. Only a date that the lab cannot have written tells an imported run from an own one.
+    "
+    ALTER TABLE run ADD COLUMN imported INTEGER NOT NULL DEFAULT 0; -- 1: another database's run
+    UPDATE run SET imported = 1
+        WHERE started NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'
+           OR julianday(started) IS NULL OR julianday(started) > julianday('now') + 1;
+    DROP VIEW samples;
+    CREATE VIEW samples AS
+        SELECT run.id AS run, run.experiment, run.imported, machine.fingerprint, sample.\"group\", sample.contestant,
+               sample.params, sample.twin, sample.round, sample.slot, sample.at_us,
+               measure.metric, measure.value
+        FROM run
+        JOIN machine ON machine.key = run.machine
+        JOIN sample ON sample.run = run.key
+        JOIN measure ON measure.sample = sample.key;
+",
+];
+
+/// What makes layout 1 readable as the current one on a connection that cannot write.
+const OLDER_AS_CURRENT: &str =
+    "PRAGMA temp_store = MEMORY; CREATE TEMP VIEW run AS SELECT *, 0 AS imported FROM main.run";
 
 /// What a file is.
 pub(super) enum State {
@@ -97,6 +119,12 @@ pub(super) fn state(conn: &Connection, path: &Path) -> Result<State, StoreError>
             path: path.to_owned(),
         }),
     }
+}
+
+/// Lets a connection that cannot write read an older file.
+pub(super) fn read_older(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+    conn.execute_batch(OLDER_AS_CURRENT)
+        .map_err(|e| of(path, e))
 }
 
 /// Brings a file to this program's layout, in one transaction.

@@ -47,10 +47,7 @@ impl Store {
                     Some(e) => format!("latest:{e}"),
                     None => "latest".to_owned(),
                 };
-                StoreError::NoRun {
-                    asked,
-                    path: self.path.clone(),
-                }
+                self.no_own_run(asked)
             }),
             Selector::Prefix(prefix) => self.by_prefix(prefix),
         }
@@ -67,10 +64,7 @@ impl Store {
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|e| self.error(e))?;
         match (ids.pop(), ids.is_empty()) {
-            (None, _) => Err(StoreError::NoRun {
-                asked: prefix.to_owned(),
-                path: self.path.clone(),
-            }),
+            (None, _) => Err(self.no_run(prefix.to_owned())),
             (Some(one), true) => Ok(one),
             (Some(last), false) => {
                 ids.push(last);
@@ -86,14 +80,29 @@ impl Store {
         }
     }
 
-    /// The id of the run that began last.
+    /// Why there is no latest run: imported ones do not count as such.
+    fn no_own_run(&self, asked: String) -> StoreError {
+        match self.list() {
+            Err(e) => e,
+            Ok(all) => match all.iter().filter(|r| r.imported).count() {
+                0 => self.no_run(asked),
+                imported => StoreError::OnlyImported {
+                    asked,
+                    imported,
+                    path: self.path.clone(),
+                },
+            },
+        }
+    }
+
+    /// The id of the run that began last of those that were taken here: an imported run is never the latest.
     ///
     /// # Errors
     /// Those of the database.
     pub fn latest(&self, experiment: Option<&str>) -> Result<Option<String>, StoreError> {
         self.conn
             .query_row(
-                "SELECT id FROM run WHERE ?1 IS NULL OR experiment = ?1
+                "SELECT id FROM run WHERE NOT imported AND (?1 IS NULL OR experiment = ?1)
                  ORDER BY started DESC, key DESC LIMIT 1",
                 [experiment],
                 |row| row.get(0),

@@ -167,6 +167,8 @@ pub(crate) fn all() -> Vec<(Format, Vec<u8>)> {
         (Format::I32be, encoded(Format::I32be)),
         (Format::I64le, encoded(Format::I64le)),
         (Format::I64be, encoded(Format::I64be)),
+        (Format::U64le, encoded(Format::U64le)),
+        (Format::U64be, encoded(Format::U64be)),
         (
             Format::Spc,
             lines(|n, b| format!("0,{},4096,r,{n}.5", b * 8)),

@@ -34,6 +34,7 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
         true => None,
         false => Some(results::create(global)?),
     };
+    args.out.as_deref().map_or(Ok(()), output::directory)?;
     gate(global, args)?;
     let interrupt = Interrupt::new();
     interrupt

@@ -46,6 +46,14 @@ pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> 
     }
     let store = results::open(global)?;
     let mut runs = results::several(&store, &args.runs)?;
+    let imported = store.imported()?;
+    if let Some(run) = runs.iter().find(|r| imported.contains(&r.id)) {
+        return Err(Failure::refused(format!(
+            "run {} was imported; settings come from runs that were taken here: `larder measure {}`",
+            run.id,
+            output::plain(&run.experiment)
+        )));
+    }
     if args.runs.is_empty() {
         // Another machine's best setting is no setting for this one.
         let here = machine::capture().fingerprint;

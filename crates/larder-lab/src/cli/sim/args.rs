@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::cli::failure::Failure;
+use crate::machine;
 use crate::sim::{Format, ReadOptions, Size, names};
 
 /// Simulate caches over traces: hit ratios of every rule at every size.
@@ -108,6 +109,9 @@ pub(in crate::cli) struct Reading {
     /// Only so many uses of blocks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(in crate::cli) limit: Option<u64>,
+    /// Memory that a trace may take, for instance 500M or 4G [default: a quarter of the machine's or the control group's].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(in crate::cli) max_memory: Option<u64>,
     /// Whether uses of one request count as one for rules that care, or each for itself.
     #[arg(long, value_enum, default_value_t = Touches::Request, value_name = "WHAT")]
     pub(in crate::cli) touches: Touches,
@@ -150,8 +154,31 @@ impl Reading {
             limit: self.limit,
             touches_apart: self.touches == Touches::Use,
             tick: self.tick,
+            max_memory: self.max_memory.unwrap_or_else(share_of_memory),
         })
     }
+}
+
+/// A number of bytes, or of KiB, MiB or GiB.
+fn bytes(text: &str) -> Result<u64, String> {
+    let plain = text.trim_end_matches("iB").trim_end_matches('B');
+    let (digits, unit) = match plain.as_bytes().last() {
+        Some(b'k' | b'K') => (&plain[..plain.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&plain[..plain.len() - 1], 1 << 20),
+        Some(b'g' | b'G') => (&plain[..plain.len() - 1], 1 << 30),
+        _ => (plain, 1),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(unit))
+        .filter(|n| *n > 0)
+        .ok_or_else(|| format!("'{text}' is no number of bytes; write for instance 500M or 4G"))
+}
+
+/// A quarter: OPT and the rules take as much again, and other programs want some.
+fn share_of_memory() -> u64 {
+    machine::memory_limit(&machine::Root::system()).map_or(u64::MAX, |all| all / 4)
 }
 
 impl What {

@@ -31,9 +31,11 @@ pub(in crate::cli) fn format_name(format: Option<Format>) -> &'static str {
 /// What a trace's fault means for a script: a file that cannot be read is 5, one that must be named better is 2.
 pub(in crate::cli) fn trace_fault(why: TraceError) -> Failure {
     match why {
-        TraceError::Format { .. } | TraceError::Directory { .. } | TraceError::Workload { .. } => {
-            Failure::usage(why)
-        }
+        TraceError::Format { .. }
+        | TraceError::Columns { .. }
+        | TraceError::Directory { .. }
+        | TraceError::Workload { .. } => Failure::usage(why),
+        TraceError::TooMuch { .. } => Failure::refused(why),
         other => Failure::io(other),
     }
 }

@@ -1,6 +1,7 @@
 //! `trace convert`.
 
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::Convert;
@@ -8,7 +9,7 @@ use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output;
 use crate::cli::sim::{Progress, trace_fault};
-use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE};
+use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
 
 fn written() -> String {
     let names: Vec<&str> = WRITABLE.iter().map(|f| f.name()).collect();
@@ -77,10 +78,10 @@ pub(super) fn convert(
             from.display()
         )));
     }
-    let next = if oracle {
+    let (uses, times) = if oracle {
         next_uses(global, from, options)?
     } else {
-        Vec::new()
+        (Vec::new(), 0..=0)
     };
     let mut trace = Trace::open(from, options).map_err(trace_fault)?;
     let mut bar = Progress::reading(global, from);
@@ -92,6 +93,7 @@ pub(super) fn convert(
     };
     let mut file = Output::create(out).map_err(fail)?;
     let mut encoder = Encoder::new(to, trace.format().is_some_and(Format::in_microseconds));
+    let factor = encoder.fit_times(*times.start(), *times.end());
     let mut interner = Interner::new();
     let (mut records, mut bytes): (Vec<Record>, Vec<u8>) = (Vec::new(), Vec::new());
     encoder.begin(&mut bytes);
@@ -106,13 +108,15 @@ pub(super) fn convert(
                     .ok_or_else(|| Failure::refused("more blocks than can be numbered"))?;
             }
             let n = encoder.written();
-            let next = next
+            let next = uses
                 .get(usize::try_from(n).unwrap_or(usize::MAX))
                 .filter(|n| **n != NEVER);
             encoder
                 .record(record, next.map(|n| u64::from(*n)), &mut bytes)
                 .map_err(|fault| Failure::refused(format!("{}: {fault}", from.display())))?;
         }
+        let kept = size_of_val(uses.as_slice()) as u64 + interner.bytes();
+        room(trace.name(), kept, options.max_memory).map_err(trace_fault)?;
         file.write(&bytes).map_err(fail)?;
         bytes.clear();
         bar.at(trace.meter());
@@ -139,6 +143,20 @@ pub(super) fn convert(
             );
         }
     }
+    if let Some(factor) = factor {
+        output::hint(
+            global,
+            &format!(
+                "times are too large for the 32 bits of {}: they are counted from the first one{}",
+                to.name(),
+                if factor > 1 {
+                    format!(", and divided by {factor}")
+                } else {
+                    String::new()
+                }
+            ),
+        );
+    }
     output::hint(
         global,
         &format!("wrote {} uses to {}", encoder.written(), out.display()),
@@ -149,12 +167,20 @@ pub(super) fn convert(
 const NEVER: u32 = u32::MAX;
 
 /// For each use that is written, the number of the use at which its block comes again. 4 bytes a use.
-fn next_uses(global: &Global, from: &Path, options: &ReadOptions) -> Result<Vec<u32>, Failure> {
+type NextUses = Vec<u32>;
+
+/// The next uses, and the least and the largest time.
+fn next_uses(
+    global: &Global,
+    from: &Path,
+    options: &ReadOptions,
+) -> Result<(NextUses, RangeInclusive<u64>), Failure> {
     let mut trace = Trace::open(from, options).map_err(trace_fault)?;
     let encoder = Encoder::new(Format::OracleGeneral, false);
     let mut bar = Progress::reading(global, from);
     let mut interner = Interner::new();
     let (mut next, mut last): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+    let (mut least, mut most) = (u64::MAX, 0);
     let mut records = Vec::new();
     loop {
         records.clear();
@@ -180,10 +206,14 @@ fn next_uses(global: &Global, from: &Path, options: &ReadOptions) -> Result<Vec<
                 last[block] = at;
             }
             next.push(NEVER);
+            least = least.min(record.time);
+            most = most.max(record.time);
         }
+        let kept = 4 * (next.len() + last.len()) as u64 + interner.bytes();
+        room(trace.name(), kept, options.max_memory).map_err(trace_fault)?;
         bar.at(trace.meter());
         if !more {
-            return Ok(next);
+            return Ok((next, least.min(most)..=most));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output::plain;
 use crate::cli::sim::{Progress, args::Reading, format_name, trace_fault};
-use crate::sim::{Counts, Kind, Loaded, Loader, Record, Trace};
+use crate::sim::{Counts, Kind, Loader, Record, Trace};
 
 /// What is said of a trace.
 #[derive(Debug, Default, Serialize)]
@@ -161,12 +161,4 @@ impl Facts {
         writeln!(out, "  checksum      {:016x}", c.checksum)?;
         Ok(())
     }
-}
-
-/// What a converted or recorded trace has in it, for a hint.
-pub(super) fn short(loaded: &Loaded) -> String {
-    format!(
-        "{} uses of {} blocks",
-        loaded.counts.uses, loaded.counts.blocks
-    )
 }

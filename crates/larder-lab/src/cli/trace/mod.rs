@@ -45,7 +45,9 @@ struct Info {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 OUT's name says format and compression: blocks.txt.gz, web.oracleGeneral.zst, io.csv, ids.u32le; `-` is standard output and
-needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads). Only CSV keeps everything; what another format has no place for is said on stderr.")]
+needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads). 
+CSV keeps times, blocks, bytes, operations, requests and tenants; of its file a block keeps only its number. What another
+format has no place for is said on stderr.")]
 struct Convert {
     /// The trace: a file or a workload.
     #[arg(value_name = "TRACE")]
@@ -68,7 +70,10 @@ struct Convert {
 Examples:
   larder trace record -o build.csv.zst -- make -j2
   larder trace record -o build.strace.gz -- make      keep strace's own text
-  larder sim build.csv.zst")]
+  larder sim build.csv.zst
+
+The command's exit code is larder's (128 + n where signal n ended it), also where no trace can be made of what it did.
+Where larder itself fails before the command runs, the code is one of those that `larder --help` lists.")]
 struct Record {
     /// The new trace; its name says format and compression as for convert, or .strace.
     #[arg(long, short, value_name = "OUT")]

@@ -1,14 +1,15 @@
 //! `trace record`: a command under strace, and what it read and wrote as a trace.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
-use super::{Record, convert, info};
+use super::{Record, convert};
 use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output;
+use crate::cli::run::code;
 use crate::cli::sim::trace_fault;
-use crate::sim::{Format, Loaded, Output, ReadOptions};
+use crate::sim::{Counts, Format, Output, ReadOptions, Trace};
 
 /// What the reader of strace's text follows.
 const CALLS: &str = "trace=open,openat,openat2,creat,close,close_range,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,\
@@ -25,6 +26,21 @@ impl Drop for Temporary {
 }
 
 pub(super) fn run(global: &Global, args: &Record) -> Outcome {
+    let (status, kept) = record(global, args)?;
+    match code(status) {
+        0 => kept,
+        // The command's own code, whatever it means: the commands' failures have no such thing.
+        code => {
+            if let Err(failure) = kept {
+                failure.report();
+            }
+            std::process::exit(code)
+        }
+    }
+}
+
+/// Runs the command to its end; how it ended, and whether a trace of it is there.
+fn record(global: &Global, args: &Record) -> Result<(ExitStatus, Outcome), Failure> {
     let name = args
         .out
         .file_name()
@@ -58,6 +74,8 @@ pub(super) fn run(global: &Global, args: &Record) -> Outcome {
         "-o",
     ]);
     strace.arg(&text.0).arg("--").args(&args.command);
+    // A Ctrl-C is the command's; larder stays to write what it did until then.
+    let _ = ctrlc::set_handler(|| {});
     let status = strace.status().map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Failure::refused(format!(
             "{} is not there: install strace (Debian and Fedora: package strace), or say --strace PROGRAM",
@@ -71,31 +89,37 @@ pub(super) fn run(global: &Global, args: &Record) -> Outcome {
             &format!("the command ended with {status}; what it did until then is kept"),
         );
     }
+    Ok((status, keep(global, args, &text.0, to)))
+}
+
+/// Makes the trace of strace's text.
+fn keep(global: &Global, args: &Record, text: &Path, to: Format) -> Outcome {
     let options = ReadOptions {
         format: Some(Format::Strace),
         block_size: args.block_size,
         ..ReadOptions::default()
     };
-    let loaded = Loaded::read(&text.0, &options, |_| {}).map_err(|why| {
-        let fault = trace_fault(why);
-        let hint = if status.success() {
-            ""
-        } else {
-            " (the command did not succeed)"
-        };
-        match fault {
-            Failure::Because(code, why) => Failure::Because(code, format!("{why}{hint}")),
-            other => other,
-        }
-    })?;
-    if keep_text {
-        copy(&text.0, &args.out)?;
+    let counts = Trace::open(text, &options)
+        .and_then(Counts::of)
+        .map_err(trace_fault)?;
+    if to == Format::Strace {
+        copy(text, &args.out)?;
     } else {
-        convert::convert(global, &text.0, &args.out, to, false, &options)?;
+        // The file is a part of a block's number, which 32 bits do not hold.
+        let dense = matches!(
+            to,
+            Format::U32le | Format::U32be | Format::I32le | Format::I32be
+        );
+        convert::convert(global, text, &args.out, to, dense, &options)?;
     }
     output::hint(
         global,
-        &format!("{}: {}", args.out.display(), info::short(&loaded)),
+        &format!(
+            "{}: {} uses of {} blocks",
+            args.out.display(),
+            counts.uses,
+            counts.blocks
+        ),
     );
     Ok(())
 }

@@ -1,53 +1,19 @@
 //! CSV: columns found by their headings or named by `--columns`.
 
-use super::super::record::Kind;
+use super::super::record::{Kind, MOST_FILES, MOST_PAGES, block_of};
 use super::super::sink::{About, Sink};
 use super::super::source::ReadOptions;
 use super::LineParser;
+use super::headings::{Columns, Role, unquoted};
 use super::names::Names;
-use super::number::{decimal, shown, trim, whole};
+use super::number::{block, decimal, shown, trim, whole};
 
-/// What a column can be, with the headings that say so.
-const ROLES: [(Role, &[&str]); 9] = [
-    (
-        Role::Id,
-        &[
-            "id",
-            "obj_id",
-            "object",
-            "object_id",
-            "key",
-            "block",
-            "page",
-        ],
-    ),
-    (Role::Offset, &["offset"]),
-    (Role::Sector, &["sector"]),
-    (Role::Size, &["size", "bytes", "length", "len", "obj_size"]),
-    (Role::Op, &["op", "operation", "type", "kind"]),
-    (Role::Time, &["time", "timestamp", "ts", "clock_time"]),
-    (Role::File, &["file", "disk", "device", "volume", "inode"]),
-    (Role::Tenant, &["tenant", "client", "pid", "host"]),
-    (Role::Request, &["request", "request_id"]),
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Id,
-    Offset,
-    Sector,
-    Size,
-    Op,
-    Time,
-    File,
-    Tenant,
-    Request,
-}
+/// What may part columns.
+pub(super) const DELIMITERS: [u8; 4] = *b",;\t|";
 
 pub(in super::super) struct Csv {
     delimiter: u8,
-    /// By role: the column, from 0.
-    places: [Option<usize>; 9],
+    columns: Columns,
     widest: usize,
     header: bool,
     ids: Option<Names>,
@@ -55,25 +21,24 @@ pub(in super::super) struct Csv {
     tenants: Names,
     request: Option<u64>,
     cells: Vec<(usize, usize)>,
+    /// The file's name where several columns make it.
+    file: Vec<u8>,
 }
 
-/// The delimiter that parts a line most often.
-fn delimiter(line: &[u8]) -> u8 {
-    let count = |d: u8| line.iter().filter(|b| **b == d).count();
-    let mut best = (b',', count(b','));
-    for d in *b";\t|" {
-        if count(d) > best.1 {
-            best = (d, count(d));
-        }
+/// The delimiter of a table: the one that parts the first line. Where several do, the most frequent one parts data that
+/// `--columns` explains; among headings it would be a guess.
+fn delimiter(line: &[u8], headings: bool) -> Result<u8, String> {
+    let mut counts = DELIMITERS.map(|d| (line.iter().filter(|b| **b == d).count(), d));
+    counts.sort_by_key(|(count, _)| core::cmp::Reverse(*count));
+    let [(most, best), (second, other), ..] = counts;
+    if second == most && most > 0 || headings && second > 0 {
+        return Err(format!(
+            "{:?} and {:?} could both part the columns: say which with --delimiter",
+            char::from(best),
+            char::from(other)
+        ));
     }
-    best.0
-}
-
-fn role(heading: &str) -> Option<usize> {
-    let heading = heading.to_ascii_lowercase();
-    ROLES
-        .iter()
-        .position(|(_, names)| names.contains(&heading.as_str()))
+    Ok(if most == 0 { b',' } else { best })
 }
 
 impl Csv {
@@ -83,104 +48,36 @@ impl Csv {
             Some(d) => {
                 u8::try_from(d).map_err(|_| format!("the delimiter {d:?} is not one byte"))?
             }
-            None => delimiter(first),
+            None => delimiter(first, options.columns.is_none())?,
         };
         let headings: Vec<String> = first
             .split(|b| *b == delimiter)
             .map(|h| String::from_utf8_lossy(unquoted(trim(h))).into_owned())
             .collect();
-        let mut csv = Self {
+        let columns = match &options.columns {
+            Some(asked) => Columns::asked(asked, &headings, options.text_ids)?,
+            None => Columns::found(&headings)?,
+        };
+        let names = || Names::within(options.max_memory);
+        Ok(Self {
             delimiter,
-            places: [None; 9],
-            widest: 0,
-            header: false,
-            ids: options.text_ids.then(Names::default),
-            files: Names::default(),
-            tenants: Names::default(),
+            widest: columns
+                .places
+                .iter()
+                .flatten()
+                .chain(&columns.file)
+                .max()
+                .map_or(0, |n| n + 1),
+            header: columns.header,
+            columns,
+            ids: options.text_ids.then(names),
+            files: names(),
+            tenants: names(),
             request: None,
             cells: Vec::new(),
-        };
-        match &options.columns {
-            Some(columns) => csv.asked(columns, &headings)?,
-            None => csv.found(&headings)?,
-        }
-        let has = |role: Role| csv.places[role as usize].is_some();
-        if !has(Role::Id) && !has(Role::Offset) && !has(Role::Sector) {
-            return Err("no column says which block: name one as id, offset (bytes) or sector (512 bytes) with --columns, for instance --columns time=1,id=2,size=3".to_owned());
-        }
-        if has(Role::Id) && (has(Role::Offset) || has(Role::Sector))
-            || has(Role::Offset) && has(Role::Sector)
-        {
-            return Err(
-                "several columns say which block (id, offset, sector): choose with --columns"
-                    .to_owned(),
-            );
-        }
-        csv.widest = csv.places.iter().flatten().max().map_or(0, |n| n + 1);
-        Ok(csv)
+            file: Vec::new(),
+        })
     }
-
-    /// Columns as the user names them.
-    fn asked(&mut self, columns: &str, headings: &[String]) -> Result<(), String> {
-        for pair in columns.split(',') {
-            let why = || format!("'{pair}' in --columns is not NAME=NUMBER or NAME=HEADING");
-            let (name, place) = pair.split_once('=').ok_or_else(why)?;
-            let role = role(name.trim()).ok_or_else(|| {
-                format!("'{name}' in --columns is no column that is known; there are id, offset, sector, size, op, time, file, tenant, request")
-            })?;
-            let place = place.trim();
-            let at = match place.parse::<usize>() {
-                Ok(0) => return Err(format!("'{pair}' in --columns: columns are counted from 1")),
-                Ok(n) => n - 1,
-                Err(_) => {
-                    self.header = true;
-                    headings
-                        .iter()
-                        .position(|h| h.eq_ignore_ascii_case(place))
-                        .ok_or_else(|| {
-                            format!(
-                                "no column is headed '{place}'; there are {}",
-                                headings.join(", ")
-                            )
-                        })?
-                }
-            };
-            if self.places[role].replace(at).is_some() {
-                return Err(format!("'{name}' is twice in --columns"));
-            }
-        }
-        // A first line whose block is no number is a heading, unless blocks are texts.
-        let block = [Role::Id, Role::Offset, Role::Sector]
-            .iter()
-            .find_map(|r| self.places[*r as usize]);
-        if let (Some(at), None) = (block, &self.ids) {
-            let cell = headings.get(at).map_or("", String::as_str);
-            let letters = cell.starts_with(|c: char| c.is_ascii_alphabetic());
-            self.header |= letters;
-        }
-        Ok(())
-    }
-
-    /// Columns by their headings.
-    fn found(&mut self, headings: &[String]) -> Result<(), String> {
-        for (at, heading) in headings.iter().enumerate() {
-            if let Some(role) = role(heading)
-                && self.places[role].replace(at).is_some()
-            {
-                return Err(format!(
-                    "two columns are headed like '{heading}': choose with --columns"
-                ));
-            }
-        }
-        self.header = true;
-        Ok(())
-    }
-}
-
-fn unquoted(cell: &[u8]) -> &[u8] {
-    cell.strip_prefix(b"\"")
-        .and_then(|c| c.strip_suffix(b"\""))
-        .unwrap_or(cell)
 }
 
 fn kind(word: &[u8]) -> Result<Kind, String> {
@@ -215,55 +112,63 @@ impl LineParser for Csv {
                 break;
             }
         }
-        if self.cells.len() < self.widest {
-            return Err(format!(
-                "{} columns; {} are needed",
-                self.cells.len(),
-                self.widest
-            ));
+        let Self {
+            columns,
+            cells,
+            widest,
+            ids,
+            files,
+            tenants,
+            file,
+            ..
+        } = self;
+        if cells.len() < *widest {
+            return Err(format!("{} columns; {widest} are needed", cells.len()));
         }
-        let cell = |role: Role| {
-            let (from, to) = self.cells[self.places[role as usize]?];
-            Some(unquoted(trim(&line[from..to])))
+        let at = |column: usize| {
+            let (from, to) = cells[column];
+            whole_cell(trim(&line[from..to]))
         };
+        let cell = |role: Role| columns.of(role).map(at).transpose();
         let mut about = About::default();
-        if let Some(time) = cell(Role::Time) {
+        if let Some(time) = cell(Role::Time)? {
             // Fractions of the unit are cut off: time is only kept, not simulated.
             let digits = time.split(|b| *b == b'.').next().unwrap_or_default();
             about.time = decimal(digits).ok_or_else(|| format!("the time is '{}'", shown(time)))?;
         }
-        if let Some(op) = cell(Role::Op) {
+        if let Some(op) = cell(Role::Op)? {
             about.kind = kind(op)?;
         }
-        let request = cell(Role::Request)
-            .map(|n| whole(n, "the request"))
-            .transpose()?;
-        let size = cell(Role::Size)
-            .map(|size| whole(size, "the size"))
-            .transpose()?;
-        let file = cell(Role::File).map(<[u8]>::to_vec);
-        let tenant = cell(Role::Tenant).map(<[u8]>::to_vec);
-        let block = match (cell(Role::Id), &mut self.ids) {
+        let number = |role, what| cell(role)?.map(|word| whole(word, what)).transpose();
+        let request = number(Role::Request, "the request")?;
+        let size = number(Role::Size, "the size")?;
+        let block = match (cell(Role::Id)?, ids) {
             (Some(id), Some(names)) => Some(u64::from(names.number(id)?)),
-            (Some(id), None) => Some(whole(id, "the block")?),
+            (Some(id), None) => Some(block(id)?),
             (None, _) => None,
-        };
-        let cell = |role: Role| {
-            let (from, to) = self.cells[self.places[role as usize]?];
-            Some(unquoted(trim(&line[from..to])))
         };
         if request.is_some() && request == self.request {
             sink.again();
         }
         self.request = request;
-        if let Some(file) = file {
-            about.file = self.files.number(&file)?;
-        }
-        if let Some(tenant) = tenant {
-            about.tenant = u16::try_from(self.tenants.number(&tenant)?).unwrap_or(u16::MAX);
+        about.file = match columns.file.as_slice() {
+            [] => 0,
+            [column] => files.number(at(*column)?)?,
+            several => {
+                file.clear();
+                for column in several {
+                    file.extend_from_slice(at(*column)?);
+                    // In no cell.
+                    file.push(self.delimiter);
+                }
+                files.number(file)?
+            }
+        };
+        if let Some(tenant) = cell(Role::Tenant)? {
+            about.tenant = u16::try_from(tenants.number(tenant)?).unwrap_or(u16::MAX);
         }
         let Some(block) = block else {
-            let offset = match (cell(Role::Offset), cell(Role::Sector)) {
+            let offset = match (cell(Role::Offset)?, cell(Role::Sector)?) {
                 (Some(offset), _) => whole(offset, "the offset")?,
                 (None, sector) => {
                     let sector = whole(sector.unwrap_or_default(), "the sector")?;
@@ -274,26 +179,38 @@ impl LineParser for Csv {
             };
             return sink.bytes(offset, size.unwrap_or(1), about);
         };
-        if self.places[Role::File as usize].is_none() {
-            sink.object(
-                block,
-                u32::try_from(size.unwrap_or(0)).unwrap_or(u32::MAX),
-                about,
-            );
-            return Ok(());
-        }
-        // A number within a file: a page of it.
-        let Some(page) = super::super::block_of(about.file, block) else {
-            return Err(format!(
-                "block {block} of file {} is too large to be told apart",
-                about.file
-            ));
+        let block = if columns.file.is_empty() {
+            block
+        } else {
+            // A number within a file: a page of it.
+            block_of(about.file, block).ok_or_else(|| {
+                format!(
+                    "block {block} of file {}: {MOST_FILES} files of {MOST_PAGES} blocks can be told apart",
+                    about.file
+                )
+            })?
         };
         sink.object(
-            page,
+            block,
             u32::try_from(size.unwrap_or(0)).unwrap_or(u32::MAX),
             about,
         );
         Ok(())
     }
+}
+
+/// A cell without its quotes.
+#[inline]
+fn whole_cell(cell: &[u8]) -> Result<&[u8], String> {
+    if cell.first() != Some(&b'"') {
+        return Ok(cell);
+    }
+    let inner = unquoted(cell);
+    if inner.len() == cell.len() {
+        return Err(format!(
+            "the cell '{}' has a quote at its beginning and none at its end: larder reads no delimiters inside quotes",
+            shown(cell)
+        ));
+    }
+    Ok(inner)
 }

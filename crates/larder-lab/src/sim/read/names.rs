@@ -3,13 +3,34 @@
 use std::collections::HashMap;
 
 /// Numbers for names, in order of arrival.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names {
     numbers: HashMap<Box<[u8]>, u32>,
     next: u32,
+    bytes: u64,
+    most: u64,
+}
+
+/// What a name takes in the table besides its own bytes, about.
+const ENTRY: u64 = 64;
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::within(u64::MAX)
+    }
 }
 
 impl Names {
+    /// Names that take so many bytes at most.
+    pub(super) fn within(most: u64) -> Self {
+        Self {
+            numbers: HashMap::new(),
+            next: 0,
+            bytes: 0,
+            most,
+        }
+    }
+
     /// The number of a name, a new one if it has none.
     pub(super) fn number(&mut self, name: &[u8]) -> Result<u32, String> {
         match self.numbers.get(name) {
@@ -29,6 +50,14 @@ impl Names {
         self.next = number
             .checked_add(1)
             .ok_or("more than 2^32 different names")?;
+        self.bytes += name.len() as u64 + ENTRY;
+        if self.bytes > self.most {
+            return Err(format!(
+                "the {number} different names until here take more than the {} MiB that the trace may take in memory; \
+                 raise --max-memory, or take a part with --limit",
+                self.most.div_ceil(1 << 20)
+            ));
+        }
         self.numbers.insert(name.into(), number);
         Ok(number)
     }

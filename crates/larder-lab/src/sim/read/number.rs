@@ -37,6 +37,18 @@ pub(super) fn whole(word: &[u8], what: &str) -> Result<u64, String> {
     })
 }
 
+/// A block's number. Keys that are hashes may be negative or longer than 64 bits.
+pub(super) fn block(word: &[u8]) -> Result<u64, String> {
+    whole(word, "the block").map_err(|why| {
+        let digits = word.strip_prefix(b"-").unwrap_or(word);
+        if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+            format!("{why}; --text-ids takes blocks as names, whatever they are")
+        } else {
+            why
+        }
+    })
+}
+
 /// Decimal digits only.
 pub(super) fn decimal(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 20 {

@@ -1,18 +1,19 @@
 //! One block a line; a line with `*` is a mark and means nothing here (LIRS traces); blank lines and `#` lines are skipped.
 
 use super::super::sink::{About, Sink};
+use super::super::source::ReadOptions;
 use super::LineParser;
 use super::names::Names;
-use super::number::{decimal, shown, trim, whole};
+use super::number::{block, decimal, shown, trim};
 
 pub(super) struct Txt {
     names: Option<Names>,
 }
 
 impl Txt {
-    pub(super) fn new(text_ids: bool) -> Self {
+    pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
-            names: text_ids.then(Names::default),
+            names: options.text_ids.then(|| Names::within(options.max_memory)),
         }
     }
 }
@@ -33,7 +34,7 @@ impl LineParser for Txt {
             None if word.iter().any(u8::is_ascii_whitespace) => {
                 return Err(format!("'{}': one number a line is expected", shown(word)));
             }
-            None => whole(word, "the block")?,
+            None => block(word)?,
         };
         sink.object(block, 0, About::default());
         Ok(())

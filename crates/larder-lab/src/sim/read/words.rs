@@ -26,7 +26,7 @@ macro_rules! bare {
                     #[allow(unreachable_patterns)]
                     Err(_) => {
                         return Err(format!(
-                            "the block is {id}: negative numbers name nothing; perhaps the bytes are in the other order, or the numbers have another width"
+                            "the block is {id}: negative numbers name nothing. Numbers without a sign, such as hashes, are --format u32le, u32be, u64le or u64be; else the bytes are in the other order, or the numbers have another width"
                         ));
                     }
                 }
@@ -38,4 +38,5 @@ macro_rules! bare {
 
 bare!(U32, u32, "Numbers of 32 bits.");
 bare!(I32, i32, "Signed numbers of 32 bits.");
+bare!(U64, u64, "Numbers of 64 bits.");
 bare!(I64, i64, "Signed numbers of 64 bits.");

@@ -7,7 +7,7 @@ use super::{Format, Kind, Record};
 pub use output::Output;
 
 /// Formats that can be written.
-pub const WRITABLE: [Format; 9] = [
+pub const WRITABLE: [Format; 11] = [
     Format::OracleGeneral,
     Format::Csv,
     Format::Txt,
@@ -15,6 +15,8 @@ pub const WRITABLE: [Format; 9] = [
     Format::U32be,
     Format::I32le,
     Format::I32be,
+    Format::U64le,
+    Format::U64be,
     Format::I64le,
     Format::I64be,
 ];
@@ -36,8 +38,10 @@ pub struct Lost {
 #[derive(Debug)]
 pub struct Encoder {
     format: Format,
-    /// Divides times: 1 or a million.
+    /// Divides times: 1 or a million, and more where 32 bits would not do.
     clock: u64,
+    /// Time 0 of the new trace.
+    origin: u64,
     lost: Lost,
     last: Option<u32>,
     written: u64,
@@ -54,10 +58,27 @@ impl Encoder {
             } else {
                 1
             },
+            origin: 0,
             lost: Lost::default(),
             last: None,
             written: 0,
         }
+    }
+
+    /// Makes times from `least` to `most` fit into oracleGeneral's 32 bits: counted from the first one where they are too
+    /// large, and in a unit that is coarser by a power of a thousand where they still are. The factor, if anything changed.
+    pub fn fit_times(&mut self, least: u64, most: u64) -> Option<u64> {
+        let fits = |span: u64, clock: u64| span / clock <= u64::from(u32::MAX);
+        if self.format != Format::OracleGeneral || fits(most, self.clock) {
+            return None;
+        }
+        let mut factor = 1;
+        while !fits(most - least, self.clock * factor) {
+            factor *= 1000;
+        }
+        self.origin = least;
+        self.clock *= factor;
+        Some(factor)
     }
 
     /// What comes first.
@@ -111,12 +132,13 @@ impl Encoder {
         };
         match self.format {
             Format::OracleGeneral => {
-                let time = u32::try_from(record.time / self.clock).map_err(|_| {
-                    format!(
-                        "use {n}: time {} is too large for the 32 bits of oracleGeneral",
-                        record.time
-                    )
-                })?;
+                let time = u32::try_from(record.time.saturating_sub(self.origin) / self.clock)
+                    .map_err(|_| {
+                        format!(
+                            "use {n}: time {} is too large for the 32 bits of oracleGeneral",
+                            record.time
+                        )
+                    })?;
                 bytes.extend_from_slice(&time.to_le_bytes());
                 bytes.extend_from_slice(&block.to_le_bytes());
                 bytes.extend_from_slice(&record.bytes.to_le_bytes());
@@ -154,6 +176,8 @@ impl Encoder {
                 narrow(i32::MAX as u64)?;
                 bytes.extend_from_slice(&(block as u32).to_be_bytes());
             }
+            Format::U64le => bytes.extend_from_slice(&block.to_le_bytes()),
+            Format::U64be => bytes.extend_from_slice(&block.to_be_bytes()),
             Format::I64le => {
                 narrow(i64::MAX as u64)?;
                 bytes.extend_from_slice(&block.to_le_bytes());
