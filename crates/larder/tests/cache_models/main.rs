@@ -78,6 +78,26 @@ fn every_rule_has_a_model() {
 /// How the names of rules begin whose models are in other files of tests.
 const ELSEWHERE: &[&str] = &["linux-", "mglru"];
 
+/// The cold hand of CLOCK-Pro goes over pages that are all held, and is where it was.
+#[test]
+fn a_round_over_held_pages_moves_no_hand() {
+    let again = false;
+    let used = |block| Op::Use { block, again };
+    let ops = [
+        used(0),
+        Op::Resize(1),
+        used(3),
+        Op::Pin(3),
+        used(0),
+        Op::Resize(3),
+        used(6),
+        used(6),
+        used(0),
+        Op::Resize(1),
+    ];
+    drive::<recency::ClockPro>(2, &ops).unwrap();
+}
+
 /// A model is worth nothing if every rule fits it.
 #[test]
 #[should_panic(expected = "victims")]

@@ -251,6 +251,8 @@ impl Policy for ClockPro {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let (mut gone, mut barren) = (0, 0);
+        // Where the cold hand was before pages that may not leave. A round over nothing else leaves it there.
+        let mut from = self.hand_cold;
         while gone < wanted {
             if self.cold == 0 || barren >= self.ring.len() {
                 // None that is cold may leave: a hot one has to become cold.
@@ -260,6 +262,7 @@ impl Policy for ClockPro {
                 };
                 let hot = |page: &u32| self.states[*page as usize] & HOT != 0 && loose(*page);
                 let Some(page) = self.ring.iter().find(hot) else {
+                    self.hand_cold = from;
                     return gone;
                 };
                 self.states[page as usize] = 0;
@@ -290,6 +293,7 @@ impl Policy for ClockPro {
                 self.states[page as usize] = TEST;
                 self.ring.renew(page);
             }
+            from = self.hand_cold;
         }
         gone
     }
