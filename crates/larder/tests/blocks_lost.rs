@@ -198,3 +198,120 @@ fn a_cache_is_dropped_when_its_storage_fails_or_panics() {
         assert_eq!(storage.0.tried.load(Ordering::SeqCst), 1);
     }
 }
+
+/// The fork's child has a copy of what was dirty then; its parent may have written something newer since.
+#[test]
+fn the_child_of_a_fork_writes_nothing_when_it_drops_the_cache() {
+    let path = std::env::temp_dir().join(format!("larder-child-{}", std::process::id()));
+    let files = larder::cache::Files::default();
+    files.add(FILE, std::fs::File::create_new(&path).unwrap());
+    let cache = BlockCache::builder(files).build().unwrap();
+    let file = cache.file(FILE).unwrap();
+    cache.handle().overwrite(&file, 0).unwrap().fill(1);
+    let (wait, go) = std::io::pipe().unwrap();
+    // SAFETY: the child waits, drops its copy of the cache, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(go);
+        drop(std::io::read_to_string(wait));
+        drop((cache, file));
+        // SAFETY: it ends this process.
+        unsafe { libc::_exit(0) };
+    }
+    cache.handle().overwrite(&file, 0).unwrap().fill(2);
+    file.sync().unwrap();
+    drop(go);
+    let mut status = 0;
+    // SAFETY: the child is this process's, and the status is written to a place of its type.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((status, bytes[0]), (0, 2));
+}
+
+/// Fails the next sync, which says that something is lost, or that there was no more than the failure.
+fn is_lost_with_the_next_sync(storage: &Faulty, file: &CachedFile) -> bool {
+    storage.0.syncs_to_fail.store(1, Ordering::SeqCst);
+    match file.sync() {
+        Err(CacheError::Lost { .. }) => true,
+        Err(CacheError::Sync { .. }) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As many blocks of another file as are remembered were written, and left.
+fn fill_with(cache: &BlockCache, other: FileId) {
+    let other = cache.file(other).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..2 {
+        handle.overwrite(&other, index).unwrap().fill(1);
+    }
+    cache.write_back().unwrap();
+    for index in 10..14 {
+        handle.read(&other, index).unwrap();
+    }
+}
+
+#[test]
+fn blocks_that_are_truncated_take_no_place_among_those_that_left() {
+    let (storage, cache, file) = made(2);
+    fill_with(&cache, FileId(2));
+    cache.handle().overwrite(&file, 5).unwrap().fill(1);
+    cache.write_back().unwrap();
+    file.truncate(cache.block_size() as u64).unwrap();
+    assert!(!is_lost_with_the_next_sync(&storage, &file));
+}
+
+#[test]
+fn a_file_that_is_never_synced_does_not_make_others_be_lost() {
+    let (storage, cache, file) = made(2);
+    fill_with(&cache, FileId(9));
+    let mut handle = cache.handle();
+    handle.overwrite(&file, 0).unwrap().fill(1);
+    cache.write_back().unwrap();
+    for index in 10..14 {
+        handle.read(&file, index).unwrap();
+    }
+    handle.read(&file, 0).unwrap();
+    assert!(!is_lost_with_the_next_sync(&storage, &file));
+    assert!(is_lost_with_the_next_sync(
+        &storage,
+        &cache.file(FileId(9)).unwrap()
+    ));
+}
+
+#[test]
+fn what_lies_behind_an_end_that_was_said_is_not_lost() {
+    for (end, lost) in [(0, false), (6, true)] {
+        let (storage, cache, file) = made(2);
+        let mut handle = cache.handle();
+        handle.overwrite(&file, 5).unwrap().fill(1);
+        cache.write_back().unwrap();
+        for index in 10..14 {
+            handle.read(&file, index).unwrap();
+        }
+        file.set_end(end * cache.block_size() as u64);
+        assert_eq!(is_lost_with_the_next_sync(&storage, &file), lost);
+    }
+}
+
+#[test]
+fn a_block_that_comes_again_during_a_good_sync_is_not_lost() {
+    let (storage, cache, file) = made(2);
+    storage.0.syncing.close();
+    std::thread::scope(|threads| {
+        let sync = threads.spawn(|| file.sync());
+        storage.0.syncing.await_calls(1);
+        let mut handle = cache.handle();
+        handle.overwrite(&file, 0).unwrap().fill(1);
+        cache.write_back().unwrap();
+        for index in (1..5).chain([0]) {
+            handle.read(&file, index).unwrap();
+        }
+        storage.0.syncing.open();
+        sync.join().unwrap().unwrap();
+    });
+    assert!(!is_lost_with_the_next_sync(&storage, &file));
+    file.sync().unwrap();
+    assert_eq!(storage.safe(FILE, 0), Some(1));
+}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use blocks_common::Faulty;
 use larder::cache::policy::{Admission, Arrival, FrameState, Frames, Policy, Shadow, Touch};
 use larder::cache::policy::{Frame, Reason, Visitor, rules, with_rule};
-use larder::cache::{Access, AccessKind, BlockCache, FileId};
+use larder::cache::{Access, AccessKind, BlockCache, FileId, MemoryStorage};
 
 /// A cache by definition: the rule, a map, no pages. What the simulator does, with the identities that the cache gave.
 struct Plain<P> {
@@ -226,4 +226,26 @@ fn what_is_read_ahead_and_what_is_removed_is_recorded_too() {
         let hits = recorded.iter().filter(|&&hit| hit == Some(true)).count() as u64;
         assert_eq!(cache.stats().hits, hits);
     }
+}
+
+/// What it uses is another cache's, and what it owns is dropped when the lock of its own cache is not held.
+#[test]
+fn a_recorder_may_use_another_cache_and_own_what_it_likes() {
+    let make = || {
+        let cache = BlockCache::builder(MemoryStorage::default())
+            .build()
+            .unwrap();
+        let file = cache.file(FileId(1)).unwrap();
+        (cache, file)
+    };
+    let ((cache, file), (log, entries)) = (make(), make());
+    let (writes, own) = (log.clone(), file.clone());
+    cache.record(Some(Box::new(move |access| {
+        let _ = &own;
+        writes.handle().write(&entries, access.index).unwrap()[0] += 1;
+    })));
+    cache.handle().read(&file, 7).unwrap();
+    cache.record(None);
+    let entries = log.file(FileId(1)).unwrap();
+    assert_eq!(log.handle().read(&entries, 7).unwrap()[0], 1);
 }

@@ -16,6 +16,7 @@ use super::stats::{CacheStats, FileStats};
 use super::storage::Storage;
 use super::sync::{AtomicUsize, Below, Condvar, Mutex, MutexGuard, Ordering, yield_now};
 use super::table::Table;
+use crate::os::fork::generation;
 use crate::os::lock::order::sleeps;
 use crate::pages::PagePool;
 
@@ -63,6 +64,8 @@ pub(super) struct Shared {
     /// When uses of settled blocks need not be told.
     pub(super) now: Now,
     inner: Mutex<Inner>,
+    /// The process that made it: the child of a fork only has a copy.
+    generation: u32,
     /// A block was read, or could not be.
     loaded: Condvar,
     /// Threads of the cache's own that hold a block, or may, and do not wait for it: those of which `moving` does not know yet.
@@ -135,9 +138,13 @@ impl Shared {
     }
 }
 
-/// What is dirty is written, as [`BlockCache`] says. A guard that was forgotten keeps its block from that.
+/// What is dirty is written, as [`BlockCache`] says. A guard that was forgotten keeps its block from that. The child of a fork writes
+/// nothing: its parent may have written something newer since.
 impl Drop for Shared {
     fn drop(&mut self) {
+        if self.generation != generation() {
+            return;
+        }
         // A storage that panics must not end the process when this happens in another panic.
         let write = || self.write_what_is_free();
         let _ = catch_unwind(AssertUnwindSafe(write));
@@ -172,6 +179,7 @@ impl BlockCache {
                 changed: Changed::new(most)?,
                 now: Now::new(),
                 inner: Mutex::new(inner),
+                generation: generation(),
                 loaded: Condvar::new(),
                 passing: AtomicUsize::new(0),
                 storage,
@@ -388,7 +396,9 @@ impl BlockCache {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn record(&self, recorder: Option<Recorder>) {
-        self.shared.inner().record(&self.shared, recorder);
+        // What the former one owns may use the cache when it is dropped.
+        let former = self.shared.inner().record(&self.shared, recorder);
+        drop(former);
     }
 
     /// What it has done so far.

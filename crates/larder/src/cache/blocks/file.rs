@@ -192,7 +192,15 @@ impl CachedFile {
                 shared.changed.take(frame);
             }
             let Some((key, frame)) = busy else {
-                inner.files[self.number as usize].end = bytes;
+                let first = bytes.div_ceil(size);
+                if first <= MOST_INDEX {
+                    inner.unsynced.cut_left(Key::new(self.number, first));
+                }
+                let opened = &mut inner.files[self.number as usize];
+                opened.end = bytes;
+                if bytes == 0 {
+                    opened.left_unsynced = None;
+                }
                 return;
             };
             drop(inner);
@@ -221,7 +229,7 @@ impl CachedFile {
         self.forget(blocks, |_| {})
     }
 
-    /// All of them or, if a guard holds one, none. With `then` under the same lock, when they are forgotten.
+    /// All of them or, if a guard holds one, none. With `then` under the same lock, before the first is forgotten.
     fn forget(&self, blocks: Range<u64>, then: impl FnOnce(&mut Inner)) -> Result<(), CacheError> {
         let shared = &*self.shared;
         let mut inner = shared.inner();
@@ -239,12 +247,12 @@ impl CachedFile {
             });
             match busy {
                 None => {
+                    then(&mut inner);
                     for (frame, page) in claimed {
                         shared.changed.take(frame);
                         inner.forget(shared, frame, true);
                         drop(page);
                     }
-                    then(&mut inner);
                     return Ok(());
                 }
                 Some((_, frame)) if inner.moving.has(frame) => {

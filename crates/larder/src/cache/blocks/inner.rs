@@ -18,6 +18,7 @@ use super::unsynced::Unsynced;
 use super::victims::{Gone, Others, Victims};
 use super::write_back::BATCH;
 use crate::cache::policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
+use crate::os::lock::order::elsewhere;
 
 /// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) tells it.
 ///
@@ -224,11 +225,15 @@ impl Inner {
         self.epochs.end(&shared.now, &shared.frames);
     }
 
-    /// Tells `recorder` of every use from now on.
-    pub(super) fn record(&mut self, shared: &Shared, recorder: Option<Recorder>) {
+    /// Tells `recorder` of every use from now on. Returns the former one.
+    pub(super) fn record(
+        &mut self,
+        shared: &Shared,
+        recorder: Option<Recorder>,
+    ) -> Option<Recorder> {
         self.epochs
             .tell_all(recorder.is_some(), &shared.now, &shared.frames);
-        self.recorder = recorder;
+        core::mem::replace(&mut self.recorder, recorder)
     }
 
     /// Changes how many frames the rule chooses among.
@@ -240,6 +245,7 @@ impl Inner {
     fn tell(&mut self, key: Key, request: u32, kind: AccessKind, hit: bool) {
         // One that panics is not called again, least of all while its panic goes up.
         if let Some(mut recorder) = self.recorder.take() {
+            let _other_caches = elsewhere();
             recorder(Access {
                 file: self.files[key.file() as usize].id,
                 index: key.index(),
@@ -459,8 +465,9 @@ impl Inner {
 
     /// Of what was written of a block, and is not synced, nothing is in memory any more. With `ours` the storage has it yet.
     fn leaves(&mut self, key: Key, ours: bool) {
-        if let Some(after) = self.unsynced.leaves(key, ours) {
-            let left = &mut self.files[key.file() as usize].left_unsynced;
+        let known = self.files[key.file() as usize].left_unsynced.is_none();
+        if let Some((file, after)) = self.unsynced.leaves(key, ours, known) {
+            let left = &mut self.files[file as usize].left_unsynced;
             *left = (*left).max(Some(after));
         }
     }

@@ -21,8 +21,8 @@ struct Filling<'c> {
     frame: Frame,
     page: Option<Claimed<'c>>,
     key: Key,
-    /// No sync of the file ran when it began, and so many had until then.
-    quiet: Option<u64>,
+    /// Syncs of the file that had failed when it began.
+    failed_syncs: u64,
     /// It is not read.
     overwrites: bool,
     full: bool,
@@ -35,7 +35,7 @@ impl<'c> Filling<'c> {
             frame: page.frame(),
             page: Some(page),
             key,
-            quiet: inner.files[key.file() as usize].quiet(),
+            failed_syncs: inner.files[key.file() as usize].failed_syncs,
             overwrites: false,
             full: false,
         }
@@ -66,17 +66,20 @@ impl Drop for Filling<'_> {
         inner.moving.take(self.frame);
         let page = self.page.take();
         if page.is_none() || self.full {
-            let now = inner.files[self.key.file() as usize].quiet();
+            let opened = &inner.files[self.key.file() as usize];
+            let (failed, running) = (opened.failed_syncs, opened.is_syncing());
             if self.overwrites {
                 inner.unsynced.overwritten(self.key);
-            } else if now.is_some() && now == self.quiet {
-                inner.unsynced.comes(self.key, self.frame);
+                // At once, so that a sync that fails before it is written finds it.
+                inner.dirty.insert(self.key, self.frame);
+            } else if failed == self.failed_syncs {
+                inner.unsynced.comes(self.key, self.frame, running);
             }
         } else if self.shared.frames.key(self.frame) == self.key {
             self.shared.changed.take(self.frame);
             inner.forget(self.shared, self.frame, false);
         }
-        // Before anybody hears that it is not moving any more.
+        // Before other threads see that it is not moving any more.
         drop(page);
         self.shared.at_rest(inner);
     }
@@ -190,17 +193,16 @@ impl Shared {
                     let filling = Filling::new(self, &inner, key, found);
                     return Ok(Some((filling, more, end)));
                 }
+                Err(CacheError::Pinned { .. }) if inner.rule.over() == 0 => {
+                    // There are free frames, and other threads look at them for blocks that were there.
+                    inner = self.give_way(inner);
+                }
                 Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
                     let dirty = !inner.dirty.is_empty();
                     drop(inner);
                     let written = dirty && self.write_some()? != NOTHING;
                     inner = self.inner();
                     if written {
-                        continue;
-                    }
-                    if inner.rule.over() == 0 && matches!(error, CacheError::Pinned { .. }) {
-                        // There are free frames, and other threads look at them for blocks that were there.
-                        inner = self.give_way(inner);
                         continue;
                     }
                     if !inner.moving.any() {

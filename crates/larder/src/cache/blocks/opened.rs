@@ -38,7 +38,7 @@ pub(super) struct Opened {
     /// Blocks were written, and left before the storage was synced, for which there was no room among the [unsynced](super::unsynced)
     /// ones. Tells after which sync the latest of them was written.
     pub(super) left_unsynced: Option<u64>,
-    /// That has happened.
+    /// A failed sync took blocks that cannot be written again.
     pub(super) lost: bool,
     /// Syncs that were begun, those that ended, and those that failed.
     pub(super) syncs: u64,
@@ -73,10 +73,9 @@ impl Opened {
 }
 
 impl Opened {
-    /// What the storage is asked for now is what was written last: no sync runs, which might fail and forget it. Then the number of
-    /// syncs, so that one that begins is seen.
-    pub(super) fn quiet(&self) -> Option<u64> {
-        (self.syncs == self.ended_syncs).then_some(self.syncs)
+    /// A sync has begun and not ended.
+    pub(super) fn is_syncing(&self) -> bool {
+        self.syncs != self.ended_syncs
     }
 }
 

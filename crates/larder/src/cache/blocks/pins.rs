@@ -234,6 +234,11 @@ impl Pins {
             if self.is_alone(mark, latch) {
                 return true;
             }
+            if !here() {
+                // The readers are those of the block that came after it, and there is nothing to wait for.
+                latch.step_back();
+                return false;
+            }
             latch.wait_for_pins(&here, || {
                 barrier::heavy();
                 self.have(latch)
@@ -335,6 +340,27 @@ mod tests {
         }
         assert!(row.free().is_none());
         assert!(row.has(&latches[3]) && !row.has(&latches[ROW]));
+    }
+
+    /// The frame holds another block, and a reader has pinned that one.
+    #[test]
+    fn a_writer_gives_up_a_frame_in_which_another_block_is_pinned() {
+        let (pins, now, latch) = (Pins::new(), Now::new(), Latch::default());
+        let pin = pins.row().unwrap().1.free().unwrap();
+        let epoch = Epoch::number(0);
+        pins.open(epoch);
+        now.set(epoch, epoch);
+        latch.mark(epoch);
+        assert!(pin.enter(&latch, &now));
+        let asked = std::cell::Cell::new(0);
+        let here = || {
+            asked.set(asked.get() + 1);
+            assert!(asked.get() < 100, "it goes round and round");
+            false
+        };
+        assert!(!pins.write(&latch, here));
+        pin.leave(&latch);
+        assert!(latch.try_read(), "no mark is left");
     }
 
     /// What nobody had marked nobody is looked for in; what was marked is free when it is unpinned.

@@ -1,7 +1,7 @@
 //! Blocks that were written, and of which no sync says yet that they are safe.
 //!
 //! Those that are in memory can be written again when a sync fails. Of those that have left, a failing sync takes what was written, so
-//! they are remembered, as many as the cache has frames. Of further ones their file keeps only that there are some.
+//! they are remembered, as many as the cache has frames. If there are more, the file that has most of them keeps only that there are some.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ struct Left {
     ours: bool,
     /// What is in memory of it now holds what was written then, or takes its place.
     here: bool,
+    /// It was read again into this frame while a sync ran: if that succeeds, what was read is what was written.
+    comes: Option<Frame>,
 }
 
 /// All of them.
@@ -60,34 +62,68 @@ impl Unsynced {
         }
     }
 
-    /// A block leaves memory. With `ours` what the storage has of it stays what the cache wrote. Returns the number of syncs after
-    /// which it was written, if there is no room to remember that.
+    /// A block leaves memory. With `ours` what the storage has of it stays what the cache wrote. It is remembered by itself if its file
+    /// has `known` all that left until now. Returns a file that must remember from now on that there are some, since there is no
+    /// room for each, and the latest number of syncs after which one of them was written.
     #[must_use = "the file must remember it"]
-    pub(super) fn leaves(&mut self, key: Key, ours: bool) -> Option<u64> {
+    pub(super) fn leaves(&mut self, key: Key, ours: bool, known: bool) -> Option<(u32, u64)> {
         let here = self.here.remove(&key);
         if let Some(left) = self.left.get_mut(&key) {
             left.here = false;
+            left.comes = None;
             left.ours &= ours;
             left.after = here.map_or(left.after, |(_, after)| after);
             return None;
         }
         let (_, after) = here?;
-        if self.left.len() >= self.most_left {
-            return Some(after);
+        if !known {
+            return Some((key.file(), after));
         }
-        let here = false;
-        self.left.insert(key, Left { after, ours, here });
-        None
+        let left = Left {
+            after,
+            ours,
+            here: false,
+            comes: None,
+        };
+        self.left.insert(key, left);
+        (self.left.len() > self.most_left).then(|| self.make_room())
     }
 
-    /// A block was read again, while no sync of its file ran: what was read is what was written.
-    pub(super) fn comes(&mut self, key: Key, frame: Frame) {
-        if let Some(left) = self.left.get_mut(&key) {
-            left.here = true;
-            if left.ours {
-                self.here.insert(key, (frame, left.after));
-                self.left.remove(&key);
+    /// Forgets the blocks of the file that has most of them: what is never synced must not keep others from being remembered. Looks
+    /// at all, which leaves room for many.
+    #[cold]
+    fn make_room(&mut self) -> (u32, u64) {
+        let (mut most, mut file) = (0, 0);
+        let mut rest = self.left.keys().peekable();
+        while let Some(first) = rest.next() {
+            let mut len = 1;
+            while rest.next_if(|key| key.file() == first.file()).is_some() {
+                len += 1;
             }
+            if len > most {
+                (most, file) = (len, first.file());
+            }
+        }
+        let all = self.left.extract_if(of(file), |_, _| true);
+        let latest = all.map(|(_, left)| left.after).max();
+        (file, latest.unwrap_or(0))
+    }
+
+    /// A block was read again, and no sync of its file failed meanwhile. One may still be `running`.
+    pub(super) fn comes(&mut self, key: Key, frame: Frame, running: bool) {
+        let Some(left) = self.left.get_mut(&key) else {
+            return;
+        };
+        if running {
+            left.comes = Some(frame);
+            return;
+        }
+        left.here = true;
+        let after = left.after;
+        if left.ours {
+            // Unless it was changed and written since.
+            self.here.entry(key).or_insert((frame, after));
+            self.left.remove(&key);
         }
     }
 
@@ -98,11 +134,16 @@ impl Unsynced {
         }
     }
 
-    /// A file ends before this block.
+    /// A file ends before this block, and nothing behind it is in memory.
     pub(super) fn cut(&mut self, from: Key) {
         let behind = from..=Key::new(from.file(), MOST_INDEX);
-        let here = self.here.extract_if(behind.clone(), |_, _| true);
-        here.for_each(drop);
+        self.here.extract_if(behind, |_, _| true).for_each(drop);
+        self.cut_left(from);
+    }
+
+    /// A file ends before this block.
+    pub(super) fn cut_left(&mut self, from: Key) {
+        let behind = from..=Key::new(from.file(), MOST_INDEX);
         self.left.extract_if(behind, |_, _| true).for_each(drop);
     }
 
@@ -114,6 +155,13 @@ impl Unsynced {
         here.for_each(drop);
         let left = self.left.extract_if(of(file), |_, left| left.after < begun);
         left.for_each(drop);
+        let mut came = Vec::new();
+        for (&key, left) in self.left.range_mut(of(file)) {
+            came.extend(left.comes.take().map(|frame| (key, frame)));
+        }
+        for (key, frame) in came {
+            self.comes(key, frame, false);
+        }
     }
 
     /// A sync of a file failed. Tells `again` of each block that must be written again, and returns whether others are lost: all

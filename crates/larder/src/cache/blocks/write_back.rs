@@ -315,7 +315,7 @@ impl Shared {
         Some(batch)
     }
 
-    /// Writes the dirty blocks that no thread holds, and tells of no failure.
+    /// Writes the dirty blocks that no thread holds, and reports no error.
     pub(super) fn write_what_is_free(&self) {
         let mut from = Key(0);
         while let Next::Batch(batch, next) = self.next(from, None, false) {

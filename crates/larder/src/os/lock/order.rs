@@ -47,9 +47,9 @@ pub(crate) trait Ranked {
 }
 
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
-pub(crate) use checked::{Place, calls, sleeps};
+pub(crate) use checked::{Place, calls, elsewhere, sleeps};
 #[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
-pub(crate) use unchecked::{Place, calls, sleeps};
+pub(crate) use unchecked::{Place, calls, elsewhere, sleeps};
 
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 mod checked {
@@ -155,6 +155,12 @@ mod checked {
         if let Some(held) = last(|rank| rank >= from) {
             breach(format_args!("calls {what}"), held);
         }
+        elsewhere()
+    }
+
+    /// The thread calls the user's code with a lock held, which must not use what the lock belongs to. Until the value is dropped, the
+    /// thread counts as one that holds none, since that code may use other caches.
+    pub(crate) fn elsewhere() -> Outside {
         Outside(HELD.with(|held| held.replace([0; Rank::ALL.len()])))
     }
 
@@ -196,6 +202,11 @@ mod unchecked {
 
     #[inline(always)]
     pub(crate) fn calls(_: &str, _: Rank) -> Outside {
+        Outside
+    }
+
+    #[inline(always)]
+    pub(crate) fn elsewhere() -> Outside {
         Outside
     }
 
