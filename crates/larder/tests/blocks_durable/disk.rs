@@ -229,7 +229,8 @@ impl Storage for Disk {
             image.writes += 1;
             image.volatile.insert(block, all);
             image.unsynced.insert(block, image.writes);
-            if !fails && part == words {
+            // The rest of a short write follows. A sync that fails in between takes the block again, and the rest brings back no whole.
+            if !fails && skip == 0 {
                 image.taken.remove(&block);
             }
         });
