@@ -89,7 +89,9 @@ impl Drop for StopOthers<'_> {
 
 impl World {
     fn new(rule: &'static str, frames: usize, seed: u64, alone: bool) -> Self {
-        let disk = Disk::new(FAULTS, seed);
+        // One thread alone gives way to none.
+        let delays = if alone { 0 } else { FAULTS.delays };
+        let disk = Disk::new(Rates { delays, ..FAULTS }, seed);
         let cache = BlockCache::builder(disk.clone())
             .bytes(frames * larder::os::page_size())
             .most_bytes(MOST * larder::os::page_size())

@@ -463,15 +463,6 @@ impl Inner {
         }
     }
 
-    /// Of what was written of a block, and is not synced, nothing is in memory any more. With `ours` the storage has it yet.
-    fn leaves(&mut self, key: Key, ours: bool) {
-        let known = self.files[key.file() as usize].left_unsynced.is_none();
-        if let Some((file, after)) = self.unsynced.leaves(key, ours, known) {
-            let left = &mut self.files[file as usize].left_unsynced;
-            *left = (*left).max(Some(after));
-        }
-    }
-
     /// A block is gone for other reasons than the rule's: it was invalidated, or could not be read.
     pub(super) fn forget(&mut self, shared: &Shared, frame: Frame, invalidated: bool) {
         let key = shared.frames.key(frame);

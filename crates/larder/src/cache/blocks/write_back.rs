@@ -376,6 +376,15 @@ impl Drop for Unsure<'_> {
 }
 
 impl Inner {
+    /// Of what was written of a block, and is not synced, nothing is in memory any more. With `ours` the storage has it yet.
+    pub(super) fn leaves(&mut self, key: Key, ours: bool) {
+        let known = self.files[key.file() as usize].left_unsynced.is_none();
+        if let Some((file, after)) = self.unsynced.leaves(key, ours, known) {
+            let left = &mut self.files[file as usize].left_unsynced;
+            *left = (*left).max(Some(after));
+        }
+    }
+
     /// What was written before the sync of this number began is safe.
     fn safe(&mut self, number: u32, begun: u64) {
         self.unsynced.safe(number, begun);
