@@ -20,6 +20,12 @@ pub struct Analysis {
     pub sections: Vec<Section>,
     /// Settings that the run supports.
     pub recommendations: Vec<Recommendation>,
+    /// What a resource costs: rows of the summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<Cost>,
+    /// The source's questions, answered in a few words: lines of the summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<ShortAnswer>,
     /// What the reader must know before believing any of it.
     pub warnings: Vec<String>,
     /// What the A/A twins showed, in one line; empty without samples.
@@ -31,8 +37,67 @@ pub struct Analysis {
     pub calculator: Vec<Preset>,
 }
 
+/// What one operation on a resource costs here: a row of the summary.
+///
+/// ```
+/// use larder_lab::model::Cost;
+/// use larder_lab::stats::Verdict;
+///
+/// let page = Cost {
+///     what: "page, warm".to_owned(),
+///     unit: "ns".to_owned(),
+///     larder: Some(1.8),
+///     peer: Some(("mimalloc".to_owned(), 4.3)),
+///     floor: Some(1.0),
+///     verdict: Some(Verdict::Faster),
+/// };
+/// assert!(page.larder < page.peer.map(|(_, cost)| cost));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// The resource and its state, at most 22 characters, for instance `page, warm`.
+    pub what: String,
+    /// Unit of the three numbers.
+    pub unit: String,
+    /// Median from larder; `None` for what larder does not supply.
+    pub larder: Option<f64>,
+    /// The peer with the lowest median in the same rounds, and that median.
+    pub peer: Option<(String, f64)>,
+    /// Median of the least that the harness can show, for instance an empty loop or a bare array.
+    pub floor: Option<f64>,
+    /// Larder against that peer.
+    pub verdict: Option<Verdict>,
+}
+
+/// A question of a source and its answer, in a few words: a line of the summary.
+///
+/// ```
+/// use larder_lab::model::ShortAnswer;
+///
+/// let line = ShortAnswer::new("Best cluster size?", "8 to 1024 pages are equal; 2001 found 14 to 24");
+/// assert!(line.question.len() + line.answer.len() < 78);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShortAnswer {
+    /// The question, at most 28 characters.
+    pub question: String,
+    /// The answer, at most 47 characters.
+    pub answer: String,
+}
+
+impl ShortAnswer {
+    /// A question with its answer.
+    #[must_use]
+    pub fn new(question: impl Into<String>, answer: impl Into<String>) -> Self {
+        Self {
+            question: question.into(),
+            answer: answer.into(),
+        }
+    }
+}
+
 /// A sentence with a number and an interval, under the open question that it answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The question, in its author's sense.
     pub question: String,
@@ -42,6 +107,15 @@ pub struct Finding {
     pub answer: String,
     /// The verdict where the answer is a comparison.
     pub verdict: Option<Verdict>,
+    /// The verdict in words with its subject, for instance `larder's pool is faster than mimalloc`; empty without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reading: String,
+    /// The numbers behind the sentence where one number does not do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<Table>,
+    /// The chart that shows the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Chart>,
 }
 
 /// Whether a goal was met.
@@ -220,6 +294,9 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Vertical marks: position and label (a knee, an optimum, a kernel threshold).
     pub marks: Vec<(f64, String)>,
+    /// Names of the horizontal values 0, 1, 2, …: the chart shows bars. Empty for a chart of lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<String>,
 }
 
 /// A setting that the run supports, with its evidence.

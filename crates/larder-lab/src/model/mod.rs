@@ -6,8 +6,8 @@ mod machine;
 mod run;
 
 pub use analysis::{
-    Analysis, Axis, Block, Chart, Finding, Goal, GoalState, Point, Provenance, Recommendation,
-    Scale, Section, Series, Table, TableRow, Value,
+    Analysis, Axis, Block, Chart, Cost, Finding, Goal, GoalState, Point, Provenance,
+    Recommendation, Scale, Section, Series, ShortAnswer, Table, TableRow, Value,
 };
 pub use cell::{Better, Cell, Factor, Measures, Metric, Params};
 pub use machine::{Field, MachineRecord, NoiseRecord};

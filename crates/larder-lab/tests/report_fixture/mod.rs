@@ -195,6 +195,7 @@ pub(crate) fn sweep_chart() -> Chart {
             (512.0, "one page table".into()),
             (65_536.0, "largest of 2001".into()),
         ],
+        categories: Vec::new(),
     }
 }
 
@@ -248,6 +249,7 @@ fn cost_chart() -> Chart {
             ),
         ],
         marks: vec![(4.0, HOSTILE.into())],
+        categories: Vec::new(),
     }
 }
 
@@ -275,24 +277,28 @@ fn page_buffers() -> Analysis {
                 asked_by: "Walfield 2001".into(),
                 answer: "They are not slow here: 17 and 18 pages take 1.004 [0.991, 1.018] of the time of 16 and 19.".into(),
                 verdict: Some(Verdict::Same { within: 0.02 }),
+                ..Finding::default()
             },
             Finding {
                 question: "Is a page pool faster than unbuffered mmap?".into(),
                 asked_by: "Walfield 2001".into(),
                 answer: "Yes: the pool takes 0.047 [0.045, 0.049] of the time, 21 times faster.".into(),
                 verdict: Some(Verdict::Faster),
+                ..Finding::default()
             },
             Finding {
                 question: "Does it lose to plain mmap past 4000 pages?".into(),
                 asked_by: "Walfield 2001".into(),
                 answer: "Not to be said with 10 rounds: the ratio is 1.01 [0.93, 1.12].".into(),
                 verdict: Some(Verdict::Inconclusive),
+                ..Finding::default()
             },
             Finding {
                 question: HOSTILE.into(),
                 asked_by: HOSTILE.into(),
                 answer: HOSTILE.into(),
                 verdict: None,
+                ..Finding::default()
             },
         ],
         goals: vec![
@@ -377,6 +383,7 @@ fn zero_fill() -> Analysis {
             asked_by: "Nat! 2003".into(),
             answer: "11 % [9, 13] of a one-page call pair, 24 % [22, 26] at 64 pages.".into(),
             verdict: None,
+            ..Finding::default()
         }],
         sections: vec![Section {
             title: "Cost by pages".into(),

@@ -186,6 +186,7 @@ fn chart(placed: &[&Placed]) -> Option<Chart> {
         y,
         series: lines,
         marks: Vec::new(),
+        categories: Vec::new(),
     })
 }
 
@@ -201,6 +202,7 @@ fn curve_chart(curves: &[&CurveRow]) -> Chart {
         y,
         series: lines.collect(),
         marks: Vec::new(),
+        categories: Vec::new(),
     }
 }
 

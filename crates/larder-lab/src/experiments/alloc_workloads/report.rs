@@ -258,8 +258,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
                     "Geometric mean of the {what} over the least of each cell, and how often it is the least: {}.",
                     parts.join(", ")
                 ),
-                verdict: None,
-            }
+                verdict: None, ..Finding::default() }
         })
     })
     .collect()

@@ -110,8 +110,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
                 .to_owned(),
                 asked_by: "larder".to_owned(),
                 answer: format!("Cost at the most ranges over that at the fewest: {}.", parts.join("; ")),
-                verdict: None,
-            });
+                verdict: None, ..Finding::default() });
         }
         findings.extend(against_peer(view, shape));
     }
@@ -146,6 +145,7 @@ fn against_peer(view: &RunView<'_>, shape: &str) -> Option<Finding> {
         asked_by: "larder".to_owned(),
         answer: format!("{}.", parts.join(". ")),
         verdict: None,
+        ..Finding::default()
     })
 }
 

@@ -152,6 +152,7 @@ fn finding(question: &str, answer: String, verdict: Option<crate::stats::Verdict
         asked_by: "larder".to_owned(),
         answer,
         verdict,
+        ..Finding::default()
     }
 }
 

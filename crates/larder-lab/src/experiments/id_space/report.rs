@@ -113,6 +113,7 @@ fn chart(view: &RunView<'_>) -> Chart {
         },
         series,
         marks: Vec::new(),
+        categories: Vec::new(),
     }
 }
 
@@ -196,6 +197,7 @@ fn finding(question: &str, answer: String, verdict: Option<crate::stats::Verdict
         asked_by: "larder".to_owned(),
         answer,
         verdict,
+        ..Finding::default()
     }
 }
 

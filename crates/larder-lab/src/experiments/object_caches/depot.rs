@@ -126,6 +126,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Option<Finding> {
         asked_by: "larder".to_owned(),
         answer: format!("64 threads against two: {}.", all.join("; ")),
         verdict: None,
+        ..Finding::default()
     })
 }
 

@@ -56,6 +56,7 @@ fn finding(question: &str, asked_by: &str, answer: String, verdict: Option<Verdi
         asked_by: asked_by.to_owned(),
         answer,
         verdict,
+        ..Finding::default()
     }
 }
 

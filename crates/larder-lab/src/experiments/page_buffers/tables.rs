@@ -271,6 +271,7 @@ fn shape(view: &RunView<'_>) -> Chart {
         },
         series,
         marks,
+        categories: Vec::new(),
     }
 }
 

@@ -237,6 +237,7 @@ fn scaling_chart(view: &RunView<'_>) -> Chart {
         },
         series,
         marks: Vec::new(),
+        categories: Vec::new(),
     }
 }
 
@@ -268,6 +269,7 @@ fn finding(question: &str, answer: String, verdict: Option<crate::stats::Verdict
         asked_by: "larder".to_owned(),
         answer,
         verdict,
+        ..Finding::default()
     }
 }
 

@@ -96,6 +96,7 @@ fn costs(view: &RunView<'_>, group: &str, place: &str) -> Chart {
         y: log("us"),
         series,
         marks,
+        categories: Vec::new(),
     }
 }
 
@@ -119,6 +120,7 @@ fn his_costs() -> Chart {
             of("algo-2", |row| row.us_algo2),
         ],
         marks: vec![(22_000.0, "he: 22000".to_owned())],
+        categories: Vec::new(),
     }
 }
 
@@ -153,6 +155,7 @@ fn searches(view: &RunView<'_>) -> Chart {
         y: linear("searches"),
         series,
         marks: Vec::new(),
+        categories: Vec::new(),
     }
 }
 
@@ -183,5 +186,6 @@ fn distances(view: &RunView<'_>) -> Chart {
         y: linear("share"),
         series,
         marks: Vec::new(),
+        categories: Vec::new(),
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn finding(question: &str, answer: String, verdict: Option<Verdict>) 
         asked_by: asked_by.to_owned(),
         answer,
         verdict,
+        ..Finding::default()
     }
 }
 

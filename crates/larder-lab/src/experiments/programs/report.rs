@@ -143,6 +143,7 @@ fn finding(question: &str, answer: String) -> Finding {
         asked_by: "larder".to_owned(),
         answer,
         verdict: None,
+        ..Finding::default()
     }
 }
 

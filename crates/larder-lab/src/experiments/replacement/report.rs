@@ -187,8 +187,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
                     "{mean:.1} % of the way from LRU to OPT in the mean of {} cells, below LRU in {below}, {behind}.",
                     standings.len()
                 ),
-                verdict: None,
-            })
+                verdict: None, ..Finding::default() })
         })
         .collect()
 }

@@ -185,6 +185,7 @@ pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
                 asked_by: "larder".to_owned(),
                 answer: format!("Times its speed: {}.", parts.join(", ")),
                 verdict: None,
+                ..Finding::default()
             });
         }
     }
@@ -220,5 +221,6 @@ fn agreement(view: &RunView<'_>) -> Option<Finding> {
             format!("No: they differ under {}.", wrong.join(" and "))
         },
         verdict: None,
+        ..Finding::default()
     })
 }

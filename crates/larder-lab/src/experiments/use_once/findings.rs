@@ -42,6 +42,7 @@ fn finding(question: &str, asked_by: &str, answer: String) -> Finding {
         asked_by: asked_by.to_owned(),
         answer,
         verdict: None,
+        ..Finding::default()
     }
 }
 

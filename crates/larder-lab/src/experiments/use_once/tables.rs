@@ -163,6 +163,7 @@ fn chart(view: &RunView<'_>) -> Chart {
             }),
         ],
         marks: Vec::new(),
+        categories: Vec::new(),
     }
 }
 

@@ -196,6 +196,7 @@ fn chart(look: &Look<'_>) -> Option<Chart> {
             .enumerate()
             .map(|(i, usage)| (i as f64 + 1.0, usage.words().to_owned()))
             .collect(),
+        categories: Vec::new(),
     })
 }
 

@@ -251,5 +251,6 @@ fn chart(look: &Look<'_>, model: Option<&Model>) -> Option<Chart> {
         },
         series,
         marks: Vec::new(),
+        categories: Vec::new(),
     })
 }

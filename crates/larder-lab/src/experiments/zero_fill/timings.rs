@@ -232,6 +232,7 @@ fn shape(look: &Look<'_>) -> Option<Chart> {
             (3.0, "2p".to_owned()),
             (4.0, "2p + fault".to_owned()),
         ],
+        categories: Vec::new(),
     })
 }
 

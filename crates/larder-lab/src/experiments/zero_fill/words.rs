@@ -56,6 +56,7 @@ pub(super) fn finding(
         asked_by: asked_by.to_owned(),
         answer,
         verdict,
+        ..Finding::default()
     }
 }
 

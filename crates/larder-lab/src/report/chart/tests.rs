@@ -30,6 +30,7 @@ fn chart(series: Vec<Series>) -> Chart {
         },
         series,
         marks: vec![(8.0, "knee".into())],
+        categories: Vec::new(),
     }
 }
 
