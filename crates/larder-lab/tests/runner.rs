@@ -49,12 +49,7 @@ impl Experiment for Fake {
         "Is it taken in rounds?"
     }
     fn metrics(&self) -> &'static [Metric] {
-        &[Metric {
-            name: "ns",
-            unit: "ns",
-            better: Better::Lower,
-            about: "time",
-        }]
+        &[Metric::cost("ns", "ns", "time")]
     }
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
         ["a", "b", "c", "d"]

@@ -177,6 +177,40 @@ pub struct Metric {
     pub about: &'static str,
 }
 
+impl Metric {
+    /// A time or a cost: less is better.
+    #[must_use]
+    pub const fn cost(name: &'static str, unit: &'static str, about: &'static str) -> Self {
+        Self::new(name, unit, Better::Lower, about)
+    }
+
+    /// A rate: more is better.
+    #[must_use]
+    pub const fn rate(name: &'static str, unit: &'static str, about: &'static str) -> Self {
+        Self::new(name, unit, Better::Higher, about)
+    }
+
+    /// A number that explains and does not judge.
+    #[must_use]
+    pub const fn count(name: &'static str, unit: &'static str, about: &'static str) -> Self {
+        Self::new(name, unit, Better::Neither, about)
+    }
+
+    const fn new(
+        name: &'static str,
+        unit: &'static str,
+        better: Better,
+        about: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            unit,
+            better,
+            about,
+        }
+    }
+}
+
 /// What one run of one cell yields: metric name to value. All values are finite.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -1,6 +1,6 @@
 //! What the library's allocators should reach, for those of them that the run has.
 
-use crate::experiments::page_buffers::words::{Bound, with_absent};
+use crate::frame::words::{Bound, with_absent};
 use crate::measure::RunView;
 use crate::model::Goal;
 use crate::stats::Estimate;

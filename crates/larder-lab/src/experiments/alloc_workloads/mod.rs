@@ -16,7 +16,7 @@ mod work;
 mod workload;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 pub use work::{ALL, About, run};
 
@@ -25,36 +25,27 @@ pub use work::{ALL, About, run};
 pub struct AllocWorkloads;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "ns_per_op",
-        unit: "ns",
-        better: Better::Lower,
-        about: "a block there and back: wall time over the operations of all threads",
-    },
-    Metric {
-        name: "cpu_ns_per_op",
-        unit: "ns",
-        better: Better::Lower,
-        about: "the same by CPU time of all threads",
-    },
-    Metric {
-        name: "peak_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "growth of resident memory at its highest",
-    },
-    Metric {
-        name: "held_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "growth of resident memory when every block is back and every thread has ended",
-    },
-    Metric {
-        name: "path_share",
-        unit: "",
-        better: Better::Higher,
-        about: "share of the calls that took the path that the contestant is named for, where it counts them",
-    },
+    Metric::cost(
+        "ns_per_op",
+        "ns",
+        "a block there and back: wall time over the operations of all threads",
+    ),
+    Metric::cost("cpu_ns_per_op", "ns", "the same by CPU time of all threads"),
+    Metric::cost(
+        "peak_bytes",
+        "B",
+        "growth of resident memory at its highest",
+    ),
+    Metric::cost(
+        "held_bytes",
+        "B",
+        "growth of resident memory when every block is back and every thread has ended",
+    ),
+    Metric::rate(
+        "path_share",
+        "",
+        "share of the calls that took the path that the contestant is named for, where it counts them",
+    ),
 ];
 
 impl Experiment for AllocWorkloads {

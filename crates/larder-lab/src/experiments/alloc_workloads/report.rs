@@ -1,7 +1,7 @@
 //! Tables and sentences.
 
 use crate::contestants::heaps::PRELOADED;
-use crate::experiments::page_buffers::words::short;
+use crate::frame::words::short;
 use crate::measure::RunView;
 use crate::model::{Block, Finding, Section, Table, Value};
 

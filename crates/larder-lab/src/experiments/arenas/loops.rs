@@ -7,6 +7,11 @@ use crate::contestants::ids::Rng;
 use crate::contestants::timing::{ns_per_op, resident_bytes, thread_cpu_ns};
 use crate::model::{Measures, Params};
 
+/// CPU time of a range, there and back.
+pub(super) const COST: &str = "ns_per_range";
+/// Growth of resident memory by the arena and its ranges.
+pub(super) const BOOKKEEPING: &str = "bookkeeping_bytes";
+
 /// Places drawn ahead of time, so that drawing is not timed.
 const PICKS: usize = 1 << 14;
 
@@ -82,8 +87,8 @@ pub(super) fn run<R: Ranges>(
     done.context(broken)?;
     overlaps(&mut out)?;
     let measures = Measures::new()
-        .with(super::report::COST, ns_per_op(spent, turns as u64))
-        .with("bookkeeping_bytes", grown.max(1) as f64);
+        .with(COST, ns_per_op(spent, turns as u64))
+        .with(BOOKKEEPING, grown.max(1) as f64);
     Ok(match segments {
         Some(segments) => measures.with("segments", segments as f64),
         None => measures,
@@ -167,7 +172,7 @@ mod tests {
     fn both_shapes_run_and_others_are_refused() {
         for shape in ["pair", "churn"] {
             let measures = run(&mut row(0), 0, &params(shape)).expect("runs");
-            assert!(measures.get(super::super::report::COST).is_some());
+            assert!(measures.get(COST).is_some());
         }
         assert!(run(&mut row(0), 0, &params("deep")).is_err());
         assert!(run(&mut row(0), 0, &params("pair").with("live", 0)).is_err());

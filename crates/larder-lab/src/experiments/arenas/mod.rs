@@ -2,39 +2,82 @@
 //!
 //! `ranges` has the arenas and their peers behind one trait, `loops` what is timed.
 
-mod contestants;
 mod loops;
-mod plan;
 mod ranges;
-mod report;
 
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use larder::arena::Policy;
+
+use self::loops::{BOOKKEEPING, COST, run, units};
+use self::ranges::arena;
+use crate::contestants::timing::resident_bytes;
+use crate::frame::words::{Bound, ratio, short};
+use crate::frame::{self, At, Planner, Results, bench, finding, grid};
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::model::{
+    Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Section, Table,
+    Value,
+};
+use crate::stats::Estimate;
 
 /// The experiment `arenas`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arenas;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: report::COST,
-        unit: "ns",
-        better: Better::Lower,
-        about: "one range there and back by one thread, CPU time",
-    },
-    Metric {
-        name: "segments",
-        unit: "",
-        better: Better::Neither,
-        about: "segments of the arena, free and taken, when the clock starts",
-    },
-    Metric {
-        name: "bookkeeping_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "growth of resident memory by the arena and its ranges, when the clock starts",
-    },
+    Metric::cost(
+        COST,
+        "ns",
+        "one range there and back by one thread, CPU time",
+    ),
+    Metric::count(
+        "segments",
+        "",
+        "segments of the arena, free and taken, when the clock starts",
+    ),
+    Metric::cost(
+        BOOKKEEPING,
+        "B",
+        "growth of resident memory by the arena and its ranges, when the clock starts",
+    ),
 ];
+
+/// Larder's.
+const OURS: [&str; 5] = ["quantum", "handle", "instant", "best", "next"];
+
+/// Today's crates.
+const PEERS: [&str; 2] = ["offset-allocator", "range-alloc"];
+
+/// Those that promise constant time.
+const CONSTANT: [&str; 3] = ["quantum", "handle", "instant"];
+
+/// Those whose time grows with the number of free ranges: they are left out where that would take minutes.
+const LINEAR: [&str; 3] = ["best", "next", "range-alloc"];
+
+/// The most ranges that a linear one is asked to have out.
+const MOST: i64 = 10_000;
+
+/// A group each: its name, its title, the title of its table and its question.
+const SHAPES: [[&str; 4]; 2] = [
+    [
+        "pair",
+        "Pairs",
+        "A range of 1 to 4 units, taken and given back at once",
+        "Does a range that is taken and given back at once cost the same, however many are out?",
+    ],
+    [
+        "churn",
+        "Churn",
+        "A random range given back, and one of another size taken",
+        "And where random ranges are given back, so that free ones lie everywhere?",
+    ],
+];
+
+/// From the fewest to the most ranges a cost may grow by so much and be called constant: caches get cold.
+const FLAT: f64 = 1.5;
+
+/// Ranges between which the cost must be constant at least: those of the quick form.
+const FEW: i64 = 100;
+const MANY: i64 = 100_000;
 
 impl Experiment for Arenas {
     fn name(&self) -> &'static str {
@@ -42,7 +85,7 @@ impl Experiment for Arenas {
     }
 
     fn title(&self) -> &'static str {
-        "Arenas"
+        "Arenas: does a range cost the same, however many are out?"
     }
 
     fn source(&self) -> &'static str {
@@ -58,24 +101,283 @@ impl Experiment for Arenas {
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants::all()
+        // Only the crates of others are added.
+        #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
+        let mut all = vec![
+            bench(
+                "quantum",
+                "larder's arena with quantum caches: the CPU's magazines, no lock",
+                |params| with_arena(Policy::Instant, true, params),
+            ),
+            bench(
+                "handle",
+                "the same through a handle of the thread's own",
+                |params| {
+                    let before = resident_bytes();
+                    let arena = arena(units(params.count("live")?), Policy::Instant, true)?;
+                    run(&mut arena.handle(), before, params)
+                },
+            ),
+            bench(
+                "instant",
+                "larder's arena without quantum caches, instant fit",
+                |params| with_arena(Policy::Instant, false, params),
+            ),
+            bench("best", "the same, best fit", |params| {
+                with_arena(Policy::Best, false, params)
+            }),
+            bench("next", "the same, next fit", |params| {
+                with_arena(Policy::Next, false, params)
+            }),
+        ];
+        #[cfg(feature = "peers")]
+        all.extend([
+            bench(
+                "offset-allocator",
+                "the crate of this name after Aaltonen: bins of sizes like small floating-point numbers",
+                |params| {
+                    let before = resident_bytes();
+                    let live = params.count("live")?;
+                    run(&mut ranges::Offsets::new(units(live), live)?, before, params)
+                },
+            ),
+            bench(
+                "range-alloc",
+                "the crate of this name: free ranges in a sorted vector, best fit",
+                |params| {
+                    let before = resident_bytes();
+                    let ranges = range_alloc::RangeAllocator::new(0..units(params.count("live")?));
+                    run(&mut ranges::Sorted(ranges), before, params)
+                },
+            ),
+        ]);
+        all
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = contestants::all();
-        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
-        plan::plan(request, &names)
+        let contestants = self.contestants();
+        let mut plan = Planner::new(request, &contestants, (6, 8, 0.05), (10, 21, 0.05));
+        let lives: &[i64] = plan.either(&[FEW, MOST, MANY], &[FEW, 1000, MOST, MANY, 1_000_000]);
+        let cell = |shape: &str, live: i64, name: &str| {
+            let turns = match (LINEAR.contains(&name) && live >= MOST, plan.quick()) {
+                (true, _) => 2000,
+                (false, true) => 50_000,
+                (false, false) => 1_000_000,
+            };
+            let params = Params::new()
+                .with_text("shape", shape)
+                .with("live", live)
+                .with("turns", turns);
+            Cell::new(name, params)
+        };
+        let groups = SHAPES.map(|[shape, ..]| {
+            let names = |live| {
+                let all = OURS.into_iter().chain(PEERS);
+                all.filter(move |name| live <= MOST || !LINEAR.contains(name))
+                    .map(move |name| (live, name))
+            };
+            let cells = lives.iter().flat_map(|live| names(*live));
+            let cells: Vec<Cell> = cells.map(|(live, name)| cell(shape, live, name)).collect();
+            (shape, cells)
+        });
+        for (shape, cells) in groups {
+            let seconds = plan.either(0.025, 0.35) * (cells.len() + 1) as f64;
+            plan.group(shape, COST, "quantum", seconds, cells);
+        }
+        plan.skip(
+            LINEAR.join(", "),
+            format!(
+                "they look at many ranges in each turn, so that more than {MOST} are not asked of them"
+            ),
+        );
+        plan.finish()
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            findings: report::findings(&view),
-            goals: report::goals(&view),
-            sections: report::sections(&view),
+        frame::analysis(self, run, |results| Analysis {
+            findings: SHAPES
+                .into_iter()
+                .flat_map(|[shape, _, _, question]| {
+                    let growth = growth(results, shape, question);
+                    growth.into_iter().chain(against_peers(results, shape))
+                })
+                .collect(),
+            goals: ["quantum", "handle"]
+                .map(|name| constant(results, name))
+                .to_vec(),
+            sections: SHAPES
+                .into_iter()
+                .map(|[shape, title, table, _]| Section {
+                    title: title.to_owned(),
+                    blocks: vec![
+                        Block::Table(by_ranges(results, shape, table, COST)),
+                        Block::Table(by_ranges(
+                            results,
+                            shape,
+                            &format!("{table}: memory of the bookkeeping"),
+                            BOOKKEEPING,
+                        )),
+                    ],
+                })
+                .collect(),
             ..Analysis::default()
+        })
+    }
+}
+
+fn with_arena(policy: Policy, cached: bool, params: &Params) -> anyhow::Result<Measures> {
+    let before = resident_bytes();
+    let mut arena = arena(units(params.count("live")?), policy, cached)?;
+    run(&mut arena, before, params)
+}
+
+/// The cells of a contestant by ranges that are out.
+fn ends<'r, 'a>(
+    results: &'r Results<'a>,
+    shape: &'r str,
+    contestant: &'r str,
+) -> Option<((i64, At<'r, 'a>), (i64, At<'r, 'a>))> {
+    let cells = || {
+        let cells = results.of(shape, contestant);
+        cells.filter_map(|at| Some((at.int("live")?, at)))
+    };
+    let first = cells().min_by_key(|(live, _)| *live)?;
+    Some((first, cells().max_by_key(|(live, _)| *live)?))
+}
+
+/// Constant time is measured where nothing but the arena is touched: in pairs.
+fn constant(results: &Results<'_>, name: &str) -> Goal {
+    let bound = Bound::AtMost(FLAT);
+    let what = format!("{name}: cost of a range when most are out");
+    match ends(results, "pair", name) {
+        Some(((few, first), (many, last))) if few <= FEW && many >= MANY => bound.goal(
+            format!("{what} ({many})"),
+            format!("{few} ranges"),
+            last.ratio(&first, COST),
+            None,
+            "",
+        ),
+        _ => bound.needs(
+            format!("{what} ({MANY} or more)"),
+            format!("{FEW} ranges"),
+            &format!("{FEW} and {MANY} ranges"),
+            &format!("arenas --group pair --contestant {name}"),
+        ),
+    }
+}
+
+/// The cost at the most ranges over that at the fewest, of each that ran.
+fn growth(results: &Results<'_>, shape: &str, question: &str) -> Option<Finding> {
+    let word = |r: &Estimate| match r {
+        r if r.hi <= FLAT => "constant",
+        r if r.lo > FLAT => "grows",
+        _ => "not decided",
+    };
+    let grown: Vec<(&str, i64, i64, Estimate)> = OURS
+        .into_iter()
+        .chain(PEERS)
+        .filter_map(|name| {
+            let ((few, first), (many, last)) = ends(results, shape, name)?;
+            let r = (few < many).then(|| last.ratio(&first, COST)).flatten()?;
+            Some((name, few, many, r))
+        })
+        .collect();
+    let promised = grown.iter().filter(|(name, ..)| CONSTANT.contains(name));
+    let (name, few, many, most) = promised.max_by(|a, b| a.3.value.total_cmp(&b.3.value))?;
+    let rows = grown.iter().map(|(name, few, many, r)| {
+        vec![
+            Value::Text((*name).to_owned()),
+            Value::Count(*few),
+            Value::Count(*many),
+            Value::Estimate(*r, "x".to_owned()),
+            Value::Text(word(r).to_owned()),
+            Value::Text(if CONSTANT.contains(name) { "yes" } else { "" }.to_owned()),
+        ]
+    });
+    let table = Table {
+        title: "Cost at the most ranges over the cost at the fewest".to_owned(),
+        columns: [
+            "arena",
+            "from",
+            "to",
+            "cost grows to",
+            "which is",
+            "constant by promise",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows: rows.collect(),
+        ..Table::default()
+    };
+    let answer = format!(
+        "Of those that promise it, {name} grows most: to {} of its cost from {few} to {many} ranges ({}).",
+        ratio(most),
+        word(most)
+    );
+    Some(Finding {
+        table: Some(table),
+        ..finding(question, "larder", answer)
+    })
+}
+
+/// Larder's arena against each crate, at the most ranges that the crate has.
+fn against_peers(results: &Results<'_>, shape: &str) -> Vec<Finding> {
+    let finding = |peer: &&str| {
+        let (_, (live, theirs)) = ends(results, shape, peer)?;
+        let ours = results.find(shape, "quantum", &[("live", live)])?;
+        let question =
+            format!("What does a range cost beside {peer}, {live} of them out ({shape})?");
+        let mut finding = frame::versus(question, "larder's arena", &ours, &theirs, COST, "ns")?;
+        let others = OURS.into_iter().filter_map(|name| {
+            let own = results.find(shape, name, &[("live", live)])?;
+            let c = own.compare(&theirs, COST);
+            let ratio = Value::Ratio(c.ratio?, c.verdict);
+            Some(vec![Value::Text(name.to_owned()), own.value(COST), ratio])
+        });
+        finding.table = Some(Table {
+            title: format!("{peer} takes {} ns", short(theirs.middle(COST)?)),
+            columns: ["arena".to_owned(), "cost".to_owned(), format!("of {peer}")].to_vec(),
+            rows: others.collect(),
+            ..Table::default()
+        });
+        Some(finding)
+    };
+    PEERS.iter().filter_map(finding).collect()
+}
+
+/// A metric by ranges that are out and arena.
+fn by_ranges(results: &Results<'_>, shape: &str, title: &str, metric: &str) -> Table {
+    let counts = results.values(shape, "live");
+    grid(
+        title,
+        "ranges out",
+        counts.into_iter().map(|n| (n, Value::Count(n))),
+        OURS.into_iter().chain(PEERS).map(|n| (n, n.to_owned())),
+        |live, name| {
+            let cell = results.find(shape, name, &[("live", *live)]);
+            cell.map_or(Value::Empty, |at| at.value(metric))
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_contestant_runs_in_both_shapes_and_hands_nothing_out_twice() {
+        for contestant in Arenas.contestants() {
+            for shape in ["pair", "churn"] {
+                for live in [1, 1000] {
+                    let params = Params::new()
+                        .with_text("shape", shape)
+                        .with("live", live)
+                        .with("turns", 3000);
+                    contestant
+                        .run(&params)
+                        .unwrap_or_else(|e| panic!("{} {shape} {live}: {e:#}", contestant.name()));
+                }
+            }
         }
     }
 }

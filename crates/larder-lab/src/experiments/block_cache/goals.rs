@@ -1,6 +1,6 @@
 //! The goals, from one interleaved run each.
 
-use crate::experiments::page_buffers::words::Bound;
+use crate::frame::words::Bound;
 use crate::measure::RunView;
 use crate::model::{Cell, Goal};
 use crate::stats::{self, Estimate, defaults};

@@ -11,49 +11,43 @@ mod shapes;
 mod tests;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `block-cache`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BlockCaches;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "ns_per_hit",
-        unit: "ns",
-        better: Better::Lower,
-        about: "CPU time of one get of a block that is there, with drawing its number",
-    },
-    Metric {
-        name: "mops_per_s",
-        unit: "Mop/s",
-        better: Better::Higher,
-        about: "gets by all threads together, million per second",
-    },
-    Metric {
-        name: "ns_per_miss",
-        unit: "ns",
-        better: Better::Lower,
-        about: "CPU time to bring a block that is not there, for which another one leaves",
-    },
-    Metric {
-        name: "bytes_per_block",
-        unit: "B",
-        better: Better::Lower,
-        about: "growth of the process's own memory, without pages, for each block that is in, after three times as many came",
-    },
-    Metric {
-        name: "said_bytes_per_block",
-        unit: "B",
-        better: Better::Neither,
-        about: "the same as the cache itself says",
-    },
-    Metric {
-        name: "instructions",
-        unit: "",
-        better: Better::Lower,
-        about: "instructions of one hit with the loop around it, counted by callgrind",
-    },
+    Metric::cost(
+        "ns_per_hit",
+        "ns",
+        "CPU time of one get of a block that is there, with drawing its number",
+    ),
+    Metric::rate(
+        "mops_per_s",
+        "Mop/s",
+        "gets by all threads together, million per second",
+    ),
+    Metric::cost(
+        "ns_per_miss",
+        "ns",
+        "CPU time to bring a block that is not there, for which another one leaves",
+    ),
+    Metric::cost(
+        "bytes_per_block",
+        "B",
+        "growth of the process's own memory, without pages, for each block that is in, after three times as many came",
+    ),
+    Metric::count(
+        "said_bytes_per_block",
+        "B",
+        "the same as the cache itself says",
+    ),
+    Metric::cost(
+        "instructions",
+        "",
+        "instructions of one hit with the loop around it, counted by callgrind",
+    ),
 ];
 
 impl Experiment for BlockCaches {

@@ -1,6 +1,6 @@
 //! Tables and sentences.
 
-use crate::experiments::page_buffers::words::{ratio, short, word};
+use crate::frame::words::{ratio, short, word};
 use crate::measure::RunView;
 use crate::model::{Better, Block, Cell, Finding, Section, Table, Value};
 

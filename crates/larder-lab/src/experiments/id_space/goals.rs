@@ -1,6 +1,6 @@
 //! Each goal is a ratio from one interleaved run, with the memory that both sides hold.
 
-use crate::experiments::page_buffers::words::Bound;
+use crate::frame::words::Bound;
 use crate::measure::RunView;
 use crate::model::{Cell, Goal};
 

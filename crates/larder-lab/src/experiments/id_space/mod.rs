@@ -20,115 +20,74 @@ mod thread_goals;
 mod threads;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `id-space`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IdSpaces;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "ns_per_pair",
-        unit: "ns",
-        better: Better::Lower,
-        about: "one free and one allocation, wall time; of each thread in threads",
-    },
-    Metric {
-        name: "ns_per_free",
-        unit: "ns",
-        better: Better::Lower,
-        about: "the free of such a pair",
-    },
-    Metric {
-        name: "ns_per_alloc",
-        unit: "ns",
-        better: Better::Lower,
-        about: "the allocation of such a pair",
-    },
-    Metric {
-        name: "p99_ns_per_pair",
-        unit: "ns",
-        better: Better::Lower,
-        about: "a pair of the batch that one in a hundred exceeds",
-    },
-    Metric {
-        name: "held_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "what the C library's heap holds for the source, headers included",
-    },
-    Metric {
-        name: "bits_per_id",
-        unit: "",
-        better: Better::Lower,
-        about: "bits for each identifier of the range, by the source's own account; by the heap where it gives none",
-    },
-    Metric {
-        name: "mops_per_s",
-        unit: "Mop/s",
-        better: Better::Higher,
-        about: "pairs of all threads together, million per second",
-    },
-    Metric {
-        name: "mops_per_cpu_s",
-        unit: "Mop/s",
-        better: Better::Higher,
-        about: "pairs of all threads together, million for each second of CPU time that they used",
-    },
-    Metric {
-        name: "cpu_ns_per_pair",
-        unit: "ns",
-        better: Better::Lower,
-        about: "CPU time of a pair in threads",
-    },
-    Metric {
-        name: "false_full",
-        unit: "",
-        better: Better::Lower,
-        about: "times that 'full' was said although identifiers were free",
-    },
-    Metric {
-        name: "lost_ids",
-        unit: "",
-        better: Better::Lower,
-        about: "free identifiers that could not be had when all were asked for",
-    },
-    Metric {
-        name: "ns_per_space",
-        unit: "ns",
-        better: Better::Lower,
-        about: "making a space, and taking its first identifier where 'first' is 1",
-    },
-    Metric {
-        name: "distance_min",
-        unit: "",
-        better: Better::Higher,
-        about: "fewest allocations between a free and the same identifier's return",
-    },
-    Metric {
-        name: "distance_p1",
-        unit: "",
-        better: Better::Higher,
-        about: "the same, exceeded by 99 of 100",
-    },
-    Metric {
-        name: "distance_median",
-        unit: "",
-        better: Better::Higher,
-        about: "the same, the median",
-    },
-    Metric {
-        name: "distance_stated",
-        unit: "",
-        better: Better::Neither,
-        about: "fewest that the rule states, 0 is nothing; like the others in allocations, under a rule by a clock in its ticks",
-    },
-    Metric {
-        name: "distance_max",
-        unit: "",
-        better: Better::Neither,
-        about: "the same, the most",
-    },
+    Metric::cost(
+        "ns_per_pair",
+        "ns",
+        "one free and one allocation, wall time; of each thread in threads",
+    ),
+    Metric::cost("ns_per_free", "ns", "the free of such a pair"),
+    Metric::cost("ns_per_alloc", "ns", "the allocation of such a pair"),
+    Metric::cost(
+        "p99_ns_per_pair",
+        "ns",
+        "a pair of the batch that one in a hundred exceeds",
+    ),
+    Metric::cost(
+        "held_bytes",
+        "B",
+        "what the C library's heap holds for the source, headers included",
+    ),
+    Metric::cost(
+        "bits_per_id",
+        "",
+        "bits for each identifier of the range, by the source's own account; by the heap where it gives none",
+    ),
+    Metric::rate(
+        "mops_per_s",
+        "Mop/s",
+        "pairs of all threads together, million per second",
+    ),
+    Metric::rate(
+        "mops_per_cpu_s",
+        "Mop/s",
+        "pairs of all threads together, million for each second of CPU time that they used",
+    ),
+    Metric::cost("cpu_ns_per_pair", "ns", "CPU time of a pair in threads"),
+    Metric::cost(
+        "false_full",
+        "",
+        "times that 'full' was said although identifiers were free",
+    ),
+    Metric::cost(
+        "lost_ids",
+        "",
+        "free identifiers that could not be had when all were asked for",
+    ),
+    Metric::cost(
+        "ns_per_space",
+        "ns",
+        "making a space, and taking its first identifier where 'first' is 1",
+    ),
+    Metric::rate(
+        "distance_min",
+        "",
+        "fewest allocations between a free and the same identifier's return",
+    ),
+    Metric::rate("distance_p1", "", "the same, exceeded by 99 of 100"),
+    Metric::rate("distance_median", "", "the same, the median"),
+    Metric::count(
+        "distance_stated",
+        "",
+        "fewest that the rule states, 0 is nothing; like the others in allocations, under a rule by a clock in its ticks",
+    ),
+    Metric::count("distance_max", "", "the same, the most"),
 ];
 
 impl Experiment for IdSpaces {

@@ -5,7 +5,7 @@
 //! where a CPU that somebody else took counts for nothing and neither does sleeping, and by the clock on the wall, where
 //! both count.
 
-use crate::experiments::page_buffers::words::{self, Bound};
+use crate::frame::words::{self, Bound};
 use crate::measure::RunView;
 use crate::model::Goal;
 

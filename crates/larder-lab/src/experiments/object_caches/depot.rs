@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::experiments::page_buffers::words::{ratio, short};
+use crate::frame::words::{ratio, short};
 use crate::measure::{Plan, RunView};
 use crate::model::{Block, Cell, Finding, Measures, Params, Section, Table, Value};
 

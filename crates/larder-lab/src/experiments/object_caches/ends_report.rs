@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::experiments::page_buffers::words::{Bound, ratio, short, with_absent, word};
 use crate::experiments::programs::{contestant_of, peers};
+use crate::frame::words::{Bound, ratio, short, with_absent, word};
 use crate::measure::RunView;
 use crate::model::{Better, Block, Cell, Finding, Goal, Section, Table, Value};
 

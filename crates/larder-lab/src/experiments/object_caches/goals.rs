@@ -1,6 +1,6 @@
 //! Each goal is a ratio from one interleaved run.
 
-use crate::experiments::page_buffers::words::{Bound, short, with_absent};
+use crate::frame::words::{Bound, short, with_absent};
 use crate::measure::RunView;
 use crate::model::Goal;
 

@@ -5,7 +5,7 @@ use anyhow::{Context, ensure};
 use super::plan::group;
 use crate::contestants::heaps::{Heap, Heaps};
 use crate::contestants::timing::{keep, ns_per_op, thread_cpu_ns};
-use crate::experiments::page_buffers::words::Bound;
+use crate::frame::words::Bound;
 use crate::measure::callgrind::{available, count, per_piece};
 use crate::measure::{Plan, RunView};
 use crate::model::{Block, Cell, Goal, Measures, Params, Section, Skipped, Table, Value};

@@ -23,103 +23,80 @@ mod second;
 mod tables;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `object-caches`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ObjectCaches;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "seconds",
-        unit: "s",
-        better: Better::Lower,
-        about: "elapsed time for ten million cycles of each thread, from the first that begins to the last that ends",
-    },
-    Metric {
-        name: "mcycles_per_s",
-        unit: "Mc/s",
-        better: Better::Higher,
-        about: "cycles of allocation and free by all threads together, million per second",
-    },
-    Metric {
-        name: "cpu_ns_per_cycle",
-        unit: "ns",
-        better: Better::Lower,
-        about: "CPU time of all threads, per cycle",
-    },
-    Metric {
-        name: "sleeps_per_million",
-        unit: "",
-        better: Better::Neither,
-        about: "times that a thread gave its CPU up, per million cycles: waiting for a lock",
-    },
-    Metric {
-        name: "preemptions_per_million",
-        unit: "",
-        better: Better::Neither,
-        about: "times that a thread lost its CPU, per million cycles",
-    },
-    Metric {
-        name: "ns_per_pair",
-        unit: "ns",
-        better: Better::Lower,
-        about: "one block there and back by one thread, CPU time",
-    },
-    Metric {
-        name: "instructions",
-        unit: "",
-        better: Better::Lower,
-        about: "instructions of one block there and back with the loop around it, counted by callgrind",
-    },
-    Metric {
-        name: "ns_per_object",
-        unit: "ns",
-        better: Better::Lower,
-        about: "one constructed object there and back, CPU time",
-    },
-    Metric {
-        name: "constructor_ns",
-        unit: "ns",
-        better: Better::Neither,
-        about: "the constructor alone, CPU time",
-    },
-    Metric {
-        name: "destroy_ns",
-        unit: "ns",
-        better: Better::Lower,
-        about: "the end of a heap: its objects freed, unless they die with it, and the heap dropped",
-    },
-    Metric {
-        name: "drop_ns",
-        unit: "ns",
-        better: Better::Lower,
-        about: "the drop alone, when all objects are freed",
-    },
-    Metric {
-        name: "returned_share",
-        unit: "",
-        better: Better::Higher,
-        about: "share of a burst's memory that is back with the system ten intervals after it was freed",
-    },
-    Metric {
-        name: "returned_at_once",
-        unit: "",
-        better: Better::Higher,
-        about: "the same as soon as it is freed",
-    },
-    Metric {
-        name: "held_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "growth of resident memory when every block is back",
-    },
-    Metric {
-        name: "path_share",
-        unit: "",
-        better: Better::Higher,
-        about: "share of the calls that took the path that the contestant is named for, where it counts them",
-    },
+    Metric::cost(
+        "seconds",
+        "s",
+        "elapsed time for ten million cycles of each thread, from the first that begins to the last that ends",
+    ),
+    Metric::rate(
+        "mcycles_per_s",
+        "Mc/s",
+        "cycles of allocation and free by all threads together, million per second",
+    ),
+    Metric::cost(
+        "cpu_ns_per_cycle",
+        "ns",
+        "CPU time of all threads, per cycle",
+    ),
+    Metric::count(
+        "sleeps_per_million",
+        "",
+        "times that a thread gave its CPU up, per million cycles: waiting for a lock",
+    ),
+    Metric::count(
+        "preemptions_per_million",
+        "",
+        "times that a thread lost its CPU, per million cycles",
+    ),
+    Metric::cost(
+        "ns_per_pair",
+        "ns",
+        "one block there and back by one thread, CPU time",
+    ),
+    Metric::cost(
+        "instructions",
+        "",
+        "instructions of one block there and back with the loop around it, counted by callgrind",
+    ),
+    Metric::cost(
+        "ns_per_object",
+        "ns",
+        "one constructed object there and back, CPU time",
+    ),
+    Metric::count("constructor_ns", "ns", "the constructor alone, CPU time"),
+    Metric::cost(
+        "destroy_ns",
+        "ns",
+        "the end of a heap: its objects freed, unless they die with it, and the heap dropped",
+    ),
+    Metric::cost(
+        "drop_ns",
+        "ns",
+        "the drop alone, when all objects are freed",
+    ),
+    Metric::rate(
+        "returned_share",
+        "",
+        "share of a burst's memory that is back with the system ten intervals after it was freed",
+    ),
+    Metric::rate("returned_at_once", "", "the same as soon as it is freed"),
+    Metric::cost(
+        "held_bytes",
+        "B",
+        "growth of resident memory when every block is back",
+    ),
+    Metric::rate(
+        "path_share",
+        "",
+        "share of the calls that took the path that the contestant is named for, where it counts them",
+    ),
 ];
 
 impl Experiment for ObjectCaches {

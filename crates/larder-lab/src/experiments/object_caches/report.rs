@@ -1,6 +1,6 @@
 //! The sentences.
 
-use crate::experiments::page_buffers::words::{ratio, short, word};
+use crate::frame::words::{ratio, short, word};
 use crate::measure::RunView;
 use crate::model::{Better, Cell, Finding};
 

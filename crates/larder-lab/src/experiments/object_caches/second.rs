@@ -4,7 +4,7 @@
 //! moves and hardly a lock is found taken; with the slab's pieces on lines of their own only what the arrays share is left;
 //! and a lock that is waited for shows in the times that a thread goes to sleep.
 
-use crate::experiments::page_buffers::words::{ratio, short};
+use crate::frame::words::{ratio, short};
 use crate::measure::RunView;
 use crate::stats::Estimate;
 

@@ -9,7 +9,7 @@ use crate::stats::sweep::{Crossover, Knee, NoKnee, crossover};
 use super::cache_size;
 use super::curve::Curve;
 use super::plan::{PARTS, RELEASE, WHOLE, cell};
-use super::words::{ratio, short, spans, word};
+use crate::frame::words::{ratio, short, spans, word};
 
 /// The metric that judges: CPU time of a page's life.
 pub(super) const COST: &str = "ns_per_page";

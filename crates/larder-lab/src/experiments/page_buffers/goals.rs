@@ -7,7 +7,7 @@ use crate::stats::defaults::LEVEL;
 use super::curve::Curve;
 use super::findings::{COST, totals};
 use super::plan::{WHOLE, cell, total_group};
-use super::words::{Bound, ratio, spans};
+use crate::frame::words::{Bound, ratio, spans};
 
 /// His largest total, which the goal is stated for.
 const GOAL_TOTAL: u64 = 1_048_576;

@@ -11,11 +11,10 @@ mod goals;
 mod parts;
 mod plan;
 mod tables;
-pub(crate) mod words;
 mod workload;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 pub use workload::{ALLOCS, PER_TURN, allocations_of};
 
@@ -24,72 +23,53 @@ pub use workload::{ALLOCS, PER_TURN, allocations_of};
 pub struct PageBuffers;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "ns_per_page",
-        unit: "ns",
-        better: Better::Lower,
-        about: "CPU time of a page's life, user and system",
-    },
-    Metric {
-        name: "elapsed_s",
-        unit: "s",
-        better: Better::Lower,
-        about: "wall time of the whole workload",
-    },
-    Metric {
-        name: "setup_s",
-        unit: "s",
-        better: Better::Lower,
-        about: "wall time of making the supplier, before the workload",
-    },
-    Metric {
-        name: "get_ns",
-        unit: "ns",
-        better: Better::Lower,
-        about: "mapping clusters and handing their pages out, per page",
-    },
-    Metric {
-        name: "touch_ns",
-        unit: "ns",
-        better: Better::Lower,
-        about: "filling a page, its fault included, per page",
-    },
-    Metric {
-        name: "give_back_ns",
-        unit: "ns",
-        better: Better::Lower,
-        about: "giving pages back to the kernel, per page",
-    },
-    Metric {
-        name: "call_ns",
-        unit: "ns",
-        better: Better::Lower,
-        about: "one call that gives pages back",
-    },
-    Metric {
-        name: "calls_per_page",
-        unit: "",
-        better: Better::Neither,
-        about: "system calls that the supplier made, per page",
-    },
-    Metric {
-        name: "faults_per_page",
-        unit: "",
-        better: Better::Neither,
-        about: "pages that the kernel made present, per page",
-    },
-    Metric {
-        name: "mappings",
-        unit: "",
-        better: Better::Neither,
-        about: "mappings of the process while 100 pages are out",
-    },
-    Metric {
-        name: "held_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "growth of resident memory when every page is back",
-    },
+    Metric::cost(
+        "ns_per_page",
+        "ns",
+        "CPU time of a page's life, user and system",
+    ),
+    Metric::cost("elapsed_s", "s", "wall time of the whole workload"),
+    Metric::cost(
+        "setup_s",
+        "s",
+        "wall time of making the supplier, before the workload",
+    ),
+    Metric::cost(
+        "get_ns",
+        "ns",
+        "mapping clusters and handing their pages out, per page",
+    ),
+    Metric::cost(
+        "touch_ns",
+        "ns",
+        "filling a page, its fault included, per page",
+    ),
+    Metric::cost(
+        "give_back_ns",
+        "ns",
+        "giving pages back to the kernel, per page",
+    ),
+    Metric::cost("call_ns", "ns", "one call that gives pages back"),
+    Metric::count(
+        "calls_per_page",
+        "",
+        "system calls that the supplier made, per page",
+    ),
+    Metric::count(
+        "faults_per_page",
+        "",
+        "pages that the kernel made present, per page",
+    ),
+    Metric::count(
+        "mappings",
+        "",
+        "mappings of the process while 100 pages are out",
+    ),
+    Metric::cost(
+        "held_bytes",
+        "B",
+        "growth of resident memory when every page is back",
+    ),
 ];
 
 impl Experiment for PageBuffers {

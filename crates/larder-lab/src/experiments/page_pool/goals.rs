@@ -1,7 +1,7 @@
 //! Each goal is a ratio from one interleaved run, with the memory that both sides hold.
 
 use crate::contestants::supply::page_size;
-use crate::experiments::page_buffers::words::{self, Bound, noted, with_absent};
+use crate::frame::words::{self, Bound, noted, with_absent};
 use crate::measure::RunView;
 use crate::model::Goal;
 

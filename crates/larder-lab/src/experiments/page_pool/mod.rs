@@ -16,55 +16,48 @@ mod shapes;
 mod threads;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `page-pool`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PagePool;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "ns_per_page",
-        unit: "ns",
-        better: Better::Lower,
-        about: "a page there and back: CPU time of the thread, of all threads in threads, wall time in handover",
-    },
-    Metric {
-        name: "mops_per_s",
-        unit: "Mop/s",
-        better: Better::Higher,
-        about: "pairs of get and put of all threads together, million per second of wall time",
-    },
-    Metric {
-        name: "held_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "growth of resident memory when every page is back",
-    },
-    Metric {
-        name: "growth_bytes",
-        unit: "B",
-        better: Better::Lower,
-        about: "resident memory gained from the first fifth of a handover to its end",
-    },
-    Metric {
-        name: "growth_bytes_per_s",
-        unit: "B/s",
-        better: Better::Lower,
-        about: "slope of resident memory over a handover, first fifth left out",
-    },
-    Metric {
-        name: "faults_per_page",
-        unit: "",
-        better: Better::Neither,
-        about: "pages that the kernel made present, per page",
-    },
-    Metric {
-        name: "instructions",
-        unit: "",
-        better: Better::Lower,
-        about: "instructions of one warm get, write and put, counted by callgrind",
-    },
+    Metric::cost(
+        "ns_per_page",
+        "ns",
+        "a page there and back: CPU time of the thread, of all threads in threads, wall time in handover",
+    ),
+    Metric::rate(
+        "mops_per_s",
+        "Mop/s",
+        "pairs of get and put of all threads together, million per second of wall time",
+    ),
+    Metric::cost(
+        "held_bytes",
+        "B",
+        "growth of resident memory when every page is back",
+    ),
+    Metric::cost(
+        "growth_bytes",
+        "B",
+        "resident memory gained from the first fifth of a handover to its end",
+    ),
+    Metric::cost(
+        "growth_bytes_per_s",
+        "B/s",
+        "slope of resident memory over a handover, first fifth left out",
+    ),
+    Metric::count(
+        "faults_per_page",
+        "",
+        "pages that the kernel made present, per page",
+    ),
+    Metric::cost(
+        "instructions",
+        "",
+        "instructions of one warm get, write and put, counted by callgrind",
+    ),
 ];
 
 impl Experiment for PagePool {

@@ -1,6 +1,6 @@
 //! Tables, the chart of threads, and the sentences.
 
-use crate::experiments::page_buffers::words::{ratio, short, word};
+use crate::frame::words::{ratio, short, word};
 use crate::measure::RunView;
 use crate::model::{
     Axis, Better, Block, Cell, Chart, Finding, Point, Provenance, Scale, Section, Series, Table,

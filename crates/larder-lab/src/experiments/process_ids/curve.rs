@@ -5,7 +5,7 @@ use crate::model::Cell;
 use crate::stats::defaults::LEVEL;
 use crate::stats::sweep::{Crossover, crossover};
 
-use crate::experiments::page_buffers::words::short;
+use crate::frame::words::short;
 
 /// The cells of one contestant in one group, by ascending A.
 pub(super) fn cells(view: &RunView<'_>, group: &str, contestant: &str) -> Vec<(i64, Cell)> {

@@ -1,6 +1,6 @@
 //! What the times say: where the curves cross, and what each answer to it costs.
 
-use crate::experiments::page_buffers::words::{ratio, short, word};
+use crate::frame::words::{ratio, short, word};
 use crate::measure::RunView;
 use crate::model::{Better, Finding};
 use crate::stats::Verdict;

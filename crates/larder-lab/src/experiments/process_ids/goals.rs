@@ -1,6 +1,6 @@
 //! The goal row: the last id by a map and by the walk of 2.4.
 
-use crate::experiments::page_buffers::words::Bound;
+use crate::frame::words::Bound;
 use crate::measure::RunView;
 use crate::model::Goal;
 

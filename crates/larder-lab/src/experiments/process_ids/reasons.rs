@@ -1,7 +1,7 @@
 //! Why: the cost of a pass, the lines that are touched, large spaces, reuse, and the kernel of today.
 
 use crate::contestants::getpid::crossover_for;
-use crate::experiments::page_buffers::words::{ratio, short, word};
+use crate::frame::words::{ratio, short, word};
 use crate::measure::RunView;
 use crate::model::{Better, Cell, Finding};
 

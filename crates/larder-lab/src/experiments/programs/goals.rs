@@ -1,6 +1,6 @@
 //! No program slower than with the system's malloc by more than one in a hundred.
 
-use crate::experiments::page_buffers::words::{Bound, short};
+use crate::frame::words::{Bound, short};
 use crate::measure::RunView;
 use crate::model::{Better, Goal, GoalState};
 

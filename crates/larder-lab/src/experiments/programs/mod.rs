@@ -13,7 +13,7 @@ mod shop;
 mod work;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 pub(super) use libraries::{LARDER, Library, contestant_of, found, peers};
 pub use rows::OUTPUT;
@@ -23,36 +23,27 @@ pub use rows::OUTPUT;
 pub struct Programs;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: rows::SECONDS,
-        unit: "s",
-        better: Better::Lower,
-        about: "wall time from the start of the program to its end",
-    },
-    Metric {
-        name: rows::CPU,
-        unit: "s",
-        better: Better::Lower,
-        about: "user and system time of the program and of what it started",
-    },
-    Metric {
-        name: rows::PEAK,
-        unit: "B",
-        better: Better::Lower,
-        about: "largest resident set of any of its processes, but no less than that of the lab's process that started it",
-    },
-    Metric {
-        name: rows::FAULTS,
-        unit: "",
-        better: Better::Lower,
-        about: "page faults, minor and major",
-    },
-    Metric {
-        name: OUTPUT,
-        unit: "",
-        better: Better::Neither,
-        about: "52 bits of the SHA-256 of everything that it wrote",
-    },
+    Metric::cost(
+        rows::SECONDS,
+        "s",
+        "wall time from the start of the program to its end",
+    ),
+    Metric::cost(
+        rows::CPU,
+        "s",
+        "user and system time of the program and of what it started",
+    ),
+    Metric::cost(
+        rows::PEAK,
+        "B",
+        "largest resident set of any of its processes, but no less than that of the lab's process that started it",
+    ),
+    Metric::cost(rows::FAULTS, "", "page faults, minor and major"),
+    Metric::count(
+        OUTPUT,
+        "",
+        "52 bits of the SHA-256 of everything that it wrote",
+    ),
 ];
 
 impl Experiment for Programs {

@@ -10,7 +10,7 @@ mod standing;
 mod tests;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `replacement`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,12 +19,11 @@ pub struct Replacement;
 /// Share of the uses that hit.
 const HITS: &str = "hit_percent";
 
-const METRICS: &[Metric] = &[Metric {
-    name: HITS,
-    unit: "%",
-    better: Better::Higher,
-    about: "uses of a block that was there; a count, the same on every machine",
-}];
+const METRICS: &[Metric] = &[Metric::rate(
+    HITS,
+    "%",
+    "uses of a block that was there; a count, the same on every machine",
+)];
 
 impl Experiment for Replacement {
     fn name(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! Goals, tables and sentences.
 
-use crate::experiments::page_buffers::words::{Bound, exact};
+use crate::frame::words::{Bound, exact};
 use crate::measure::RunView;
 use crate::model::{Block, Finding, Goal, Section, Table, Value};
 

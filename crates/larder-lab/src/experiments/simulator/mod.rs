@@ -11,7 +11,7 @@ mod tests;
 mod trace;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `simulator`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,18 +23,16 @@ const SPEED: &str = "mreq_per_s";
 const HITS: &str = "hit_percent";
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: SPEED,
-        unit: "M/s",
-        better: Better::Higher,
-        about: "requests times caches that are simulated in a second, in millions: by CPU time, in group sweep by the clock",
-    },
-    Metric {
-        name: HITS,
-        unit: "%",
-        better: Better::Neither,
-        about: "requests that hit, so that it is seen that both do the same work",
-    },
+    Metric::rate(
+        SPEED,
+        "M/s",
+        "requests times caches that are simulated in a second, in millions: by CPU time, in group sweep by the clock",
+    ),
+    Metric::count(
+        HITS,
+        "%",
+        "requests that hit, so that it is seen that both do the same work",
+    ),
 ];
 
 impl Experiment for Simulator {

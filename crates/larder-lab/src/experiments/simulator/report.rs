@@ -1,6 +1,6 @@
 //! Goals, tables and sentences.
 
-use crate::experiments::page_buffers::words::{Bound, ratio, short};
+use crate::frame::words::{Bound, ratio, short};
 use crate::measure::RunView;
 use crate::model::{Block, Cell, Finding, Goal, Section, Table, Value};
 

@@ -41,6 +41,20 @@ pub(crate) fn word(verdict: Verdict) -> String {
     }
 }
 
+/// The verdict with its subject: `larder's pool is faster than mimalloc`.
+pub(crate) fn reading(ours: &str, verdict: Verdict, theirs: &str) -> String {
+    match verdict {
+        Verdict::Faster => format!("{ours} is faster than {theirs}"),
+        Verdict::Slower => format!("{ours} is slower than {theirs}"),
+        Verdict::Same { within } => {
+            let within = 100.0 * within;
+            format!("{ours} and {theirs} are the same within {within:.0} %")
+        }
+        Verdict::Inconclusive => format!("this run does not decide between {ours} and {theirs}"),
+        Verdict::Refused => format!("{ours} and {theirs} cannot be compared in this run"),
+    }
+}
+
 /// Members of a sweep as in a sentence: neighbours are drawn together, `2, 14 to 18 and 64`.
 pub(crate) fn spans(settings: &[f64], members: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();

@@ -1,0 +1,27 @@
+//! The frame that every experiment stands in: what an experiment declares, and how its cells become a plan, tables, charts,
+//! goals and findings.
+//!
+//! An experiment states what is its own: the question, the groups of cells, which contestants are larder's, what is compared
+//! with what. The frame does the rest, once: it leaves out what this build lacks and names it, finds cells by contestant and
+//! factors, writes an estimate where there is one and a bare median where there is not, and drops what stayed empty.
+//!
+//! It relies on [`measure`](crate::measure) for the statistics of a record; only [`experiments`](crate::experiments) rely on it.
+
+#![allow(unused_imports)]
+
+mod bench;
+mod chart;
+mod finding;
+mod goal;
+mod plan;
+mod results;
+mod table;
+pub(crate) mod words;
+
+pub(crate) use bench::bench;
+pub(crate) use chart::{line, lines, over};
+pub(crate) use finding::{cost, finding, versus};
+pub(crate) use goal::{goal, not_measured, worst};
+pub(crate) use plan::{Planner, cross};
+pub(crate) use results::{At, Results, analysis, median_of};
+pub(crate) use table::{Column, grid, listing};
