@@ -11,7 +11,7 @@ use larder_lab::measure::{
     Launcher, Options, Plan, PlanRequest, Progress, Runner, Silent,
 };
 use larder_lab::model::{
-    Analysis, Better, Cell, MachineRecord, Measures, Metric, Params, RunRecord, Skipped, StopReason,
+    Analysis, Cell, MachineRecord, Measures, Metric, Params, RunRecord, Skipped, StopReason,
 };
 use larder_lab::store::id_of;
 
@@ -49,7 +49,7 @@ impl Experiment for Fake {
         "Is it taken in rounds?"
     }
     fn metrics(&self) -> &'static [Metric] {
-        &[Metric::cost("ns", "ns", "time")]
+        const { &[Metric::cost("ns", "ns", "time")] }
     }
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
         ["a", "b", "c", "d"]

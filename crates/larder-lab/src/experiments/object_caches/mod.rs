@@ -148,6 +148,8 @@ impl Experiment for ObjectCaches {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
+            answers: report::answers(&view),
+            costs: report::costs(&view),
             findings: [
                 report::findings(&view),
                 depot::findings(&view).into_iter().collect(),

@@ -2,11 +2,14 @@
 
 use crate::frame::words::{ratio, short, word};
 use crate::measure::RunView;
-use crate::model::{Better, Cell, Finding};
+use crate::model::{Better, Cell, Cost, Finding, ShortAnswer, Table, Value};
+use crate::stats::Estimate;
 
 use super::plan::{CONSTRUCTED, HIS, OURS, PEERS, SECOND, SIZES, asked, pair_group};
-use super::rows::{OBJECT, PAIR, RATE, SECONDS, best, by_threads, counts_of_threads, find, second};
-use super::second::{Facts, Slowest, second_is_slowest};
+use super::rows::{
+    OBJECT, PAIR, RATE, SECONDS, best, by_threads, counts_of_threads, find, over_one, second,
+};
+use super::second::{Cause, Facts, Slowest, second_is_slowest};
 
 const MAIL: &str = "the mail on magazines for Parrot";
 
@@ -24,20 +27,104 @@ fn finding(question: &str, asked_by: &str, answer: String) -> Finding {
 pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(who_is_slowest(view));
-    for name in asked() {
-        if let Some(answer) = Facts::of(view, name).sentence(name) {
-            all.push(finding(
-                "Why is the second thread the slowest: false sharing, the lock, or the CPUs?",
-                MAIL,
-                answer,
-            ));
-        }
-    }
+    all.extend(why_slow(view));
     all.extend(fluctuation(view));
     all.extend(more_threads(view));
     all.extend(pairs(view));
     all.extend(constructed(view));
     all
+}
+
+/// What the run says of the second thread's cost, contestant by contestant.
+fn why_slow(view: &RunView<'_>) -> Option<Finding> {
+    let facts: Vec<(&str, Facts)> = asked()
+        .map(|name| (name, Facts::of(view, name)))
+        .filter(|(_, facts)| facts.as_his.is_some())
+        .collect();
+    if facts.is_empty() {
+        return None;
+    }
+    let parts: Vec<String> = Cause::ALL
+        .into_iter()
+        .filter_map(|cause| {
+            let of = facts.iter().filter(|(_, f)| f.cause() == cause);
+            let names: Vec<&str> = of.map(|(name, _)| *name).collect();
+            (!names.is_empty()).then(|| format!("{}: {}", cause.words(), names.join(", ")))
+        })
+        .collect();
+    let times =
+        |e: Option<Estimate>| e.map_or(Value::Empty, |e| Value::Estimate(e, "x".to_owned()));
+    let count = |n: Option<f64>| n.map_or(Value::Empty, |n| Value::Number(n, String::new()));
+    let rows = facts.iter().map(|(name, f)| {
+        vec![
+            Value::Text((*name).to_owned()),
+            times(f.as_his),
+            times(f.apart),
+            times(f.one_cpu),
+            count(f.sleeps),
+            count(f.preemptions),
+            Value::Text(f.cause().words().to_owned()),
+        ]
+    });
+    Some(Finding {
+        table: Some(Table {
+            title: "Time of two threads over the time of one, each with as many cycles".to_owned(),
+            columns: [
+                "allocator",
+                "two CPUs",
+                "pieces on lines of their own",
+                "one CPU",
+                "sleeps per million",
+                "preemptions per million",
+                "cause",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows: rows.collect(),
+            notes: vec!["On two CPUs 1 is perfect, on one CPU 2.".to_owned()],
+            long: false,
+        }),
+        ..finding(
+            "Why is the second thread the slowest: false sharing, the lock, or the CPUs?",
+            MAIL,
+            format!("{}.", parts.join("; ")),
+        )
+    })
+}
+
+/// What the summary says of the mail's question.
+pub(super) fn answers(view: &RunView<'_>) -> Vec<ShortAnswer> {
+    let over = |name: &&'static str| Some((*name, over_one(view, name, 2)?));
+    let worst = HIS.iter().filter_map(over);
+    let worst = worst.max_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let answer = worst.map(|(name, r)| {
+        let says = if r.lo > 1.0 { "worst" } else { "no sure loss" };
+        ShortAnswer::new(
+            "Is a second thread slow?",
+            format!("{says}: {name} {} of one", ratio(&r)),
+        )
+    });
+    answer.into_iter().collect()
+}
+
+/// An object of 64 bytes, for the summary: in the cheapest of larder's forms.
+pub(super) fn costs(view: &RunView<'_>) -> Vec<Cost> {
+    let group = pair_group(64);
+    let of = |names: &[&str]| best(view, &group, names, PAIR);
+    let middle = |cell: Option<&Cell>| view.middle(&group, cell?, PAIR);
+    let (ours, peer) = (of(&OURS), of(&PEERS));
+    let verdict = ours
+        .zip(peer)
+        .map(|(a, b)| view.compare(&group, a, b, PAIR, Better::Lower).verdict);
+    let cost = middle(ours).map(|larder| Cost {
+        what: "object of 64 B".to_owned(),
+        unit: "ns".to_owned(),
+        larder: Some(larder),
+        peer: peer.and_then(|cell| Some((cell.contestant.clone(), middle(Some(cell))?))),
+        floor: None,
+        verdict,
+    });
+    cost.into_iter().collect()
 }
 
 fn who_is_slowest(view: &RunView<'_>) -> Option<Finding> {

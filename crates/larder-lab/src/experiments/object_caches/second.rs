@@ -4,7 +4,6 @@
 //! moves and hardly a lock is found taken; with the slab's pieces on lines of their own only what the arrays share is left;
 //! and a lock that is waited for shows in the times that a thread goes to sleep.
 
-use crate::frame::words::{ratio, short};
 use crate::measure::RunView;
 use crate::stats::Estimate;
 
@@ -42,8 +41,34 @@ pub(super) enum Cause {
     Arrays,
     /// A lock is waited for.
     Lock,
+    /// It costs something, and the memory that would tell why was not measured.
+    Untested,
     /// None of these, or too little is known.
     Unknown,
+}
+
+impl Cause {
+    /// Every cause, the known ones first.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Slab,
+        Self::Arrays,
+        Self::Lock,
+        Self::Nothing,
+        Self::Untested,
+        Self::Unknown,
+    ];
+
+    /// In words that stand before a colon and names.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Nothing => "The second thread costs nothing",
+            Self::Slab => "False sharing between the slab's pieces",
+            Self::Arrays => "False sharing in the arrays of the threads",
+            Self::Lock => "Waiting for the lock",
+            Self::Untested => "Slow, the cause not tested here",
+            Self::Unknown => "Not decided",
+        }
+    }
 }
 
 impl Facts {
@@ -84,63 +109,18 @@ impl Facts {
         if self.sleeps.is_some_and(|sleeps| sleeps >= MANY_SLEEPS) {
             return Cause::Lock;
         }
+        if self.apart.is_none() {
+            return Cause::Untested;
+        }
         // On one CPU two threads need twice the time of one, and a shared line costs nothing.
         match (self.one_cpu, self.apart) {
             (Some(one), Some(apart)) if one.value < 2.0 * DEAR && apart.lo > gone => Cause::Arrays,
             _ => Cause::Unknown,
         }
     }
-
-    /// The sentence.
-    pub(super) fn sentence(&self, contestant: &str) -> Option<String> {
-        let as_his = self.as_his?;
-        let apart = self
-            .apart
-            .as_ref()
-            .map_or_else(|| "not measured".to_owned(), ratio);
-        let one = self
-            .one_cpu
-            .as_ref()
-            .map_or_else(|| "not measured".to_owned(), ratio);
-        let sleeps = self.sleeps.unwrap_or(0.0);
-        let why = match self.cause() {
-            Cause::Nothing => "the second thread costs nothing".to_owned(),
-            Cause::Slab => format!(
-                "false sharing: what the slab hands out lies side by side, whatever the arrays' padding; on lines of \
-                 their own the ratio is {apart}"
-            ),
-            Cause::Arrays => format!(
-                "false sharing in the arrays: with the slab's pieces apart it still is {apart}, and no thread sleeps"
-            ),
-            Cause::Lock => format!(
-                "the lock is handed over: threads sleep {sleeps:.0} times in a million cycles, and lines of their own \
-                 give {apart}"
-            ),
-            Cause::Unknown if as_his.lo <= DEAR => {
-                "this run does not tell whether the second thread costs anything".to_owned()
-            }
-            Cause::Unknown if self.apart.is_none() => "why is not tested".to_owned(),
-            Cause::Unknown => {
-                format!("this run does not tell why; with the slab's pieces apart it is {apart}")
-            }
-        };
-        Some(format!(
-            "{contestant}: two threads on two CPUs take {} times as long as one for as many cycles each (1 would be \
-             perfect): {why}. On one CPU it is {one} (2 is fair). Counted on two CPUs, in a million cycles: {} sleeps, {} \
-             times that a thread lost its CPU.",
-            ratio(&as_his),
-            counted(self.sleeps),
-            counted(self.preemptions)
-        ))
-    }
 }
 
-/// A count, which a run may lack.
-fn counted(count: Option<f64>) -> String {
-    count.map_or_else(|| "unknown".to_owned(), short)
-}
-
-/// What he saw: two threads together slower than one and than three.
+/// What the mail saw: two threads together slower than one and than three.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Slowest {
     /// Surely slower than both.
@@ -203,19 +183,11 @@ mod tests {
         wide.apart = wide.apart.map(|e| Estimate { hi: 50.0, ..e });
         assert_eq!(wide.cause(), Cause::Unknown);
         assert_eq!(Facts::default().cause(), Cause::Unknown);
-        assert_eq!(Facts::default().sentence("x"), None);
-        // Where nothing is surely slow there is no why.
-        let mut even = facts(1.2, 1.0, 2.0, 0.0);
-        let text = even.sentence("x").unwrap();
-        assert!(
-            text.contains("whether the second thread costs anything"),
-            "{text}"
-        );
-        even = Facts {
+        // Without the contestant that tests it there is no cause.
+        let bare = Facts {
             apart: None,
             ..facts(8.0, 1.0, 9.0, 0.0)
         };
-        let text = even.sentence("x").unwrap();
-        assert!(text.contains("why is not tested"), "{text}");
+        assert_eq!(bare.cause(), Cause::Untested);
     }
 }

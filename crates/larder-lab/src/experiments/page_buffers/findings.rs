@@ -1,7 +1,7 @@
 //! What the samples answer to Walfield's questions.
 
-use crate::measure::RunView;
-use crate::model::{Better, Cell, Finding};
+use crate::measure::{Comparison, RunView};
+use crate::model::{Better, Cell, Finding, ShortAnswer, Table, Value};
 use crate::stats::Verdict;
 use crate::stats::defaults::{KNEE_EPS, LEVEL};
 use crate::stats::sweep::{Crossover, Knee, NoKnee, crossover};
@@ -9,18 +9,21 @@ use crate::stats::sweep::{Crossover, Knee, NoKnee, crossover};
 use super::cache_size;
 use super::curve::Curve;
 use super::plan::{PARTS, RELEASE, WHOLE, cell};
-use crate::frame::words::{ratio, short, spans, word};
+use crate::frame::words::{ratio, reading, short, spans, word};
 
 /// The metric that judges: CPU time of a page's life.
 pub(super) const COST: &str = "ns_per_page";
 
 const WALFIELD: &str = "Walfield 2001";
-/// Questions that he did not ask.
+/// Questions that Walfield did not ask.
 const OURS: &str = "larder";
 const OPTIMAL: &str =
-    "What is the optimal pool size? (He found 14 to 16, 19, 20, 22 and 24 pages.)";
-const ODD: &str = "Why are 17 and 18 pages slow? They suggest \"that either vm_map or mmap is taking a nonoptimal path\".";
-const WORSE: &str = "Why does it degrade past 64 pages, and past about 4000 \"in fact worse than just using mmap by itself\"? \"I am not entirely sure why this is, however, I am interested in theories.\"";
+    "Which cluster size is best? (Walfield found 14 to 16, 19, 20, 22 and 24 pages.)";
+const ODD: &str = "Why are clusters of 17 and 18 pages slow?";
+const LARGE: &str = "Where does the time of large clusters go?";
+const PAST_64: &str = "Why does the cost rise past 64 pages?";
+const WORSE: &str =
+    "Why are clusters past about 4000 pages \"in fact worse than just using mmap by itself\"?";
 
 /// The totals that were measured, from the groups' names, ascending.
 pub(super) fn totals(view: &RunView<'_>) -> Vec<u64> {
@@ -39,6 +42,7 @@ pub(super) fn all(view: &RunView<'_>) -> Vec<Finding> {
     if let Some(total) = totals(view).last() {
         let group = super::plan::total_group(*total);
         findings.extend(optimum(view, &group, *total));
+        findings.extend(past_64(view, &group));
         findings.extend(against_unbuffered(view, &group, *total));
         findings.extend(odd_sizes(view, &group, *total));
     }
@@ -64,12 +68,66 @@ fn finding(question: &str, asked_by: &str, answer: String, verdict: Option<Verdi
 fn optimum(view: &RunView<'_>, group: &str, total: u64) -> Option<Finding> {
     let curve = Curve::new(view, group, "cluster");
     let answer = best_of(&curve, group, view, &cell("unbuffered", total, None))?;
-    Some(finding(
-        OPTIMAL,
-        WALFIELD,
-        format!("His program here, {total} allocations: {answer}"),
-        None,
-    ))
+    Some(Finding {
+        chart: Some(super::tables::u_shape(view)),
+        ..finding(OPTIMAL, WALFIELD, answer, None)
+    })
+}
+
+/// What the summary says of Walfield's questions.
+pub(super) fn answers(view: &RunView<'_>) -> Vec<ShortAnswer> {
+    let Some(total) = totals(view).last().copied() else {
+        return Vec::new();
+    };
+    let group = super::plan::total_group(total);
+    let curve = Curve::new(view, &group, "cluster");
+    let best = || {
+        let set = curve.sweep(COST)?.optimum_set(LEVEL, None).ok()?;
+        let sizes = curve.sizes();
+        let (least, most) = (set.members.first()?, set.members.last()?);
+        let (least, most) = (sizes.get(*least)?, sizes.get(*most)?);
+        Some(ShortAnswer::new(
+            "Best cluster size?",
+            format!("{least:.0} to {most:.0} pages hold the best; 2001: 14 to 24"),
+        ))
+    };
+    let over = |question: &str, pages: i64, other: &Cell, of: &str| {
+        let (largest, last) = curve.cells().last().filter(|(k, _)| *k > pages)?;
+        let c = view.compare(&group, last, other, COST, Better::Lower);
+        let r = c.ratio?;
+        let says = match c.verdict {
+            Verdict::Slower => "yes",
+            Verdict::Faster | Verdict::Same { .. } => "no",
+            _ => "undecided",
+        };
+        let answer = format!("{says}: {largest} cost {} of {of}", ratio(&r));
+        Some(ShortAnswer::new(question, answer))
+    };
+    let past_64 = || over("Dearer past 64 pages?", 64, curve.at(64)?, "64");
+    let unbuffered = cell("unbuffered", total, None);
+    let odd = || {
+        let verdicts: Vec<Verdict> = odd_ratios(view, &group, total)
+            .into_iter()
+            .map(|(_, c)| c.verdict)
+            .collect();
+        (verdicts.len() == 4).then(|| {
+            let slow = verdicts.iter().all(|v| *v == Verdict::Slower);
+            let says = if slow { "yes, both" } else { "not here" };
+            ShortAnswer::new(
+                "Are 17 and 18 pages slow?",
+                format!("{says}; why in 2001 Linux cannot tell"),
+            )
+        })
+    };
+    [
+        best(),
+        past_64(),
+        over("Worse than mmap past 4000?", 4000, &unbuffered, "mmap"),
+        odd(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The same for clusters that go back whole.
@@ -96,7 +154,7 @@ fn best_of(curve: &Curve<'_>, group: &str, view: &RunView<'_>, reference: &Cell)
     let (best, best_cell) = curve.cells().get(set.best)?;
     let gain = view
         .ratio(group, best_cell, reference, COST)
-        .map(|r| format!(", {} of unbuffered", ratio(&r)))
+        .map(|r| format!(", which costs {} of one mmap per page", ratio(&r)))
         .unwrap_or_default();
     let knee = match sweep.knee(LEVEL, KNEE_EPS) {
         Ok(Knee::At {
@@ -122,7 +180,7 @@ fn best_of(curve: &Curve<'_>, group: &str, view: &RunView<'_>, reference: &Cell)
         Ok(Knee::None(NoKnee::OneSetting)) | Err(_) => String::new(),
     };
     Some(format!(
-        "{} pages cannot be told from the best ({best} pages{gain}).{knee}",
+        "Clusters of {} pages cannot be told from the best, {best} pages{gain}.{knee}",
         spans(&burden, &set.members)
     ))
 }
@@ -143,36 +201,67 @@ fn against_unbuffered(view: &RunView<'_>, group: &str, total: u64) -> Option<Fin
     // Below the smallest sizes a cluster of 1 costs what unbuffered costs; only a loss at large sizes is his question.
     let text = match place {
         Ok(Crossover::One(at)) if !at.a_wins_above => format!(
-            "It becomes worse than unbuffered at {} pages [{}, {}].",
+            "Clusters become worse from {} pages [{}, {}] on.",
             short(at.at.value),
             short(at.at.lo),
             short(at.at.hi)
         ),
         Ok(Crossover::Several(places)) => {
             let places: Vec<String> = places.iter().map(|p| short(p.at.value)).collect();
-            format!("It crosses unbuffered at {} pages.", places.join(", "))
+            format!("The two curves cross at {} pages.", places.join(", "))
         }
-        Ok(_) => format!(
-            "No size up to {largest} pages is surely worse than unbuffered here: none in range."
-        ),
+        Ok(_) => format!("No size up to {largest} pages is surely worse here."),
         Err(_) => return None,
     };
     let end = at_end
         .ratio
         .map(|r| {
             format!(
-                " A cluster of {largest} pages costs {} of unbuffered ({}).",
-                ratio(&r),
-                word(at_end.verdict)
+                " A page from a cluster of {largest} costs {} of one mmap per page.",
+                ratio(&r)
             )
         })
         .unwrap_or_default();
-    Some(finding(
-        WORSE,
-        WALFIELD,
-        format!("{text}{end} {}", kept_until_empty(view)),
-        None,
-    ))
+    Some(Finding {
+        reading: reading(
+            &format!("a cluster of {largest} pages"),
+            at_end.verdict,
+            "one mmap per page",
+        ),
+        ..finding(
+            WORSE,
+            WALFIELD,
+            format!("{text}{end} {}", kept_until_empty(view)),
+            Some(at_end.verdict),
+        )
+    })
+}
+
+/// Whether the cost rises from 64 pages to the largest cluster.
+fn past_64(view: &RunView<'_>, group: &str) -> Option<Finding> {
+    let curve = Curve::new(view, group, "cluster");
+    let (largest, last) = curve.cells().last().filter(|(k, _)| *k > 64)?;
+    let c = view.compare(group, last, curve.at(64)?, COST, Better::Lower);
+    let r = ratio(&c.ratio?);
+    let answer = if c.verdict == Verdict::Slower {
+        format!(
+            "It rises here, too: a page from a cluster of {largest} costs {r} of one from a cluster of 64. Where the \
+             time goes stands under \"{LARGE}\""
+        )
+    } else {
+        format!(
+            "No rise is seen here: a page from a cluster of {largest} costs {r} of one from a cluster of 64. Why it rose \
+             in 2001 cannot be told on Linux, because GNU Mach's memory objects are not in it."
+        )
+    };
+    Some(Finding {
+        reading: reading(
+            &format!("a cluster of {largest} pages"),
+            c.verdict,
+            "one of 64",
+        ),
+        ..finding(PAST_64, WALFIELD, answer, Some(c.verdict))
+    })
 }
 
 /// What the contestant that keeps a cluster's pages until the last one is back says to the larger clusters.
@@ -190,58 +279,55 @@ fn kept_until_empty(view: &RunView<'_>) -> String {
         })
     };
     tested().unwrap_or_else(|| {
-        "Why is not tested: cluster-whole, which keeps pages until the last is back, did not run.".to_owned()
+        "Why is not tested here: cluster-whole, which keeps pages until the last is back, tests it (`larder measure page-buffers`).".to_owned()
     })
+}
+
+/// 17 and 18 pages, each to 16 and to 19.
+fn odd_ratios(view: &RunView<'_>, group: &str, total: u64) -> Vec<(String, Comparison)> {
+    let at = |k| cell("cluster", total, Some(k));
+    [(17, 16), (17, 19), (18, 16), (18, 19)]
+        .map(|(odd, neighbour)| {
+            let c = view.compare(group, &at(odd), &at(neighbour), COST, Better::Lower);
+            (format!("{odd} to {neighbour}"), c)
+        })
+        .into_iter()
+        .filter(|(_, c)| c.ratio.is_some())
+        .collect()
 }
 
 /// Whether 17 and 18 stand out from 16 and 19.
 fn odd_sizes(view: &RunView<'_>, group: &str, total: u64) -> Option<Finding> {
-    let at = |k| cell("cluster", total, Some(k));
-    let mut parts = Vec::new();
-    let mut verdicts = Vec::new();
-    for odd in [17, 18] {
-        for neighbour in [16, 19] {
-            let c = view.compare(group, &at(odd), &at(neighbour), COST, Better::Lower);
-            if let Some(r) = c.ratio {
-                parts.push(format!(
-                    "{odd} to {neighbour}: {} ({})",
-                    ratio(&r),
-                    word(c.verdict)
-                ));
-                verdicts.push(c.verdict);
-            }
-        }
-    }
-    if parts.is_empty() {
-        return None;
-    }
-    let stand_out = verdicts.len() == 4 && verdicts.iter().all(|v| *v == Verdict::Slower);
-    Some(finding(
-        ODD,
-        WALFIELD,
-        format!(
-            "Here 17 and 18 pages {} (cost as a ratio, {}).",
-            if stand_out {
-                "do stand out"
-            } else {
-                "do not both stand out from their neighbours"
-            },
-            parts.join("; ")
-        ),
-        Some(if stand_out {
-            Verdict::Slower
+    let ratios = odd_ratios(view, group, total);
+    let most = ratios
+        .iter()
+        .filter_map(|(pair, c)| Some((pair, c.ratio?)))
+        .max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let stand_out = ratios.len() == 4 && ratios.iter().all(|(_, c)| c.verdict == Verdict::Slower);
+    let answer = format!(
+        "{}: the largest ratio is {}, {} pages. Why they were slow in 2001 cannot be told on Linux, because the suspects, \
+         vm_map and mmap of GNU Mach, are not in it.",
+        if stand_out {
+            "Both are slow here, too"
         } else {
-            common(&verdicts)
+            "They do not both stand out here"
+        },
+        ratio(&most.1),
+        most.0
+    );
+    let rows = ratios.iter().map(|(pair, c)| {
+        let ratio = c.ratio.map_or(Value::Empty, |r| Value::Ratio(r, c.verdict));
+        vec![Value::Text(pair.clone()), ratio]
+    });
+    Some(Finding {
+        table: Some(Table {
+            title: "Cost of a page, by cluster size".to_owned(),
+            columns: ["pages", "ratio"].map(str::to_owned).to_vec(),
+            rows: rows.collect(),
+            ..Table::default()
         }),
-    ))
-}
-
-/// The verdict that all share, inconclusive otherwise.
-fn common(verdicts: &[Verdict]) -> Verdict {
-    match verdicts {
-        [first, rest @ ..] if rest.iter().all(|v| v == first) => *first,
-        _ => Verdict::Inconclusive,
-    }
+        ..finding(ODD, WALFIELD, answer, None)
+    })
 }
 
 fn part(view: &RunView<'_>, life: &str, pages: i64, metric: &str) -> Option<f64> {
@@ -310,8 +396,8 @@ fn too_large(view: &RunView<'_>) -> Option<Finding> {
         .map(|text| format!(" {text}"))
         .unwrap_or_default();
     Some(finding(
-        WORSE,
-        WALFIELD,
+        LARGE,
+        OURS,
         format!(
             "With clusters that go back whole, {large} pages cost {} of {best} pages ({}): a page's share of the call that maps changes by {} ns, \
              the touch by {} ns, the give-back by {} ns.{warm} The second-level cache holds {}, the third {}.",
@@ -345,7 +431,7 @@ fn populated_touch(view: &RunView<'_>, best: i64, large: i64) -> Option<String> 
     ))
 }
 
-/// What the one munmap per page costs him.
+/// What one munmap per page costs.
 fn page_by_page(view: &RunView<'_>) -> Option<Finding> {
     let by_page = Curve::new(view, PARTS, "life-by-page");
     let whole = Curve::new(view, PARTS, "life-whole");
@@ -358,7 +444,7 @@ fn page_by_page(view: &RunView<'_>) -> Option<Finding> {
         "What does giving back page by page cost?",
         OURS,
         format!(
-            "At {best} pages his program spends {:.0} % of a page's life in munmap, a call for each page. A page costs {} of what it costs where the \
+            "At {best} pages a call of munmap for each page takes {:.0} % of a page's life. A page costs {} of what it costs where the \
              cluster goes back in one call ({}).",
             100.0 * give / total,
             r.ratio
@@ -380,15 +466,18 @@ fn flush_ceiling(view: &RunView<'_>) -> Option<Finding> {
         Better::Lower,
     );
     let r = c.ratio?;
-    Some(finding(
-        "Does giving pages back have a step at 33 pages a call?",
-        OURS,
-        format!(
-            "Giving back 34 pages in one call takes {} of the time of 33 ({}). x86 kernels flush the TLB page by page up to 33 pages \
+    Some(Finding {
+        reading: reading("a call of 34 pages", c.verdict, "a call of 33"),
+        ..finding(
+            "Does giving pages back have a step at 33 pages a call?",
+            OURS,
+            format!(
+                "Giving back 34 pages in one call takes {} of the time of 33 ({}). x86 kernels flush the TLB page by page up to 33 pages \
              (tlb_single_page_flush_ceiling); whether that makes the difference is not tested.",
-            ratio(&r),
-            word(c.verdict)
-        ),
-        Some(c.verdict),
-    ))
+                ratio(&r),
+                word(c.verdict)
+            ),
+            Some(c.verdict),
+        )
+    })
 }

@@ -14,7 +14,7 @@ mod tables;
 mod workload;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Metric, RunRecord};
+use crate::model::{Analysis, Cost, Metric, RunRecord};
 
 pub use workload::{ALLOCS, PER_TURN, allocations_of};
 
@@ -78,7 +78,7 @@ impl Experiment for PageBuffers {
     }
 
     fn title(&self) -> &'static str {
-        "Page buffers from preallocated clusters"
+        "Page buffers: which cluster size?"
     }
 
     fn source(&self) -> &'static str {
@@ -122,9 +122,24 @@ impl Experiment for PageBuffers {
             findings: findings::all(&view),
             goals: goals::all(&view),
             sections: tables::sections(&view),
+            costs: from_the_kernel(&view).into_iter().collect(),
+            answers: findings::answers(&view),
             recommendations: goals::recommendation(&view).into_iter().collect(),
             warnings,
             ..Analysis::default()
         }
     }
+}
+
+/// What a page costs without larder: one mmap and one munmap for each.
+fn from_the_kernel(view: &RunView<'_>) -> Option<Cost> {
+    let total = *findings::totals(view).last()?;
+    let cell = plan::cell("unbuffered", total, None);
+    let ns = view.middle(&plan::total_group(total), &cell, findings::COST)?;
+    Some(Cost {
+        what: "page, from the kernel".to_owned(),
+        unit: "ns".to_owned(),
+        peer: Some(("mmap".to_owned(), ns)),
+        ..Cost::default()
+    })
 }

@@ -107,8 +107,8 @@ fn elapsed(view: &RunView<'_>) -> Table {
         columns: headings,
         rows,
         notes: vec![
-            "His times are of a 450 MHz Xeon with GNU Mach and are shown as a shape: compare rows within a column, never columns of two machines.".to_owned(),
-            "Ours are medians of the workload's wall time with their intervals; the process's start is not in them.".to_owned(),
+            "Walfield's times are of a 450 MHz Xeon with GNU Mach and are shown as a shape: compare rows within a column, never columns of two machines.".to_owned(),
+            "Those here are medians of the workload's wall time with their intervals; the process's start is not in them.".to_owned(),
         ],
         long: true,
     }
@@ -205,7 +205,7 @@ fn runs_note(view: &RunView<'_>) -> String {
         .min()
         .unwrap_or(0);
     format!(
-        "Ours of {rounds} runs at least; his of at least ten.{}",
+        "Here of at least {rounds} runs; in 2001 of at least ten.{}",
         if rounds < 10 {
             " Run with --full for ten."
         } else {
@@ -238,6 +238,16 @@ fn standard_error(view: &RunView<'_>) -> Table {
         notes: vec![runs_note(view)],
         long: false,
     }
+}
+
+/// The question of 2001 on an axis of its own: cost over cluster size, each machine as a share of its own unbuffered run.
+pub(super) fn u_shape(view: &RunView<'_>) -> Chart {
+    let mut chart = shape(view);
+    let wanted = |name: &str| name == "cluster" || name.starts_with("Walfield");
+    chart.series.retain(|series| wanted(&series.name));
+    chart.title = "Cost of a page by cluster size, as a share of one mmap per page".to_owned();
+    chart.y.scale = Scale::Linear;
+    chart
 }
 
 /// Cost over pool size, each machine as a share of its own unbuffered run.

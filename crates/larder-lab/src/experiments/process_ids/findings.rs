@@ -2,8 +2,9 @@
 
 use crate::frame::words::{ratio, short, word};
 use crate::measure::RunView;
-use crate::model::{Better, Finding};
+use crate::model::{Better, Finding, ShortAnswer};
 use crate::stats::Verdict;
+use crate::stats::sweep::Crossover;
 
 use super::counted::{self, FRANKE};
 use super::curve::{at, cells, crossing, words};
@@ -39,6 +40,43 @@ pub(super) fn finding(question: &str, answer: String, verdict: Option<Verdict>) 
         verdict,
         ..Finding::default()
     }
+}
+
+/// What the summary says of Franke's questions.
+pub(super) fn answers(view: &RunView<'_>) -> Vec<ShortAnswer> {
+    const TASKS: i64 = 22_000;
+    let cost = |name: &str| view.middle(NEAR, &at(view, NEAR, name, TASKS)?, COST);
+    let cheapest = || {
+        let names = [
+            "algo-0", "algo-1", "algo-2", "andrea", "bill", "pidmap", "idr", "larder",
+        ];
+        let (name, best) = names
+            .into_iter()
+            .filter_map(|name| Some((name, cost(name)?)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let walk = cost("algo-2")?;
+        Some(ShortAnswer::new(
+            "Which pid allocator?",
+            format!(
+                "a kept map: {name} {} ns, algo-2 {} ns",
+                short(1e3 * best),
+                short(1e3 * walk)
+            ),
+        ))
+    };
+    let switch = || match crossing(view, NEAR, "algo-0", "algo-2")? {
+        Crossover::One(one) => {
+            let at = short(one.at.value);
+            let (lo, hi) = (short(one.at.lo), short(one.at.hi));
+            Some(format!("at {at} [{lo}, {hi}] here; with a map never"))
+        }
+        Crossover::NoneInRange { .. } => Some("never here: one walk is always cheaper".to_owned()),
+        Crossover::Several(_) | Crossover::Touches { .. } => {
+            Some("not decided in this run".to_owned())
+        }
+    };
+    let switch = switch().map(|text| ShortAnswer::new("Switch walks at 22K tasks?", text));
+    [cheapest(), switch].into_iter().flatten().collect()
 }
 
 /// algo-0 against the sweeps in every memory.

@@ -190,6 +190,7 @@ impl Experiment for ProcessIds {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
+            answers: findings::answers(&view),
             findings: findings::all(&view),
             goals: goals::all(&view),
             sections,

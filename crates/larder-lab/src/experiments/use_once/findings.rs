@@ -1,7 +1,7 @@
 //! What the counts say to his table and to the questions that it left.
 
 use crate::measure::RunView;
-use crate::model::{Cell, Finding};
+use crate::model::{Cell, Finding, ShortAnswer};
 
 use super::contestants::OPT;
 use super::plan::{
@@ -44,6 +44,27 @@ fn finding(question: &str, asked_by: &str, answer: String) -> Finding {
         verdict: None,
         ..Finding::default()
     }
+}
+
+/// What the summary says of Lord's questions.
+pub(super) fn answers(view: &RunView<'_>) -> Vec<ShortAnswer> {
+    let dbench = change(view, PATCHED, 64).map(|at_64| {
+        ShortAnswer::new(
+            "Does use-once help dbench?",
+            format!("model, 64 clients: {at_64:+.1} %; in 2001: +29 %"),
+        )
+    });
+    let read = |rule| of_seeds(view, rule, 2, "pages_read");
+    let two = change(view, PATCHED, 2).map(|two| {
+        let answer = match (read(VANILLA), read(PATCHED)) {
+            (Some(before), Some(after)) if before == after => {
+                "cannot be told: the model evicts no page".to_owned()
+            }
+            _ => format!("modelled {two:+.1} %; measured 2001: -9 %"),
+        };
+        ShortAnswer::new("Two clients slower with it?", answer)
+    });
+    [dbench, two].into_iter().flatten().collect()
 }
 
 fn loads(view: &RunView<'_>) -> Option<Finding> {

@@ -112,6 +112,7 @@ impl Experiment for UseOnce {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
+            answers: findings::answers(&view),
             findings: findings::all(&view),
             sections: tables::sections(&view),
             warnings: vec![

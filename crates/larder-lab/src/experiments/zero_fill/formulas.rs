@@ -1,13 +1,13 @@
 //! The costs by his formulas, beside what was measured directly.
 
 use super::cells::{MMAP, TIMINGS};
-use super::look::{Look, wide_ratio};
+use super::look::{Look, scaled, wide_ratio};
 use super::steps::kernel_zeroing;
 use super::timings::section;
 use super::words::{self, NAT, finding, text, value};
-use crate::calc::{Quantity, Timings, derive};
+use crate::calc::{Derived, Quantity, Timings, derive};
 use crate::contestants::mapping::cycle::FOUR;
-use crate::model::{Analysis, Block, Finding, Table, Value};
+use crate::model::{Analysis, Block, Finding, ShortAnswer, Table, Value};
 use crate::published;
 use crate::stats::Estimate;
 
@@ -35,8 +35,12 @@ pub(super) fn part(look: &Look<'_>) -> Analysis {
     let mut findings = Vec::new();
     findings.extend(guess_against_measure(look));
     findings.extend(second_page(look));
+    findings.extend(fault_is_largest(look));
+    findings.extend(four_pages(look));
+    findings.extend(zeroing_of_four(look).map(|share| zeroing_finding(&share)));
     Analysis {
         findings,
+        answers: answers(look),
         sections: section("What four timings say", blocks),
         ..Analysis::default()
     }
@@ -109,8 +113,7 @@ fn guess_against_measure(look: &Look<'_>) -> Option<Finding> {
     match wide_ratio(&guess, &direct) {
         Some(ratio) if ratio.lo > 1.0 => {
             answer += &format!(
-                " The guess is too high by {}: what is left of a fault after a quarter of an allocation is not zeroing \
-                 but entering the kernel, finding a page, charging and mapping it.",
+                " The guess is too high by {}; what the rest of the fault is, the table of its steps counts.",
                 words::times(&ratio)
             );
         }
@@ -137,6 +140,101 @@ fn guess_against_measure(look: &Look<'_>) -> Option<Finding> {
         answer,
         None,
     ))
+}
+
+/// What his model makes of the four timings, in each round, settled over the rounds.
+fn modelled(look: &Look<'_>, of: impl Fn(&Derived) -> Option<f64>) -> Option<Estimate> {
+    let cell = look.four(MMAP)?;
+    look.over_rounds(TIMINGS, &FOUR.map(|name| (cell, name)), |row| {
+        let us = |i: usize| row[i] / 1e3;
+        of(&derive(
+            &Timings::new(us(0), us(1), Some(us(2)), us(3)).ok()?,
+        ))
+    })
+}
+
+/// Microseconds of allocating and faulting in so many pages by his model; the first touch makes half of the object.
+fn allocated_and_faulted(d: &Derived, pages: u32) -> Option<f64> {
+    let faults = f64::from(pages) * d.fault_and_zero_fill? + d.object? / 2.0;
+    Some(d.allocation_of(pages)? + faults)
+}
+
+/// "On all machines observed ... the page fault time is the largest of the three."
+fn fault_is_largest(look: &Look<'_>) -> Option<Finding> {
+    let ratio = modelled(look, |d| {
+        let rest = d.allocation_of(1)?.max(d.deallocation(1)?);
+        (rest > 0.0).then(|| d.page_fault_extra / rest)
+    })?;
+    let says = match ratio {
+        r if r.lo > 1.0 => "Yes",
+        r if r.hi < 1.0 => "No",
+        _ => "Not decided",
+    };
+    Some(finding(
+        "\"The page fault time is the largest of the three\", beside allocation and deallocation. Is it?",
+        NAT,
+        format!(
+            "{says}: by the formulas of 2003 it is {} of the larger of the other two.",
+            words::times(&ratio)
+        ),
+        None,
+    ))
+}
+
+/// "Already with only 4 pages ... the time for faulting in and zerofilling the pages takes 80% of the time."
+fn four_pages(look: &Look<'_>) -> Option<Finding> {
+    let share = modelled(look, |d| {
+        let whole = allocated_and_faulted(d, 4)? + d.deallocation(4)?;
+        (whole > 0.0).then_some(4.0 * d.fault_and_zero_fill? / whole)
+    })?;
+    Some(finding(
+        "Do faulting in and zero-filling take 80 % of the time with only 4 pages?",
+        NAT,
+        format!(
+            "By the formulas of 2003 they take {} of allocating, touching and freeing 4 pages here.",
+            words::percent(&share)
+        ),
+        None,
+    ))
+}
+
+/// Zero-filling 4 pages, as the kernel does it to warm ones, over allocating and faulting them in.
+fn zeroing_of_four(look: &Look<'_>) -> Option<Estimate> {
+    let zeroing = scaled(&kernel_zeroing(look)?, 4.0);
+    let whole = modelled(look, |d| allocated_and_faulted(d, 4).map(|us| us * 1e3))?;
+    wide_ratio(&zeroing, &whole)
+}
+
+/// "Of the time spent for allocating and faulting in 4 pages, at least 50% will be spent zero filling."
+fn zeroing_finding(share: &Estimate) -> Finding {
+    let says = match share {
+        s if s.hi < 0.5 => "No, that is refuted here",
+        s if s.lo >= 0.5 => "Yes",
+        _ => "Not decided",
+    };
+    let percent = words::percent(share);
+    finding(
+        "Is at least half of allocating and faulting in 4 pages zero-filling?",
+        NAT,
+        format!(
+            "{says}: zeroing 4 warm pages is {percent} of that time. Its two parts come from different rounds, so the interval \
+             is wide."
+        ),
+        None,
+    )
+}
+
+/// What the summary says of zero-filling.
+fn answers(look: &Look<'_>) -> Vec<ShortAnswer> {
+    let zeroing = zeroing_of_four(look).map(|share| {
+        let says = if share.hi < 0.5 { "no" } else { "perhaps" };
+        let percent = words::percent(&share);
+        ShortAnswer::new(
+            "Is zero-filling the cost?",
+            format!("{says}: {percent} of getting 4 pages"),
+        )
+    });
+    zeroing.into_iter().collect()
 }
 
 /// The assumption that two pages cost twice one page and one object.

@@ -182,6 +182,7 @@ pub(super) fn wide_ratio(a: &Estimate, b: &Estimate) -> Option<Estimate> {
 /// Adds what one part says to the whole.
 pub(super) fn append(whole: &mut crate::model::Analysis, part: crate::model::Analysis) {
     whole.findings.extend(part.findings);
+    whole.answers.extend(part.answers);
     whole.goals.extend(part.goals);
     whole.sections.extend(part.sections);
     whole.recommendations.extend(part.recommendations);

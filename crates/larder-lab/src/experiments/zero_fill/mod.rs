@@ -238,6 +238,7 @@ impl Experiment for ZeroFill {
 
     fn brief(&self) -> Option<&'static [&'static str]> {
         Some(&[
+            "steps",
             "timings",
             "zero-warm",
             "zero-cold",

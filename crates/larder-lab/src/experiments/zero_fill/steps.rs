@@ -3,7 +3,7 @@
 use super::cells::{CPU, FAULTS, MMAP, STEPS};
 use super::look::{Look, exact};
 use super::timings::section;
-use super::words::{self, NAT, finding, text, value};
+use super::words::{self, finding, text, value};
 use crate::contestants::mapping::zeroing::BATCH;
 use crate::model::{Analysis, Block, Cell, Finding, Table, Value};
 use crate::stats::Estimate;
@@ -80,7 +80,7 @@ fn shares(look: &Look<'_>) -> Option<Finding> {
     }
     let mut answer = format!(
         "Of the CPU time of a block's whole life, from mmap over the touch to munmap, zeroing its pages while they are warm in the CPU's \
-         caches is {}. He speaks of allocating and faulting in alone, without munmap, so these shares are smaller than his would be.",
+         caches is {}.",
         words::list(&parts)
     );
     if let Some(zero) = kernel_zeroing(look) {
@@ -100,11 +100,10 @@ fn shares(look: &Look<'_>) -> Option<Finding> {
         }
         answer += ".";
     }
-    answer += " In 2003 he put it at 50 to 80 % of the fault.";
+    answer += " In 2003 it was put at 50 to 80 % of the fault.";
     Some(finding(
-        "\"Of the time spent for allocating and faulting in 4 pages, at least 50% will be spent zero filling.\" How much \
-         is it?",
-        NAT,
+        "How much of a block's whole life is zero-filling?",
+        "larder",
         answer,
         None,
     ))
