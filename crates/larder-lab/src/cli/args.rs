@@ -135,6 +135,9 @@ pub(super) struct Measure {
     /// End with 1 when a goal is missed, with 3 when none is but some are open or could not be measured.
     #[arg(long, value_enum, value_name = "STATE")]
     pub(super) fail_on: Option<FailOn>,
+    /// Print everything that was found after the summary, not the summary alone.
+    #[arg(long)]
+    pub(super) details: bool,
     /// Take rounds until the intervals are narrow or stop narrowing.
     #[arg(long = "loop")]
     pub(super) until_stable: bool,

@@ -64,7 +64,7 @@ pub struct Skipped {
 }
 
 /// One experiment in one run of the lab: enough to repeat it and to analyse it again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Version of this record's layout.
     pub schema: u32,

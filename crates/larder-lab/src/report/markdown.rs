@@ -6,6 +6,13 @@ use super::text::{self, clean};
 use super::{Document, number, value};
 use crate::model::{Analysis, Block, Finding, RunRecord, Table};
 
+/// One paragraph; writing to a String cannot fail.
+macro_rules! line {
+    ($out:expr, $($arg:tt)*) => {
+        let _ = writeln!($out, $($arg)*);
+    };
+}
+
 /// Makes text inert: whatever Markdown or its HTML could take for a sign stands behind a backslash.
 fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -61,6 +68,12 @@ pub fn markdown(doc: &Document) -> String {
     if doc.runs.is_empty() {
         out.push_str("\nNo runs to report.\n");
     }
+    let summary = super::Summary::of(doc).lines(super::summary::WIDTH);
+    if !summary.is_empty() {
+        // A block of code keeps its columns; no line of it can end the block.
+        let lines: Vec<String> = summary.iter().map(|l| l.replace('`', "'")).collect();
+        line!(out, "\n```text\n{}\n```", lines.join("\n"));
+    }
     for (run, analysis) in &doc.runs {
         experiment(run, analysis, &mut out);
     }
@@ -69,13 +82,6 @@ pub fn markdown(doc: &Document) -> String {
         table(&super::machines::table(doc), &mut out);
     }
     out
-}
-
-/// One paragraph; writing to a String cannot fail.
-macro_rules! line {
-    ($out:expr, $($arg:tt)*) => {
-        let _ = writeln!($out, $($arg)*);
-    };
 }
 
 fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
@@ -114,6 +120,9 @@ fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
     }
     for f in &a.findings {
         finding(f, out);
+        if let Some(numbers) = &f.table {
+            table(numbers, out);
+        }
     }
     goals(a, out);
     for section in &a.sections {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 
 use super::text::{self, clean, wrap};
-use super::{Document, Style, number, spark};
+use super::{Document, Style, Summary, number, spark};
 use crate::model::{Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table};
 
 /// ANSI styles that the report uses.
@@ -43,7 +43,24 @@ fn word_ink(word: &str) -> Ink {
     }
 }
 
-/// Writes the report for a terminal. A closed pipe is the caller's to recognise (`ErrorKind::BrokenPipe`).
+/// Writes the summary for a terminal: at most 40 lines.
+///
+/// # Errors
+/// Whatever the writer reports.
+pub fn summary(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    for line in Summary::of(doc).lines(style.width) {
+        let heading = line.starts_with(|c: char| c.is_alphabetic());
+        let line = if heading {
+            ink(style, Ink::Head, &line)
+        } else {
+            line
+        };
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Writes the whole report for a terminal, the summary first. A closed pipe is the caller's to recognise (`ErrorKind::BrokenPipe`).
 ///
 /// # Errors
 /// Whatever the writer reports.
@@ -54,10 +71,9 @@ pub fn terminal(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Resul
             "No runs to report: `larder measure` takes one, `larder report RUN` shows it."
         )?;
     }
-    for (i, (run, analysis)) in doc.runs.iter().enumerate() {
-        if i > 0 {
-            writeln!(out)?;
-        }
+    summary(doc, style, out)?;
+    for (run, analysis) in &doc.runs {
+        writeln!(out)?;
         experiment(run, analysis, style, out)?;
     }
     if !doc.submissions.is_empty() {
@@ -114,7 +130,12 @@ fn experiment(run: &RunRecord, a: &Analysis, style: &Style, out: &mut dyn Write)
             writeln!(out, "{}", ink(style, Ink::Warn, &text))?;
         }
     }
-    findings(&a.findings, style, out)?;
+    for finding in &a.findings {
+        findings(std::slice::from_ref(finding), style, out)?;
+        if let Some(numbers) = &finding.table {
+            table(numbers, style, out)?;
+        }
+    }
     goals(&a.goals, style, out)?;
     for section in &a.sections {
         section_blocks(section, style, out)?;
@@ -131,7 +152,11 @@ fn experiment(run: &RunRecord, a: &Analysis, style: &Style, out: &mut dyn Write)
     Ok(())
 }
 
-fn findings(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+/// Writes questions and answers for a terminal.
+///
+/// # Errors
+/// Whatever the writer reports.
+pub fn findings(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     for f in findings {
         writeln!(out)?;
         let question = if f.asked_by.is_empty() {
@@ -142,13 +167,15 @@ fn findings(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Res
         let question = wrap(&clean(&question), "", "", style.width);
         writeln!(out, "{}", ink(style, Ink::Dim, &question))?;
         let answer = wrap(&clean(&f.answer), "  ", "  ", style.width);
-        match &f.verdict {
-            Some(v) => {
-                let word = format!("[{}]", number::verdict(v));
-                let colour = word_ink(text::verdict_class(v));
-                writeln!(out, "{answer}\n  {}", ink(style, colour, &word))?;
-            }
-            None => writeln!(out, "{answer}")?,
+        writeln!(out, "{answer}")?;
+        // A verdict without its subject ("faster") says nothing.
+        if !f.reading.is_empty() {
+            let colour = f
+                .verdict
+                .as_ref()
+                .map_or(Ink::Dim, |v| word_ink(text::verdict_class(v)));
+            let reading = wrap(&clean(&f.reading), "  > ", "    ", style.width);
+            writeln!(out, "{}", ink(style, colour, &reading))?;
         }
     }
     Ok(())

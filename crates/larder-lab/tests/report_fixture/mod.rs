@@ -277,6 +277,7 @@ fn page_buffers() -> Analysis {
                 asked_by: "Walfield 2001".into(),
                 answer: "They are not slow here: 17 and 18 pages take 1.004 [0.991, 1.018] of the time of 16 and 19.".into(),
                 verdict: Some(Verdict::Same { within: 0.02 }),
+                reading: "17 pages and 16 are the same within 2 %".into(),
                 ..Finding::default()
             },
             Finding {
@@ -291,6 +292,7 @@ fn page_buffers() -> Analysis {
                 asked_by: "Walfield 2001".into(),
                 answer: "Not to be said with 10 rounds: the ratio is 1.01 [0.93, 1.12].".into(),
                 verdict: Some(Verdict::Inconclusive),
+                reading: "this run does not decide between 8192 pages and mmap".into(),
                 ..Finding::default()
             },
             Finding {

@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
         true => Files::default(),
         false => write_files(global, args, &document)?,
     };
-    show(global, &document, &files, out)?;
+    show(global, args.details || empty, &document, &files, out)?;
     if empty {
         return Err(Failure::refused(
             "nothing was measured; the reasons are above, and `larder measure --plan` shows what each group needs",
@@ -158,7 +158,13 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
     })
 }
 
-fn show(global: &Global, document: &Document, files: &Files, out: &mut dyn Write) -> Outcome {
+fn show(
+    global: &Global,
+    details: bool,
+    document: &Document,
+    files: &Files,
+    out: &mut dyn Write,
+) -> Outcome {
     let list = [
         ("results", &files.database),
         ("page", &files.page),
@@ -175,7 +181,20 @@ fn show(global: &Global, document: &Document, files: &Files, out: &mut dyn Write
         }
         return print_json(out, &json);
     }
-    crate::report::terminal(document, &output::style(global), out)?;
+    let style = output::style(global);
+    if details {
+        crate::report::terminal(document, &style, out)?;
+    } else {
+        crate::report::summary(document, &style, out)?;
+        // Of one experiment there is room for its answers.
+        if let [(_, analysis)] = document.runs.as_slice() {
+            crate::report::findings(&analysis.findings, &style, out)?;
+        }
+        writeln!(
+            out,
+            "Details: larder report --open, or larder measure --details"
+        )?;
+    }
     if files.database.is_some() {
         writeln!(out)?;
     }

@@ -157,15 +157,25 @@ fn loads_of_opposite_signs_settle_nothing() {
         .cloned()
         .collect();
     for mut sample in at_64 {
-        let rate = if sample.cell.contestant == PATCHED { 9.0 } else { 10.0 };
+        let rate = if sample.cell.contestant == PATCHED {
+            9.0
+        } else {
+            10.0
+        };
         sample.cell.params = sample.cell.params.with("clients", 64);
         sample.measures = sample.measures.with("modelled_mb_per_s", rate);
         run.samples.push(sample);
     }
     let analysis = UseOnce.analyse(&run);
     let loads = &analysis.findings[0].answer;
-    assert!(loads.contains("-10.0 % there: two loads of opposite signs"), "{loads}");
-    assert_eq!(analysis.answers[0].answer, "not settled: two loads, +20.0 and -10.0 % at 64");
+    assert!(
+        loads.contains("-10.0 % there: two loads of opposite signs"),
+        "{loads}"
+    );
+    assert_eq!(
+        analysis.answers[0].answer,
+        "not settled: two loads, +20.0 and -10.0 % at 64"
+    );
 }
 
 #[test]
