@@ -17,6 +17,7 @@ pub mod experiments;
 pub mod machine;
 pub mod measure;
 pub mod model;
+pub mod preload;
 pub mod published;
 pub mod report;
 pub mod sim;
