@@ -384,8 +384,9 @@ fn what_is_missing_is_one_line_with_what_brings_it() {
         "libcachesim: python3 cannot be run",
         "strace: strace is not installed; install it",
         "Chromium: Chromium is not installed; install it",
-        "redis: redis-server and redis-benchmark and redis-cli are not installed",
-        "git: git is not installed",
+        "redis: redis-server and redis-benchmark and redis-cli are not installed; install them",
+        "git: git is not installed; install it",
+        "sqlite, sqlite-file: neither sqlite3 nor python3 is installed; install one",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -119,7 +119,14 @@ fn collect(e: &dyn Experiment, all: &mut Vec<Missing>) {
 
 /// A thing with one reason is one line, whoever wants it; so are two things with the same reason.
 fn add(all: &mut Vec<Missing>, what: &str, why: &str, wanted_by: &str) {
-    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    if why.ends_with("is not installed") {
+        why.push_str("; install it");
+    } else if why.ends_with("are not installed") {
+        why.push_str("; install them");
+    } else if why.ends_with("is installed") {
+        why.push_str("; install one");
+    }
     match all.iter_mut().find(|m| m.why == why) {
         Some(known) => {
             if !known.what.split(", ").any(|w| w == what) {

@@ -29,10 +29,11 @@ pub(super) fn build(global: &Global, args: &Measure, chosen: &[Box<dyn Experimen
             tell(&why);
         }
     }
-    if cfg!(not(feature = "peers-cpp")) && wants(&SNMALLOC) {
-        if let Err(why) = snmalloc::build(tell) {
-            tell(&why);
-        }
+    if cfg!(not(feature = "peers-cpp"))
+        && wants(&SNMALLOC)
+        && let Err(why) = snmalloc::build(tell)
+    {
+        tell(&why);
     }
 }
 
