@@ -37,9 +37,13 @@ pub(super) fn build(global: &Global, args: &Measure, chosen: &[Box<dyn Experimen
     }
 }
 
+/// Whether one of the experiments compares preloaded mallocs and has one of these contestants.
 fn preload(chosen: &[Box<dyn Experiment>], names: &[&str]) -> bool {
-    let mut contestants = chosen.iter().flat_map(|e| e.contestants());
-    contestants.any(|c| names.contains(&c.name()))
+    chosen.iter().any(|e| {
+        let contestants = e.contestants();
+        let has = |names: &[&str]| contestants.iter().any(|c| names.contains(&c.name()));
+        has(&[PRELOADED]) && has(names)
+    })
 }
 
 #[cfg(test)]
