@@ -20,5 +20,13 @@ fn main() {
         let value = env::var(variable).unwrap_or_else(|_| "unknown".to_owned());
         println!("cargo::rustc-env={name}={value}");
     }
+    // The program lets cargo build the library that it preloads, where that is missing.
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    println!("cargo::rustc-env=LARDER_CARGO={cargo}");
+    let home = env::var("CARGO_HOME").unwrap_or_else(|_| {
+        let home = env::var("HOME").unwrap_or_default();
+        format!("{home}/.cargo")
+    });
+    println!("cargo::rustc-env=LARDER_CARGO_HOME={home}");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -18,6 +18,7 @@ pub(crate) mod frame;
 pub mod machine;
 pub mod measure;
 pub mod model;
+pub mod preload;
 pub mod published;
 pub mod report;
 pub mod sim;

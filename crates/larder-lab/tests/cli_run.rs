@@ -241,3 +241,168 @@ fn seconds_between_rounds_that_mean_nothing_are_refused() {
     let (code, out, err) = run(&home, &library, &["--reap", "86400", "--", "echo", "ran"]);
     assert_eq!((code, out.as_str()), (0, "ran\n"), "{err}");
 }
+
+/// The program in a folder as cargo makes it, in which there is no library.
+fn in_a_cargo_folder(home: &Home) -> PathBuf {
+    let folder = home.path().join("target/debug");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(".cargo-lock"), "").unwrap();
+    let program = folder.join("larder");
+    std::fs::copy(env!("CARGO_BIN_EXE_larder"), &program).unwrap();
+    program
+}
+
+/// A program that stands for cargo.
+fn cargo(home: &Home, script: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = home.path().join("cargo");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn started(home: &Home, program: &Path, cargo: &Path, words: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(program);
+    command.args(words).current_dir(home.path()).env_clear();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let command = command.env("PATH", path).env("HOME", home.path());
+    finish(command.env("CARGO", cargo))
+}
+
+#[test]
+fn a_missing_library_is_built_once_where_cargo_put_the_program() {
+    let (home, library) = (Home::new(), library());
+    let program = in_a_cargo_folder(&home);
+    let beside = program.with_file_name("liblarder_malloc.so");
+    let script = format!(
+        "echo \"$@\" >>{0}/words; cp {1} {2}",
+        home.path().display(),
+        library.display(),
+        beside.display()
+    );
+    let cargo = cargo(&home, &script);
+    let words = ["run", "--", "ls", "-d", "/"];
+    let (code, out, err) = started(&home, &program, &cargo, &words);
+    assert_eq!((code, out.as_str()), (0, "/\n"), "{err}");
+    assert!(
+        err.starts_with(
+            "larder: builds liblarder_malloc.so, once: cargo build -p larder-malloc\nlarder: per-thread; "
+        ),
+        "{err}"
+    );
+    let (code, _, err) = started(&home, &program, &cargo, &words);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.starts_with("larder: per-thread; "), "{err}");
+    let called = std::fs::read_to_string(home.path().join("words")).unwrap();
+    assert_eq!(called.lines().count(), 1, "{called}");
+    let target = format!("--target-dir {}/target", home.path().display());
+    assert!(
+        called.starts_with("build -p larder-malloc ") && called.contains(&target),
+        "{called}"
+    );
+}
+
+#[test]
+fn a_build_that_fails_is_one_line_and_a_measurement_goes_on() {
+    let home = Home::new();
+    let program = in_a_cargo_folder(&home);
+    let cargo = cargo(&home, "echo 'error: no linker' >&2; exit 101");
+    let (code, out, err) = started(&home, &program, &cargo, &["run", "-q", "--", "true"]);
+    assert_eq!((code, out.as_str()), (4, ""), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    for part in ["error: no linker", "run `cargo build -p larder-malloc`"] {
+        assert!(err.contains(part), "{err}");
+    }
+    let words = ["measure", "object-caches", "--group=destroy", "--rounds=1"];
+    let (code, _, err) = started(
+        &home,
+        &program,
+        &cargo,
+        &[&words[..], &["--no-save"]].concat(),
+    );
+    assert_eq!(code, 0, "{err}");
+    let said = err
+        .lines()
+        .filter(|l| l.contains("could not be built: error: no linker"));
+    assert_eq!(said.count(), 1, "{err}");
+}
+
+#[test]
+fn an_installed_program_finds_its_library() {
+    let (home, _) = (Home::new(), library());
+    let json = home.json(&["install", "--prefix", "made/here", "--json"]);
+    let at = |name: &str| PathBuf::from(json["installed"][name].as_str().unwrap());
+    let here = home.path().canonicalize().unwrap().join("made/here");
+    assert_eq!(
+        at("program").canonicalize().unwrap(),
+        here.join("bin/larder")
+    );
+    assert_eq!(
+        at("library").canonicalize().unwrap(),
+        here.join("lib/liblarder_malloc.so")
+    );
+    let no_cargo = Path::new("/no/such/cargo");
+    let words = ["run", "--", "ls", "-d", "/"];
+    let (code, out, err) = started(&home, &at("program"), no_cargo, &words);
+    assert_eq!((code, out.as_str()), (0, "/\n"), "{err}");
+    assert!(err.starts_with("larder: per-thread; "), "{err}");
+    // Over itself, too.
+    let again = ["install", "--prefix", "made/here"];
+    let (code, _, err) = started(&home, &at("program"), no_cargo, &again);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("made/here/bin is not in PATH"), "{err}");
+
+    std::fs::write(home.path().join("file"), "").unwrap();
+    let (code, _, err) = home.run(&["install", "--prefix", "file"]);
+    assert_eq!(code, 5, "{err}");
+    let (code, _, err) = home.run(&["install", "--prefix", "a b"]);
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("colons and blanks"), "{err}");
+    assert!(!home.path().join("a b").exists());
+}
+
+#[test]
+fn what_is_missing_is_one_line_with_what_brings_it() {
+    let home = Home::new();
+    let program = home.path().join("larder");
+    std::fs::copy(env!("CARGO_BIN_EXE_larder"), &program).unwrap();
+    let missing = |words: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(["list", "--missing"]).args(words).env_clear();
+        let command = command.env("PATH", "/no/such").env("HOME", home.path());
+        let (code, out, err) = finish(command.env("CARGO_HOME", home.path()));
+        assert_eq!(code, 0, "{err}");
+        out
+    };
+    let text = missing(&[]);
+    for part in [
+        "snmalloc: its source is not here; run `cargo fetch` in larder's source",
+        "larder: liblarder_malloc.so is neither beside this program nor in ../lib",
+        "instructions: valgrind is not installed; install it (Debian: apt install valgrind)",
+        "dbench's own loadfile: client.txt is not here; install",
+        "public traces: LARDER_TRACES names no folder",
+        "libcachesim: python3 cannot be run",
+        "strace: strace is not installed; install it",
+        "Chromium: Chromium is not installed; install it",
+        "redis: redis-server and redis-benchmark and redis-cli are not installed; install them",
+        "git: git is not installed; install it",
+        "sqlite, sqlite-file: neither sqlite3 nor python3 is installed; install one",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&missing(&["--json"])).unwrap();
+    let all = json["missing"].as_array().unwrap();
+    assert_eq!(all.len(), text.lines().count(), "{text}");
+    let whys: std::collections::BTreeSet<_> = all.iter().map(|m| m["why"].as_str()).collect();
+    assert_eq!(whys.len(), all.len(), "no reason twice");
+    let wants = |what: &str| {
+        let one = all.iter().find(|m| m["what"] == what).unwrap();
+        one["wanted_by"].as_array().unwrap().len()
+    };
+    assert_eq!((wants("larder"), wants("snmalloc")), (2, 3));
+    let one = missing(&["simulator"]);
+    assert!(
+        one.starts_with("libcachesim: ") && one.lines().count() == 1,
+        "{one}"
+    );
+}

@@ -63,3 +63,33 @@ fn what_the_linker_cannot_load_is_not_measured() {
         .to_string();
     assert!(why.contains("cannot be found"), "{why}");
 }
+
+#[test]
+fn snmalloc_is_built_and_measured_where_its_source_is() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_larder"));
+    let run = command
+        .args(["measure", "alloc-workloads", "--group=larson"])
+        .args([
+            "--contestant=preloaded",
+            "--rounds=1",
+            "--no-save",
+            "--json",
+        ])
+        .env("HOME", home.path())
+        .env("XDG_CACHE_HOME", home.path().join("cache"))
+        .env_remove("LARDER_PRELOAD")
+        .output()
+        .expect("started");
+    let said = String::from_utf8_lossy(&run.stderr);
+    if !said.contains("larder: builds snmalloc with ") {
+        eprintln!(
+            "skipped: there is no source or no compiler of snmalloc, or it is installed: {said}"
+        );
+        return;
+    }
+    assert!(run.status.success(), "{said}");
+    let json: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let text = json["runs"][0]["run"]["samples"].to_string();
+    assert!(text.contains("libsnmallocshim.so"), "{text}");
+}

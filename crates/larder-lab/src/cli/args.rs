@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::calc::Calc;
 use super::compare::Compare;
 use super::exchange::{Export, Import};
+use super::install::Install;
 use super::machine::Machine;
 use super::report::Report;
 use super::rerun::Rerun;
@@ -73,6 +74,7 @@ pub(super) enum Command {
     Compare(Compare),
     Rerun(Rerun),
     Run(Run),
+    Install(Install),
     Machine(Machine),
     Export(Export),
     Import(Import),
@@ -164,11 +166,15 @@ pub(super) enum FailOn {
 Examples:
   larder list              experiments
   larder list page-buffers contestants and metrics of one
+  larder list --missing    what is not here, and what brings it
   larder list --runs       what is stored")]
 pub(super) struct List {
     /// Show one experiment in full.
     #[arg(value_name = "EXPERIMENT", conflicts_with = "runs")]
     pub(super) experiment: Option<String>,
+    /// Peers, inputs and tools that are not on this machine, each with what brings it.
+    #[arg(long, conflicts_with = "runs")]
+    pub(super) missing: bool,
     /// The stored runs, newest first.
     #[arg(long)]
     pub(super) runs: bool,

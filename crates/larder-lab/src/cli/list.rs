@@ -10,11 +10,17 @@ use super::compare::short;
 use super::failure::Outcome;
 use super::output::plain;
 use super::plan::seconds;
-use super::{find, print_json, results};
+use super::{find, missing, print_json, results};
 use crate::experiments;
 use crate::measure::Experiment;
 
 pub(super) fn run(global: &Global, args: &List, out: &mut dyn Write) -> Outcome {
+    if args.missing {
+        return match &args.experiment {
+            Some(name) => missing::print(global, &[find(name)?], false, out),
+            None => missing::print(global, &experiments::all(), true, out),
+        };
+    }
     if let Some(name) = &args.experiment {
         return one(global, find(name)?.as_ref(), out);
     }

@@ -5,16 +5,19 @@ mod calc;
 mod compare;
 mod exchange;
 mod failure;
+mod install;
 mod limits;
 mod list;
 mod machine;
 mod measure;
+mod missing;
 mod output;
 mod plan;
+mod preloads;
 mod report;
 mod rerun;
 mod results;
-pub mod run;
+mod run;
 mod settings;
 mod shell;
 mod sim;
@@ -61,6 +64,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Compare(args) => compare::run(global, &args, &mut out)?,
         Command::Run(args) => run::run(global, &args, &mut out)?,
         Command::Rerun(args) => rerun::run(global, &args, &mut out)?,
+        Command::Install(args) => install::run(global, &args, &mut out)?,
         Command::Machine(args) => machine::run(global, &args, &mut out)?,
         Command::Export(args) => exchange::export(global, &args, &mut out)?,
         Command::Import(args) => exchange::import(global, &args, &mut out)?,

@@ -1,6 +1,5 @@
 //! `run`: another program on larder's malloc, and what it allocated.
 
-mod library;
 mod said;
 
 use std::ffi::OsString;
@@ -17,9 +16,8 @@ use serde_json::json;
 use super::args::Global;
 use super::failure::{Failure, Outcome};
 use super::{output, print_json};
+use crate::preload::larder::find_or_build;
 use said::Said;
-
-pub use library::{NAME, beside, find};
 
 /// Run a program on larder's malloc, and say what it allocated.
 #[derive(Debug, Args)]
@@ -57,7 +55,7 @@ pub(super) struct Run {
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
-    /// The library to preload [default: liblarder_malloc.so beside this program, or in ../lib from there].
+    /// The library to preload [default: liblarder_malloc.so beside this program, where `cargo` builds it at need, or in ../lib from there].
     #[arg(long, env = "LARDER_MALLOC", value_name = "FILE")]
     library: Option<PathBuf>,
     /// Write what it allocated here, and not to standard error.
@@ -92,7 +90,8 @@ impl Mode {
 }
 
 pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
-    let library = find(args.library.as_deref()).map_err(Failure::refused)?;
+    let hint = &mut |line: &str| output::hint(global, line);
+    let library = find_or_build(args.library.as_deref(), hint).map_err(Failure::refused)?;
     let [program, words @ ..] = args.program.as_slice() else {
         return Err(Failure::usage("name the program to run"));
     };

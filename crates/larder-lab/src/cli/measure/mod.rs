@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::args::{FailOn, Global, Measure};
 use super::failure::{Code, Failure, Outcome};
-use super::{find, output, plan, print_json, report, results, settings};
+use super::{find, output, plan, preloads, print_json, report, results, settings};
 use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
 use crate::measure::{BadSelection, Depth, Experiment, Interrupt, Options};
@@ -23,6 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outcome {
     let chosen = chosen(&args.experiments)?;
+    preloads::build(global, args, &chosen);
     let machine = machine::capture();
     let options = options(args);
     let chosen = options.select(chosen, &machine)?;

@@ -1,12 +1,14 @@
 //! Which allocators the user named, and which a run does without and what would bring them in.
 
 use crate::model::Skipped;
+use crate::preload::snmalloc;
 
 use super::PRELOADED;
 use super::preloaded::named_libraries;
 
 /// The libraries that the user named, and a line for each allocator that a run does without: named ones that are no files,
-/// those that are not among `names`, the contestants of this build, and one more when no library can be used.
+/// those that are not among `names`, the contestants of this build, and one more when no library was named. snmalloc is
+/// preloaded where it is not linked.
 #[must_use]
 pub fn libraries(names: &[&str]) -> (Vec<String>, Vec<Skipped>) {
     let mut libraries = Vec::new();
@@ -20,22 +22,26 @@ pub fn libraries(names: &[&str]) -> (Vec<String>, Vec<Skipped>) {
             }),
         }
     }
-    skipped.extend(absent(names, libraries.is_empty()));
+    let none_named = libraries.is_empty();
+    let mut why = String::new();
+    if !names.contains(&snmalloc::NAME) && !libraries.iter().any(|l| l.contains("snmalloc")) {
+        match snmalloc::find() {
+            Ok(path) => libraries.push(path.to_string_lossy().into_owned()),
+            Err(lacks) => why = lacks,
+        }
+    }
+    skipped.extend(absent(names, &why, none_named));
     (libraries, skipped)
 }
 
-fn absent(names: &[&str], no_library: bool) -> Vec<Skipped> {
+fn absent(names: &[&str], no_snmalloc: &str, no_library: bool) -> Vec<Skipped> {
     let lines = [
         (
             !names.contains(&"mimalloc"),
             "mimalloc, jemalloc and rpmalloc",
             "this program was built without them; build with the default features to compare with them",
         ),
-        (
-            !names.contains(&"snmalloc"),
-            "snmalloc",
-            "it needs a C++ compiler and is left out by default; build with --features peers-cpp to compare with it",
-        ),
+        (!no_snmalloc.is_empty(), snmalloc::NAME, no_snmalloc),
         (
             no_library,
             PRELOADED,
@@ -58,11 +64,12 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_named() {
-        let what = |names: &[&str], none| -> Vec<_> {
-            absent(names, none).into_iter().map(|s| s.what).collect()
+        let what = |names: &[&str], why: &str, none| -> Vec<_> {
+            let absent = absent(names, why, none);
+            absent.into_iter().map(|s| s.what).collect()
         };
-        assert_eq!(what(&["mimalloc", "snmalloc"], false), [""; 0]);
-        assert_eq!(what(&["mimalloc"], false), ["snmalloc"]);
-        assert_eq!(what(&["malloc"], true).len(), 3);
+        assert_eq!(what(&["mimalloc"], "", false), [""; 0]);
+        assert_eq!(what(&["mimalloc"], "no compiler", false), ["snmalloc"]);
+        assert_eq!(what(&["malloc"], "no compiler", true).len(), 3);
     }
 }

@@ -70,8 +70,11 @@ pub(super) fn add(plan: &mut Plan, quick: bool, names: &[&str]) {
 fn preloaded(plan: &mut Plan, quick: bool) {
     let (libraries, skipped) = found();
     // What the user named wrongly is told by the pairs of linked allocators.
-    plan.skipped
-        .extend(skipped.into_iter().filter(|s| s.what != PRELOADED));
+    for line in skipped.into_iter().filter(|s| s.what != PRELOADED) {
+        if !plan.skipped.iter().any(|said| said.what == line.what) {
+            plan.skipped.push(line);
+        }
+    }
     if !libraries.iter().any(|library| library.contestant == LARDER) {
         return;
     }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::run;
 use crate::contestants::heaps::named_libraries;
 use crate::model::Skipped;
+use crate::preload::{self, snmalloc, usual_folders};
 
 /// Name of the contestant that is larder's own malloc.
 pub(in crate::experiments) const LARDER: &str = "larder";
@@ -28,7 +28,7 @@ const FILES: [(&str, &[&str]); 6] = [
             "libtcmalloc.so",
         ],
     ),
-    ("snmalloc", &["libsnmallocshim.so"]),
+    (snmalloc::NAME, &[snmalloc::FILE]),
     ("rpmalloc", &["librpmallocwrap.so", "librpmalloc.so"]),
     ("tbbmalloc", &["libtbbmalloc_proxy.so.2"]),
 ];
@@ -60,7 +60,7 @@ pub(in crate::experiments) fn found() -> (Vec<Library>, Vec<Skipped>) {
     let mut skipped = Vec::new();
     let mut all = Vec::new();
     let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
-    match run::find(named.as_deref().map(Path::new)) {
+    match preload::larder::find(named.as_deref().map(Path::new)) {
         Ok(path) => all.push(library(LARDER, &path)),
         Err(why) => skipped.push(Skipped {
             what: LARDER.to_owned(),
@@ -76,9 +76,18 @@ pub(in crate::experiments) fn found() -> (Vec<Library>, Vec<Skipped>) {
             }),
         }
     }
-    all.extend(usual(&folders()));
+    all.extend(usual(&usual_folders()));
+    match snmalloc::find() {
+        Ok(path) => all.push(library(snmalloc::NAME, &path)),
+        Err(_) if all.iter().any(|l| l.contestant == snmalloc::NAME) => {}
+        Err(why) => skipped.push(Skipped {
+            what: snmalloc::NAME.to_owned(),
+            why,
+        }),
+    }
     let all = once_each(all);
-    if all.iter().all(|library| library.contestant == LARDER) {
+    let other = |l: &Library| ![LARDER, snmalloc::NAME].contains(&l.contestant.as_str());
+    if !all.iter().any(other) {
         skipped.push(Skipped {
             what: "other mallocs".to_owned(),
             why: "no jemalloc, mimalloc or tcmalloc lies in the usual places; install one, or name libraries in LARDER_PRELOAD, separated by colons".to_owned(),
@@ -106,20 +115,6 @@ pub(in crate::experiments) fn contestant_of(path: &Path) -> &'static str {
         .map(|(contestant, _)| *contestant)
         .find(|contestant| name.starts_with(&format!("lib{contestant}")))
         .unwrap_or(crate::contestants::heaps::PRELOADED)
-}
-
-/// Folders in which a distribution puts libraries.
-fn folders() -> Vec<PathBuf> {
-    let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
-    let mut folders = Vec::new();
-    for root in ["/usr/local", "/usr"] {
-        for lib in ["lib", "lib64"] {
-            let folder = Path::new(root).join(lib);
-            folders.push(folder.join(&triplet));
-            folders.push(folder);
-        }
-    }
-    folders
 }
 
 /// The best file of each malloc in these folders.

@@ -13,7 +13,7 @@ mod shop;
 mod work;
 
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Metric, RunRecord};
+use crate::model::{Analysis, Metric, RunRecord, Skipped};
 
 pub(super) use libraries::{LARDER, Library, contestant_of, found, peers};
 pub use rows::OUTPUT;
@@ -45,6 +45,18 @@ const METRICS: &[Metric] = &[
         "52 bits of the SHA-256 of everything that it wrote",
     ),
 ];
+
+/// Programs that cannot run here, whether or not there is a malloc to compare.
+#[must_use]
+pub fn absent() -> Vec<Skipped> {
+    let why = |program: &work::Program| {
+        program.missing().map(|why| Skipped {
+            what: program.name.to_owned(),
+            why,
+        })
+    };
+    work::ALL.iter().filter_map(why).collect()
+}
 
 impl Experiment for Programs {
     fn name(&self) -> &'static str {

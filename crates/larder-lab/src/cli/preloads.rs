@@ -1,0 +1,69 @@
+//! What a run preloads, built before its clock starts where it is missing.
+
+use super::args::{Global, Measure};
+use super::output;
+use crate::contestants::heaps::PRELOADED;
+use crate::measure::Experiment;
+use crate::preload::{larder, snmalloc};
+
+/// Contestants that are this project's malloc, preloaded.
+const LARDER: [&str; 2] = ["larder", "larder-preloaded"];
+/// Contestants that snmalloc is, preloaded.
+const SNMALLOC: [&str; 2] = [snmalloc::NAME, PRELOADED];
+
+/// Builds what these experiments preload and this machine lacks. What cannot be built is one line, and the run goes on.
+pub(super) fn build(global: &Global, args: &Measure, chosen: &[Box<dyn Experiment>]) {
+    if args.plan {
+        return;
+    }
+    let wants = |names: &[&str]| {
+        let named = |c: &String| names.contains(&c.as_str());
+        preload(chosen, names) && (args.contestant.is_empty() || args.contestant.iter().any(named))
+    };
+    let tell = &mut |line: &str| output::hint(global, line);
+    // A library that the user named is neither looked for nor built.
+    let named = std::env::var_os("LARDER_MALLOC").is_some_and(|name| !name.is_empty());
+    if !named && larder::beside().is_none() && wants(&LARDER) {
+        // Where there is nothing to build it from, the plan says so.
+        if let Err(why) = larder::build(tell) {
+            tell(&why);
+        }
+    }
+    if cfg!(not(feature = "peers-cpp"))
+        && wants(&SNMALLOC)
+        && let Err(why) = snmalloc::build(tell)
+    {
+        tell(&why);
+    }
+}
+
+/// Whether one of the experiments compares preloaded mallocs and has one of these contestants.
+fn preload(chosen: &[Box<dyn Experiment>], names: &[&str]) -> bool {
+    chosen.iter().any(|e| {
+        let contestants = e.contestants();
+        let has = |names: &[&str]| contestants.iter().any(|c| names.contains(&c.name()));
+        has(&[PRELOADED]) && has(names)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments;
+
+    #[test]
+    fn those_that_compare_mallocs_preload() {
+        let users = |names: &[&str]| -> Vec<&str> {
+            experiments::all()
+                .iter()
+                .map(|e| e.name())
+                .filter(|name| preload(&Vec::from_iter(experiments::find(name)), names))
+                .collect()
+        };
+        assert_eq!(users(&LARDER), ["object-caches", "programs"]);
+        assert_eq!(
+            users(&SNMALLOC),
+            ["object-caches", "alloc-workloads", "programs"]
+        );
+    }
+}
