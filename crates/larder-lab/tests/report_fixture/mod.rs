@@ -447,16 +447,3 @@ pub(crate) fn document() -> Document {
         ],
     }
 }
-
-/// Every chart of the document, in the order of the page.
-pub(crate) fn charts(doc: &Document) -> Vec<&Chart> {
-    doc.runs
-        .iter()
-        .flat_map(|(_, a)| &a.sections)
-        .flat_map(|s| &s.blocks)
-        .filter_map(|b| match b {
-            Block::Chart(c) => Some(c),
-            _ => None,
-        })
-        .collect()
-}

@@ -11,7 +11,7 @@ pub(super) const WIDTH: f64 = 380.0;
 /// Size of text.
 pub(super) const FONT: f64 = 13.0;
 /// Width of an average character at [`FONT`], on the large side.
-const CHARACTER: f64 = 7.2;
+const CHARACTER: f64 = 7.7;
 
 /// The light theme's colours of series.
 const FALLBACK: [&str; super::COLOURS] = [

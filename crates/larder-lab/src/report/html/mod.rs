@@ -4,7 +4,12 @@
 //! and nothing else, so that a hostile name that got past the escaping could still do nothing.
 
 mod data;
+mod finding;
+mod glossary;
+mod goals;
 mod policy;
+mod record;
+mod summary;
 mod table;
 mod view;
 
