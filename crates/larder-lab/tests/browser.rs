@@ -12,9 +12,9 @@ use std::path::Path;
 
 use browser_driver::{browser, visit, with_probe};
 use larder_lab::calc::{Quantity, Refusal, derive, parse_timings};
-use larder_lab::model::{Axis, Block, Chart, Point, Provenance, Scale, Series};
+use larder_lab::model::{Block, Chart, Scale};
 use larder_lab::report::{Document, html};
-use report_fixture::{HOSTILE, document};
+use report_fixture::{HOSTILE, charted, document};
 use serde_json::{Value, json};
 
 const DESK: (u32, u32) = (1200, 900);
@@ -31,47 +31,6 @@ const HELPERS: &str = "
   var choose = function (card, id) { var s = card.querySelector('select'); s.value = id;
     s.dispatchEvent(new Event('change', { bubbles: true })); };
 ";
-
-/// The fixture's document with a chart of bars beside its first finding.
-fn charted() -> Document {
-    let mut doc = document();
-    let point = |x: u8, y: f64| Point {
-        x: f64::from(x),
-        y,
-        lo: y * 0.9,
-        hi: y * 1.1,
-    };
-    let series = |name: &str, from, scale: f64| Series {
-        name: name.to_owned(),
-        points: (0..4).map(|x| point(x, scale + f64::from(x))).collect(),
-        from,
-    };
-    doc.runs[0].1.findings[0].chart = Some(Chart {
-        title: "Four timings of a call pair".to_owned(),
-        x: Axis {
-            label: "timing".to_owned(),
-            scale: Scale::Linear,
-        },
-        y: Axis {
-            label: "time (us)".to_owned(),
-            scale: Scale::Linear,
-        },
-        series: vec![
-            series("here", Provenance::Measured, 1.0),
-            series("1 GHz G4 of 2003", Provenance::Published, 11.0),
-        ],
-        marks: Vec::new(),
-        categories: [
-            "one page",
-            "one page, touched",
-            HOSTILE,
-            "two pages, touched",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-    });
-    doc
-}
 
 /// Every chart of the document, in the order of the page.
 fn charts(doc: &Document) -> Vec<&Chart> {

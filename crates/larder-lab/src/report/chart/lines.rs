@@ -81,9 +81,7 @@ pub(super) fn draw(chart: &Chart) -> Picture {
     };
     let mut svg = Svg::default();
     frame(&mut svg, &plot);
-    for n in &notes {
-        note(&mut svg, &plot, n);
-    }
+    callouts(&mut svg, &plot, &notes);
     let shown: Vec<Vec<Point>> = chart.series.iter().map(|s| plot.shown(s)).collect();
     // Intervals first, then lines, then marks: no interval hides a value.
     for (i, points) in shown.iter().enumerate() {
@@ -161,28 +159,24 @@ fn frame(svg: &mut Svg, plot: &Plot) {
     }
 }
 
-fn note(svg: &mut Svg, plot: &Plot, n: &Note) {
-    let x = plot.x(n.share);
-    let base = plot.top - 5.0 - n.row as f64 * ROW;
-    svg.line(
-        "callout-line",
-        Ink::Note,
-        (x, base - FONT + 2.0),
-        (x, plot.bottom()),
-    );
-    let (x, anchor) = if n.leftward {
-        (x - 4.0, Anchor::End)
-    } else {
-        (x + 4.0, Anchor::Start)
-    };
-    let room = if n.leftward { x } else { WIDTH - x };
-    svg.text(
-        ("callout-text", Ink::Note),
-        (x, base),
-        anchor,
-        room,
-        &n.label,
-    );
+/// The vertical marks: all lines first, so that none runs through a label.
+fn callouts(svg: &mut Svg, plot: &Plot, notes: &[Note]) {
+    let base = |n: &Note| plot.top - 5.0 - n.row as f64 * ROW;
+    for n in notes {
+        let x = plot.x(n.share);
+        let from = (x, base(n) - FONT + 2.0);
+        svg.line("callout-line", Ink::Note, from, (x, plot.bottom()));
+    }
+    for n in notes {
+        let x = plot.x(n.share);
+        let (x, anchor, room) = if n.leftward {
+            (x - 4.0, Anchor::End, x - 4.0)
+        } else {
+            (x + 4.0, Anchor::Start, WIDTH - x - 4.0)
+        };
+        let style = ("callout-text", Ink::Note);
+        svg.text(style, (x, base(n)), anchor, room, &n.label);
+    }
 }
 
 fn intervals(svg: &mut Svg, plot: &Plot, series: usize, points: &[Point]) {
@@ -218,64 +212,106 @@ fn notes(chart: &Chart, x: &Axis, room: f64) -> Vec<Note> {
             leftward: false,
         })
         .collect();
-    let spans: Vec<(f64, f64, f64)> = notes
+    let spans: Vec<(f64, f64)> = notes
         .iter_mut()
         .map(|n| {
             let at = n.share * room;
-            let long = width(&n.label) + 8.0;
+            let long = width(&n.label) + 12.0;
             n.leftward = at + long > room && at > room / 2.0;
             if n.leftward {
-                (at, at - long, at)
+                ((at - long).max(0.0), at)
             } else {
-                (at, at, at + long)
+                (at, (at + long).min(room))
             }
         })
         .collect();
-    for (n, row) in notes.iter_mut().zip(rows(&spans)) {
-        n.row = row;
+    // A line runs down beside the labels that were placed before its own: from the right those that stand
+    // right of their lines, then from the left the others.
+    let mut order: Vec<usize> = (0..notes.len()).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&notes[*a], &notes[*b]);
+        let by_share = a.share.total_cmp(&b.share);
+        let by_side = a.leftward.cmp(&b.leftward);
+        by_side.then(if a.leftward {
+            by_share
+        } else {
+            by_share.reverse()
+        })
+    });
+    let ordered: Vec<(f64, f64)> = order.iter().map(|i| spans[*i]).collect();
+    for (i, row) in order.into_iter().zip(rows(&ordered)) {
+        notes[i].row = row;
     }
     notes
 }
 
-/// Rows, from 0 next to the plot, for labels given as (line, left end, right end) in units.
-///
-/// A label stands above every label whose line runs up through it, and never beside one that it covers.
-fn rows(spans: &[(f64, f64, f64)]) -> Vec<usize> {
-    let mut rows = vec![0; spans.len()];
-    // Each turn settles at least one label; lines that cross each other's labels both ways end at the cap.
-    for _ in 0..spans.len() {
-        for i in 0..spans.len() {
-            let (at, from, to) = spans[i];
-            for j in (0..spans.len()).filter(|j| *j != i) {
-                let (line, left, right) = spans[j];
-                let crossed = line > from && line < to && line != at;
-                let covered = rows[i] == rows[j] && i < j && from < right && left < to;
-                if (crossed && rows[i] <= rows[j]) || (covered && !crossed) {
-                    rows[i] = (rows[j] + 1).min(spans.len());
-                }
+/// Rows, from 0 next to the plot, for labels given as (left end, right end) in units: the lowest where
+/// each is free.
+fn rows(spans: &[(f64, f64)]) -> Vec<usize> {
+    let mut rows: Vec<Vec<(f64, f64)>> = Vec::new();
+    spans
+        .iter()
+        .map(|(from, to)| {
+            let free = |row: &Vec<(f64, f64)>| row.iter().all(|(l, r)| from >= r || l >= to);
+            let row = rows.iter().position(free).unwrap_or(rows.len());
+            if row == rows.len() {
+                rows.push(Vec::new());
             }
-        }
-    }
-    rows
+            rows[row].push((*from, *to));
+            row
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::rows;
+    use super::*;
+    use crate::model::{Axis as AxisModel, Scale};
 
     #[test]
-    fn labels_do_not_cover_each_other_or_stand_in_a_line() {
-        assert_eq!(rows(&[(0.0, 0.0, 50.0), (60.0, 60.0, 90.0)]), [0, 0]);
-        // The second line would run through the first label in a lower row.
-        assert_eq!(rows(&[(0.0, 0.0, 50.0), (30.0, 30.0, 60.0)]), [1, 0]);
-        // A chain, the last one leftward at the right edge.
-        let r = rows(&[(0.0, 0.0, 50.0), (30.0, 30.0, 80.0), (100.0, 60.0, 100.0)]);
-        assert!(r[0] > r[1] && r[1] != r[2], "{r:?}");
-        // Two marks at one place.
-        let r = rows(&[(10.0, 10.0, 50.0), (10.0, 10.0, 50.0)]);
-        assert_ne!(r[0], r[1]);
-        // Each line runs through the other's label: no order helps, but it ends, and bounded.
-        let r = rows(&[(0.0, 0.0, 50.0), (30.0, -20.0, 30.0)]);
-        assert!(r.iter().all(|row| *row <= 2), "{r:?}");
+    fn no_label_covers_another() {
+        let axis = |label: &str| AxisModel {
+            label: label.to_owned(),
+            scale: Scale::Log,
+        };
+        let marks = [
+            (33.0, "33 pages: single-page TLB flushes end"),
+            (256.0, "L2: 256 pages"),
+            (256.0, "the same place"),
+            (4096.0, "here the time is worse than unbuffered"),
+            (8192.0, "L3: 8192 pages"),
+            (1.0, "one"),
+        ];
+        let chart = Chart {
+            title: String::new(),
+            x: axis("pages"),
+            y: axis("cost"),
+            series: Vec::new(),
+            marks: marks.map(|(x, label)| (x, label.to_owned())).to_vec(),
+            categories: Vec::new(),
+        };
+        let (x, _) = axis::axes(&chart);
+        let notes = notes(&chart, &x, 330.0);
+        assert_eq!(notes.len(), marks.len());
+        let span = |n: &Note| {
+            let (at, long) = (n.share * 330.0, width(&n.label));
+            if n.leftward {
+                (at - long, at)
+            } else {
+                (at, at + long)
+            }
+        };
+        for (i, a) in notes.iter().enumerate() {
+            assert!(a.row < 5, "{}: row {}", a.label, a.row);
+            for b in notes[i + 1..].iter().filter(|b| b.row == a.row) {
+                let ((a_from, a_to), (b_from, b_to)) = (span(a), span(b));
+                assert!(
+                    a_to <= b_from || b_to <= a_from,
+                    "{} covers {}",
+                    a.label,
+                    b.label
+                );
+            }
+        }
     }
 }
