@@ -50,8 +50,6 @@ pub(super) struct FindingView {
     class: &'static str,
     table: Option<TableView>,
     pub(super) chart: Option<ChartView>,
-    /// Whether the chart stands open beside the answer.
-    pub(super) chart_open: bool,
 }
 
 impl FindingView {
@@ -82,17 +80,15 @@ impl FindingView {
                 .filter(|t| !t.rows.is_empty())
                 .map(|t| TableView::new(t, true)),
             chart: f.chart.as_ref().and_then(|c| ChartView::new(c, id)),
-            chart_open: false,
         }
     }
 
     /// What the finding's fold has; empty without one.
     fn more(&self) -> String {
-        let folded = self.chart.is_some() && !self.chart_open;
         let parts = [
             (!self.whole.is_empty(), "the whole answer"),
             (self.table.is_some(), "its numbers"),
-            (folded, "its chart"),
+            (self.chart.is_some(), "its chart"),
         ];
         let parts: Vec<&str> = parts.iter().filter(|p| p.0).map(|p| p.1).collect();
         parts.join(", ")

@@ -38,6 +38,8 @@ struct RunView {
     started: String,
     empty: bool,
     findings: Vec<FindingView>,
+    /// The chart of one of these findings.
+    chart: Option<ChartView>,
     more: Vec<FindingView>,
     sections: Vec<SectionView>,
     /// Whether the page has nothing else to show.
@@ -127,7 +129,7 @@ fn run_view(i: usize, run: &RunRecord, a: &Analysis) -> RunView {
         let blocks = sections.iter().flat_map(|s| &s.blocks);
         blocks.filter(|b| is(b)).count()
     };
-    let (findings, more) = findings(&a.findings, &anchor);
+    let (findings, chart, more) = findings(&a.findings, &anchor);
     let experiment = experiments::find(&run.experiment);
     let about = |f: fn(&dyn crate::measure::Experiment) -> &'static str| {
         experiment.as_deref().map_or("", f).to_owned()
@@ -147,6 +149,7 @@ fn run_view(i: usize, run: &RunRecord, a: &Analysis) -> RunView {
         started: run.started.clone(),
         empty: run.samples.is_empty(),
         findings,
+        chart,
         more,
         tables: count(|b| matches!(b, BlockView::Table(_))),
         charts: count(|b| matches!(b, BlockView::Chart(_))),
@@ -157,18 +160,19 @@ fn run_view(i: usize, run: &RunRecord, a: &Analysis) -> RunView {
     }
 }
 
-/// The findings that stand unfolded and the others. What a source asked comes first.
-fn findings(all: &[Finding], anchor: &str) -> (Vec<FindingView>, Vec<FindingView>) {
+/// The findings that stand unfolded, the chart beside them, and the others. What a source asked comes first.
+fn findings(
+    all: &[Finding],
+    anchor: &str,
+) -> (Vec<FindingView>, Option<ChartView>, Vec<FindingView>) {
     let mut order: Vec<(usize, &Finding)> = all.iter().enumerate().collect();
     order.sort_by_key(|(_, f)| !from_a_source(f));
     let view = |(k, f): &(usize, &Finding)| FindingView::new(f, &format!("{anchor}-f{k}"));
     let (shown, folded) = order.split_at(order.len().min(VISIBLE));
     let mut shown: Vec<FindingView> = shown.iter().map(view).collect();
     // One chart beside the answers keeps the page short enough to read through.
-    if let Some(first) = shown.iter_mut().find(|f| f.chart.is_some()) {
-        first.chart_open = true;
-    }
-    (shown, folded.iter().map(view).collect())
+    let chart = shown.iter_mut().find_map(|f| f.chart.take());
+    (shown, chart, folded.iter().map(view).collect())
 }
 
 /// A section without what has no row and no point; `None` if nothing is left.
