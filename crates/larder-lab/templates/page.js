@@ -41,6 +41,19 @@
     document.querySelectorAll("details[data-printed]").forEach(function (d) { d.open = false; delete d.dataset.printed; });
   });
 
+  // A link into a fold opens it.
+  function reveal() {
+    var id = location.hash.slice(1), target = id && document.getElementById(id);
+    for (var n = target; n; n = n.parentElement) if (n.tagName === "DETAILS") n.open = true;
+    if (target) target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", reveal);
+  // The link to where one already is changes nothing, so it opens the fold itself.
+  document.addEventListener("click", function (e) {
+    var link = e.target.closest && e.target.closest("a[href^='#']");
+    if (link && link.getAttribute("href") === location.hash) reveal();
+  });
+
   // Calculators.
   var C = larderCalc, cards = [], serial = 0;
   var place = document.getElementById("calculators"), message = document.getElementById("calc-message");
@@ -193,40 +206,40 @@
       if (value !== null && value < 0) negative.push(q);
     });
     this.flags.replaceChildren.apply(this.flags, negative.map(function (q) {
-      return el("li", { text: "His assumptions do not hold here: " + q.label + " is negative. " + q.negative + "." });
+      return el("li", { text: "The assumptions of 2003 do not hold here: " + q.label + " is negative. " + q.negative + "." });
     }));
     this.printed.textContent = d && d.zero_fill_as_printed !== null && !pages.why ?
-      "By the sums as they stand in his text: deallocation " + show(d.deallocation_as_printed, 5) +
+      "By the sums as the text of 2003 prints them: deallocation " + show(d.deallocation_as_printed, 5) +
       ", zerofill " + show(d.zero_fill_as_printed, 5) + "." : "";
     this.fitted(d, pages.why ? null : pages.value);
   };
 
-  // The better model beside his: what the run fitted, at as many pages.
+  // The better model beside that of 2003: what the run fitted, at as many pages.
   Card.prototype.fitted = function (d, pages) {
     var m = this.preset && this.preset.fitted;
     this.better.hidden = !m;
     this.better.replaceChildren();
     if (!m) return;
     function interval(p) { return p.hi > p.lo ? show(p.value) + " [" + show(p.lo) + ", " + show(p.hi) + "]" : show(p.value); }
-    function row(name, fit, his, key) {
+    function row(name, fit, derived, key) {
       return el("tr", {}, [el("th", { scope: "row", text: name }),
-        el("td", { "class": "num", text: fit, "data-fit": key }), el("td", { "class": "num", text: his })]);
+        el("td", { "class": "num", text: fit, "data-fit": key }), el("td", { "class": "num", text: derived })]);
     }
-    var his = function (v) { return v === null || v === undefined ? "" : show(v); };
+    var derived = function (v) { return v === null || v === undefined ? "" : show(v); };
     var rows = [row("a call pair", interval(m.call), d && d.allocation !== null ? show(2 * d.allocation + d.object) : "", "call"),
       row("each page", interval(m.per_page), d && d.page_extra !== null ? show(d.page_extra + d.fault_and_zero_fill) : "", "per_page"),
       row("each page table (" + m.table_pages + " pages)", interval(m.per_table), "", "per_table")];
-    if (m.zero_fill) rows.push(row("zero-filling a page, measured", interval(m.zero_fill), d ? his(d.zero_fill) : "", "zero_fill"));
+    if (m.zero_fill) rows.push(row("zero-filling a page, measured", interval(m.zero_fill), d ? derived(d.zero_fill) : "", "zero_fill"));
     if (pages !== null) {
       var p = C.predict(m, pages);
-      var total = row(pages + (pages === 1 ? " page" : " pages") + ", allocated, touched, freed", interval(p), d ? his(d.round_trip) : "", "total");
+      var total = row(pages + (pages === 1 ? " page" : " pages") + ", allocated, touched, freed", interval(p), d ? derived(d.round_trip) : "", "total");
       total.children[1].setAttribute("data-value", String(p.value));
       rows.push(total);
     }
     this.better.appendChild(el("h4", { text: "Fitted beside derived, \u00b5s" }));
     this.better.appendChild(el("p", { "class": "note", text: m.name + ", fitted to many sizes in the run; it does not follow typed values." }));
     this.better.appendChild(el("table", {}, [
-      el("thead", {}, [el("tr", {}, [el("th", { scope: "col", text: "cost" }), el("th", { scope: "col", "class": "num", text: "fitted" }), el("th", { scope: "col", "class": "num", text: "by his formulas" })])]),
+      el("thead", {}, [el("tr", {}, [el("th", { scope: "col", text: "cost" }), el("th", { scope: "col", "class": "num", text: "fitted" }), el("th", { scope: "col", "class": "num", text: "by the formulas of 2003" })])]),
       el("tbody", {}, rows)]));
   };
 
@@ -266,6 +279,7 @@
         typed: C.FIELDS.map(function (_, i) { return typeof v[i] === "string" ? v[i].slice(0, 40) : null; }) });
     });
     lastSaved = location.hash;
+    document.getElementById("calculator").open = true;
     return true;
   }
   function start() {
@@ -282,4 +296,5 @@
   });
   window.addEventListener("hashchange", load);
   if (!load()) start();
+  reveal();
 })();

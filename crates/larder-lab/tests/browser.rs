@@ -12,9 +12,9 @@ use std::path::Path;
 
 use browser_driver::{browser, visit, with_probe};
 use larder_lab::calc::{Quantity, Refusal, derive, parse_timings};
-use larder_lab::model::{Chart, Scale};
-use larder_lab::report::html;
-use report_fixture::{HOSTILE, charts, document};
+use larder_lab::model::{Block, Chart, Scale};
+use larder_lab::report::{Document, html};
+use report_fixture::{HOSTILE, charted, document};
 use serde_json::{Value, json};
 
 const DESK: (u32, u32) = (1200, 900);
@@ -32,8 +32,22 @@ const HELPERS: &str = "
     s.dispatchEvent(new Event('change', { bubbles: true })); };
 ";
 
+/// Every chart of the document, in the order of the page.
+fn charts(doc: &Document) -> Vec<&Chart> {
+    let mut all = Vec::new();
+    for (_, a) in &doc.runs {
+        all.extend(a.findings.iter().filter_map(|f| f.chart.as_ref()));
+        for block in a.sections.iter().flat_map(|s| &s.blocks) {
+            if let Block::Chart(c) = block {
+                all.push(c);
+            }
+        }
+    }
+    all
+}
+
 fn page() -> String {
-    html(&document()).unwrap()
+    html(&charted()).unwrap()
 }
 
 fn probe_at(browser: &Path, script: &str, fragment: &str, size: (u32, u32)) -> Value {
@@ -129,7 +143,8 @@ fn each_chart_has_a_mark_for_each_of_its_numbers() {
     let Some(browser) = browser() else { return };
     let seen = probe(
         &browser,
-        "return all('figure').map(function (f) {
+        "all('details').forEach(function (d) { d.open = true; });
+         return all('figure').map(function (f) {
            var marks = all('svg.chart .mark', f), box = f.querySelector('svg.chart').getBoundingClientRect();
            return { marks: marks.length, said: Number(f.dataset.rows),
              titles: marks.filter(function (m) { return m.querySelector('title'); }).length,
@@ -139,7 +154,7 @@ fn each_chart_has_a_mark_for_each_of_its_numbers() {
              cells: all('details tbody td:not(:first-child)', f).filter(function (c) { return c.textContent.trim() !== '' && c.textContent !== 'no number'; }).length };
          });",
     );
-    let doc = document();
+    let doc = charted();
     let figures = seen.as_array().unwrap();
     let charts = charts(&doc);
     assert_eq!(figures.len(), charts.len());
@@ -234,7 +249,7 @@ fn typing_computes_what_the_program_computes() {
         flags[0]
             .as_str()
             .unwrap()
-            .starts_with("His assumptions do not hold here: page extra cost")
+            .starts_with("The assumptions of 2003 do not hold here: page extra cost")
     );
     let doc = document();
     let model = doc.runs[1].1.calculator[0].fitted.as_ref().unwrap();
@@ -372,4 +387,59 @@ fn themes_differ_and_a_narrow_window_does_not_scroll_sideways() {
         (600, 900),
     );
     assert!(seen[0].as_u64() <= seen[1].as_u64(), "{seen}");
+}
+
+#[test]
+fn a_fold_is_closed_until_a_link_leads_into_it_and_no_heading_hides_under_the_bar() {
+    let Some(browser) = browser() else { return };
+    let seen = probe(
+        &browser,
+        "var bar = document.querySelector('nav').getBoundingClientRect().height, out = { bar: bar };
+         out.open = all('details[open]').length;
+         out.padding = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop);
+         out.smooth = getComputedStyle(document.documentElement).scrollBehavior;
+         out.hidden = all('nav a').filter(function (a) {
+           var target = document.getElementById(a.getAttribute('href').slice(1));
+           target.scrollIntoView();
+           var head = target.querySelector('h2, summary').getBoundingClientRect();
+           return head.top < bar; }).map(function (a) { return a.textContent; });
+         var fold = document.getElementById('manifest-run-3');
+         document.querySelector('a[href=\"#manifest-run-3\"]').click();
+         window.dispatchEvent(new Event('hashchange'));
+         out.reached = fold.open;
+         return out;",
+    );
+    assert_eq!(seen["open"], 0, "{seen}");
+    assert!(seen["bar"].as_f64().unwrap() <= 48.0, "{seen}");
+    assert_eq!(seen["bar"], seen["padding"]);
+    assert_eq!(seen["smooth"], "auto");
+    assert_eq!(seen["hidden"], json!([]));
+    assert_eq!(seen["reached"], true);
+}
+
+#[test]
+fn a_phone_shows_axis_text_that_can_be_read() {
+    let Some(browser) = browser() else { return };
+    // No window of the browser is narrower than 500 pixels, so the body is.
+    let seen = probe_at(
+        &browser,
+        "document.body.style.width = '390px';
+         all('details').forEach(function (d) { d.open = true; });
+         return all('svg.chart').map(function (s) {
+           var box = s.getBoundingClientRect(), scale = box.width / s.viewBox.baseVal.width;
+           return { width: box.width,
+             least: Math.min.apply(null, all('text', s).map(function (t) { return parseFloat(getComputedStyle(t).fontSize) * scale; })),
+             outside: all('text', s).filter(function (t) { var b = t.getBoundingClientRect();
+               return b.left < box.left - 1 || b.right > box.right + 1; }).map(function (t) { return t.textContent; }) };
+         });",
+        "",
+        (500, 900),
+    );
+    let charts = seen.as_array().unwrap();
+    assert_eq!(charts.len(), 3);
+    for c in charts {
+        assert!(c["width"].as_f64().unwrap() <= 390.0, "{c}");
+        assert!(c["least"].as_f64().unwrap() >= 11.0, "{c}");
+        assert_eq!(c["outside"], json!([]), "{c}");
+    }
 }

@@ -9,8 +9,10 @@ mod report_fixture;
 
 use std::io::{self, Write};
 
+use larder_lab::model::{Block, Cost, Section, ShortAnswer, Table};
 use larder_lab::report::{Document, Style, html, json, markdown, terminal};
-use report_fixture::{HOSTILE, document};
+use larder_lab::stats::Verdict;
+use report_fixture::{HOSTILE, charted, document};
 
 fn on_terminal(doc: &Document, style: Style) -> String {
     let mut out = Vec::new();
@@ -183,30 +185,35 @@ fn every_format_says_how_far_the_twins_lay_apart_and_warns_before_the_tables() {
 
 #[test]
 fn html_has_its_parts_in_order() {
-    let page = html(&document()).unwrap();
+    let page = html(&charted()).unwrap();
     // Kept for a person to look at: target/tmp/report.html.
     std::fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/report.html"), &page).unwrap();
     in_order(
         &page,
         &[
             "Content-Security-Policy",
-            "id=\"found\"",
-            "id=\"goals\"",
+            "id=\"summary\"",
+            "1 hold, 1 missed, 0 undecided, 1 not measured",
             "id=\"warnings\"",
-            "id=\"machine\"",
+            "pages.cluster_pages = 64",
+            "LARDER_SETTINGS=",
+            "id=\"goals\"",
+            "Goals missed",
+            "Goals that hold",
             "id=\"run-1\"",
             "published, no raw data",
+            "the time cap was reached",
             "id=\"run-2\"",
+            "id=\"machine\"",
             "id=\"calculator\"",
             "id=\"machines\"",
-            "id=\"manifest\"",
-            "the time cap was reached",
+            "id=\"glossary\"",
         ],
     );
     assert!(page.contains("unknown: no cpufreq directory"));
     assert!(page.contains("<title>What memory costs on this machine</title>"));
     // A shared page has nothing that changes from one writing to the next.
-    assert_eq!(page, html(&document()).unwrap());
+    assert_eq!(page, html(&charted()).unwrap());
 }
 
 #[test]
@@ -232,4 +239,82 @@ fn html_has_no_address_of_anything_outside() {
         "the policy knows no style attributes"
     );
     assert!(!rest.contains('\u{202e}') && !rest.contains('\u{1b}'));
+}
+
+#[test]
+fn html_shows_two_findings_of_a_run_and_folds_the_others() {
+    let mut doc = document();
+    let (_, analysis) = &mut doc.runs[0];
+    analysis.findings[0].asked_by = "larder".into();
+    analysis.findings[2].reading = "larder's pool is not told from mmap".into();
+    let page = html(&doc).unwrap();
+    // What a source asked stands first, whatever the order of the findings.
+    in_order(
+        &page,
+        &[
+            "id=\"run-1\"",
+            "Is a page pool faster than unbuffered mmap?",
+            "Does it lose to plain mmap past 4000 pages?",
+            "larder&#39;s pool is not told from mmap",
+            "More findings (2)",
+            "Why are 17 and 18 pages slow?",
+            "id=\"run-2\"",
+        ],
+    );
+    assert_eq!(page.matches("Exploratory").count(), 1, "said once");
+}
+
+#[test]
+fn html_has_no_heading_without_rows() {
+    let mut doc = document();
+    let (_, analysis) = &mut doc.runs[0];
+    let empty = Table {
+        title: "an empty table".into(),
+        columns: vec!["a column of nothing".into()],
+        ..Table::default()
+    };
+    let mut chart = report_fixture::sweep_chart();
+    chart.title = "an empty chart".into();
+    chart.series.clear();
+    analysis.findings[0].table = Some(empty.clone());
+    analysis.findings[0].chart = Some(chart.clone());
+    analysis.sections.push(Section {
+        title: "an empty section".into(),
+        blocks: vec![Block::Table(empty), Block::Chart(chart)],
+    });
+    let page = html(&doc).unwrap();
+    for gone in [
+        "an empty table",
+        "an empty chart",
+        "an empty section",
+        "a column of nothing",
+        "What it costs here",
+        "asked again",
+    ] {
+        assert!(!page.contains(gone), "{gone}");
+    }
+    let (_, analysis) = &mut doc.runs[0];
+    analysis.costs.push(Cost {
+        what: "page, warm".into(),
+        unit: "ns".into(),
+        larder: Some(1.8),
+        peer: Some(("mimalloc".into(), 4.3)),
+        floor: None,
+        verdict: Some(Verdict::Faster),
+    });
+    analysis.answers.push(ShortAnswer::new(
+        "Best cluster size?",
+        "8 to 1024 pages are equal",
+    ));
+    let page = html(&doc).unwrap();
+    in_order(
+        &page,
+        &[
+            "What it costs here",
+            "1.80 ns",
+            "4.30 ns mimalloc",
+            "asked again",
+            "8 to 1024",
+        ],
+    );
 }

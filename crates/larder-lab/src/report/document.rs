@@ -30,16 +30,6 @@ impl Document {
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// A chart could not be drawn.
-    #[error(
-        "chart '{title}' could not be drawn: {why}; the other formats (markdown, json) do not need it"
-    )]
-    Chart {
-        /// Its caption.
-        title: String,
-        /// What the drawing library said.
-        why: String,
-    },
     /// The page's template failed.
     #[error(
         "the page could not be composed: {0}; the other formats (markdown, json) do not need it"

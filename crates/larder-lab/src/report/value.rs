@@ -42,7 +42,12 @@ pub(super) fn chart_table(c: &Chart) -> Table {
         let cells: Vec<Vec<_>> = c.series.iter().map(at).collect();
         let deep = cells.iter().map(Vec::len).max().unwrap_or(0);
         for k in 0..deep {
-            let mut row = vec![if x.fract() == 0.0 && x.abs() < 1e15 {
+            let name = (x >= 0.0 && x.fract() == 0.0)
+                .then(|| c.categories.get(x as usize))
+                .flatten();
+            let mut row = vec![if let Some(name) = name {
+                Value::Text(name.clone())
+            } else if x.fract() == 0.0 && x.abs() < 1e15 {
                 Value::Count(x as i64)
             } else {
                 Value::Number(x, String::new())

@@ -450,15 +450,43 @@ pub(crate) fn document() -> Document {
     }
 }
 
-/// Every chart of the document, in the order of the page.
-pub(crate) fn charts(doc: &Document) -> Vec<&Chart> {
-    doc.runs
-        .iter()
-        .flat_map(|(_, a)| &a.sections)
-        .flat_map(|s| &s.blocks)
-        .filter_map(|b| match b {
-            Block::Chart(c) => Some(c),
-            _ => None,
-        })
-        .collect()
+/// The document with a chart of bars beside its first finding.
+pub(crate) fn charted() -> Document {
+    let mut doc = document();
+    let point = |x: u8, y: f64| Point {
+        x: f64::from(x),
+        y,
+        lo: y * 0.9,
+        hi: y * 1.1,
+    };
+    let series = |name: &str, from, scale: f64| Series {
+        name: name.to_owned(),
+        points: (0..4).map(|x| point(x, scale + f64::from(x))).collect(),
+        from,
+    };
+    doc.runs[0].1.findings[0].chart = Some(Chart {
+        title: "Four timings of a call pair".to_owned(),
+        x: Axis {
+            label: "timing".to_owned(),
+            scale: Scale::Linear,
+        },
+        y: Axis {
+            label: "time (us)".to_owned(),
+            scale: Scale::Linear,
+        },
+        series: vec![
+            series("here", Provenance::Measured, 1.0),
+            series("1 GHz G4 of 2003", Provenance::Published, 11.0),
+        ],
+        marks: Vec::new(),
+        categories: [
+            "one page",
+            "one page, touched",
+            HOSTILE,
+            "two pages, touched",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    });
+    doc
 }

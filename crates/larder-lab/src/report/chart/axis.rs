@@ -1,9 +1,5 @@
 //! Axes: where values lie, which of them are labelled, and how.
 
-use std::ops::Range;
-
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-
 use crate::model::{Axis as AxisModel, Chart, Scale};
 use crate::report::number;
 
@@ -22,16 +18,26 @@ pub(super) struct Axis {
     ticks: Vec<f64>,
 }
 
-/// Both axes of a chart.
+/// The axes of a chart of lines: horizontal, vertical.
 pub(super) fn axes(chart: &Chart) -> (Axis, Axis) {
     let points = || chart.series.iter().flat_map(|s| &s.points);
     let marks = chart.marks.iter().map(|m| m.0);
     let x: Vec<f64> = points().map(|p| p.x).chain(marks).collect();
-    let y: Vec<f64> = points().map(|p| p.y).collect();
-    let mut y_axis = Axis::new(&chart.y, &y, false);
+    (Axis::new(&chart.x, &x, true), values(chart))
+}
+
+/// The axis of a chart's values, with room for their intervals.
+pub(super) fn values(chart: &Chart) -> Axis {
+    let points = || chart.series.iter().flat_map(|s| &s.points);
+    let mut y: Vec<f64> = points().map(|p| p.y).collect();
+    // The length of a bar is its value only if it begins at zero.
+    if !chart.categories.is_empty() && chart.y.scale == Scale::Linear {
+        y.push(0.0);
+    }
+    let mut axis = Axis::new(&chart.y, &y, false);
     let ends: Vec<f64> = points().flat_map(|p| [p.lo, p.hi]).collect();
-    y_axis.stretch(&ends);
-    (Axis::new(&chart.x, &x, true), y_axis)
+    axis.stretch(&ends);
+    axis
 }
 
 impl Axis {
@@ -151,11 +157,67 @@ impl Axis {
         self.place(value).is_some()
     }
 
-    /// Between the place of zero and the rest of a logarithmic axis, as a value to draw at.
+    /// Share of the axis between the place of zero and the rest of a logarithmic axis.
     pub(super) fn gap(&self) -> Option<f64> {
+        let zero = self.zero?;
         let first = self.ticks.get(1).copied()?.ln();
-        self.zero
-            .map(|z| ((z + first.min(z + (self.hi - z) * 0.09)) / 2.0).exp())
+        let at = (zero + first.min(zero + (self.hi - zero) * 0.09)) / 2.0;
+        Some((at - self.lo) / (self.hi - self.lo))
+    }
+
+    /// The labelled values, in order.
+    pub(super) fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+
+    /// A labelled value as text.
+    pub(super) fn tick(&self, value: f64) -> String {
+        number::tick(value, &self.unit)
+    }
+
+    /// Drops ticks, the roundest last, until each label has its room on an axis of so many units.
+    pub(super) fn thin(&mut self, length: f64, room: impl Fn(&str) -> f64) {
+        let fits = |ticks: &[f64]| {
+            let spans: Vec<(f64, f64)> = ticks
+                .iter()
+                .map(|t| (self.share(*t) * length, room(&self.tick(*t)) / 2.0))
+                .collect();
+            spans.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0 - w[1].1)
+        };
+        let log = self.scale == Scale::Log;
+        let step = self
+            .ticks
+            .windows(2)
+            .map(|w| w[1] - w[0])
+            .fold(f64::INFINITY, f64::min);
+        let twos = log && self.ticks.iter().filter(|t| **t > 0.0).all(power_of_two);
+        let keep = |level: i32, t: f64| {
+            let tens = t.log10();
+            let whole = (tens - tens.round()).abs() < 1e-9;
+            let each = |n: f64, every: i32| (n.round() as i64).rem_euclid(i64::from(every)) == 0;
+            match level {
+                _ if level == 0 || (log && t == 0.0) => true,
+                _ if twos => each(t.log2(), level + 1),
+                _ if !log => each(t / step, [1, 2, 4, 5, 10, 20, 40][level.min(6) as usize]),
+                1 => [1.0, 2.0, 5.0]
+                    .iter()
+                    .any(|m| (t / m).log10().fract().abs() < 1e-9),
+                _ => whole && each(tens, level - 1),
+            }
+        };
+        let chosen = (0..12)
+            .map(|level| -> Vec<f64> {
+                let kept = self.ticks.iter().copied().filter(|t| keep(level, *t));
+                kept.collect()
+            })
+            // Two labels say what an axis does; fewer do not, so such a level is no choice.
+            .find(|ticks| ticks.len() >= 2 && fits(ticks));
+        let ends = || {
+            let ends = [self.ticks.first(), self.ticks.last()];
+            ends.into_iter().flatten().copied().collect::<Vec<_>>()
+        };
+        self.ticks = chosen.unwrap_or_else(|| if fits(&ends()) { ends() } else { Vec::new() });
+        self.ticks.dedup();
     }
 
     pub(super) fn label(&self) -> &str {
@@ -178,10 +240,14 @@ fn drawable(value: f64) -> bool {
     value.abs() < 1e300
 }
 
+fn power_of_two(value: &f64) -> bool {
+    value.fract() == 0.0 && *value <= 2f64.powi(52) && (*value as u64).is_power_of_two()
+}
+
 /// Whether an axis counts in powers of two: it ends at one, and has several.
 fn binary(sorted: &[f64]) -> bool {
-    let power = |v: &f64| v.fract() == 0.0 && *v <= 2f64.powi(52) && (*v as u64).is_power_of_two();
-    sorted.last().is_some_and(power) && sorted.iter().filter(|v| power(v)).count() >= 4
+    sorted.last().is_some_and(power_of_two)
+        && sorted.iter().filter(|v| power_of_two(v)).count() >= 4
 }
 
 fn powers_of_two(min: f64, max: f64) -> Vec<f64> {
@@ -254,33 +320,6 @@ fn clean_zero(value: f64, step: f64) -> f64 {
     }
 }
 
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
-        from + (f64::from(to - from) * self.share(*value)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
-        self.ticks.clone()
-    }
-
-    fn range(&self) -> Range<f64> {
-        // Only ends of lines across the plot ask for this; map() puts them at the edges.
-        match self.scale {
-            Scale::Linear => self.lo..self.hi,
-            Scale::Log => self.zero.map_or(self.lo.exp(), |_| 0.0)..self.hi.exp(),
-        }
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    fn format_ext(&self, value: &f64) -> String {
-        number::tick(*value, &self.unit)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,9 +368,34 @@ mod tests {
         assert!(a.shows(0.0) && !a.shows(-1.0) && !a.shows(f64::NAN));
         assert_eq!(a.ticks[0], 0.0);
         assert!(a.share(0.0) < a.share(1.0));
-        let gap = a.share(a.gap().unwrap());
+        let gap = a.gap().unwrap();
         assert!(a.share(0.0) < gap && gap < a.share(1.0), "{gap}");
         assert!(!axis(Scale::Log, &[0.0, 1.0], false).shows(0.0));
+    }
+
+    #[test]
+    fn labels_that_have_no_room_are_dropped_and_the_roundest_stay() {
+        let wide = |text: &str| text.chars().count() as f64 * 8.0 + 8.0;
+        let sizes: Vec<f64> = (0..17).map(|e| 2f64.powi(e)).collect();
+        let mut a = axis(Scale::Log, &sizes, true);
+        a.thin(200.0, wide);
+        assert!((2..=5).contains(&a.ticks.len()), "{:?}", a.ticks);
+        assert!(a.ticks.contains(&1.0), "{:?}", a.ticks);
+        let mut a = axis(Scale::Log, &[1.0, 900.0], false);
+        a.thin(200.0, wide);
+        assert_eq!(a.ticks, [1.0, 10.0, 100.0, 1000.0]);
+        let mut a = axis(Scale::Linear, &[0.0, 80.0], true);
+        a.thin(150.0, wide);
+        assert_eq!(a.ticks, [0.0, 40.0, 80.0]);
+        for values in [&[5.0][..], &[1.0, 1.001], &[1e-300, 1e300], &[]] {
+            for scale in [Scale::Linear, Scale::Log] {
+                let mut a = axis(scale, values, true);
+                a.thin(100.0, wide);
+                for w in a.ticks.windows(2) {
+                    assert!(a.share(w[0]) < a.share(w[1]), "{:?}", a.ticks);
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! Charts as SVG: drawn by plotters, coloured by the page's style sheet.
+//! Charts as SVG, in the colours of the page's style sheet.
 //!
-//! A chart has one mark for each point that its axes can show, a ribbon or error bars for intervals,
+//! A chart of lines shows values over a number, a chart of bars values by name. Either has one mark for each point that its axes can show, a ribbon or error bars for intervals,
 //! hollow marks for published numbers, and labelled vertical lines for what the text speaks of.
 
 mod axis;
-mod draw;
-mod theme;
+mod bars;
+mod lines;
+mod svg;
 
-use super::ReportError;
+use self::svg::{Anchor, Ink};
 use super::number;
-use crate::model::{Chart, Provenance};
+use crate::model::{Chart, Point, Provenance, Series};
 
 /// Series before colours repeat; from then on the form of the marks tells them apart.
 const COLOURS: usize = 8;
@@ -34,57 +35,47 @@ pub(super) struct LegendEntry {
     pub(super) name: String,
     /// Number of its colour.
     pub(super) colour: usize,
-    /// The form of its marks: `circle`, `square`, `diamond` or `triangle`.
+    /// The form of its marks: `circle`, `square`, `diamond`, `triangle`, or `bar`.
     pub(super) form: &'static str,
     /// Whether its numbers are published ones.
     pub(super) published: bool,
 }
 
+/// A picture before its description, with what became of the points.
+struct Picture {
+    svg: svg::Svg,
+    height: f64,
+    /// Points that it shows, by series.
+    shown: Vec<usize>,
+}
+
 /// Draws a chart; `id` must be unique in the page.
-///
-/// # Errors
-/// What the drawing library reports.
-pub(super) fn draw(chart: &Chart, id: &str) -> Result<Drawing, ReportError> {
-    let (x, y) = axis::axes(chart);
-    let raw = draw::raw(chart, &x, &y).map_err(|why| ReportError::Chart {
-        title: chart.title.clone(),
-        why,
-    })?;
-    let mut titles = Vec::new();
-    let mut left_out = Vec::new();
-    for s in &chart.series {
-        let before = titles.len();
-        for p in s.points.iter().filter(|p| x.shows(p.x) && y.shows(p.y)) {
-            let unit = y.unit();
-            let interval = if p.hi > p.lo {
-                format!(
-                    " [{}, {}]",
-                    number::number(p.lo, unit),
-                    number::number(p.hi, unit)
-                )
-            } else {
-                String::new()
-            };
-            let published = match s.from {
-                Provenance::Measured => "",
-                Provenance::Published => " (published)",
-            };
-            titles.push(format!(
-                "{}{published}: {}{interval} at {}",
-                s.name,
-                number::number(p.y, unit),
-                number::tick(p.x, x.unit()),
-            ));
-        }
-        let missing = s.points.len() - (titles.len() - before);
-        if missing > 0 {
-            left_out.push(format!(
-                "{missing} of {} points of '{}' have no place on these axes (not finite, or not above zero on a logarithmic axis); the table has them.",
+#[must_use]
+pub(super) fn draw(chart: &Chart, id: &str) -> Drawing {
+    let mut picture = if chart.categories.is_empty() {
+        lines::draw(chart)
+    } else {
+        bars::draw(chart)
+    };
+    let marks = picture.shown.iter().sum();
+    if marks == 0 {
+        let (ink, middle) = (("callout-text", Ink::Note), svg::WIDTH / 2.0);
+        let at = (middle, picture.height / 2.0);
+        let text = "no points to draw";
+        picture.svg.text(ink, at, Anchor::Middle, svg::WIDTH, text);
+    }
+    let missing = chart.series.iter().zip(&picture.shown);
+    let left_out = missing
+        .filter(|(s, shown)| s.points.len() > **shown)
+        .map(|(s, shown)| {
+            format!(
+                "{} of {} points of '{}' have no place on these axes (not finite, or not above zero on a logarithmic axis); the table has them.",
+                s.points.len() - shown,
                 s.points.len(),
                 s.name
-            ));
-        }
-    }
+            )
+        })
+        .collect();
     let legend = chart
         .series
         .iter()
@@ -92,23 +83,48 @@ pub(super) fn draw(chart: &Chart, id: &str) -> Result<Drawing, ReportError> {
         .map(|(i, s)| LegendEntry {
             name: s.name.clone(),
             colour: i % COLOURS,
-            form: Form::of(i).name(),
+            form: if chart.categories.is_empty() {
+                Form::of(i).name()
+            } else {
+                "bar"
+            },
             published: s.from == Provenance::Published,
         })
         .collect();
-    Ok(Drawing {
-        svg: theme::apply(&raw, id, &describe(chart), &titles),
+    Drawing {
+        svg: picture.svg.finish(picture.height, id, &describe(chart)),
         legend,
-        marks: titles.len(),
+        marks,
         left_out,
-    })
+    }
+}
+
+/// What the title of a point's mark says.
+fn title(s: &Series, p: &Point, unit: &str, place: &str) -> String {
+    let number = |v| number::number(v, unit);
+    let interval = if p.hi > p.lo {
+        format!(" [{}, {}]", number(p.lo), number(p.hi))
+    } else {
+        String::new()
+    };
+    let published = match s.from {
+        Provenance::Measured => "",
+        Provenance::Published => " (published)",
+    };
+    let value = number(p.y);
+    format!("{}{published}: {value}{interval} at {place}", s.name)
 }
 
 /// What a reader who does not see the picture is told.
 fn describe(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|s| s.name.as_str()).collect();
+    let kind = if chart.categories.is_empty() {
+        "Line chart"
+    } else {
+        "Bar chart"
+    };
     format!(
-        "{}. Line chart of {} by {}. Series: {}. The numbers are in the table below.",
+        "{}. {kind} of {} by {}. Series: {}. The numbers are in the table below.",
         chart.title,
         chart.y.label,
         chart.x.label,
@@ -142,6 +158,20 @@ impl Form {
             Self::Square => "square",
             Self::Diamond => "diamond",
             Self::Triangle => "triangle",
+        }
+    }
+
+    /// The mark at a place: an element's name and its attributes.
+    fn shape(self, (x, y): (f64, f64), r: f64) -> (&'static str, String) {
+        let polygon = |corners: &[(f64, f64)]| {
+            let points = corners.iter().map(|(dx, dy)| (x + dx * r, y + dy * r));
+            ("polygon", format!("points=\"{}\"", svg::list(points)))
+        };
+        match self {
+            Self::Circle => ("circle", format!("cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\"")),
+            Self::Square => polygon(&[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)]),
+            Self::Diamond => polygon(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]),
+            Self::Triangle => polygon(&[(0.0, -1.3), (1.2, 1.0), (-1.2, 1.0)]),
         }
     }
 }

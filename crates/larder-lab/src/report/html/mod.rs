@@ -4,7 +4,12 @@
 //! and nothing else, so that a hostile name that got past the escaping could still do nothing.
 
 mod data;
+mod finding;
+mod glossary;
+mod goals;
 mod policy;
+mod record;
+mod summary;
 mod table;
 mod view;
 
@@ -19,12 +24,12 @@ const PAGE_SCRIPT: &str = include_str!("../../../templates/page.js");
 /// The report as one HTML file that fetches nothing.
 ///
 /// # Errors
-/// A chart that cannot be drawn, or a page that cannot be composed.
+/// A page that cannot be composed.
 ///
 /// ```
 /// use larder_lab::report::{Document, html};
 ///
-/// let page = html(&Document::default()).expect("an empty document has no charts to fail");
+/// let page = html(&Document::default()).expect("an empty document has nothing to fail");
 /// assert!(page.contains("Content-Security-Policy"));
 /// ```
 pub fn html(doc: &Document) -> Result<String, ReportError> {

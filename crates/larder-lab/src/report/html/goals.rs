@@ -1,0 +1,128 @@
+//! The goals of all runs, by what became of them.
+
+use super::table::{CellView, Head, TableView};
+use crate::model::{Goal, GoalState};
+use crate::report::{Document, number, text};
+
+/// Goals that were not measured for one reason.
+pub(super) struct Unmeasured {
+    pub(super) why: String,
+    pub(super) goals: Vec<String>,
+}
+
+fn all(doc: &Document) -> impl Iterator<Item = (&str, &Goal)> {
+    doc.runs
+        .iter()
+        .flat_map(|(run, a)| a.goals.iter().map(|g| (run.experiment.as_str(), g)))
+}
+
+/// How many goals hold, are missed, undecided or not measured; empty without goals.
+pub(super) fn counts(doc: &Document) -> String {
+    if all(doc).next().is_none() {
+        return String::new();
+    }
+    let count = |state| all(doc).filter(|(_, g)| g.state == state).count();
+    format!(
+        "{} hold, {} missed, {} undecided, {} not measured",
+        count(GoalState::Met),
+        count(GoalState::Missed),
+        count(GoalState::Open),
+        count(GoalState::Skipped)
+    )
+}
+
+/// The goals that were missed, are undecided, and hold.
+pub(super) fn tables(doc: &Document) -> [Option<TableView>; 3] {
+    [
+        ("Goals missed", GoalState::Missed),
+        ("Goals undecided", GoalState::Open),
+        ("Goals that hold", GoalState::Met),
+    ]
+    .map(|(title, state)| table(doc, title, state))
+}
+
+/// The goals that were not measured, by reason: dozens of them must not hide the others.
+pub(super) fn unmeasured(doc: &Document) -> Vec<Unmeasured> {
+    let mut reasons: Vec<Unmeasured> = Vec::new();
+    for (experiment, g) in all(doc).filter(|(_, g)| g.state == GoalState::Skipped) {
+        let line = format!(
+            "{experiment}: {}{}: {}",
+            g.what,
+            if g.against.is_empty() {
+                String::new()
+            } else {
+                format!(", against {}", g.against)
+            },
+            g.bound
+        );
+        match reasons.iter_mut().find(|u| u.why == g.note) {
+            Some(u) => u.goals.push(line),
+            None => reasons.push(Unmeasured {
+                why: g.note.clone(),
+                goals: vec![line],
+            }),
+        }
+    }
+    reasons
+}
+
+fn table(doc: &Document, title: &str, state: GoalState) -> Option<TableView> {
+    let goals: Vec<(&str, &Goal)> = all(doc).filter(|(_, g)| g.state == state).collect();
+    let held = goals.iter().any(|(_, g)| g.held_bytes.is_some());
+    let mut heads = vec![
+        ("experiment", false),
+        ("what", false),
+        ("against", false),
+        ("goal", false),
+        ("measured", true),
+    ];
+    if held {
+        heads.push(("memory held, larder / peer", true));
+    }
+    let rows: Vec<Vec<CellView>> = goals
+        .iter()
+        .map(|(experiment, g)| row(experiment, g, held))
+        .collect();
+    (!rows.is_empty()).then(|| TableView {
+        title: title.to_owned(),
+        heads: heads
+            .into_iter()
+            .map(|(text, numeric)| Head {
+                text: text.to_owned(),
+                numeric,
+            })
+            .collect(),
+        rows,
+        ..TableView::default()
+    })
+}
+
+fn row(experiment: &str, g: &Goal, held: bool) -> Vec<CellView> {
+    let text = |text: &str, class| CellView {
+        text: text.to_owned(),
+        class,
+        ..CellView::default()
+    };
+    let measured = g.measured.as_ref().map(|e| number::printed(e, &g.unit));
+    let (value, interval) = measured.map_or_else(
+        || ("not measured".to_owned(), String::new()),
+        |p| (p.value, p.interval),
+    );
+    let mut row = vec![
+        text(experiment, "fit"),
+        CellView {
+            under: g.note.clone(),
+            ..text(&g.what, "wrap")
+        },
+        text(&g.against, ""),
+        text(&g.bound, "fit"),
+        CellView {
+            interval,
+            ..text(&value, "num")
+        },
+    ];
+    if held {
+        row.push(text(&text::held(g), "num"));
+    }
+    row
+}

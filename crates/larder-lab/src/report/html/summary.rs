@@ -1,0 +1,309 @@
+//! The summary at the top of the page: what a reader takes away who reads nothing else.
+
+use super::goals::{self, Unmeasured};
+use super::table::{CellView, Head, TableView};
+use crate::model::{Cost, Recommendation};
+use crate::report::{Document, number, text};
+
+/// A setting with its reason.
+pub(super) struct Setting {
+    pub(super) setting: String,
+    pub(super) because: String,
+    pub(super) evidence: String,
+}
+
+/// A question of a source with its answer.
+pub(super) struct Answer {
+    pub(super) question: String,
+    pub(super) answer: String,
+}
+
+/// A warning, or several that differ in their details alone.
+pub(super) struct Warning {
+    pub(super) line: String,
+    pub(super) experiments: String,
+    /// The warnings whole; empty where the line has all of it.
+    pub(super) whole: Vec<String>,
+}
+
+/// What stands at the top of the page.
+pub(super) struct Summary {
+    pub(super) machine: String,
+    pub(super) noise: String,
+    /// Says once that runs were quick; empty where none was.
+    pub(super) exploratory: String,
+    pub(super) warnings: Vec<Warning>,
+    /// Distance of the A/A twins, by experiment.
+    pub(super) floors: Vec<(String, String)>,
+    pub(super) costs: Option<TableView>,
+    pub(super) settings: Vec<Setting>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) goal_counts: String,
+    pub(super) missed: Option<TableView>,
+    pub(super) undecided: Option<TableView>,
+    pub(super) held: Option<TableView>,
+    pub(super) unmeasured: Vec<Unmeasured>,
+}
+
+/// Takes the summary from all runs of a document.
+pub(super) fn of(doc: &Document) -> Summary {
+    let analyses = || doc.runs.iter().map(|(_, a)| a);
+    let costs: Vec<&Cost> = analyses().flat_map(|a| &a.costs).collect();
+    let floors = doc.runs.iter().filter(|(_, a)| !a.floor.is_empty());
+    let [missed, undecided, held] = goals::tables(doc);
+    Summary {
+        machine: machine(doc),
+        noise: noise(doc),
+        exploratory: exploratory(doc),
+        warnings: warnings(doc),
+        floors: floors
+            .map(|(run, a)| (run.experiment.clone(), a.floor.clone()))
+            .collect(),
+        costs: (!costs.is_empty()).then(|| cost_table(&costs)),
+        settings: analyses()
+            .flat_map(|a| &a.recommendations)
+            .map(setting)
+            .collect(),
+        answers: analyses()
+            .flat_map(|a| &a.answers)
+            .map(|a| Answer {
+                question: a.question.clone(),
+                answer: a.answer.clone(),
+            })
+            .collect(),
+        goal_counts: goals::counts(doc),
+        missed,
+        undecided,
+        held,
+        unmeasured: goals::unmeasured(doc),
+    }
+}
+
+fn plural(n: usize, one: &str, many: &str) -> String {
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {many}")
+    }
+}
+
+fn machine(doc: &Document) -> String {
+    let Some((run, _)) = doc.runs.first() else {
+        return String::new();
+    };
+    let names = ["cpu.model", "memory.total", "kernel.release"];
+    let known = names
+        .into_iter()
+        .filter(|n| run.machine.fields.contains_key(*n));
+    let mut parts: Vec<String> = known.map(|n| size(run.machine.text(n))).collect();
+    let seconds: f64 = doc.runs.iter().map(|(run, _)| run.seconds).sum();
+    parts.push(plural(doc.runs.len(), "experiment", "experiments"));
+    parts.push(number::number(seconds, "s"));
+    parts.join(" \u{b7} ")
+}
+
+/// A field that is a number of bytes with a prefix, any other as it is.
+fn size(field: &str) -> String {
+    let bytes = field.strip_suffix(" bytes").and_then(|n| n.parse().ok());
+    bytes.map_or_else(|| field.to_owned(), |n: f64| number::number(n, "bytes"))
+}
+
+/// How much other programs disturbed the runs.
+fn noise(doc: &Document) -> String {
+    let of = |f: fn(&crate::model::NoiseRecord) -> Option<f64>| {
+        let all = doc.runs.iter().filter_map(|(run, _)| f(&run.noise));
+        all.fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))))
+    };
+    let Some(cpu) = of(|n| n.cpu_pressure_percent) else {
+        return String::new();
+    };
+    let noisy = doc.runs.iter().filter(|(run, _)| run.noise.noisy).count();
+    let pressure = number::number(cpu, "%");
+    match noisy {
+        0 => format!("Low. Other programs wanted the CPU during at most {pressure} of a run."),
+        n => format!(
+            "{} of {} runs noisy. Other programs wanted the CPU during up to {pressure} of a run.",
+            n,
+            doc.runs.len()
+        ),
+    }
+}
+
+fn exploratory(doc: &Document) -> String {
+    let quick = doc.runs.iter().filter(|(run, _)| run.depth == "quick");
+    match quick.count() {
+        0 => String::new(),
+        n => format!(
+            "Exploratory: {} of {} took fewer rounds than a conclusion needs. larder measure --full takes enough.",
+            n,
+            plural(doc.runs.len(), "run", "runs")
+        ),
+    }
+}
+
+fn cost_table(costs: &[&Cost]) -> TableView {
+    let cell = |text: String, class| CellView {
+        text,
+        class,
+        ..CellView::default()
+    };
+    let rows = costs.iter().map(|c| {
+        let n = |v: Option<f64>| v.map_or_else(String::new, |v| number::number(v, &c.unit));
+        let peer = c.peer.as_ref();
+        let peer = peer.map_or_else(String::new, |(name, v)| format!("{} {name}", n(Some(*v))));
+        let verdict = c.verdict.as_ref();
+        vec![
+            cell(c.what.clone(), ""),
+            CellView {
+                chip: verdict.map(number::verdict).unwrap_or_default(),
+                chip_class: verdict.map_or("", text::verdict_class),
+                ..cell(n(c.larder), "num")
+            },
+            cell(peer, "num"),
+            cell(n(c.floor), "num"),
+        ]
+    });
+    TableView {
+        title: "What it costs here".to_owned(),
+        heads: ["what", "larder", "best peer here", "floor"]
+            .iter()
+            .enumerate()
+            .map(|(i, text)| Head {
+                text: (*text).to_owned(),
+                numeric: i > 0,
+            })
+            .collect(),
+        rows: rows.collect(),
+        ..TableView::default()
+    }
+}
+
+fn setting(r: &Recommendation) -> Setting {
+    let evidence = r.evidence.as_ref();
+    Setting {
+        setting: format!("{} = {}", r.key, r.value),
+        because: r.because.clone(),
+        evidence: evidence
+            .map(|e| number::estimate(e, "x"))
+            .unwrap_or_default(),
+    }
+}
+
+fn warnings(doc: &Document) -> Vec<Warning> {
+    let mut all = Vec::new();
+    for (run, a) in &doc.runs {
+        for w in text::warnings(run, a) {
+            all.push((run.experiment.clone(), w.to_owned()));
+        }
+    }
+    kinds(&all)
+}
+
+/// Warnings with their experiments: what differs in its numbers and details alone is one line with a fold.
+fn kinds(all: &[(String, String)]) -> Vec<Warning> {
+    struct Kind<'w> {
+        heads: Vec<String>,
+        from: Vec<(&'w str, &'w str)>,
+    }
+    let mut kinds: Vec<(String, Kind<'_>)> = Vec::new();
+    for (experiment, w) in all {
+        let head = head(w);
+        let key: String = head.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let at = kinds.iter().position(|(k, _)| *k == key);
+        let at = at.unwrap_or_else(|| {
+            let (heads, from) = (Vec::new(), Vec::new());
+            kinds.push((key, Kind { heads, from }));
+            kinds.len() - 1
+        });
+        kinds[at].1.heads.push(head.to_owned());
+        kinds[at].1.from.push((experiment, w));
+    }
+    kinds
+        .into_iter()
+        .map(|(_, kind)| {
+            let line = spread(&kind.heads);
+            let one = kind
+                .from
+                .iter()
+                .all(|(_, w)| w.trim_end_matches('.') == line);
+            let line = if one { kind.from[0].1.to_owned() } else { line };
+            let names: Vec<&str> = kind.from.iter().map(|(name, _)| *name).collect();
+            let all = |(name, w): &(&str, &str)| format!("{name}: {w}");
+            Warning {
+                line,
+                experiments: if names.len() > 3 {
+                    plural(names.len(), "experiment", "experiments")
+                } else {
+                    names.join(", ")
+                },
+                whole: if one && names.len() <= 3 {
+                    Vec::new()
+                } else {
+                    kind.from.iter().map(all).collect()
+                },
+            }
+        })
+        .collect()
+}
+
+/// The beginning of a warning that says what it is about.
+fn head(warning: &str) -> &str {
+    let ends = [": ", ". ", "; ", " (", ", so "];
+    let end = ends
+        .iter()
+        .flat_map(|e| warning.match_indices(e))
+        .map(|(at, _)| at)
+        .filter(|at| *at >= 20)
+        .min();
+    warning[..end.unwrap_or(warning.len())].trim_end_matches('.')
+}
+
+/// One text for several that differ in one number: the smallest and the largest.
+fn spread(heads: &[String]) -> String {
+    let Some(first) = heads.first() else {
+        return String::new();
+    };
+    let number = |h: &str| -> Option<(usize, usize, u64)> {
+        let from = h.find(|c: char| c.is_ascii_digit())?;
+        let rest = &h[from..];
+        let long = rest.find(|c: char| !c.is_ascii_digit());
+        let to = from + long.unwrap_or(rest.len());
+        Some((from, to, h[from..to].parse().ok()?))
+    };
+    let numbers: Vec<u64> = heads.iter().filter_map(|h| Some(number(h)?.2)).collect();
+    match (number(first), numbers.iter().min(), numbers.iter().max()) {
+        (Some((from, to, _)), Some(lo), Some(hi)) if lo < hi => {
+            format!("{}{lo} to {hi}{}", &first[..from], &first[to..])
+        }
+        _ => first.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_one_kind_are_one_line() {
+        let noisy = |n| {
+            format!(
+                "Other programs wanted the CPU during {n} % of the time (more than 10 % is noisy)."
+            )
+        };
+        let said = [
+            ("a", noisy(11)),
+            ("b", noisy(17)),
+            ("b", "Short and whole.".to_owned()),
+        ];
+        let all = kinds(&said.map(|(name, w)| (name.to_owned(), w)));
+        assert_eq!(all.len(), 2);
+        assert_eq!(
+            all[0].line,
+            "Other programs wanted the CPU during 11 to 17 % of the time"
+        );
+        assert_eq!(all[0].experiments, "a, b");
+        assert_eq!(all[0].whole.len(), 2);
+        assert!(all[0].whole[1].starts_with("b: Other programs wanted the CPU during 17 %"));
+        assert_eq!(all[1].line, "Short and whole.");
+    }
+}
