@@ -38,6 +38,7 @@ pub(crate) fn word(verdict: Verdict) -> String {
         Verdict::Same { within } => format!("the same within {:.0} %", 100.0 * within),
         Verdict::Inconclusive => "inconclusive".to_owned(),
         Verdict::Refused => "not comparable".to_owned(),
+        Verdict::Noisy => "refused: noisy".to_owned(),
     }
 }
 
