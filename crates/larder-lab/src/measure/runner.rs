@@ -246,9 +246,9 @@ impl<'a> Runner<'a> {
         if late || !whole || self.interrupt.asked() {
             return false;
         }
-        // The round after the last: an order that no other round had.
+        // In the order of the first time: the seed alone decides it.
         let rounds = live.rounds;
-        live.rounds = live.max_rounds + round;
+        live.rounds = round;
         let (mut again, cells) = (Vec::new(), live.cells.clone());
         let ended = self.round(experiment, options, live, &mut again, &mut Vec::new());
         live.rounds = rounds;
@@ -258,8 +258,10 @@ impl<'a> Runner<'a> {
         }
         let marked = again.iter().filter(|s| s.is_noisy()).count();
         if marked < noisy_cells(samples, &live.group.name, round) {
+            let of_round = |s: &Sample| s.group == live.group.name && s.round == round;
+            let place = samples.iter().position(of_round).unwrap_or(samples.len());
             samples.retain(|s| !(s.group == live.group.name && s.round == round));
-            samples.extend(again.into_iter().map(|s| Sample { round, ..s }));
+            samples.splice(place..place, again);
         }
         true
     }

@@ -131,4 +131,13 @@ mod tests {
         assert!(m.get("proc.max_rss_bytes").unwrap() >= 8e6);
         assert!(m.0.values().all(|v| v.is_finite() && *v >= 0.0));
     }
+
+    #[test]
+    fn a_process_with_threads_of_its_own_does_not_say_that_others_kept_it_waiting() {
+        let before = Usage::of_this_process();
+        let spin = || (0..40_000_000_u64).fold(0, |a, b| std::hint::black_box(a ^ b));
+        std::hint::black_box(std::thread::spawn(spin).join().unwrap());
+        let m = Usage::of_this_process().since(before, Measures::new());
+        assert_eq!(m.get("proc.waited_seconds"), None);
+    }
 }

@@ -111,7 +111,7 @@ pub struct RunRecord {
     pub groups: Vec<GroupRecord>,
     /// What did not run and why.
     pub skipped: Vec<Skipped>,
-    /// Every sample, in the order in which it was taken.
+    /// Every sample, in the order in which it was taken; a round that was repeated stands in the place of the first.
     pub samples: Vec<Sample>,
 }
 
