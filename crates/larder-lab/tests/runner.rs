@@ -11,12 +11,14 @@ use larder_lab::measure::{
     Launcher, Options, Plan, PlanRequest, Progress, Runner, Silent,
 };
 use larder_lab::model::{
-    Analysis, Cell, MachineRecord, Measures, Metric, Params, RunRecord, Skipped, StopReason,
+    Analysis, Cell, MachineRecord, Measures, Metric, Params, RunRecord, Sample, Skipped, StopReason,
 };
 use larder_lab::store::id_of;
 
 #[path = "runner/filters.rs"]
 mod filters;
+#[path = "runner/noise.rs"]
+mod noise;
 
 /// An experiment of the given groups: name, contestants, rounds at most, target.
 struct Fake(Vec<(&'static str, Vec<&'static str>, u32, f64)>);

@@ -176,7 +176,7 @@ fn judge(condition: FailOn, changes: &[Change]) -> Outcome {
             ),
         ));
     }
-    let open = count(&|v| matches!(v, Verdict::Inconclusive | Verdict::Refused));
+    let open = count(&|v| matches!(v, Verdict::Inconclusive | Verdict::Refused | Verdict::Noisy));
     if open > 0 || changes.is_empty() {
         return Err(Failure::Because(
             Code::Inconclusive,

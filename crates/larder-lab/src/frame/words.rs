@@ -38,6 +38,7 @@ pub(crate) fn word(verdict: Verdict) -> String {
         Verdict::Same { within } => format!("the same within {:.0} %", 100.0 * within),
         Verdict::Inconclusive => "inconclusive".to_owned(),
         Verdict::Refused => "not comparable".to_owned(),
+        Verdict::Noisy => "refused: noisy".to_owned(),
     }
 }
 
@@ -52,6 +53,7 @@ pub(crate) fn reading(ours: &str, verdict: Verdict, theirs: &str) -> String {
         }
         Verdict::Inconclusive => format!("this run does not decide between {ours} and {theirs}"),
         Verdict::Refused => format!("{ours} and {theirs} cannot be compared in this run"),
+        Verdict::Noisy => format!("{ours} and {theirs} were measured under too much noise"),
     }
 }
 

@@ -220,16 +220,58 @@ fn pressure_during_single_threaded_cells_is_noise() {
     let mut meter = NoiseMeter::begin(Root::at(dir.path()));
     let second = Duration::from_secs(1);
     meter.cell_begins();
-    pressure(&dir, "cpu", 1000 + 300_000);
+    pressure(&dir, "cpu", 1000 + 600_000);
     let m = meter.cell_ends(second, used(0.9));
-    assert_eq!(m.get("proc.cpu_pressure_percent"), Some(30.0));
+    assert_eq!(m.get("proc.cpu_pressure_percent"), Some(60.0));
     meter.cell_begins();
     let m = meter.cell_ends(second, used(0.9));
     assert_eq!(m.get("proc.cpu_pressure_percent"), Some(0.0));
     let noise = meter.finish();
-    assert_eq!(noise.cpu_pressure_percent, Some(15.0));
+    assert_eq!(noise.cpu_pressure_percent, Some(30.0));
     assert!(noise.noisy);
-    assert!(noise.warnings[0].contains("15 %"), "{:?}", noise.warnings);
+    assert!(noise.warnings[0].contains("30 %"), "{:?}", noise.warnings);
+}
+
+#[test]
+fn a_worker_that_says_how_long_it_waited_is_believed_over_the_pressure() {
+    let dir = tree();
+    let second = Duration::from_secs(1);
+    for (waited, noisy) in [(0.01, false), (0.3, true)] {
+        pressure(&dir, "cpu", 1000);
+        let mut meter = NoiseMeter::begin(Root::at(dir.path()));
+        meter.cell_begins();
+        // The starts of the cells make tasks wait on the quietest machine.
+        pressure(&dir, "cpu", 1000 + 600_000);
+        let m = meter.cell_ends(second, used(0.6).with("proc.waited_seconds", waited));
+        let others = m.get("proc.others_percent").unwrap();
+        assert!((others - 100.0 * waited / (0.6 + waited)).abs() < 1e-9);
+        let noise = meter.finish();
+        assert_eq!(noise.noisy, noisy, "{noise:?}");
+        assert_eq!(noise.others_percent, Some(others));
+    }
+}
+
+#[test]
+fn time_stolen_from_a_cell_is_in_its_sample() {
+    let dir = tree();
+    let mut meter = NoiseMeter::begin(Root::at(dir.path()));
+    meter.cell_begins();
+    write(
+        dir.path(),
+        "proc/stat",
+        "cpu  150 0 100 790 0 0 0 60 50 0\n",
+    );
+    let m = meter.cell_ends(Duration::from_secs(1), used(0.6));
+    assert_eq!(m.get("proc.others_percent"), Some(60.0));
+    meter.cell_begins();
+    // One tick of two says nothing.
+    write(
+        dir.path(),
+        "proc/stat",
+        "cpu  151 0 100 790 0 0 0 61 50 0\n",
+    );
+    let m = meter.cell_ends(Duration::from_millis(10), used(0.001));
+    assert_eq!(m.get("proc.others_percent"), None);
 }
 
 #[test]

@@ -125,8 +125,11 @@ impl<'a> Runner<'a> {
                 live.stopped = self.turn(experiment, options, live, &mut samples, &mut skipped);
             }
         }
+        let repeats = self.repeat_noisy(experiment, options, &mut groups, &mut samples);
         self.progress.end();
         report_empty(&groups, &mut skipped);
+        let mut noise = self.noise.finish();
+        noise.warnings.extend(repeats.sentence());
         let mut record = RunRecord {
             schema: store::SCHEMA,
             id: String::new(),
@@ -138,7 +141,7 @@ impl<'a> Runner<'a> {
             seed: options.seed,
             depth: options.depth.name().to_owned(),
             machine: machine.clone(),
-            noise: self.noise.finish(),
+            noise,
             groups: groups
                 .into_iter()
                 .map(|g| GroupRecord {
@@ -191,6 +194,76 @@ impl<'a> Runner<'a> {
         live.last_round = (self.elapsed)().saturating_sub(begin);
         live.rule
             .decide(&live.group.name, live.rounds, &live.cells, samples)
+    }
+
+    /// Takes the rounds again that others disturbed, when every group has ended and while time is left. A round is
+    /// repeated as a whole, because its samples are pairs, and the quieter of the two is kept.
+    fn repeat_noisy(
+        &mut self,
+        experiment: &dyn Experiment,
+        options: &Options,
+        groups: &mut [Live],
+        samples: &mut Vec<Sample>,
+    ) -> Repeats {
+        let mut repeats = Repeats::default();
+        // Where the machine stays as busy as it was, more rounds cost time and buy nothing.
+        let mut in_vain = 0;
+        for live in groups.iter_mut() {
+            for round in 0..live.rounds {
+                let before = noisy_cells(samples, &live.group.name, round);
+                if before == 0 {
+                    continue;
+                }
+                if in_vain < IN_VAIN && self.repeat(experiment, options, live, round, samples) {
+                    let after = noisy_cells(samples, &live.group.name, round);
+                    repeats.taken += 1;
+                    in_vain = if after < before { 0 } else { in_vain + 1 };
+                }
+                if noisy_cells(samples, &live.group.name, round) > 0 {
+                    repeats.left += 1;
+                }
+            }
+        }
+        repeats
+    }
+
+    /// Takes one round again; false where there was no time for it, or not all of its cells ran.
+    fn repeat(
+        &mut self,
+        experiment: &dyn Experiment,
+        options: &Options,
+        live: &mut Live,
+        round: u32,
+        samples: &mut Vec<Sample>,
+    ) -> bool {
+        let begin = (self.elapsed)();
+        let late = options
+            .time_cap
+            .is_some_and(|cap| begin + live.last_round >= cap);
+        let of_round = |s: &Sample| s.group == live.group.name && s.round == round;
+        // A cell that failed later has a sample in this round that a repeat would lose.
+        let whole = samples.iter().filter(|s| of_round(s)).count() == live.cells.len();
+        if late || !whole || self.interrupt.asked() {
+            return false;
+        }
+        // In the order of the first time: the seed alone decides it.
+        let rounds = live.rounds;
+        live.rounds = round;
+        let (mut again, cells) = (Vec::new(), live.cells.clone());
+        let ended = self.round(experiment, options, live, &mut again, &mut Vec::new());
+        live.rounds = rounds;
+        if ended.is_err() || again.len() != cells.len() {
+            live.cells = cells;
+            return false;
+        }
+        let marked = again.iter().filter(|s| s.is_noisy()).count();
+        if marked < noisy_cells(samples, &live.group.name, round) {
+            let of_round = |s: &Sample| s.group == live.group.name && s.round == round;
+            let place = samples.iter().position(of_round).unwrap_or(samples.len());
+            samples.retain(|s| !(s.group == live.group.name && s.round == round));
+            samples.splice(place..place, again);
+        }
+        true
     }
 
     /// Every living cell once. `Err` is why the round was broken off.
@@ -259,6 +332,38 @@ impl<'a> Runner<'a> {
         live.cells.retain(|c| !failed.contains(c));
         Ok(())
     }
+}
+
+/// Repeats in succession that were no quieter, after which no more are taken.
+const IN_VAIN: u32 = 3;
+
+/// What became of the rounds that others disturbed.
+#[derive(Debug, Default)]
+struct Repeats {
+    taken: u32,
+    left: u32,
+}
+
+impl Repeats {
+    fn sentence(&self) -> Option<String> {
+        (self.taken + self.left > 0).then(|| {
+            format!(
+                "Other programs disturbed rounds of this run: {} repeated, {} still disturbed. A comparison that rests \
+                 on them is refused.",
+                self.taken, self.left
+            )
+        })
+    }
+}
+
+/// The samples of a round that others disturbed.
+fn noisy_cells(samples: &[Sample], group: &str, round: u32) -> usize {
+    let of_round = |s: &&Sample| s.group == group && s.round == round;
+    samples
+        .iter()
+        .filter(of_round)
+        .filter(|s| s.is_noisy())
+        .count()
 }
 
 /// A group without a complete round would be missing from the report in silence.

@@ -19,10 +19,39 @@ pub struct Usage {
     pub involuntary_switches: f64,
     /// Largest resident set so far, bytes.
     pub max_rss_bytes: f64,
+    /// The calling thread on its CPU, or waiting for one: `None` where the kernel does not count it.
+    pub schedule: Option<Schedule>,
 }
 
+/// What the scheduler counted for one thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Schedule {
+    /// Seconds on a CPU.
+    pub ran_seconds: f64,
+    /// Seconds in which the thread was ready to run and another one had the CPU.
+    pub waited_seconds: f64,
+}
+
+impl Schedule {
+    fn of_this_thread() -> Option<Self> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        let mut ns = text.split_whitespace().map(str::parse::<f64>);
+        let (ran, waited) = (ns.next()?.ok()?, ns.next()?.ok()?);
+        Some(Self {
+            ran_seconds: ran / 1e9,
+            waited_seconds: waited / 1e9,
+        })
+    }
+}
+
+/// Other threads of the process may use this share of its CPU time; with more, a wait may be of its own making.
+const OTHER_THREADS: f64 = 0.05;
+
+/// Seconds by which the two clocks may differ: the one of the process is read to the microsecond and split in two.
+const ROUNDING: f64 = 1e-4;
+
 impl Usage {
-    /// Usage of this process, all threads, until now.
+    /// Usage of this process, all threads, until now; the schedule is that of the calling thread.
     #[must_use]
     pub fn of_this_process() -> Self {
         // SAFETY: rusage is plain integers, for which all zeroes is a value.
@@ -40,7 +69,19 @@ impl Usage {
             involuntary_switches: r.ru_nivcsw as f64,
             // Linux counts it in KiB.
             max_rss_bytes: r.ru_maxrss as f64 * 1024.0,
+            schedule: Schedule::of_this_thread(),
         }
+    }
+
+    /// Seconds in which others kept the calling thread from a CPU; `None` where the process ran threads of its own,
+    /// which wait for each other.
+    fn waited_since(self, before: Self) -> Option<f64> {
+        let (now, then) = (self.schedule?, before.schedule?);
+        let all =
+            self.user_seconds + self.system_seconds - before.user_seconds - before.system_seconds;
+        let ran = now.ran_seconds - then.ran_seconds;
+        (all <= ran * (1.0 + OTHER_THREADS) + ROUNDING)
+            .then(|| (now.waited_seconds - then.waited_seconds).max(0.0))
     }
 
     /// Adds what happened between `before` and `self` to the measures, under names that begin with `proc.`.
@@ -48,6 +89,10 @@ impl Usage {
     /// The largest resident set is not a difference: it is that of the process until the end of the work.
     #[must_use]
     pub fn since(self, before: Self, measures: Measures) -> Measures {
+        let measures = match self.waited_since(before) {
+            Some(waited) => measures.with("proc.waited_seconds", waited),
+            None => measures,
+        };
         measures
             .with("proc.user_seconds", self.user_seconds - before.user_seconds)
             .with(
@@ -85,5 +130,14 @@ mod tests {
         assert!(m.get("proc.minor_faults").unwrap() >= 1.0);
         assert!(m.get("proc.max_rss_bytes").unwrap() >= 8e6);
         assert!(m.0.values().all(|v| v.is_finite() && *v >= 0.0));
+    }
+
+    #[test]
+    fn a_process_with_threads_of_its_own_does_not_say_that_others_kept_it_waiting() {
+        let before = Usage::of_this_process();
+        let spin = || (0..40_000_000_u64).fold(0, |a, b| std::hint::black_box(a ^ b));
+        std::hint::black_box(std::thread::spawn(spin).join().unwrap());
+        let m = Usage::of_this_process().since(before, Measures::new());
+        assert_eq!(m.get("proc.waited_seconds"), None);
     }
 }

@@ -1,10 +1,11 @@
 //! A record seen through the statistics: what an experiment's analysis and the runner ask of the samples.
 
+mod family;
 mod warnings;
 
 use std::collections::BTreeMap;
 
-use crate::model::{Better, Cell, RunRecord, Sample};
+use crate::model::{Better, Cell, NOISY_SHARE, RunRecord, Sample};
 use crate::stats::sweep::{Knee, OptimumSet, Sweep};
 use crate::stats::{self, Estimate, Moments, Verdict, defaults};
 
@@ -223,7 +224,27 @@ impl<'a> RunView<'a> {
         defaults::same_within(&self.run.depth)
     }
 
-    /// a against b: ratio, floor and verdict. Refused without a ratio or without a twin.
+    /// Whether a comparison rests on samples that others disturbed: more than a quarter of its pairs. Counts, in which
+    /// the twins agree in every round, do not suffer from it.
+    #[must_use]
+    pub fn is_noisy(&self, group: &str, a: &Cell, b: &Cell, metric: &str) -> bool {
+        let of = |cell: &Cell| self.samples.get(group)?.get(cell);
+        let (Some(of_a), Some(of_b)) = (of(a), of(b)) else {
+            return false;
+        };
+        let holds = |s: &Sample| s.measures.get(metric).is_some_and(f64::is_finite);
+        let (mut pairs, mut noisy) = (0, 0);
+        for (round, a) in of_a {
+            if let Some(b) = of_b.get(round).filter(|b| holds(a) && holds(b)) {
+                pairs += 1;
+                noisy += usize::from(a.is_noisy() || b.is_noisy());
+            }
+        }
+        noisy as f64 > NOISY_SHARE * f64::from(pairs) && !self.counts(group, metric)
+    }
+
+    /// a against b: ratio, floor and verdict. Refused without a ratio or without a twin, and where others disturbed
+    /// more than a quarter of the pairs.
     #[must_use]
     pub fn compare(
         &self,
@@ -240,6 +261,8 @@ impl<'a> RunView<'a> {
             (Some(ratio), Some(floor)) => stats::verdict(ratio, floor, better, self.same_within()),
             _ => Verdict::Refused,
         };
+        let noisy = verdict != Verdict::Refused && self.is_noisy(group, a, b, metric);
+        let verdict = if noisy { Verdict::Noisy } else { verdict };
         Comparison {
             ratio,
             verdict,

@@ -55,6 +55,9 @@ pub struct NoiseRecord {
     pub steal_percent: Option<f64>,
     /// Load average over one minute, before and after.
     pub load: Option<(f64, f64)>,
+    /// Share of the measured threads' CPU time that others took, percent; not in runs of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_percent: Option<f64>,
     /// Sentences for the user: what, why it matters, what to do.
     pub warnings: Vec<String>,
     /// True when the thresholds were passed.

@@ -11,4 +11,6 @@ pub use analysis::{
 };
 pub use cell::{Better, Cell, Factor, Measures, Metric, Params};
 pub use machine::{Field, MachineRecord, NoiseRecord};
-pub use run::{GroupRecord, RunRecord, Sample, Skipped, StopReason};
+pub use run::{
+    GroupRecord, NOISY_PERCENT, NOISY_SHARE, OTHERS, RunRecord, Sample, Skipped, StopReason,
+};

@@ -21,6 +21,25 @@ pub struct Sample {
     pub measures: Measures,
 }
 
+/// The measure of a sample that says what share of its CPU time others took, percent.
+pub const OTHERS: &str = "proc.others_percent";
+
+/// A sample is noisy above this. A quick run stops at a half width of 5 %, so a sample that others made longer by more
+/// can decide what a quick run calls faster; on a quiet machine the measure is near zero.
+pub const NOISY_PERCENT: f64 = 5.0;
+
+/// A verdict, a group and a run are noisy where more than this share of their samples is: medians and signed ranks
+/// withstand fewer.
+pub const NOISY_SHARE: f64 = 0.25;
+
+impl Sample {
+    /// Whether it was taken while others used the CPU. Unknown counts as quiet.
+    #[must_use]
+    pub fn is_noisy(&self) -> bool {
+        self.measures.get(OTHERS).is_some_and(|p| p > NOISY_PERCENT)
+    }
+}
+
 /// Why a group stopped taking rounds. Significance is never a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -92,6 +111,30 @@ pub struct RunRecord {
     pub groups: Vec<GroupRecord>,
     /// What did not run and why.
     pub skipped: Vec<Skipped>,
-    /// Every sample, in the order in which it was taken.
+    /// Every sample, in the order in which it was taken; a round that was repeated stands in the place of the first.
     pub samples: Vec<Sample>,
+}
+
+impl RunRecord {
+    /// Whether the machine was too noisy for a setting to rest on the run, and in what: the whole run, or one group of
+    /// which more than a quarter of the samples is noisy.
+    #[must_use]
+    pub fn noise_reason(&self) -> Option<String> {
+        if let Some(warning) = self.noise.warnings.first().filter(|_| self.noise.noisy) {
+            return Some(warning.clone());
+        }
+        if self.noise.noisy {
+            return Some("The machine was noisy.".to_owned());
+        }
+        let noisy = |group: &str| {
+            let of = || self.samples.iter().filter(|s| s.group == group);
+            let marked = of().filter(|s| s.is_noisy()).count();
+            marked as f64 > NOISY_SHARE * of().count() as f64
+        };
+        let group = self.groups.iter().find(|g| noisy(&g.name))?;
+        Some(format!(
+            "Other programs disturbed more than a quarter of the samples of group {}.",
+            group.name
+        ))
+    }
 }

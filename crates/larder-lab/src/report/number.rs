@@ -285,6 +285,7 @@ pub fn verdict(v: &Verdict) -> String {
         Verdict::Same { within } => format!("same within {}", number(within * 100.0, "%")),
         Verdict::Inconclusive => "inconclusive".to_owned(),
         Verdict::Refused => "refused".to_owned(),
+        Verdict::Noisy => "refused: noisy".to_owned(),
     }
 }
 

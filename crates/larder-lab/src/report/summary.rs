@@ -203,7 +203,7 @@ fn cost_line(cost: &Cost) -> String {
         Some(Verdict::Faster) => "faster",
         Some(Verdict::Slower) => "SLOWER",
         Some(Verdict::Same { .. }) => "the same",
-        Some(Verdict::Inconclusive | Verdict::Refused) => "undecided",
+        Some(Verdict::Inconclusive | Verdict::Refused | Verdict::Noisy) => "undecided",
         None => "",
     };
     let line = format!(

@@ -107,7 +107,7 @@ pub(super) fn verdict_class(v: &Verdict) -> &'static str {
         Verdict::Slower => "slower",
         Verdict::Same { .. } => "same",
         Verdict::Inconclusive => "inconclusive",
-        Verdict::Refused => "refused",
+        Verdict::Refused | Verdict::Noisy => "refused",
     }
 }
 

@@ -49,7 +49,7 @@ pub struct Estimate {
     pub level: f64,
 }
 
-/// What a comparison says, in five words.
+/// What a comparison says, in six words.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "verdict")]
 pub enum Verdict {
@@ -66,6 +66,8 @@ pub enum Verdict {
     Inconclusive,
     /// Too few samples, or the precondition failed.
     Refused,
+    /// Refused because other programs disturbed the samples behind it.
+    Noisy,
 }
 
 #[cfg(test)]

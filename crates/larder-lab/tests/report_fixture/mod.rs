@@ -70,6 +70,7 @@ fn run(experiment: &str, depth: &str, samples: Vec<Sample>) -> RunRecord {
             io_pressure_percent: None,
             steal_percent: Some(0.3),
             load: Some((1.42, 3.1)),
+            others_percent: None,
             warnings: vec![
                 "Other programs used 23 % of the CPU: small differences are not to be trusted. Close them and run again."
                     .into(),

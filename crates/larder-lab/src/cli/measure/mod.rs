@@ -148,7 +148,11 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
             None
         }
     };
-    let written = settings::write(&document.runs, results::beside(global, settings::NAME)?);
+    let written = settings::write(
+        global,
+        &document.runs,
+        results::beside(global, settings::NAME)?,
+    );
     Ok(Files {
         database: Some(results::path(global)?),
         page,

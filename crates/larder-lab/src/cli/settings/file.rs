@@ -12,6 +12,7 @@ use crate::model::{Analysis, Recommendation, RunRecord};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
     entries: Vec<Entry>,
+    refused: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -23,16 +24,35 @@ struct Entry {
     run: String,
     machine: String,
     date: String,
+    depth: String,
+    noise: String,
 }
 
 impl Settings {
-    /// The recommendations of some runs; where two recommend the same key, the first run has its way.
+    /// The recommendations of some runs; where two recommend the same key, the first run has its way. A noisy run has
+    /// none: what it recommends is in [`refused`](Self::refused).
     ///
     /// # Errors
     /// A recommendation that the library would not take: an error of the experiment, told rather than written.
     pub(super) fn from_runs(analysed: &[(RunRecord, Analysis)]) -> Result<Self, String> {
         let mut settings = Self::default();
         for (run, analysis) in analysed {
+            if let Some(why) = run.noise_reason() {
+                let keys: Vec<&str> = analysis
+                    .recommendations
+                    .iter()
+                    .map(|r| r.key.as_str())
+                    .collect();
+                if !keys.is_empty() {
+                    settings.refused.push(format!(
+                        "{} not set: run {} of {} is noisy. {why}",
+                        keys.join(", "),
+                        run.id,
+                        run.experiment
+                    ));
+                }
+                continue;
+            }
             for r in &analysis.recommendations {
                 if settings.entries.iter().all(|e| e.key != r.key) {
                     settings.entries.push(entry(run, r)?);
@@ -47,6 +67,11 @@ impl Settings {
 
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// One sentence for each noisy run whose recommendations are not taken.
+    pub(super) fn refused(&self) -> &[String] {
+        &self.refused
     }
 
     /// The file's text.
@@ -74,7 +99,8 @@ impl Settings {
         let evidence = Table::from_iter([("evidence".to_owned(), Value::Table(tables(evidence)))]);
         let text = |t: &Table| toml::to_string(t).unwrap_or_default();
         format!(
-            "# Measured by `larder measure`, written by `larder settings`.\n\n{}\n{}",
+            "# Measured by `larder measure`, written by `larder settings`.\n{}\n{}\n{}",
+            self.entries.iter().map(Entry::comment).collect::<String>(),
             text(&root),
             text(&evidence)
         )
@@ -93,16 +119,29 @@ impl Settings {
                     "run": e.run,
                     "machine": e.machine,
                     "date": e.date,
+                    "depth": e.depth,
+                    "noise": e.noise,
                 })
             })
             .collect();
-        json!({ "schema": 1, "settings": list })
+        json!({ "schema": 1, "settings": list, "refused": self.refused })
     }
 }
 
 impl Entry {
     fn split(&self) -> (&str, &str) {
         self.key.split_once('.').unwrap_or(("pages", &self.key))
+    }
+
+    /// The depth and the noise of the run behind it: a comment, because libraries of today refuse keys of evidence that
+    /// they do not know.
+    fn comment(&self) -> String {
+        let line = format!(
+            "{}: {} run {}; {}",
+            self.key, self.depth, self.run, self.noise
+        );
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
+        format!("# {line}\n")
     }
 
     fn evidence(&self) -> Value {
@@ -142,7 +181,20 @@ fn entry(run: &RunRecord, r: &Recommendation) -> Result<Entry, String> {
         run: run.id.clone(),
         machine: run.machine.fingerprint.clone(),
         date: run.started.clone(),
+        depth: run.depth.clone(),
+        noise: noise(run),
     })
+}
+
+/// What disturbed the run, in a few words.
+fn noise(run: &RunRecord) -> String {
+    let marked = run.samples.iter().filter(|s| s.is_noisy()).count();
+    let of_samples = format!("{marked} of {} samples disturbed", run.samples.len());
+    match (run.noise.others_percent, run.noise.cpu_pressure_percent) {
+        (Some(p), _) => format!("quiet: others took {p:.1} % of the CPU time, {of_samples}"),
+        (None, Some(p)) => format!("quiet: CPU pressure {p:.1} %, {of_samples}"),
+        (None, None) => "not known".to_owned(),
+    }
 }
 
 /// Whether the library takes this text: its own reader is asked, so that the two can never disagree.
@@ -217,6 +269,44 @@ mod tests {
         assert_eq!(e["because"].as_str(), Some("the \"best\"\n[pages]"));
         assert_eq!(e["machine"].as_str(), Some("feed\nversion = 7"));
         assert_eq!(t["version"].as_integer(), Some(1));
+    }
+
+    #[test]
+    fn each_setting_names_its_depth_and_the_noise_of_its_run() {
+        let mut said = says("pages.cluster_pages", "64");
+        said.0.noise.others_percent = Some(0.34);
+        said.0.id = "01\nversion = 7".to_owned();
+        let settings = Settings::from_runs(&[said]).unwrap();
+        let text = settings.to_toml();
+        let noise = "quiet: others took 0.3 % of the CPU time, 0 of 0 samples disturbed";
+        let line = format!("# pages.cluster_pages: quick run 01version = 7; {noise}");
+        assert!(text.lines().any(|l| l == line), "{text}");
+        let json = settings.to_json();
+        assert_eq!(json["settings"][0]["depth"], "quick");
+        assert_eq!(json["settings"][0]["noise"], noise);
+    }
+
+    #[test]
+    fn a_noisy_run_sets_nothing_and_says_so_in_one_line() {
+        let mut noisy = says("pages.cluster_pages", "64");
+        noisy.0.noise.noisy = true;
+        noisy.0.noise.warnings = vec!["Others wanted it.".to_owned()];
+        let quiet = says("pages.prezero", "true");
+        let settings = Settings::from_runs(&[noisy, quiet]).unwrap();
+        let text = settings.to_toml();
+        assert!(
+            !text.contains("cluster_pages") && text.contains("prezero = true"),
+            "{text}"
+        );
+        let [why] = settings.refused() else {
+            panic!("one line: {:?}", settings.refused());
+        };
+        assert!(!why.contains('\n'));
+        assert!(
+            why.contains("cluster_pages") && why.contains("0123abcd"),
+            "{why}"
+        );
+        assert!(why.contains("Others wanted it."), "{why}");
     }
 
     #[test]

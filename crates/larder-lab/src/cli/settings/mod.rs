@@ -67,6 +67,12 @@ pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> 
         })
         .collect();
     let settings = Settings::from_runs(&analysed).map_err(Failure::io)?;
+    tell_refused(global, &settings);
+    if settings.is_empty() && !settings.refused().is_empty() {
+        return Err(Failure::refused(
+            "every run that supports a setting is noisy; measure again when the machine is quiet",
+        ));
+    }
     if settings.is_empty() {
         return Err(Failure::refused(
             "no run on this machine supports a setting; take one with `larder measure`",
@@ -91,12 +97,21 @@ pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> 
     }
 }
 
+/// Says which recommendations are not taken, unless the user asked for silence.
+fn tell_refused(global: &Global, settings: &Settings) {
+    for why in settings.refused() {
+        output::hint(global, &output::plain(why));
+    }
+}
+
 /// Writes the settings that these runs support; `None` when they support none.
 pub(super) fn write(
+    global: &Global,
     analysed: &[(RunRecord, Analysis)],
     path: PathBuf,
 ) -> Result<Option<PathBuf>, Failure> {
     let settings = Settings::from_runs(analysed).map_err(Failure::io)?;
+    tell_refused(global, &settings);
     if settings.is_empty() {
         return Ok(None);
     }

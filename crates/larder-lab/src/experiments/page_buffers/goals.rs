@@ -6,7 +6,7 @@ use crate::stats::defaults::LEVEL;
 
 use super::curve::Curve;
 use super::findings::{COST, totals};
-use super::plan::{WHOLE, cell, total_group};
+use super::plan::{cell, total_group};
 use crate::frame::words::{Bound, ratio, spans};
 
 /// His largest total, which the goal is stated for.
@@ -97,11 +97,12 @@ fn default_or_best<'c>(curve: &'c Curve<'_>) -> Option<(i64, &'c crate::model::C
         .or_else(|| curve.best(COST))
 }
 
-/// The cluster size that the sweep of clusters that go back whole supports: the smallest that cannot be told from
-/// the best. That sweep pays what a pool pays when it grows and shrinks: one call to supply a cluster, one to give it
-/// back. In the pool's own sweep the size hardly shows, because its pages are recycled.
+/// The cluster size that the pool's own sweep supports, at the largest total of the run: the smallest that cannot be
+/// told from the best. The pool recycles its pages, so sizes above the TLB flush ceiling often cost the same, and
+/// the smallest of them holds the least memory.
 pub(super) fn recommendation(view: &RunView<'_>) -> Option<Recommendation> {
-    let curve = Curve::new(view, WHOLE, "cluster-whole");
+    let total = totals(view).last().copied()?;
+    let curve = Curve::new(view, &total_group(total), "pool");
     let sweep = curve.sweep(COST)?;
     let set = sweep.optimum_set(LEVEL, Some(&curve.sizes())).ok()?;
     let sizes: Vec<i64> = set
@@ -121,7 +122,8 @@ pub(super) fn recommendation(view: &RunView<'_>) -> Option<Recommendation> {
         key: "pages.cluster_pages".to_owned(),
         value: chosen.to_string(),
         because: format!(
-            "{} pages cannot be told from the best ({best}); {chosen} is the smallest of them{}{}.",
+            "PagePool with clusters of {} pages cannot be told from the best ({best}); {chosen} is the smallest of \
+             them{}{}.",
             spans(&curve.sizes(), &set.members),
             if sizes.first() == Some(&chosen) {
                 ""

@@ -3,6 +3,8 @@
 use super::*;
 use crate::model::{GroupRecord, MachineRecord, Measures, NoiseRecord, Params, StopReason};
 
+mod families;
+
 fn cell(name: &str, pages: i64) -> Cell {
     Cell::new(name, Params::new().with("pages", pages))
 }
@@ -306,4 +308,37 @@ fn the_floor_of_a_run_is_one_line() {
         line.starts_with("A/A: ") && line.contains("to 20.1 %") && line.contains("2 groups"),
         "{line}"
     );
+}
+
+#[test]
+fn a_verdict_on_disturbed_samples_is_refused_and_a_count_is_not() {
+    let (base, own) = (cell("base", 1), cell("own", 1));
+    let mut run = drifting(&[
+        (base.clone(), 10.0),
+        (base.as_twin(), 10.0),
+        (own.clone(), 5.0),
+    ]);
+    let mut disturb = |rounds: std::ops::Range<u32>, percent: f64| {
+        for s in run.samples.iter_mut().filter(|s| rounds.contains(&s.round)) {
+            s.measures.0.insert("held".to_owned(), 4.0);
+            if s.cell == own {
+                s.measures
+                    .0
+                    .insert(crate::model::OTHERS.to_owned(), percent);
+            }
+        }
+        let view = RunView::new(&run);
+        let word = |metric| {
+            view.compare("g", &own, &base, metric, Better::Lower)
+                .verdict
+        };
+        (word("ns"), word("held"), run.noise_reason().is_some())
+    };
+    let held = Verdict::Same { within: 0.05 };
+    assert_eq!(disturb(0..7, 4.0).0, Verdict::Faster);
+    // One of seven pairs is under a quarter, two are above.
+    assert_eq!(disturb(0..1, 40.0), (Verdict::Faster, held, false));
+    assert_eq!(disturb(0..2, 40.0), (Verdict::Noisy, held, false));
+    // Of the group's samples more than a quarter: own alone is a third of them.
+    assert_eq!(disturb(0..7, 40.0), (Verdict::Noisy, held, true));
 }

@@ -45,7 +45,7 @@ impl RunView<'_> {
     }
 
     /// Whether the reference and its twin agree in every round: a count, which needs no floor.
-    fn counts(&self, group: &str, metric: &str) -> bool {
+    pub(super) fn counts(&self, group: &str, metric: &str) -> bool {
         let Some(reference) = self.reference(group) else {
             return false;
         };
