@@ -96,6 +96,15 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
+/// A path with the home directory as `~`.
+pub(super) fn home_short(path: &Path) -> String {
+    let home = std::env::var_os("HOME").filter(|h| !h.is_empty());
+    match home.and_then(|h| path.strip_prefix(h).ok().map(Path::to_path_buf)) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
 /// A hint on stderr, unless the user wants none.
 pub(super) fn hint(global: &Global, text: &str) {
     if !global.quiet {

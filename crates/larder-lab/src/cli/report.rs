@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 
 use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json, results};
-use crate::report::{self, Document};
+use super::{output, print_json, results, settings};
+use crate::report::{self, Document, Summary};
 
 /// Show stored runs again, read by this version of their experiments.
 #[derive(Debug, Args)]
@@ -66,7 +66,17 @@ pub(super) fn run(global: &Global, args: &Report, out: &mut dyn Write) -> Outcom
         Format::Table
     });
     match format {
-        Format::Table => report::terminal(&document, &output::style(global), out)?,
+        Format::Table => {
+            let file = results::beside(global, settings::NAME)?;
+            let file = file.exists().then(|| output::home_short(&file));
+            let style = output::style(global);
+            let summary = Summary::of(&document).with_settings_file(file);
+            summary.write(&style, out)?;
+            if summary.experiments > 0 {
+                writeln!(out)?;
+            }
+            report::terminal(&document, &style, out)?;
+        }
         Format::Html => out.write_all(report::html(&document).map_err(Failure::io)?.as_bytes())?,
         Format::Markdown => out.write_all(report::markdown(&document).as_bytes())?,
         Format::Json => {

@@ -7,7 +7,7 @@ use super::Document;
 /// Version of the layout; it grows when a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
 
-/// The report as JSON: `schema`, `runs` (each with `run` and `analysis`) and `submissions`.
+/// The report as JSON: `schema`, `summary`, `runs` (each with `run` and `analysis`) and `submissions`.
 ///
 /// Numbers that JSON cannot hold (NaN, infinities) are `null`.
 ///
@@ -32,6 +32,7 @@ pub fn json(doc: &Document) -> Value {
         .collect();
     json!({
         "schema": SCHEMA,
+        "summary": part(serde_json::to_value(super::Summary::of(doc))),
         "runs": runs,
         "submissions": part(serde_json::to_value(&doc.submissions)),
     })

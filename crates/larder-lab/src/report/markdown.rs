@@ -61,6 +61,20 @@ pub fn markdown(doc: &Document) -> String {
     if doc.runs.is_empty() {
         out.push_str("\nNo runs to report.\n");
     }
+    let mut summary = Vec::new();
+    // Writing to a Vec cannot fail.
+    let _ = super::Summary::of(doc).write(&super::Style::plain(), &mut summary);
+    let summary = String::from_utf8_lossy(&summary);
+    if !summary.is_empty() {
+        out.push('\n');
+        // A block of code by its margin: no fence that a name could close, no sign that counts.
+        for l in summary.lines() {
+            out.push_str("    ");
+            let safe = l.replace('`', "'").replace('<', "\u{2039}").replace('>', "\u{203a}");
+            out.push_str(&safe.replace("[a](", "[a] ("));
+            out.push('\n');
+        }
+    }
     for (run, analysis) in &doc.runs {
         experiment(run, analysis, &mut out);
     }

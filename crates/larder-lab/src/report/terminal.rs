@@ -208,13 +208,19 @@ fn section_blocks(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let hidden = |b: &Block| matches!(b, Block::Table(t) if t.long);
-    if section.blocks.iter().all(hidden) {
+    let shown = |b: &&Block| match b {
+        Block::Table(t) => !t.rows.is_empty(),
+        Block::Chart(c) => !spark::lines(c, style.width).is_empty(),
+        Block::Text(_) => true,
+    };
+    let long = |b: &&Block| matches!(b, Block::Table(t) if t.long);
+    let blocks: Vec<&Block> = section.blocks.iter().filter(shown).collect();
+    if blocks.iter().all(long) {
         return Ok(());
     }
     writeln!(out)?;
     heading(&section.title, style, out)?;
-    for (i, block) in section.blocks.iter().enumerate() {
+    for (i, block) in blocks.into_iter().enumerate() {
         if i > 0 {
             writeln!(out)?;
         }

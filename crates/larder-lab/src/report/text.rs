@@ -34,6 +34,30 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     kept.trim_end().to_owned() + "\u{2026}"
 }
 
+/// Columns that a text fills on a terminal.
+#[must_use]
+pub(super) fn wide(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+/// The beginning of a text within so many columns, with a mark where it was cut.
+#[must_use]
+pub(super) fn fit(text: &str, most: usize) -> String {
+    if wide(text) <= most {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        kept.push(c);
+        if wide(&kept) + 1 > most {
+            kept.pop();
+            break;
+        }
+    }
+    let kept = kept.trim_end();
+    if most == 0 { String::new() } else { format!("{kept}\u{2026}") }
+}
+
 /// A table's cell as text.
 #[must_use]
 pub(super) fn value(v: &Value) -> String {
@@ -154,7 +178,7 @@ pub(super) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String 
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace() {
-        let long = line.chars().count() + 1 + word.chars().count() > width.max(20);
+        let long = wide(&line) + 1 + wide(word) > width.max(20);
         if !empty && long {
             out.push_str(line.trim_end());
             out.push('\n');

@@ -14,7 +14,7 @@ use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
 use crate::measure::{BadSelection, Depth, Experiment, Interrupt, Options};
 use crate::model::{GoalState, NoiseRecord};
-use crate::report::Document;
+use crate::report::{Document, Summary};
 
 /// Leaves eight seconds of the promised three minutes for starting, analysing and drawing; they take two.
 const QUICK_CAP: Duration = Duration::from_secs(172);
@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
         true => Files::default(),
         false => write_files(global, args, &document)?,
     };
-    show(global, &document, &files, out)?;
+    show(global, args.details, &document, &files, out)?;
     if empty {
         return Err(Failure::refused(
             "nothing was measured; the reasons are above, and `larder measure --plan` shows what each group needs",
@@ -158,7 +158,13 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
     })
 }
 
-fn show(global: &Global, document: &Document, files: &Files, out: &mut dyn Write) -> Outcome {
+fn show(
+    global: &Global,
+    details: bool,
+    document: &Document,
+    files: &Files,
+    out: &mut dyn Write,
+) -> Outcome {
     let list = [
         ("results", &files.database),
         ("page", &files.page),
@@ -175,7 +181,14 @@ fn show(global: &Global, document: &Document, files: &Files, out: &mut dyn Write
         }
         return print_json(out, &json);
     }
-    crate::report::terminal(document, &output::style(global), out)?;
+    let style = output::style(global);
+    let file = files.settings.as_deref().map(output::home_short);
+    let summary = Summary::of(document).with_settings_file(file);
+    summary.write(&style, out)?;
+    if details {
+        writeln!(out)?;
+        crate::report::terminal(document, &style, out)?;
+    }
     if files.database.is_some() {
         writeln!(out)?;
     }
