@@ -19,7 +19,8 @@ use super::sim::Sim;
 use super::trace::Trace;
 use crate::measure::FactorFilter;
 
-/// Measures on this machine what memory, identifiers and cached blocks cost, which setting is best, and how sure that is.
+/// Measures on this machine what pages, objects, heaps, identifiers and cached blocks cost, simulates block caches
+/// on traces, and says which setting is best and how sure that is.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, max_term_width = 100, after_help = AFTER)]
 pub(super) struct Cli {
@@ -98,6 +99,7 @@ Examples:
   larder measure                           every experiment, quick, at most 3 minutes in total
   larder measure page-buffers --full       the document's own counts, at least ten rounds
   larder measure zero-fill --loop          until it is stable
+  larder measure page-pool --details       with all findings and tables
   larder measure --plan                    what would run, and for how long
   larder measure --json | jq .runs[0].run.seed")]
 pub(super) struct Measure {
@@ -137,15 +139,15 @@ pub(super) struct Measure {
     /// End with 1 when a goal is missed, with 3 when none is but some are open or could not be measured.
     #[arg(long, value_enum, value_name = "STATE")]
     pub(super) fail_on: Option<FailOn>,
-    /// Print everything that was found after the summary, not the summary alone.
-    #[arg(long)]
-    pub(super) details: bool,
     /// Take rounds until the intervals are narrow or stop narrowing.
     #[arg(long = "loop")]
     pub(super) until_stable: bool,
     /// Write the HTML report here [default: beside the database].
     #[arg(long, value_name = "FILE.html")]
     pub(super) out: Option<PathBuf>,
+    /// Print everything after the summary: findings, goals, tables.
+    #[arg(long)]
+    pub(super) details: bool,
     /// Store nothing and write no files: print only.
     #[arg(long, conflicts_with = "out")]
     pub(super) no_save: bool,

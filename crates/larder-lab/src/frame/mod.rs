@@ -7,7 +7,8 @@
 //!
 //! It relies on [`measure`](crate::measure) for the statistics of a record; only [`experiments`](crate::experiments) rely on it.
 
-#![allow(unused_imports)]
+// The experiments move into the frame one after the other; until the last has, some of it has no user.
+#![allow(dead_code, unused_imports)]
 
 mod bench;
 mod chart;

@@ -6,6 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Is told what happens. Progress goes to stderr; stdout is data.
 pub trait Progress {
+    /// The next experiment is the `number`th of `of`; those after it take about `rest`.
+    fn place(&mut self, _number: usize, _of: usize, _rest: Duration) {}
     /// An experiment begins; it will take about this long.
     fn begin(&mut self, experiment: &str, guess: Duration);
     /// A cell of a group is about to run; so much time has passed.
@@ -31,6 +33,9 @@ impl Progress for Silent {
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
+    place: (usize, usize),
+    guess: Duration,
+    rest: Duration,
 }
 
 impl Bar {
@@ -39,6 +44,9 @@ impl Bar {
     pub fn new() -> Self {
         Self {
             bar: ProgressBar::hidden(),
+            place: (1, 1),
+            guess: Duration::ZERO,
+            rest: Duration::ZERO,
         }
     }
 }
@@ -50,28 +58,36 @@ impl Default for Bar {
 }
 
 impl Progress for Bar {
+    fn place(&mut self, number: usize, of: usize, rest: Duration) {
+        self.place = (number, of);
+        self.rest = rest;
+    }
+
     fn begin(&mut self, experiment: &str, guess: Duration) {
+        self.guess = guess;
         // Five redraws a second: drawing takes CPU from the worker, and nobody reads faster.
         let bar = ProgressBar::with_draw_target(
             Some(millis(guess).max(1)),
             ProgressDrawTarget::stderr_with_hz(5),
         );
-        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:24}] {elapsed} {wide_msg}")
-        {
+        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:10}] {msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        bar.set_prefix(format!("{experiment}, about {} s", guess.as_secs().max(1)));
+        let (number, of) = self.place;
+        bar.set_prefix(format!("experiment {number} of {of}: {experiment}"));
         self.bar = bar;
     }
 
-    fn cell(&mut self, group: &str, round: u32, cell: &str, elapsed: Duration) {
+    fn cell(&mut self, _group: &str, _round: u32, _cell: &str, elapsed: Duration) {
         // A guess that was too short must not show a bar that stands at its end.
         let now = millis(elapsed);
         if let Some(len) = self.bar.length().filter(|len| now >= *len) {
             self.bar.set_length(len + len / 4 + 1);
         }
+        // A line shorter than a narrow terminal: a longer one would wrap at a resize, and its first part would stay.
+        let left = (self.guess.saturating_sub(elapsed) + self.rest).as_secs();
         self.bar
-            .set_message(format!("{group}, round {}: {cell}", round + 1));
+            .set_message(format!("{}:{:02} left", left / 60, left % 60));
         self.bar.set_position(now);
     }
 

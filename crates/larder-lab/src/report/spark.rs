@@ -8,13 +8,17 @@ const LEVELS: [char; 8] = [
     '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}',
 ];
 
-/// One line per series: its shape, its ends along x, its lowest point.
+/// Fewer points than this have no shape to show.
+const FEWEST: usize = 5;
+
+/// One line per series with enough points: its shape, its ends along x, its lowest point.
 #[must_use]
 pub(super) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     let (_, unit) = number::split_label(&chart.y.label);
     let (_, x_unit) = number::split_label(&chart.x.label);
-    let names: Vec<String> = chart
-        .series
+    let finite = |s: &&Series| s.points.iter().filter(|p| p.y.is_finite()).count() >= FEWEST;
+    let series: Vec<&Series> = chart.series.iter().filter(finite).collect();
+    let names: Vec<String> = series
         .iter()
         .map(|s| match s.from {
             Provenance::Measured => clean(&s.name),
@@ -28,9 +32,8 @@ pub(super) fn lines(chart: &Chart, width: usize) -> Vec<String> {
         .unwrap_or(0)
         .min(28);
     let room = width.saturating_sub(longest + 44).clamp(8, 40);
-    chart
-        .series
-        .iter()
+    series
+        .into_iter()
         .zip(names)
         .map(|(s, name)| {
             let name: String = name.chars().take(longest).collect();

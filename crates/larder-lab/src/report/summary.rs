@@ -13,7 +13,7 @@ use crate::stats::{self, Verdict};
 const HEIGHT: usize = 40;
 
 /// Columns of a terminal that every line fits into.
-pub const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 
 /// Most goals that are missed and named in the line of goals; the report has them all.
 const NAMED: usize = 4;
@@ -76,7 +76,7 @@ impl Summary {
         }
     }
 
-    /// The screen: at most 40 lines of at most [`WIDTH`] columns, or of `width` where that is less. What does not fit is
+    /// The screen: at most 40 lines of at most 80 columns, or of `width` where that is less. What does not fit is
     /// counted.
     #[must_use]
     pub fn lines(&self, width: usize) -> Vec<String> {
@@ -190,7 +190,9 @@ fn list(heading: &str, rows: impl ExactSizeIterator<Item = String>, room: usize)
 }
 
 fn cost_line(cost: &Cost) -> String {
-    let amount = |value: Option<f64>| value.map_or(String::new(), |v| number::tick(v, &cost.unit));
+    let amount = |value: Option<f64>| {
+        value.map_or(String::new(), |v| number::tick(three_digits(v), &cost.unit))
+    };
     let peer = cost.peer.as_ref();
     let peer = peer.map_or(String::new(), |(name, value)| {
         format!(
@@ -213,6 +215,15 @@ fn cost_line(cost: &Cost) -> String {
         amount(cost.floor)
     );
     line.trim_end().to_owned()
+}
+
+/// A number with three digits that count.
+fn three_digits(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let digits = 10_f64.powf(2.0 - value.abs().log10().floor());
+    (value * digits).round() / digits
 }
 
 fn setting_line(setting: &Recommendation) -> String {
@@ -246,7 +257,7 @@ fn machine(document: &Document, first: &RunRecord) -> String {
         .collect();
     format!(
         "larder {} · {}, {}, {} · Linux {} · {}, {} experiment{}, {}:{:02}",
-        first.version,
+        first.version.rsplit_once('.').map_or("", |(most, _)| most),
         shortened(machine.text("cpu.model"), 20),
         cpus(machine.text("cpu.online")),
         gigabytes.map_or_else(
@@ -379,6 +390,19 @@ mod tests {
             .filter(|line| line.contains("more in the report"));
         assert_eq!(more.count(), 2, "{lines:#?}");
         assert!(lines.concat().contains("and 5 more."), "{lines:#?}");
+    }
+
+    #[test]
+    fn costs_have_three_digits() {
+        for (value, rounded) in [
+            (0.73861, 0.739),
+            (12.844, 12.8),
+            (7093.9, 7090.0),
+            (0.0, 0.0),
+        ] {
+            assert!((three_digits(value) - rounded).abs() < 1e-9, "{value}");
+        }
+        assert!(three_digits(f64::NAN).is_nan());
     }
 
     #[test]

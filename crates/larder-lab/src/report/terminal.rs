@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, TableStyle, Width, presets,
+};
 
 use super::text::{self, clean, wrap};
-use super::{Document, Style, Summary, number, spark};
+use super::{Document, Style, Summary, spark};
 use crate::model::{Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table};
 
 /// ANSI styles that the report uses.
@@ -235,13 +237,19 @@ fn section_blocks(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let hidden = |b: &Block| matches!(b, Block::Table(t) if t.long);
-    if section.blocks.iter().all(hidden) {
+    let shown = |b: &&Block| match b {
+        Block::Table(t) => !t.rows.is_empty(),
+        Block::Chart(c) => !spark::lines(c, style.width).is_empty(),
+        Block::Text(_) => true,
+    };
+    let long = |b: &&Block| matches!(b, Block::Table(t) if t.long);
+    let blocks: Vec<&Block> = section.blocks.iter().filter(shown).collect();
+    if blocks.iter().all(long) {
         return Ok(());
     }
     writeln!(out)?;
     heading(&section.title, style, out)?;
-    for (i, block) in section.blocks.iter().enumerate() {
+    for (i, block) in blocks.into_iter().enumerate() {
         if i > 0 {
             writeln!(out)?;
         }
@@ -295,10 +303,20 @@ fn table(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     if !t.title.is_empty() {
         writeln!(out, "{}", clean(&t.title))?;
     }
+    let widths: Vec<usize> = (0..t.columns.len()).map(|i| least_width(t, i)).collect();
+    let fitting = fitting(&widths, style.width);
+    if fitting < t.columns.len() && fitting * 2 < t.columns.len() + 1 {
+        as_list(t, style, out)?;
+        return below(t, style, out);
+    }
     let mut shown = new_table(style);
-    shown.set_header(t.columns.iter().map(|c| clean(c)));
+    shown.set_header(t.columns.iter().take(fitting).map(|c| clean(c)));
     for row in &t.rows {
-        shown.add_row(row.iter().map(text::value));
+        shown.add_row(row.iter().take(fitting).map(text::value));
+    }
+    for (column, least) in shown.column_iter_mut().zip(&widths) {
+        let least = u16::try_from(least + GAP).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
     }
     for (i, column) in shown.column_iter_mut().enumerate() {
         let numbers = t.rows.iter().filter_map(|r| r.get(i));
@@ -307,6 +325,61 @@ fn table(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     print_table(&shown, style, out)?;
+    if fitting < t.columns.len() {
+        let left: Vec<String> = t.columns[fitting..].iter().map(|c| clean(c)).collect();
+        let line = format!("columns left out: {}; the page has them", left.join(", "));
+        let line = wrap(&line, "  ", "  ", style.width);
+        writeln!(out, "{}", ink(style, Ink::Dim, &line))?;
+    }
+    below(t, style, out)
+}
+
+/// Blanks beside a cell.
+const GAP: usize = 2;
+
+/// The least width of a column in which no number and no word breaks.
+fn least_width(t: &Table, column: usize) -> usize {
+    let word = |text: &str| text.split_whitespace().map(text::wide).max().unwrap_or(0);
+    let head = t.columns.get(column).map_or(0, |c| word(&clean(c)));
+    t.rows
+        .iter()
+        .filter_map(|row| row.get(column))
+        .map(|v| match text::is_number(v) {
+            true => text::wide(&text::value(v)),
+            false => word(&text::value(v)),
+        })
+        .fold(head, usize::max)
+}
+
+/// How many columns from the left fit whole.
+fn fitting(widths: &[usize], room: usize) -> usize {
+    let mut used = 0;
+    widths
+        .iter()
+        .take_while(|w| {
+            used += **w + GAP;
+            used <= room
+        })
+        .count()
+}
+
+/// One block per row, for a table of which too little would be left.
+fn as_list(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    for row in &t.rows {
+        for (i, (name, v)) in t.columns.iter().zip(row).enumerate() {
+            let value = text::value(v);
+            if i == 0 {
+                writeln!(out, "{}", wrap(&value, "- ", "  ", style.width))?;
+            } else if !value.is_empty() {
+                let line = format!("{}: {value}", clean(name));
+                writeln!(out, "{}", wrap(&line, "    ", "      ", style.width))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn below(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     if super::value::has_published(t) {
         let note = wrap(super::value::PUBLISHED_NOTE, "  ", "  ", style.width);
         writeln!(out, "{}", ink(style, Ink::Dim, &note))?;

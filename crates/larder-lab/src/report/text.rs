@@ -34,6 +34,12 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     kept.trim_end().to_owned() + "\u{2026}"
 }
 
+/// Columns that a text fills on a terminal.
+#[must_use]
+pub(super) fn wide(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
 /// A table's cell as text.
 #[must_use]
 pub(super) fn value(v: &Value) -> String {
@@ -154,7 +160,7 @@ pub(super) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String 
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace() {
-        let long = line.chars().count() + 1 + word.chars().count() > width.max(20);
+        let long = wide(&line) + 1 + wide(word) > width.max(20);
         if !empty && long {
             out.push_str(line.trim_end());
             out.push('\n');

@@ -42,8 +42,11 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
         .listen()
         .map_err(|e| Failure::io(format!("Ctrl-C cannot be caught: {e}")))?;
     let runs = session::take(global, &chosen, &options, &machine, &interrupt, &mut store)?;
-    let empty = runs.iter().all(|r| r.samples.is_empty());
-    let document = results::document(runs, None)?;
+    let empty = runs.iter().all(|(r, _)| r.samples.is_empty());
+    let document = Document {
+        runs,
+        submissions: Vec::new(),
+    };
     let files = match args.no_save {
         true => Files::default(),
         false => write_files(global, args, &document)?,

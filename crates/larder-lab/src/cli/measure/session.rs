@@ -1,11 +1,14 @@
 //! The experiments of one session, one after the other, each with its share of the time.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use super::super::args::Global;
 use super::super::failure::Failure;
+use super::super::{output, results};
 use crate::measure::{Bar, Experiment, Interrupt, Options, OwnProcess, Progress, Runner, Silent};
-use crate::model::{MachineRecord, RunRecord};
+use crate::model::{Analysis, GoalState, MachineRecord, RunRecord};
+use crate::report::number;
 use crate::store::Store;
 
 /// Runs the experiments one after the other, each with its share of the time, and stores each at its end.
@@ -16,11 +19,18 @@ pub(super) fn take(
     machine: &MachineRecord,
     interrupt: &Interrupt,
     store: &mut Option<Store>,
-) -> Result<Vec<RunRecord>, Failure> {
+) -> Result<Vec<(RunRecord, Analysis)>, Failure> {
     let begin = Instant::now();
     let needs: Vec<Duration> = experiments
         .iter()
         .map(|e| need(e.as_ref(), &options.of(e.as_ref()), machine))
+        .collect();
+    let guesses: Vec<Duration> = experiments
+        .iter()
+        .map(|e| {
+            let own = options.of(e.as_ref());
+            own.guess(&own.plan(e.as_ref(), machine))
+        })
         .collect();
     let mut runs = Vec::new();
     for (i, experiment) in experiments.iter().enumerate() {
@@ -41,14 +51,44 @@ pub(super) fn take(
         let mut launcher = OwnProcess::new(interrupt).map_err(Failure::io)?;
         let (mut bar, mut silent) = (Bar::new(), Silent);
         let progress: &mut dyn Progress = if global.quiet { &mut silent } else { &mut bar };
+        let later = guesses[i + 1..]
+            .iter()
+            .fold(Duration::ZERO, |sum, g| sum.saturating_add(*g));
+        let rest = options.time_cap.map_or(later, |all| {
+            let own = cap.unwrap_or_default();
+            later.min(all.saturating_sub(begin.elapsed()).saturating_sub(own))
+        });
+        progress.place(i + 1, experiments.len(), rest);
         let run =
             Runner::new(&mut launcher, progress, interrupt).run(experiment.as_ref(), machine, &own);
         if let Some(store) = store.as_mut().filter(|_| !run.samples.is_empty()) {
             store.put(&run)?;
         }
-        runs.push(run);
+        let analysis = results::analyse(&run);
+        if !global.quiet {
+            let place = format!("{} of {}", i + 1, experiments.len());
+            let line = format!("{place}, {}: {}", experiment.name(), result(&analysis));
+            // Nobody may be reading.
+            let _ = writeln!(std::io::stderr(), "{}", output::plain(&line));
+        }
+        runs.push((run, analysis));
     }
     Ok(runs)
+}
+
+/// What an experiment found, in one line: an answer, else a cost, else its goals.
+fn result(a: &Analysis) -> String {
+    if let Some(answer) = a.answers.first() {
+        return format!("{} {}", answer.question, answer.answer);
+    }
+    if let Some((cost, larder)) = a.costs.iter().find_map(|c| Some((c, c.larder?))) {
+        return format!("{} {}", cost.what, number::number(larder, &cost.unit));
+    }
+    let count = |state| a.goals.iter().filter(|g| g.state == state).count();
+    match (count(GoalState::Met), count(GoalState::Missed)) {
+        (0, 0) => format!("done, {} findings", a.findings.len()),
+        (hold, missed) => format!("{hold} goals hold, {missed} missed"),
+    }
 }
 
 /// What an experiment needs for every group to have the rounds that an interval takes, by its own guess.

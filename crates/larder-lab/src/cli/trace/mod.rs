@@ -16,6 +16,12 @@ use crate::sim::{Format, WRITABLE};
 
 /// Look into traces, convert them, record one's own.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder trace record -o build.csv.zst -- make -j2
+  larder trace info build.csv.zst
+  larder trace convert build.csv.zst build.oracleGeneral.zst
+  larder trace formats")]
 pub(super) struct Trace {
     #[command(subcommand)]
     command: Command,
@@ -24,6 +30,7 @@ pub(super) struct Trace {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The formats that are read and written.
+    #[command(after_help = "Examples:\n  larder trace formats\n  larder trace formats --json")]
     Formats,
     /// What is in a trace.
     Info(Info),
@@ -34,6 +41,10 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder trace info build.csv.zst
+  larder trace info zipf:blocks=1e5,alpha=0.9 --json")]
 struct Info {
     /// Traces.
     #[arg(value_name = "TRACE", required = true)]
@@ -47,7 +58,11 @@ struct Info {
 OUT's name says format and compression: blocks.txt.gz, web.oracleGeneral.zst, io.csv, ids.u32le; `-` is standard output and
 needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads). 
 CSV keeps times, blocks, bytes, operations, requests and tenants; of its file a block keeps only its number. What another
-format has no place for is said on stderr.")]
+format has no place for is said on stderr.
+
+Examples:
+  larder trace convert build.csv.zst build.oracleGeneral.zst
+  larder trace convert zipf:blocks=1e5,alpha=0.9 - --to txt")]
 struct Convert {
     /// The trace: a file or a workload.
     #[arg(value_name = "TRACE")]

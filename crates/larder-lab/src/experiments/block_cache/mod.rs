@@ -10,8 +10,9 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
+use crate::frame::{Results, cost};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Metric, RunRecord};
+use crate::model::{Analysis, Cost, Metric, RunRecord};
 
 /// The experiment `block-cache`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,10 +87,27 @@ impl Experiment for BlockCaches {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
+            costs: costs(run),
             findings: report::findings(&view),
             goals: goals::all(&view),
             sections: report::sections(&view),
             ..Analysis::default()
         }
     }
+}
+
+/// What a cached block costs, for the summary.
+fn costs(run: &RunRecord) -> Vec<Cost> {
+    let results = Results::new(run, METRICS);
+    let hit = plan::hit_group(plan::SIZES[0]);
+    let rows = [
+        ("cached block, found", hit.as_str(), "ns_per_hit"),
+        ("cached block, missed", plan::MISS, "ns_per_miss"),
+    ];
+    let row = |(what, group, metric)| {
+        let find = |name| results.find(group, name, &[]);
+        let peer = results.best(group, &plan::PEERS, &[], metric);
+        cost(what, "ns", metric, find(plan::OURS), peer, find("loop"))
+    };
+    rows.into_iter().filter_map(row).collect()
 }

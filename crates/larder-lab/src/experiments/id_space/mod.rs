@@ -19,8 +19,9 @@ mod tables;
 mod thread_goals;
 mod threads;
 
+use crate::frame::{Results, cost};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Metric, RunRecord};
+use crate::model::{Analysis, Cost, Metric, RunRecord};
 
 /// The experiment `id-space`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -130,10 +131,39 @@ impl Experiment for IdSpaces {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
+            costs: costs(run),
             findings: report::findings(&view),
             goals: goals::all(&view),
             sections: report::sections(&view),
             ..Analysis::default()
         }
     }
+}
+
+/// What an identifier costs two thirds full, for the summary.
+fn costs(run: &RunRecord) -> Vec<Cost> {
+    let results = Results::new(run, METRICS);
+    let factors = [("live", plan::SMALL_LIVES[2])];
+    let peers = |own: &[&'static str]| -> Vec<&'static str> {
+        let ordered = plan::ORDERED.into_iter().chain(own.iter().copied());
+        ordered.collect()
+    };
+    let rows = [
+        (
+            "identifier, cyclic",
+            plan::CYCLIC,
+            peers(&plan::CYCLIC_PEERS),
+        ),
+        (
+            "identifier, lowest",
+            plan::LOWEST,
+            peers(&plan::LOWEST_PEERS),
+        ),
+    ];
+    let row = |(what, group, peers): (&str, &str, Vec<&str>)| {
+        let ours = results.find(group, "ids", &factors);
+        let peer = results.best(group, &peers, &factors, rows::COST);
+        cost(what, "ns", rows::COST, ours, peer, None)
+    };
+    rows.into_iter().filter_map(row).collect()
 }

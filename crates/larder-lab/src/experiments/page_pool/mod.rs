@@ -15,8 +15,9 @@ mod rows;
 mod shapes;
 mod threads;
 
+use crate::frame::{Results, cost};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Metric, RunRecord};
+use crate::model::{Analysis, Cost, Metric, RunRecord};
 
 /// The experiment `page-pool`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,10 +101,36 @@ impl Experiment for PagePool {
         Analysis {
             experiment: self.name().to_owned(),
             title: self.title().to_owned(),
+            costs: costs(run),
             findings: report::findings(&view),
             goals: goals::all(&view),
             sections: report::sections(&view),
             ..Analysis::default()
         }
     }
+}
+
+/// What a page costs, for the summary: in the cheaper of the pool's two forms.
+fn costs(run: &RunRecord) -> Vec<Cost> {
+    let results = Results::new(run, METRICS);
+    let zeroed = plan::zeroed_group(64);
+    let rows = [
+        ("page, warm", plan::PAIR, "array-stack"),
+        ("page, 256 in use", plan::DEEP, "array-stack"),
+        ("page, zeroed", zeroed.as_str(), "memset"),
+        ("page, handed over", plan::HANDOVER, ""),
+    ];
+    let row = |(what, group, floor)| {
+        let best = |names| results.best(group, names, &[], rows::COST);
+        let floor = results.find(group, floor, &[]);
+        cost(
+            what,
+            "ns",
+            rows::COST,
+            best(&plan::OURS),
+            best(&plan::PEERS),
+            floor,
+        )
+    };
+    rows.into_iter().filter_map(row).collect()
 }
