@@ -1,5 +1,6 @@
 //! What the object-caches experiment concludes from samples whose truth is known.
 
+mod object_caches;
 mod page_record;
 
 use larder_lab::experiments::object_caches::ObjectCaches;
@@ -97,38 +98,6 @@ fn goal<'a>(analysis: &'a Analysis, what: &str) -> &'a Goal {
         .iter()
         .find(|goal| goal.what.contains(what))
         .unwrap_or_else(|| panic!("no goal '{what}'"))
-}
-
-#[test]
-fn each_variant_has_its_own_reason() {
-    let analysis = analysis();
-    let row = |name: &str| second_thread(&analysis, name);
-    let says = |name: &str, words: &str| {
-        let row = row(name);
-        assert_eq!(row.last(), Some(&Value::Text(words.to_owned())), "{name}");
-    };
-    says("hashed-16", "False sharing between the slab's pieces");
-    says("explicit-handle", "False sharing between the slab's pieces");
-    says("hashed-2", "False sharing in the arrays of the threads");
-    says("hashed-mutex", "Waiting for the lock");
-    says("global-locked", "Waiting for the lock");
-    says("malloc", "The second thread costs nothing");
-    let Value::Estimate(time, _) = &row("hashed-16")[1] else {
-        panic!("no time of two threads");
-    };
-    assert!((time.value - 6.0).abs() < 0.01, "{time:?}");
-}
-
-/// The row of a contestant under the question why the second thread is slow.
-fn second_thread(analysis: &Analysis, name: &str) -> Vec<Value> {
-    let finding = analysis
-        .findings
-        .iter()
-        .find(|f| f.question.starts_with("Why is the second thread"))
-        .expect("asked");
-    let table = finding.table.as_ref().expect("a row for each");
-    let named = |row: &&Vec<Value>| row[0] == Value::Text(name.to_owned());
-    table.rows.iter().find(named).expect("it ran").clone()
 }
 
 #[test]
@@ -380,17 +349,6 @@ fn a_burst_is_returned_or_not() {
     let of = |how| goal(&full, how).state;
     assert_eq!(of("heap, calls are made"), GoalState::Met);
     assert_eq!(of("global, calls are made"), GoalState::Missed);
-}
-
-#[test]
-fn the_second_thread_is_counted() {
-    let row = second_thread(&analysis(), "hashed-mutex");
-    for (value, count) in row[4..6].iter().zip([500.0_f64, 1.0]) {
-        let Value::Number(n, _) = value else {
-            panic!("not counted: {value:?}");
-        };
-        assert!((n / count - 1.0).abs() < 0.001, "{n} for {count}");
-    }
 }
 
 /// What is concluded where these were preloaded, each with its nanoseconds, beside the C library's malloc and larder's.

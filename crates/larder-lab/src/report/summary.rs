@@ -36,7 +36,7 @@ pub struct Summary {
     pub noisy: bool,
     /// Rows of costs.
     pub costs: Vec<Cost>,
-    /// Settings that the runs support.
+    /// Settings that the quiet ones of the runs support.
     pub settings: Vec<Recommendation>,
     /// The documents' questions.
     pub answers: Vec<ShortAnswer>,
@@ -62,12 +62,14 @@ impl Summary {
         let count = |state| goals().filter(|g| g.state == state).count();
         let missed = goals().filter(|g| g.state == GoalState::Missed);
         let noisy = document.runs.iter().any(|(run, _)| run.noise.noisy);
+        // No setting is written from a noisy run, so none is shown.
+        let quiet = document.runs.iter().filter(|(run, _)| !run.noise.noisy);
         Self {
             machine: machine(document, first),
             noise: noise(document, noisy),
             noisy,
             costs: analyses().flat_map(|a| a.costs.clone()).collect(),
-            settings: analyses().flat_map(|a| a.recommendations.clone()).collect(),
+            settings: quiet.flat_map(|(_, a)| a.recommendations.clone()).collect(),
             answers: analyses().flat_map(|a| a.answers.clone()).collect(),
             held: count(GoalState::Met),
             missed: missed.map(|g| g.what.clone()).collect(),
@@ -85,7 +87,7 @@ impl Summary {
         let goals = self.goals();
         let lists = [self.costs.len(), self.settings.len(), self.answers.len()];
         let headings: usize = lists.iter().filter(|n| **n > 0).map(|_| 2).sum();
-        let fixed = parts[0].len() + goals.len() + 1 + headings + usize::from(lists[1] > 0);
+        let fixed = parts[0].len() + goals.len() + 1 + headings + if lists[1] > 0 { 1 } else { 2 };
         let [costs, settings, answers] = shared(lists, HEIGHT.saturating_sub(fixed));
         parts.push(list(
             &format!(
@@ -96,15 +98,13 @@ impl Summary {
             costs,
         ));
         let mut set = list(
-            if self.noisy {
-                "What to set: take it from a quieter run"
-            } else {
-                "What to set"
-            },
+            "What to set",
             self.settings.iter().map(setting_line),
             settings,
         );
-        if !set.is_empty() {
+        if set.is_empty() && self.noisy {
+            set.push("What to set: nothing, the run was too noisy".to_owned());
+        } else if !set.is_empty() {
             set.push("  Use it: LARDER_SETTINGS=FILE PROGRAM (the file is named below)".to_owned());
         }
         parts.push(set);
@@ -205,7 +205,8 @@ fn cost_line(cost: &Cost) -> String {
         Some(Verdict::Faster) => "faster",
         Some(Verdict::Slower) => "SLOWER",
         Some(Verdict::Same { .. }) => "the same",
-        Some(Verdict::Inconclusive | Verdict::Refused | Verdict::Noisy) => "undecided",
+        Some(Verdict::Inconclusive | Verdict::Refused) => "undecided",
+        Some(Verdict::Noisy) => "too noisy",
         None => "",
     };
     let line = format!(
@@ -416,6 +417,35 @@ mod tests {
         ] {
             assert_eq!(cpus(list), words);
         }
+    }
+
+    #[test]
+    fn a_noisy_run_sets_nothing_and_says_so() {
+        let setting = Recommendation {
+            key: "pages.prezero".to_owned(),
+            value: "false".to_owned(),
+            because: String::new(),
+            evidence: None,
+        };
+        let analysis = Analysis {
+            recommendations: vec![setting],
+            ..Analysis::default()
+        };
+        let mut run = RunRecord::default();
+        let text = |run: &RunRecord| {
+            let document = Document {
+                runs: vec![(run.clone(), analysis.clone())],
+                submissions: Vec::new(),
+            };
+            Summary::of(&document).lines(WIDTH).concat()
+        };
+        assert!(text(&run).contains("pages.prezero = false"));
+        run.noise.noisy = true;
+        let noisy = text(&run);
+        assert!(
+            noisy.contains("nothing, the run was too noisy") && !noisy.contains("prezero"),
+            "{noisy}"
+        );
     }
 
     #[test]
