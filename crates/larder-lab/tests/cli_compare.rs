@@ -132,7 +132,8 @@ fn a_gate_tells_worse_from_unknown_and_refuses_times_of_two_machines() {
     let compare = |a: usize, b: usize, more: &[&str]| {
         home.run(&[&["compare", &ids[a], &ids[b]], more].concat())
     };
-    assert_eq!(compare(0, 1, &["--fail-on", "slower"]).0, 0);
+    let (code, out, err) = compare(0, 1, &["--fail-on", "slower"]);
+    assert_eq!(code, 0, "{out}{err}");
     assert_eq!(compare(0, 2, &["--fail-on", "slower"]).0, 1);
     assert_eq!(compare(2, 0, &["--fail-on", "slower"]).0, 0);
     assert_eq!(compare(2, 0, &["--fail-on", "changed"]).0, 1);
