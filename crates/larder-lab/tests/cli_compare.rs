@@ -150,6 +150,39 @@ fn a_gate_tells_worse_from_unknown_and_refuses_times_of_two_machines() {
 }
 
 #[test]
+fn several_runs_a_side_are_named_with_commas() {
+    let minutes: Vec<RunRecord> = (0..6)
+        .map(|m| run(m, "m", 1.0, if m < 3 { 0.5 } else { 0.6 }))
+        .collect();
+    let (home, ids) = home(&minutes);
+    let (before, after) = (ids[..3].join(","), ids[3..].join(","));
+    let json = home.json(&["compare", &before, &after, "--json"]);
+    assert_eq!(json["before"], *ids[0]);
+    assert_eq!(json["runs_after"].as_array().unwrap().len(), 3);
+    let first = &json["compared"]["contestants"][0];
+    assert_eq!(first["verdict"]["verdict"], "slower", "{json}");
+    assert_eq!(json["compared"]["changes"][0]["change"]["n"], 3);
+    let (code, out, _) = home.run(&["compare", &before, &after, "--fail-on", "slower"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.find("contestant").unwrap() < out.find("group").unwrap());
+    let (code, _, err) = home.run(&["compare", &before, &ids[0]]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("named twice"), "{err}");
+}
+
+#[test]
+fn a_noisy_run_alone_shows_no_change() {
+    let before = run(0, "m", 1.0, 0.5);
+    let mut after = run(1, "m", 1.0, 0.6);
+    after.noise.noisy = true;
+    let c = changes(&before, &after, |_| Better::Lower);
+    let verdicts = c.contestants.iter().map(|c| c.verdict);
+    for v in verdicts.chain(c.changes.iter().map(|c| c.verdict)) {
+        assert!(!matches!(v, Verdict::Slower | Verdict::Faster), "{c:?}");
+    }
+}
+
+#[test]
 fn names_from_elsewhere_do_not_reach_the_terminal() {
     let (home, ids) = home(&[run(0, "m\u{1b}[2J", 1.0, 0.5), run(1, "m", 1.0, 0.5)]);
     for words in [
