@@ -132,7 +132,8 @@ fn a_gate_tells_worse_from_unknown_and_refuses_times_of_two_machines() {
     let compare = |a: usize, b: usize, more: &[&str]| {
         home.run(&[&["compare", &ids[a], &ids[b]], more].concat())
     };
-    assert_eq!(compare(0, 1, &["--fail-on", "slower"]).0, 0);
+    let (code, out, err) = compare(0, 1, &["--fail-on", "slower"]);
+    assert_eq!(code, 0, "{out}{err}");
     assert_eq!(compare(0, 2, &["--fail-on", "slower"]).0, 1);
     assert_eq!(compare(2, 0, &["--fail-on", "slower"]).0, 0);
     assert_eq!(compare(2, 0, &["--fail-on", "changed"]).0, 1);
@@ -146,6 +147,39 @@ fn a_gate_tells_worse_from_unknown_and_refuses_times_of_two_machines() {
         out.contains("only ratios are compared") && !out.contains("ns_per_page)"),
         "{out}"
     );
+}
+
+#[test]
+fn several_runs_a_side_are_named_with_commas() {
+    let minutes: Vec<RunRecord> = (0..6)
+        .map(|m| run(m, "m", 1.0, if m < 3 { 0.5 } else { 0.6 }))
+        .collect();
+    let (home, ids) = home(&minutes);
+    let (before, after) = (ids[..3].join(","), ids[3..].join(","));
+    let json = home.json(&["compare", &before, &after, "--json"]);
+    assert_eq!(json["before"], *ids[0]);
+    assert_eq!(json["runs_after"].as_array().unwrap().len(), 3);
+    let first = &json["compared"]["contestants"][0];
+    assert_eq!(first["verdict"]["verdict"], "slower", "{json}");
+    assert_eq!(json["compared"]["changes"][0]["change"]["n"], 3);
+    let (code, out, _) = home.run(&["compare", &before, &after, "--fail-on", "slower"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.find("contestant").unwrap() < out.find("group").unwrap());
+    let (code, _, err) = home.run(&["compare", &before, &ids[0]]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("named twice"), "{err}");
+}
+
+#[test]
+fn a_noisy_run_alone_shows_no_change() {
+    let before = run(0, "m", 1.0, 0.5);
+    let mut after = run(1, "m", 1.0, 0.6);
+    after.noise.noisy = true;
+    let c = changes(&before, &after, |_| Better::Lower);
+    let verdicts = c.contestants.iter().map(|c| c.verdict);
+    for v in verdicts.chain(c.changes.iter().map(|c| c.verdict)) {
+        assert!(!matches!(v, Verdict::Slower | Verdict::Faster), "{c:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! `compare`: one run against another.
+//! `compare`: runs against runs.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
@@ -10,56 +11,71 @@ use super::args::Global;
 use super::failure::{Code, Failure, Outcome};
 use super::{output, print_json, results};
 use crate::experiments;
-use crate::measure::{Change, Changes, changes};
+use crate::measure::{Changes, changes_of};
 use crate::model::{Better, RunRecord};
 use crate::report::number;
 use crate::stats::{Estimate, Verdict};
+use crate::store::Store;
 
-/// Compare two runs of one experiment by the ratios inside each.
+/// Compare two runs of one experiment, or several before with several after.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each cell is compared with its group's reference inside its own run, and the two ratios with each other.
+First comes the mean of each contestant over its cells, then the cells. A cell is called changed only where its
+contestant is. Each cell is compared with its group's reference inside its own run.
+With one run a side the scatter between runs is estimated from the contestants that did not change. With several it is
+measured: use five a side to find changes of a few percent.
 Times are shown beside them only when both runs come from the same machine.
 
 Examples:
   larder compare 3f9a latest
+  larder compare 3f9a,51c0,77de 9b02,c4f1,latest
   larder compare 3f9a latest --fail-on slower   exit 1 if anything is slower, 3 if it cannot be told
   larder compare 3f9a latest --times            exit 4 if the machines differ")]
 pub(super) struct Compare {
-    /// The run before.
+    /// The run before, or several with commas between.
     #[arg(value_name = "RUN")]
     before: String,
-    /// The run after.
+    /// The run after, or several with commas between.
     #[arg(value_name = "RUN")]
     after: String,
     /// Ask for times: refused when the runs come from two machines.
     #[arg(long)]
     times: bool,
-    /// End with 1 when a cell's verdict is this, with 3 when no cell's is but some cannot be told.
+    /// End with 1 when a contestant's verdict is this, with 3 when none is but some cannot be told.
     #[arg(long, value_enum, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FailOn {
-    /// A cell became slower.
+    /// A contestant became slower.
     Slower,
-    /// A cell became slower or faster.
+    /// A contestant became slower or faster.
     Changed,
 }
 
 pub(super) fn run(global: &Global, args: &Compare, out: &mut dyn Write) -> Outcome {
     let store = results::open(global)?;
-    let before = results::one(&store, &args.before)?;
-    let after = results::one(&store, &args.after)?;
-    if before.experiment != after.experiment {
-        return Err(Failure::usage(format!(
-            "{} is a run of '{}' and {} one of '{}'; compare two runs of one experiment",
-            before.id, before.experiment, after.id, after.experiment
-        )));
+    let before = side(&store, &args.before)?;
+    let after = side(&store, &args.after)?;
+    let first = &before[0];
+    let mut seen = HashSet::new();
+    for run in before.iter().chain(&after) {
+        if run.experiment != first.experiment {
+            return Err(Failure::usage(format!(
+                "{} is a run of '{}' and {} one of '{}'; compare two runs of one experiment",
+                first.id, first.experiment, run.id, run.experiment
+            )));
+        }
+        if before.len() + after.len() > 2 && !seen.insert(&run.id) {
+            return Err(Failure::usage(format!(
+                "{} is named twice; a run counts once, on one side",
+                run.id
+            )));
+        }
     }
-    let metrics = experiments::find(&before.experiment).map_or(&[][..], |e| e.metrics());
-    let compared = changes(&before, &after, |name| {
+    let metrics = experiments::find(&first.experiment).map_or(&[][..], |e| e.metrics());
+    let compared = changes_of(&refs(&before), &refs(&after), |name| {
         metrics
             .iter()
             .find(|m| m.name == name)
@@ -73,26 +89,47 @@ pub(super) fn run(global: &Global, args: &Compare, out: &mut dyn Write) -> Outco
     if global.json {
         print_json(
             out,
-            &json!({ "schema": 1, "before": before.id, "after": after.id, "compared": compared }),
+            &json!({
+                "schema": 1,
+                "before": first.id,
+                "after": after[0].id,
+                "runs_before": ids(&before),
+                "runs_after": ids(&after),
+                "compared": compared,
+            }),
         )?;
     } else {
         print(global, &before, &after, &compared, out)?;
     }
     out.flush()?;
     match args.fail_on {
-        Some(condition) => judge(condition, &compared.changes),
+        Some(condition) => judge(condition, &compared),
         None => Ok(()),
     }
 }
 
+/// The runs of one side.
+fn side(store: &Store, names: &str) -> Result<Vec<RunRecord>, Failure> {
+    names.split(',').map(|n| results::one(store, n)).collect()
+}
+
+fn refs(runs: &[RunRecord]) -> Vec<&RunRecord> {
+    runs.iter().collect()
+}
+
+fn ids(runs: &[RunRecord]) -> Vec<&str> {
+    runs.iter().map(|r| r.id.as_str()).collect()
+}
+
 fn print(
     global: &Global,
-    before: &RunRecord,
-    after: &RunRecord,
+    before: &[RunRecord],
+    after: &[RunRecord],
     compared: &Changes,
     out: &mut dyn Write,
 ) -> Outcome {
-    for (name, run) in [("before", before), ("after", after)] {
+    let sides = before.iter().map(|r| ("before", r));
+    for (name, run) in sides.chain(after.iter().map(|r| ("after", r))) {
         writeln!(
             out,
             "{name:<7} {}  {}  {}{}",
@@ -105,11 +142,27 @@ fn print(
     if let Some(why) = &compared.no_times {
         writeln!(out, "{}", output::plain(why))?;
     }
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_width(u16::try_from(output::style(global).width).unwrap_or(100));
-    table.style_mut().row_separator = comfy_table::LineStyle::none();
+    let mut table = empty(global);
+    table.set_header(["contestant", "cells", "after / before", ""]);
+    for c in &compared.contestants {
+        table.add_row([
+            output::plain(&c.contestant),
+            c.cells.to_string(),
+            ratio(Some(&c.change)),
+            number::verdict(&c.verdict),
+        ]);
+    }
+    if !compared.contestants.is_empty() {
+        put(&table, out)?;
+    }
+    for name in &compared.changed_references {
+        writeln!(
+            out,
+            "The reference {} changed: `after / before` of the cells held against it is corrected for that.",
+            output::plain(name)
+        )?;
+    }
+    let mut table = empty(global);
     let mut head = vec!["group", "cell", "before", "after", "after / before", ""];
     if compared.no_times.is_none() {
         head.push("times");
@@ -134,9 +187,7 @@ fn print(
         }
         table.add_row(row);
     }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
+    put(&table, out)?;
     if compared.changes.is_empty() {
         writeln!(out, "The two runs have no cell in common.")?;
     }
@@ -145,8 +196,25 @@ fn print(
     }
     writeln!(
         out,
-        "Ratios are to each group's reference in the same rounds; a change counts beyond both runs' A/A floors."
+        "Ratios are to each group's reference in the same rounds. A contestant's mean is against the middle contestant of \
+         its groups; a cell counts as changed only where its contestant does. The intervals know the scatter between runs."
     )?;
+    Ok(())
+}
+
+fn empty(global: &Global) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_width(u16::try_from(output::style(global).width).unwrap_or(100));
+    table.style_mut().row_separator = comfy_table::LineStyle::none();
+    table
+}
+
+fn put(table: &Table, out: &mut dyn Write) -> Outcome {
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
     Ok(())
 }
 
@@ -159,9 +227,11 @@ pub(super) fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-fn judge(condition: FailOn, changes: &[Change]) -> Outcome {
+/// The contestants decide: cells say where, and are too many to be a gate.
+fn judge(condition: FailOn, compared: &Changes) -> Outcome {
+    let all = &compared.contestants;
     let count =
-        |wanted: &dyn Fn(&Verdict) -> bool| changes.iter().filter(|c| wanted(&c.verdict)).count();
+        |wanted: &dyn Fn(&Verdict) -> bool| all.iter().filter(|c| wanted(&c.verdict)).count();
     let hits = count(&|v| match v {
         Verdict::Slower => true,
         Verdict::Faster => condition == FailOn::Changed,
@@ -171,18 +241,19 @@ fn judge(condition: FailOn, changes: &[Change]) -> Outcome {
         return Err(Failure::Because(
             Code::Condition,
             format!(
-                "{hits} of {} cells changed as --fail-on says",
-                changes.len()
+                "{hits} of {} contestants changed as --fail-on says",
+                all.len()
             ),
         ));
     }
     let open = count(&|v| matches!(v, Verdict::Inconclusive | Verdict::Refused | Verdict::Noisy));
-    if open > 0 || changes.is_empty() {
+    if open > 0 || all.is_empty() {
         return Err(Failure::Because(
             Code::Inconclusive,
             format!(
-                "{open} of {} cells cannot be told; take more rounds with `larder measure --full`",
-                changes.len()
+                "{open} of {} contestants cannot be told; compare several runs a side, or take more rounds with \
+                 `larder measure --full`",
+                all.len()
             ),
         ));
     }

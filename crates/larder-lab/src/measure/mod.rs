@@ -6,6 +6,7 @@ mod experiment;
 mod filter;
 mod interrupt;
 mod launch;
+mod means;
 mod options;
 mod order;
 mod progress;
@@ -16,7 +17,7 @@ mod usage;
 mod view;
 mod worker;
 
-pub use between::{Change, Changes, changes};
+pub use between::{Change, Changes, ContestantChange, changes, changes_of};
 pub use experiment::{Contestant, Depth, Experiment, Group, Plan, PlanRequest};
 pub use filter::{BadFilter, FactorFilter};
 pub use interrupt::Interrupt;

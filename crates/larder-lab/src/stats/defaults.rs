@@ -38,6 +38,26 @@ pub const EXACT_MANN_WHITNEY: usize = 50;
 /// Resamples of a bootstrap: the ends of a 95 % interval then rest on 50 resamples each.
 pub const RESAMPLES: usize = 2000;
 
+/// How much wider than inside a run the squared scatter is from run to run, before anything is seen: between runs of one
+/// and the same program 9.5 % of the cells lay beyond an interval made for 5 %, which is 1.4; doubled spreads are common.
+pub const SPREAD: f64 = 2.0;
+
+/// How many contestants [`SPREAD`] counts as beside those that two runs show.
+pub const SPREAD_WEIGHT: f64 = 8.0;
+
+/// Degrees of freedom of the test of one run against one: the scatter between runs has far heavier tails than the normal
+/// law, and Holm looks far out.
+pub const TAIL_DF: f64 = 4.0;
+
+/// How much the middle of the other contestants counts in the scatter of one contestant's runs, in degrees of freedom.
+pub const RUNS_WEIGHT: f64 = 4.0;
+
+/// Fewest rounds of a cell that takes part in a comparison of several runs a side, where the run is the unit.
+pub const RUNS_ROUNDS: usize = 3;
+
+/// No run knows the logarithm of a ratio better than this, however still its rounds: a tenth of a percent.
+pub const LEAST_ERROR: f64 = 1e-3;
+
 /// The share that a run of this depth (`quick` or `full`) may call equal.
 #[must_use]
 pub fn same_within(depth: &str) -> f64 {

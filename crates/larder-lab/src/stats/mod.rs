@@ -16,7 +16,7 @@ mod moments;
 mod rank_laws;
 mod rank_tests;
 mod series;
-mod special;
+pub(crate) mod special;
 pub mod stopping;
 pub mod sweep;
 mod verdict;
@@ -24,6 +24,7 @@ mod verdict;
 use serde::{Deserialize, Serialize};
 
 pub use error::StatsError;
+pub(crate) use hodges_lehmann::centre;
 pub use hodges_lehmann::{
     hodges_lehmann, log_ratios, paired_ratio, shift, shift_coverage, signed_rank_coverage,
 };
