@@ -205,7 +205,8 @@ fn cost_line(cost: &Cost) -> String {
         Some(Verdict::Faster) => "faster",
         Some(Verdict::Slower) => "SLOWER",
         Some(Verdict::Same { .. }) => "the same",
-        Some(Verdict::Inconclusive | Verdict::Refused) => "undecided",
+        Some(Verdict::Inconclusive) => "undecided",
+        Some(Verdict::Refused) => "untested",
         Some(Verdict::Noisy) => "too noisy",
         None => "",
     };
