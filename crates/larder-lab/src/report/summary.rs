@@ -123,8 +123,10 @@ impl Summary {
     }
 
     fn head(&self) -> Vec<String> {
-        let lines = [&self.machine, &self.noise].into_iter();
-        lines.filter(|line| !line.is_empty()).cloned().collect()
+        if self.machine.is_empty() {
+            return Vec::new();
+        }
+        vec![self.machine.clone(), format!("Noise: {}", self.noise)]
     }
 
     fn goals(&self) -> Vec<String> {
@@ -320,10 +322,7 @@ fn noise(document: &Document, noisy: bool) -> String {
         Some(most.map_or(p, |m| m.max(p)))
     });
     let others = others.map_or_else(String::new, |p| format!("; others: {p:.0} % CPU"));
-    format!(
-        "Noise: {}; {twins}{others}.",
-        if noisy { "HIGH" } else { "low" }
-    )
+    format!("{}; {twins}{others}.", if noisy { "HIGH" } else { "low" })
 }
 
 #[cfg(test)]

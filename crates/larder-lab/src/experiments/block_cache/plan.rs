@@ -83,7 +83,7 @@ pub(super) fn plan(depth: Depth, names: &[&str]) -> Plan {
             .map(|name| cell(name))
             .collect();
         cells.push(cell("loop"));
-        let guess = if large { (0.7, 12.0) } else { (0.25, 3.0) };
+        let guess = if large { (0.75, 12.0) } else { (0.5, 3.0) };
         add(&hit_group(blocks), "ns_per_hit", cells, cell(OURS), guess);
     }
 
@@ -99,12 +99,12 @@ pub(super) fn plan(depth: Depth, names: &[&str]) -> Plan {
         .filter(|name| !(quick && **name == "moka"))
         .flat_map(|name| THREADS.map(|threads| cell(name, threads)))
         .collect();
-    add(THREADED, "mops_per_s", cells, cell(OURS, 1), (0.3, 10.0));
+    add(THREADED, "mops_per_s", cells, cell(OURS, 1), (0.2, 10.0));
 
     let turns = if quick { 30_000 } else { 1_000_000 };
     let cell = |name: &str| Cell::new(name, shape("miss", 1 << 13).with("turns", turns));
     let cells = all.iter().map(|name| cell(name)).collect();
-    add(MISS, "ns_per_miss", cells, cell(OURS), (0.15, 5.0));
+    add(MISS, "ns_per_miss", cells, cell(OURS), (0.1, 5.0));
 
     let blocks = if quick { 1 << 15 } else { 1 << 17 };
     let cell = |name: &str| Cell::new(name, shape("memory", blocks));
@@ -113,7 +113,7 @@ pub(super) fn plan(depth: Depth, names: &[&str]) -> Plan {
         .filter(|name| !(quick && **name == "moka"))
         .map(|name| cell(name))
         .collect();
-    add(MEMORY, "bytes_per_block", cells, cell(OURS), (0.15, 2.0));
+    add(MEMORY, "bytes_per_block", cells, cell(OURS), (0.1, 2.0));
 
     if quick {
         plan.skipped.push(Skipped {

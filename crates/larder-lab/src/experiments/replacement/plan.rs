@@ -111,7 +111,7 @@ pub(super) fn plan(depth: Depth, rules: &[&str], folder: Option<PathBuf>) -> Pla
             min_rounds: 1,
             max_rounds: 1,
             target: 0.05,
-            round_guess: Duration::from_secs(if quick { 8 } else { seconds }),
+            round_guess: Duration::from_secs(if quick { 5 } else { seconds }),
         });
     }
     if folder.is_none() {

@@ -56,7 +56,9 @@ pub(super) fn plan(request: &PlanRequest<'_>, peer: Result<(), String>) -> Plan 
             round_guess: Duration::from_secs_f64(if quick { quickly } else { fully }),
         });
     };
-    for (form, guess) in [(DECODED, (1.5, 40.0)), (ZST, (2.0, 50.0))] {
+    // Larder's own cells are quick; each process of the peer starts Python first.
+    let peers = if peer.is_ok() { 1.4 } else { 0.0 };
+    for (form, guess) in [(DECODED, (0.4 + peers, 40.0)), (ZST, (0.6 + peers, 50.0))] {
         let mut cells = Vec::new();
         for rule in RULES {
             cells.push(cell(OURS, form, rule));
@@ -75,7 +77,7 @@ pub(super) fn plan(request: &PlanRequest<'_>, peer: Result<(), String>) -> Plan 
         .iter()
         .flat_map(|rule| THREADS.map(|threads| swept(rule, threads)))
         .collect();
-    add(SWEEP, swept(SWEPT[0], THREADS[0]), cells, (1.0, 15.0));
+    add(SWEEP, swept(SWEPT[0], THREADS[0]), cells, (0.4, 15.0));
     if let Err(why) = peer {
         plan.skipped.push(Skipped {
             what: PEER.to_owned(),

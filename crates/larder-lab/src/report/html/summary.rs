@@ -2,20 +2,14 @@
 
 use super::goals::{self, Unmeasured};
 use super::table::{CellView, Head, TableView};
-use crate::model::{Cost, Recommendation};
-use crate::report::{Document, number, text};
+use crate::model::{Cost, Recommendation, ShortAnswer};
+use crate::report::{self, Document, number, text};
 
 /// A setting with its reason.
 pub(super) struct Setting {
     pub(super) setting: String,
     pub(super) because: String,
     pub(super) evidence: String,
-}
-
-/// A question of a source with its answer.
-pub(super) struct Answer {
-    pub(super) question: String,
-    pub(super) answer: String,
 }
 
 /// A warning, or several that differ in their details alone.
@@ -37,7 +31,9 @@ pub(super) struct Summary {
     pub(super) floors: Vec<(String, String)>,
     pub(super) costs: Option<TableView>,
     pub(super) settings: Vec<Setting>,
-    pub(super) answers: Vec<Answer>,
+    /// True where no setting is given because the runs were too noisy.
+    pub(super) nothing_to_set: bool,
+    pub(super) answers: Vec<ShortAnswer>,
     pub(super) goal_counts: String,
     pub(super) missed: Option<TableView>,
     pub(super) undecided: Option<TableView>,
@@ -47,30 +43,21 @@ pub(super) struct Summary {
 
 /// Takes the summary from all runs of a document.
 pub(super) fn of(doc: &Document) -> Summary {
-    let analyses = || doc.runs.iter().map(|(_, a)| a);
-    let costs: Vec<&Cost> = analyses().flat_map(|a| &a.costs).collect();
+    let shared = report::Summary::of(doc);
     let floors = doc.runs.iter().filter(|(_, a)| !a.floor.is_empty());
     let [missed, undecided, held] = goals::tables(doc);
     Summary {
-        machine: machine(doc),
-        noise: noise(doc),
+        machine: shared.machine,
+        noise: shared.noise,
         exploratory: exploratory(doc),
         warnings: warnings(doc),
         floors: floors
             .map(|(run, a)| (run.experiment.clone(), a.floor.clone()))
             .collect(),
-        costs: (!costs.is_empty()).then(|| cost_table(&costs)),
-        settings: analyses()
-            .flat_map(|a| &a.recommendations)
-            .map(setting)
-            .collect(),
-        answers: analyses()
-            .flat_map(|a| &a.answers)
-            .map(|a| Answer {
-                question: a.question.clone(),
-                answer: a.answer.clone(),
-            })
-            .collect(),
+        costs: (!shared.costs.is_empty()).then(|| cost_table(&shared.costs)),
+        settings: shared.settings.iter().map(setting).collect(),
+        nothing_to_set: shared.settings.is_empty() && shared.noisy,
+        answers: shared.answers,
         goal_counts: goals::counts(doc),
         missed,
         undecided,
@@ -87,48 +74,6 @@ fn plural(n: usize, one: &str, many: &str) -> String {
     }
 }
 
-fn machine(doc: &Document) -> String {
-    let Some((run, _)) = doc.runs.first() else {
-        return String::new();
-    };
-    let names = ["cpu.model", "memory.total", "kernel.release"];
-    let known = names
-        .into_iter()
-        .filter(|n| run.machine.fields.contains_key(*n));
-    let mut parts: Vec<String> = known.map(|n| size(run.machine.text(n))).collect();
-    let seconds: f64 = doc.runs.iter().map(|(run, _)| run.seconds).sum();
-    parts.push(plural(doc.runs.len(), "experiment", "experiments"));
-    parts.push(number::number(seconds, "s"));
-    parts.join(" \u{b7} ")
-}
-
-/// A field that is a number of bytes with a prefix, any other as it is.
-fn size(field: &str) -> String {
-    let bytes = field.strip_suffix(" bytes").and_then(|n| n.parse().ok());
-    bytes.map_or_else(|| field.to_owned(), |n: f64| number::number(n, "bytes"))
-}
-
-/// How much other programs disturbed the runs.
-fn noise(doc: &Document) -> String {
-    let of = |f: fn(&crate::model::NoiseRecord) -> Option<f64>| {
-        let all = doc.runs.iter().filter_map(|(run, _)| f(&run.noise));
-        all.fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))))
-    };
-    let Some(cpu) = of(|n| n.cpu_pressure_percent) else {
-        return String::new();
-    };
-    let noisy = doc.runs.iter().filter(|(run, _)| run.noise.noisy).count();
-    let pressure = number::number(cpu, "%");
-    match noisy {
-        0 => format!("Low. Other programs wanted the CPU during at most {pressure} of a run."),
-        n => format!(
-            "{} of {} runs noisy. Other programs wanted the CPU during up to {pressure} of a run.",
-            n,
-            doc.runs.len()
-        ),
-    }
-}
-
 fn exploratory(doc: &Document) -> String {
     let quick = doc.runs.iter().filter(|(run, _)| run.depth == "quick");
     match quick.count() {
@@ -141,7 +86,7 @@ fn exploratory(doc: &Document) -> String {
     }
 }
 
-fn cost_table(costs: &[&Cost]) -> TableView {
+fn cost_table(costs: &[Cost]) -> TableView {
     let cell = |text: String, class| CellView {
         text,
         class,
