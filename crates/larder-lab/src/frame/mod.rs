@@ -24,5 +24,5 @@ pub(crate) use chart::{line, lines, over};
 pub(crate) use finding::{cost, finding, versus};
 pub(crate) use goal::{goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
-pub(crate) use results::{At, Results, analysis, median_of};
-pub(crate) use table::{Column, grid, listing};
+pub(crate) use results::{At, Results, analysis, family, median_of};
+pub(crate) use table::{Column, grid, listing, ratios};

@@ -223,6 +223,19 @@ impl<'r, 'a> At<'r, 'a> {
     }
 }
 
+/// Comparisons that answer one question, with verdicts that are sure together. All pairs are of one run.
+pub(crate) fn family(pairs: &[(At<'_, '_>, At<'_, '_>)], metric: &str) -> Vec<Comparison> {
+    let Some((first, _)) = pairs.first() else {
+        return Vec::new();
+    };
+    let members: Vec<(&str, &Cell, &Cell)> = pairs
+        .iter()
+        .map(|(a, b)| (a.group, a.cell, b.cell))
+        .collect();
+    let better = first.results.better(metric);
+    first.results.view.family(&members, metric, better)
+}
+
 /// Median of what was computed by round.
 pub(crate) fn median_of(by_round: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let values: Vec<f64> = by_round.values().copied().collect();

@@ -1,6 +1,7 @@
 //! Tables: a grid of two factors, or a list of cells.
 
-use super::results::At;
+use super::results::{At, family};
+use crate::measure::Comparison;
 use crate::model::{Table, TableRow, Value};
 
 /// A table of rows by columns, for instance a factor by contestant. Rows and columns without any value are left out.
@@ -37,7 +38,52 @@ pub(crate) fn grid<R, C>(
     }
 }
 
-type Of<'t> = Box<dyn Fn(&At<'_, '_>) -> Value + 't>;
+/// A table of ratios with verdicts. Its cells answer one question: the verdicts are sure together, as
+/// [`RunView::family`](crate::measure::RunView::family) makes them.
+pub(crate) fn ratios<'r, 'a: 'r, R, C>(
+    title: impl Into<String>,
+    corner: &str,
+    rows: impl IntoIterator<Item = (R, Value)>,
+    columns: impl IntoIterator<Item = (C, String)>,
+    metric: &str,
+    pair: impl Fn(&R, &C) -> Option<(At<'r, 'a>, At<'r, 'a>)>,
+) -> Table {
+    let rows: Vec<(R, Value)> = rows.into_iter().collect();
+    let columns: Vec<(C, String)> = columns.into_iter().collect();
+    let every = rows.iter().flat_map(|(row, _)| {
+        let pair = &pair;
+        columns.iter().map(move |(column, _)| pair(row, column))
+    });
+    let values = in_family(every.collect(), metric);
+    let width = columns.len();
+    let rows = rows.into_iter().enumerate();
+    let columns = columns.into_iter().enumerate();
+    grid(
+        title,
+        corner,
+        rows.map(|(r, (_, name))| (r, name)),
+        columns.map(|(c, (_, name))| (c, name)),
+        |r, c| values[r * width + c].clone(),
+    )
+}
+
+/// The ratio of each pair with its verdict, judged together.
+fn in_family(pairs: Vec<Option<(At<'_, '_>, At<'_, '_>)>>, metric: &str) -> Vec<Value> {
+    let known: Vec<(At<'_, '_>, At<'_, '_>)> = pairs.iter().copied().flatten().collect();
+    let mut judged = family(&known, metric).into_iter();
+    let value = |c: Comparison| {
+        let ratio = |r| Value::Ratio(r, c.verdict);
+        c.ratio.map_or(Value::Empty, ratio)
+    };
+    let of = |pair: Option<_>| pair.and_then(|_| judged.next()).map_or(Value::Empty, value);
+    pairs.into_iter().map(of).collect()
+}
+
+/// What stands in a column of a list of cells.
+enum Of<'t> {
+    Cell(Box<dyn Fn(&At<'_, '_>) -> Value + 't>),
+    Against(Option<At<'t, 't>>, &'t str),
+}
 
 /// A column of a list of cells.
 pub(crate) struct Column<'t> {
@@ -50,7 +96,7 @@ impl<'t> Column<'t> {
     pub(crate) fn by(heading: &str, value: impl Fn(&At<'_, '_>) -> Value + 't) -> Self {
         Self {
             heading: heading.to_owned(),
-            value: Box::new(value),
+            value: Of::Cell(Box::new(value)),
         }
     }
 
@@ -81,19 +127,26 @@ impl<'t> Column<'t> {
         })
     }
 
-    /// The ratio to one and the same cell, with its verdict; empty for that cell itself.
-    pub(crate) fn against<'r: 't, 'a: 't>(
-        heading: &str,
-        other: Option<At<'r, 'a>>,
-        metric: &'t str,
-    ) -> Self {
-        Self::by(heading, move |at| match other {
-            Some(other) if other.cell != at.cell => {
-                let c = at.compare(&other, metric);
-                c.ratio.map_or(Value::Empty, |r| Value::Ratio(r, c.verdict))
+    /// The ratio to one and the same cell, with its verdict; empty for that cell itself. The column is one question: its
+    /// verdicts are sure together.
+    pub(crate) fn against(heading: &str, other: Option<At<'t, 't>>, metric: &'t str) -> Self {
+        Self {
+            heading: heading.to_owned(),
+            value: Of::Against(other, metric),
+        }
+    }
+
+    fn values(&self, cells: &[At<'_, '_>]) -> Vec<Value> {
+        match &self.value {
+            Of::Cell(of) => cells.iter().map(of).collect(),
+            Of::Against(other, metric) => {
+                let pairs = cells.iter().copied().map(|at| {
+                    let other = other.filter(|other| other.cell != at.cell);
+                    other.map(|other| (at, other))
+                });
+                in_family(pairs.collect(), metric)
             }
-            _ => Value::Empty,
-        })
+        }
     }
 }
 
@@ -103,23 +156,28 @@ pub(crate) fn listing<'r, 'a: 'r>(
     cells: impl IntoIterator<Item = At<'r, 'a>>,
     columns: Vec<Column<'_>>,
 ) -> Table {
-    let mut columns = columns.into_iter();
-    let Some(first) = columns.next() else {
+    let cells: Vec<At<'_, '_>> = cells.into_iter().collect();
+    let mut columns = columns
+        .into_iter()
+        .map(|column| (column.values(&cells), column.heading));
+    let Some((names, corner)) = columns.next() else {
         return Table::default();
     };
-    let rows = cells.into_iter().map(|at| (at, (first.value)(&at)));
-    let rest = columns.map(|column| {
-        let heading = column.heading.clone();
-        (column, heading)
-    });
-    grid(title, &first.heading, rows, rest, |at, column| {
-        (column.value)(at)
-    })
+    grid(
+        title,
+        &corner,
+        names.into_iter().enumerate(),
+        columns,
+        |row, values| values[*row].clone(),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Results;
+    use crate::model::{Cell, Measures, Metric, Params, RunRecord, Sample};
+    use crate::stats::Verdict;
 
     #[test]
     fn rows_and_columns_without_a_value_are_left_out() {
@@ -135,5 +193,91 @@ mod tests {
         assert_eq!(table.columns, ["n", "1", "2"]);
         let counts = |n: [i64; 3]| n.map(Value::Count).to_vec();
         assert_eq!(table.rows, [counts([1, 1, 2]), counts([3, 3, 6])]);
+    }
+
+    /// Seven rounds of one group: `base` takes 10, the others what they are called.
+    fn run(names: &[&str]) -> RunRecord {
+        let sample = |round: u32, name: &str| Sample {
+            group: "g".to_owned(),
+            cell: Cell::new(name, Params::new()),
+            round,
+            slot: 0,
+            at_us: 0,
+            measures: Measures::new().with(
+                "ns",
+                name.parse().unwrap_or(10.0)
+                    * (1.0 + 0.002 * f64::from((round * 3 + name.len() as u32 * 5) % 7)),
+            ),
+        };
+        let twin = |round| {
+            let mut twin = sample(round, "base");
+            twin.cell = twin.cell.as_twin();
+            twin
+        };
+        let rounds = (0..7).flat_map(|round| {
+            let all = names.iter().map(move |name| sample(round, name));
+            all.chain([twin(round)])
+        });
+        RunRecord {
+            samples: rounds.collect(),
+            ..RunRecord::default()
+        }
+    }
+
+    const METRICS: &[Metric] = &[Metric::cost("ns", "ns", "")];
+
+    #[test]
+    fn ratios_stand_in_their_cells() {
+        let run = run(&["base", "5", "20"]);
+        let results = Results::new(&run, METRICS);
+        let pair = |over: &&str, under: &&str| {
+            let find = |name| results.find("g", name, &[]);
+            (over != under).then(|| find(over).zip(find(under)))?
+        };
+        let names = ["5", "base", "20"];
+        let columns = names.map(|n| (n, n.to_owned()));
+        let rows = names.map(|n| (n, Value::Text(n.to_owned())));
+        let table = ratios("t", "of", rows, columns, "ns", pair);
+        let shown: Vec<Vec<f64>> = table
+            .rows
+            .iter()
+            .map(|row| row[1..].iter().map(rounded).collect())
+            .collect();
+        assert_eq!(shown, [[0.0, 0.5, 0.25], [2.0, 0.0, 0.5], [4.0, 2.0, 0.0]]);
+        let base = results.find("g", "base", &[]);
+        let columns = vec![Column::contestant("a"), Column::against("b", base, "ns")];
+        let table = listing("t", results.all("g"), columns);
+        let shown: Vec<f64> = table.rows.iter().map(|row| rounded(&row[1])).collect();
+        assert_eq!(shown, [2.0, 0.5], "base says nothing of itself");
+    }
+
+    fn rounded(value: &Value) -> f64 {
+        match value {
+            Value::Ratio(ratio, _) => (ratio.value * 20.0).round() / 20.0,
+            _ => 0.0,
+        }
+    }
+
+    #[test]
+    fn a_table_whose_mean_says_nothing_calls_no_cell_faster() {
+        let names = [
+            "5", "20", "5.0", "20.0", "5.00", "20.00", "5.000", "20.000", "5.0000", "20.0000",
+        ];
+        let verdicts = |shown: usize| {
+            let of: Vec<&str> = ["base"]
+                .into_iter()
+                .chain(names[..shown].iter().copied())
+                .collect();
+            let run = run(&of);
+            let results = Results::new(&run, METRICS);
+            let base = results.find("g", "base", &[]);
+            let columns = vec![Column::contestant("a"), Column::against("b", base, "ns")];
+            let table = listing("t", results.all("g"), columns);
+            let ratios = table.rows.into_iter().filter_map(|mut row| row.pop());
+            let sure =
+                |value: &Value| matches!(value, Value::Ratio(_, Verdict::Faster | Verdict::Slower));
+            ratios.filter(sure).count()
+        };
+        assert_eq!((verdicts(2), verdicts(10)), (2, 0));
     }
 }

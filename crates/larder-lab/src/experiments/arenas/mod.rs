@@ -11,7 +11,7 @@ use self::loops::{BOOKKEEPING, COST, run, units};
 use self::ranges::arena;
 use crate::contestants::timing::resident_bytes;
 use crate::frame::words::{Bound, ratio, short};
-use crate::frame::{self, At, Planner, Results, bench, finding, grid};
+use crate::frame::{self, At, Column, Planner, Results, bench, finding, grid, listing};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
     Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Section, Table,
@@ -328,18 +328,18 @@ fn against_peers(results: &Results<'_>, shape: &str) -> Vec<Finding> {
         let question =
             format!("What does a range cost beside {peer}, {live} of them out ({shape})?");
         let mut finding = frame::versus(question, "larder's arena", &ours, &theirs, COST, "ns")?;
-        let others = OURS.into_iter().filter_map(|name| {
-            let own = results.find(shape, name, &[("live", live)])?;
-            let c = own.compare(&theirs, COST);
-            let ratio = Value::Ratio(c.ratio?, c.verdict);
-            Some(vec![Value::Text(name.to_owned()), own.value(COST), ratio])
-        });
-        finding.table = Some(Table {
-            title: format!("{peer} takes {} ns", short(theirs.middle(COST)?)),
-            columns: ["arena".to_owned(), "cost".to_owned(), format!("of {peer}")].to_vec(),
-            rows: others.collect(),
-            ..Table::default()
-        });
+        let own = results
+            .all(shape)
+            .filter(|at| OURS.contains(&at.name()) && at.int("live") == Some(live));
+        finding.table = Some(listing(
+            format!("{peer} takes {} ns", short(theirs.middle(COST)?)),
+            own,
+            vec![
+                Column::contestant("arena"),
+                Column::metric("cost", COST),
+                Column::against(&format!("of {peer}"), Some(theirs), COST),
+            ],
+        ));
         Some(finding)
     };
     PEERS.iter().filter_map(finding).collect()
