@@ -1,5 +1,5 @@
 "use strict";
-// The page's behaviour: theme, printing, calculators. Text from the document enters by textContent only.
+// The page's behaviour: theme, calculators. Text from the document enters by textContent only.
 (function () {
   var data = JSON.parse(document.getElementById("larder-data").textContent);
   var root = document.documentElement;
@@ -31,14 +31,6 @@
   themeButton.addEventListener("click", function () {
     theme = themes[(themes.indexOf(theme) + 1) % themes.length];
     setTheme(theme);
-  });
-
-  // Paper has nothing to unfold.
-  window.addEventListener("beforeprint", function () {
-    document.querySelectorAll("details:not([open])").forEach(function (d) { d.open = true; d.dataset.printed = "1"; });
-  });
-  window.addEventListener("afterprint", function () {
-    document.querySelectorAll("details[data-printed]").forEach(function (d) { d.open = false; delete d.dataset.printed; });
   });
 
   // A link into a fold opens it.
