@@ -1,13 +1,13 @@
-//! The costs that Nat! derived from four timings in August 2003, by his formulas.
+//! The costs that Nat! derived from four timings in August 2003, by the formulas of 2003.
 //!
-//! # What he printed and what he computed
+//! # What the text prints and what its program computed
 //!
-//! His text gives the deallocation of one page as `5.45 + 0.3 / 2 * 1 + 3.5 / 2 = 7.5` and the zero-fill
+//! The text of 2003 gives the deallocation of one page as `5.45 + 0.3 / 2 * 1 + 3.5 / 2 = 7.5` and the zero-fill
 //! as `9.3 - 5.45 / 4 - 3.5 / 2 = 6.15`. Neither sum is right as it stands: they are 7.35 and 6.1875.
-//! One reading gives both of his results exactly: in these two lines the allocation cost is that of
-//! a call that allocates one page, `allocation cost + page extra cost / 2 = 5.6`, which is his own
+//! One reading gives both printed results exactly: in these two lines the allocation cost is that of
+//! a call that allocates one page, `allocation cost + page extra cost / 2 = 5.6`, which is the text's own
 //! formula two paragraphs above and simply half of `1p alloc`. Then 5.6 + 0.15 + 1.75 = 7.5 and
-//! 9.3 - 1.4 - 1.75 = 6.15. The golden table holds his results, so [`derive`] follows his results;
+//! 9.3 - 1.4 - 1.75 = 6.15. The golden table holds the printed results, so [`derive`] follows them;
 //! the sums as they stand remain in [`Derived::deallocation_as_printed`] and
 //! [`Derived::zero_fill_as_printed`].
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Timings;
 
-/// One of the seven derived costs, in the order of his text.
+/// One of the seven derived costs, in the order of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -36,7 +36,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All of them, in the order of his text.
+    /// All of them, in the order of the text.
     pub const ALL: [Self; 7] = [
         Self::PageExtra,
         Self::Allocation,
@@ -89,7 +89,7 @@ impl Quantity {
         }
     }
 
-    /// What a negative value says about his assumptions.
+    /// What a negative value says about the assumptions of 2003.
     #[must_use]
     pub fn negative_means(self) -> &'static str {
         match self {
@@ -99,14 +99,14 @@ impl Quantity {
             Self::Object => "a second page costs more to touch than the first",
             Self::FaultAndZeroFill => "the object's share is larger than the fault it is part of",
             Self::Deallocation => "the shares of the free do not add up to a time",
-            Self::ZeroFill => "less than nothing is left for zero-filling after his guessed shares",
+            Self::ZeroFill => "less than nothing is left for zero-filling after the guessed shares",
         }
     }
 }
 
 /// The derived costs, microseconds. A cost is `None` where it needs the absent `2p alloc`.
 ///
-/// Costs may be negative: then his assumptions do not hold for these timings, see [`Derived::negative`].
+/// Costs may be negative: then the assumptions do not hold for these timings, see [`Derived::negative`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Derived {
     /// `2p alloc - 1p alloc`.
@@ -123,13 +123,13 @@ pub struct Derived {
     pub zero_fill: Option<f64>,
 }
 
-/// Derives the costs by his formulas; docs/calculator.md tells the two places where
-/// his printed sums and his printed results differ.
+/// Derives the costs by the formulas of 2003; docs/calculator.md tells the two places where
+/// the printed sums and the printed results differ.
 ///
 /// ```
 /// use larder_lab::calc::{Timings, derive};
 ///
-/// // The first row of his table has no 2p alloc: one cost remains.
+/// // The first row of the table has no 2p alloc: one cost remains.
 /// let magee = derive(&Timings::new(9.03, 18.13, None, 24.58).expect("three times"));
 /// assert!((magee.page_fault_extra - 9.1).abs() < 1e-9);
 /// assert_eq!(magee.zero_fill, None);
@@ -163,7 +163,7 @@ pub fn derive(t: &Timings) -> Derived {
     }
 }
 
-/// "For each page allocated in one call": his allocation cost of a call for one page.
+/// "For each page allocated in one call": the allocation cost of a call for one page.
 fn one_page(allocation: f64, page_extra: f64) -> f64 {
     allocation + page_extra / 2.0
 }
@@ -178,13 +178,13 @@ impl Derived {
         )
     }
 
-    /// The same by the sum as it stands in his text, which does not give his result.
+    /// The same by the sum as it stands in the text, which does not give the printed result.
     #[must_use]
     pub fn deallocation_as_printed(&self, pages: u32) -> Option<f64> {
         Some(self.allocation? + self.page_extra? / 2.0 * f64::from(pages) + self.object? / 2.0)
     }
 
-    /// Zero-filling by the sum as it stands in his text, which does not give his result.
+    /// Zero-filling by the sum as it stands in the text, which does not give the printed result.
     #[must_use]
     pub fn zero_fill_as_printed(&self) -> Option<f64> {
         Some(self.fault_and_zero_fill? - self.allocation? / 4.0 - self.object? / 2.0)
@@ -196,11 +196,11 @@ impl Derived {
         Some(self.allocation? + self.page_extra? / 2.0 * f64::from(pages))
     }
 
-    /// The whole life of `pages` pages by his model: allocated, touched and freed, microseconds.
+    /// The whole life of `pages` pages by the model of 2003: allocated, touched and freed, microseconds.
     ///
-    /// His shares, put together again: the allocation, one fault per page, half an object with the first
-    /// fault, and the deallocation. It returns his four timings for one and two pages, which is why the
-    /// deallocation here is the sum as it stands in his text.
+    /// Its shares, put together again: the allocation, one fault per page, half an object with the first
+    /// fault, and the deallocation. It returns the four timings for one and two pages, which is why the
+    /// deallocation here is the sum as it stands in the text.
     #[must_use]
     pub fn round_trip(&self, pages: u32) -> Option<f64> {
         Some(
@@ -225,7 +225,7 @@ impl Derived {
         }
     }
 
-    /// The costs below zero: his assumptions do not hold for these timings.
+    /// The costs below zero: the assumptions do not hold for these timings.
     #[must_use]
     pub fn negative(&self, pages: u32) -> Vec<Quantity> {
         Quantity::ALL

@@ -1,7 +1,7 @@
 //! The cost calculator: what four timings say about allocation, fault, zero-fill and free.
 //!
 //! Two models stand side by side. The first is Nat!'s of August 2003 ("Zerofilling, Part III"):
-//! [`Timings`] in, [`Derived`] out, by his formulas. The second is [`FittedModel`]: a cost per call,
+//! [`Timings`] in, [`Derived`] out, by the formulas of 2003. The second is [`FittedModel`]: a cost per call,
 //! per page and per page table, fitted to many sizes with intervals. Everything here is pure
 //! arithmetic in microseconds; the page's script repeats it, and one file of vectors
 //! (`tests/vectors/calc.json`) holds both to the same numbers.

@@ -141,7 +141,7 @@ fn print(preset: &Preset, costs: &Derived, pages: u32, out: &mut dyn Write) -> O
     ) {
         writeln!(
             out,
-            "By the sums as they stand in his text: deallocation {}, zerofill {}.",
+            "By the sums as they stand in the text of 2003: deallocation {}, zerofill {}.",
             plain(free),
             plain(zero)
         )?;

@@ -52,7 +52,7 @@ pub(super) fn table(doc: &Document) -> Table {
     }
 }
 
-/// To a hundredth of what it is near one: he printed two decimals at most.
+/// To a hundredth of what it is near one: the table of 2003 has two decimals at most.
 fn round(v: f64) -> f64 {
     if v.abs() < 1.0 {
         return v;

@@ -211,7 +211,7 @@ pub fn number(value: f64, unit: &str) -> String {
     text + &name
 }
 
-/// A number as its author printed it, in his unit.
+/// A number as its author printed it, in the unit of then.
 #[must_use]
 pub fn published(value: f64, unit: &str) -> String {
     let name = match Unit::parse(unit).family {

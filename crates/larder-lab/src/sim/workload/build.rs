@@ -1,4 +1,4 @@
-//! A compilation beside a search through a large tree: the test that Daniel Phillips made for his patch.
+//! A compilation beside a search through a large tree: the test by which Daniel Phillips judged use-once.
 
 use super::super::{Kind, Record, block_of};
 use super::clients::interleave;
