@@ -12,10 +12,6 @@ mod findings;
 mod goals;
 pub mod harness;
 mod large;
-mod ours;
-mod passes;
-#[cfg(feature = "peers")]
-mod peers;
 mod plan;
 mod reasons;
 mod reuse;
@@ -143,10 +139,10 @@ const METRICS: &[Metric] = &[
 fn contestants() -> Vec<Box<dyn Contestant>> {
     let mut all = timed::all();
     #[cfg(feature = "peers")]
-    all.extend(peers::all());
-    all.extend(passes::all());
-    all.extend(counts::all());
-    all.extend(reuse::all());
+    all.extend(timed::crates());
+    all.extend(timed::passes());
+    all.extend(counts::contestants());
+    all.push(reuse::contestant());
     all.extend(large::all());
     all.push(Box::new(Descriptors));
     all.push(Box::new(Ports));
