@@ -45,7 +45,7 @@ pub fn crossover_for(k: f64) -> u32 {
         .unwrap_or(PID_MAX)
 }
 
-/// The adaptive `get_pid` that Franke proposed: algo-0 up to a number of tasks, algo-2 beyond. His patch says 21000;
+/// The adaptive `get_pid` that Franke proposed: algo-0 up to a number of tasks, algo-2 beyond. The patch of 2002 says 21000;
 /// here the number comes from the machine ([`calibrating`](Adaptive::calibrating)).
 #[derive(Debug)]
 pub struct Adaptive {

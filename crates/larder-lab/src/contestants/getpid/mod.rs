@@ -25,6 +25,7 @@ mod bill;
 mod bits;
 #[cfg(feature = "peers")]
 mod crates;
+pub mod harness;
 mod idr;
 mod ours;
 mod pidmap;
@@ -47,7 +48,7 @@ pub use idr::Idr;
 pub use ours::Ours;
 pub use pidmap::Pidmap;
 pub use random31::Random31;
-pub use space::Space;
+pub use space::{Space, fill};
 pub use sweep::{Bound, Mask, Start, Sweep, compare_pass, mark_pass};
 pub use tasks::{Layout, Near, Packed, Task, Tasks};
 

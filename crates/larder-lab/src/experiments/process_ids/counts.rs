@@ -1,4 +1,4 @@
-//! Contestants that count and take no time: his harness played again.
+//! Contestants that count and take no time: Franke's harness played again.
 
 use anyhow::{Context, bail};
 
@@ -6,9 +6,9 @@ use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::harness::{self, Batch, POSTED, Row, Series, VARIANTS};
+use crate::contestants::getpid::harness::{self, Batch, POSTED, Row, Series, VARIANTS};
 
-/// Seeds of the average; his own is 1.
+/// Seeds of the average; Franke's own is 1.
 const SEEDS: [u32; 4] = [2, 3, 4, 5];
 
 /// The counting contestants.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::{bail, ensure};
 use larder::ids::rule::Cyclic;
 
-use crate::contestants::getpid::{Idr, Ours, Pidmap, Random31, Space};
+use crate::contestants::getpid::{Idr, Ours, Pidmap, Random31, Space, fill};
 use crate::contestants::timing::{ns_per_op, opaque, thread_cpu_ns};
 use crate::frame::bench;
 use crate::measure::Contestant;
@@ -17,9 +17,6 @@ use super::timed::clock_cost;
 const BATCH: usize = 256;
 /// Batches that are timed.
 const BATCHES: usize = 100;
-
-/// Half of a space, in hundredths of a percent.
-const HALF: usize = 5000;
 
 /// Shares of a space in use, in hundredths of a percent.
 pub(super) const LEVELS: [i64; 4] = [100, 5000, 9900, 9999];
@@ -76,67 +73,6 @@ fn in_bounds(
         "used is {share}; it is in hundredths of a percent, up to 9999"
     );
     run(1u64 << bits, share)
-}
-
-/// Takes each id with the chance of one half: 64 dice at once, since four thousand million single ones would take longer
-/// than a cell may.
-fn halve<S: Space>(space: &mut S, random: &mut Random31, end: u64) -> bool {
-    let mut done = !S::FROM_FULL || space.take_all();
-    for base in (0..end).step_by(64) {
-        // A draw has 31 bits.
-        let [a, b, c] = [(); 3].map(|()| u64::from(random.draw()));
-        let dice = a << 33 | b << 2 | c >> 29;
-        // 0 is no id.
-        done &= space.make_word(base, if base == 0 { dice & !1 } else { dice });
-    }
-    done
-}
-
-/// Calls `f` for ids from 1 to `end - 1` in ascending order, each with a chance of `share` ten-thousandths.
-fn by_dice(random: &mut Random31, end: u64, share: usize, mut f: impl FnMut(u64)) {
-    // How many fail before the next hit has the geometric distribution.
-    let miss = (1.0 - share as f64 / 1e4).ln();
-    let mut id = 0;
-    loop {
-        let luck = (f64::from(random.draw()) + 1.0) / 2_147_483_648.0;
-        id += 1 + (luck.ln() / miss) as u64;
-        if id >= end {
-            return;
-        }
-        f(id);
-    }
-}
-
-/// Brings an empty space to its share: each id is taken with that chance. Time is worth nothing if this went wrong.
-fn fill<S: Space>(
-    space: &mut S,
-    random: &mut Random31,
-    end: u64,
-    share: usize,
-) -> anyhow::Result<()> {
-    let mut done = true;
-    if share == HALF {
-        done = halve(space, random, end);
-    } else if share < HALF {
-        by_dice(random, end, share, |id| done &= space.take(id));
-    } else {
-        done = space.take_all();
-        by_dice(random, end, 10_000 - share, |id| done &= space.free(id));
-    }
-    ensure!(
-        done,
-        "the space refused to take or free an id on the way to {share} ten-thousandths in use"
-    );
-    if let Some(used) = space.used() {
-        let (all, chance) = ((end - 1) as f64, share as f64 / 1e4);
-        // Six deviations of as many dice, and the word at the end.
-        let most = 6.0 * (all * chance * (1.0 - chance)).sqrt() + 1.0;
-        ensure!(
-            (used as f64 - all * chance).abs() <= most,
-            "{used} of {all} ids are in use, which are not {share} ten-thousandths"
-        );
-    }
-    Ok(())
 }
 
 /// Brings a space to its share and churns: ids that are drawn at random are freed, and as many allocated.
@@ -247,17 +183,6 @@ mod tests {
             assert!(churned(ours(end), end, share).is_ok(), "{share}");
             let error = churned(Deaf(ours(end), 3, end), end, share).unwrap_err();
             assert!(error.to_string().contains("ten-thousandths"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_fill_has_the_share_that_was_asked_for() {
-        let end = 1 << 16;
-        for share in [100, 5000, 9900, 9999] {
-            let mut space = ours(end);
-            fill(&mut space, &mut Random31::new(3), end, share).unwrap();
-            let used = Ours::used(&space) as f64 / (end - 1) as f64;
-            assert!((used - share as f64 / 1e4).abs() < 0.02, "{share}: {used}");
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
+use super::timed::born;
+
 /// The least distance that a rule promises when so many ids are free, where it promises one.
 pub(super) type Promise = fn(f64) -> Option<f64>;
 
@@ -61,6 +63,11 @@ pub(super) const RULES: [(&str, &str, Promise); 15] = [
         |_| Some(48.0),
     ),
 ];
+
+/// Whether a rule walks the list in every search.
+pub(super) fn walks(rule: &str) -> bool {
+    matches!(rule, "algo-0" | "algo-1-post" | "algo-2")
+}
 
 /// Buckets of the histogram: 0, then powers of two up to 2^16.
 pub(super) const BUCKETS: usize = 18;
@@ -141,16 +148,7 @@ fn churned(mut pids: impl GetPid, live: u32, churns: usize) -> anyhow::Result<Me
             pids.freed(pid);
             ended[pid as usize] = clock;
         }
-        let Some(pid) = pids.get(&tasks) else {
-            bail!(
-                "no id found although {} are free",
-                PID_MAX as usize - 1 - tasks.len()
-            );
-        };
-        ensure!(
-            tasks.add(pid),
-            "id {pid} was handed out although it is in use"
-        );
+        let pid = born(&mut pids, &mut tasks)?;
         ids.push(pid);
         let since = ended[pid as usize];
         if clock >= live + churns as u32 && since != NEVER {

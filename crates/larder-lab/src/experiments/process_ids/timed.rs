@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use anyhow::{bail, ensure};
 
-use super::harness::{Harness, Series};
 #[cfg(feature = "peers")]
 use crate::contestants::getpid::Crate;
+use crate::contestants::getpid::harness::{Harness, Series};
 use crate::contestants::getpid::{
     Adaptive, Algo0, Andrea, Bill, Bits, GetPid, Idr, Layout, Locked, Near, Ours, PID_MAX, Packed,
     Pidmap, Plain, Random31, Tasks, Window256, algo_1, algo_1_post, algo_2, algo_2_256_post,
@@ -345,7 +345,26 @@ fn played<G: GetPid, L: Layout>(
     Ok(measures)
 }
 
-/// The timed part of a round: `most` allocations, each with its task added, as in his harness. Returns nanoseconds,
+/// A task with the next id, which no task may have.
+#[inline(always)]
+pub(super) fn born<G: GetPid, L: Layout>(
+    pids: &mut G,
+    tasks: &mut Tasks<L>,
+) -> anyhow::Result<u32> {
+    let Some(pid) = pids.get(tasks) else {
+        bail!(
+            "no id found although {} are free",
+            PID_MAX as usize - 1 - tasks.len()
+        );
+    };
+    ensure!(
+        tasks.add(pid),
+        "id {pid} was handed out although it is in use"
+    );
+    Ok(pid)
+}
+
+/// The timed part of a round: `most` allocations, each with its task added, as in Franke's harness. Returns nanoseconds,
 /// allocations, and whether the time was up.
 #[inline(never)]
 fn refill<G: GetPid, L: Layout>(
@@ -358,16 +377,7 @@ fn refill<G: GetPid, L: Layout>(
     let clock = thread_cpu_ns();
     let mut look_at = pids.counts().visited + VISITS_PER_LOOK;
     for given in 0..most as u64 {
-        let Some(pid) = pids.get(tasks) else {
-            bail!(
-                "no id found although {} are free",
-                PID_MAX as usize - 1 - tasks.len()
-            );
-        };
-        ensure!(
-            tasks.add(pid),
-            "id {pid} was handed out although it is in use"
-        );
+        born(pids, tasks)?;
         let visited = pids.counts().visited;
         if visited >= look_at {
             look_at = visited + VISITS_PER_LOOK;
