@@ -283,7 +283,7 @@ fn what_franke_proposed_is_compared_with_the_better_of_what_it_replaces() {
         let text = answer(&analysis, question);
         assert!(text.contains(&format!("of {contestant} (")), "{text}");
     }
-    let rows = table(&analysis, "better of algo-0 and algo-2");
+    let rows = table(&analysis, "against algo-0 or algo-2");
     let ratios: Vec<f64> = rows
         .iter()
         .filter_map(|row| match &row[2] {

@@ -327,7 +327,7 @@ fn asked(results: &Results<'_>) -> Vec<Finding> {
             Column::metric(name, COST),
             Column::against_each("ratio", |at| better(at.int("tasks")?), COST),
         ];
-        let title = format!("{name} of the better of {}", others.join(" and "));
+        let title = format!("{name} against {}", others.join(" or "));
         Some(Finding {
             asked_by: FRANKE.to_owned(),
             answer: format!("{}{more}", found.answer),
