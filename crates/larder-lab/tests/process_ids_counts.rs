@@ -1,15 +1,15 @@
-//! His counts, to the last one, and that the shortcut decides as the walk does.
+//! Franke's counts, to the last one, and that the shortcut decides as the walk does.
 
+use larder_lab::contestants::getpid::harness::{
+    Batch, Harness, POSTED, Row, Series, batches, play,
+};
 use larder_lab::contestants::getpid::{
     Algo0, Bound, GetPid, Mask, PID_MAX, Packed, Plain, Start, Tasks, algo_1, algo_2,
-};
-use larder_lab::experiments::process_ids::harness::{
-    Batch, Harness, POSTED, Row, Series, batches, play,
 };
 use larder_lab::published;
 
 #[test]
-fn his_batches_are_five() {
+fn franke_ran_five_batches() {
     let found: Vec<(u32, u32, usize)> = batches()
         .iter()
         .map(|b| (b.tasks[0], b.deletes, b.tasks.len()))
@@ -27,12 +27,12 @@ fn his_batches_are_five() {
 }
 
 #[test]
-fn every_count_of_both_tables_comes_out_as_he_printed_it() {
+fn every_count_of_both_tables_comes_out_as_printed() {
     let (mut same, mut all) = (0, 0);
     for (name, series) in POSTED {
         for batch in batches() {
             for row in play(series, &batch, 1) {
-                let his = published::franke_getpid()
+                let known = published::franke_getpid()
                     .iter()
                     .find(|r| r.tasks == row.tasks)
                     .unwrap();
@@ -42,14 +42,14 @@ fn every_count_of_both_tables_comes_out_as_he_printed_it() {
                     .unwrap();
                 assert_eq!(
                     row.allocations,
-                    u64::from(his.allocations),
+                    u64::from(known.allocations),
                     "T at {}",
                     row.tasks
                 );
                 let printed = match name {
-                    "algo-0" => his.searches_algo0,
-                    "algo-1" => his.searches_algo1,
-                    "algo-2" => his.searches_algo2,
+                    "algo-0" => known.searches_algo0,
+                    "algo-1" => known.searches_algo1,
+                    "algo-2" => known.searches_algo2,
                     _ => bounded.searches_algo2_256,
                 };
                 all += 1;
@@ -57,7 +57,7 @@ fn every_count_of_both_tables_comes_out_as_he_printed_it() {
                     same += 1;
                 } else {
                     println!(
-                        "{name} at {}: {} for his {printed}",
+                        "{name} at {}: {} for {printed} as printed",
                         row.tasks, row.searches
                     );
                 }
@@ -128,7 +128,7 @@ fn the_set_decides_as_the_walk_does() {
 }
 
 #[test]
-fn averages_over_seeds_agree_with_his_within_five_percent() {
+fn averages_over_seeds_agree_with_the_printed_within_five_percent() {
     let batch = Batch {
         tasks: vec![8000, 16_000, 22_000, 30_000],
         deletes: 1000,
@@ -137,18 +137,18 @@ fn averages_over_seeds_agree_with_his_within_five_percent() {
         let runs: Vec<Vec<Row>> = (2..6).map(|seed| play(series, &batch, seed)).collect();
         for (i, tasks) in batch.tasks.iter().enumerate() {
             let mean = runs.iter().map(|rows| rows[i].searches as f64).sum::<f64>() / 4.0;
-            let his = published::franke_getpid()
+            let known = published::franke_getpid()
                 .iter()
                 .find(|r| r.tasks == *tasks)
                 .unwrap();
-            let his = f64::from(if name == "algo-0" {
-                his.searches_algo0
+            let known = f64::from(if name == "algo-0" {
+                known.searches_algo0
             } else {
-                his.searches_algo2
+                known.searches_algo2
             });
             assert!(
-                (mean / his - 1.0).abs() < 0.05,
-                "{name} at {tasks}: {mean} for {his}"
+                (mean / known - 1.0).abs() < 0.05,
+                "{name} at {tasks}: {mean} for {known}"
             );
         }
     }

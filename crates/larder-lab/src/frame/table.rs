@@ -79,10 +79,13 @@ fn in_family(pairs: Vec<Option<(At<'_, '_>, At<'_, '_>)>>, metric: &str) -> Vec<
     pairs.into_iter().map(of).collect()
 }
 
+/// The cell that a cell is compared with, if any.
+type Other<'t> = Box<dyn Fn(&At<'_, '_>) -> Option<At<'t, 't>> + 't>;
+
 /// What stands in a column of a list of cells.
 enum Of<'t> {
     Cell(Box<dyn Fn(&At<'_, '_>) -> Value + 't>),
-    Against(Option<At<'t, 't>>, &'t str),
+    Against(Other<'t>, &'t str),
 }
 
 /// A column of a list of cells.
@@ -130,9 +133,18 @@ impl<'t> Column<'t> {
     /// The ratio to one and the same cell, with its verdict; empty for that cell itself. The column is one question: its
     /// verdicts are sure together.
     pub(crate) fn against(heading: &str, other: Option<At<'t, 't>>, metric: &'t str) -> Self {
+        Self::against_each(heading, move |_| other, metric)
+    }
+
+    /// The same, where each cell has its own other one.
+    pub(crate) fn against_each(
+        heading: &str,
+        other: impl Fn(&At<'_, '_>) -> Option<At<'t, 't>> + 't,
+        metric: &'t str,
+    ) -> Self {
         Self {
             heading: heading.to_owned(),
-            value: Of::Against(other, metric),
+            value: Of::Against(Box::new(other), metric),
         }
     }
 
@@ -141,7 +153,7 @@ impl<'t> Column<'t> {
             Of::Cell(of) => cells.iter().map(of).collect(),
             Of::Against(other, metric) => {
                 let pairs = cells.iter().copied().map(|at| {
-                    let other = other.filter(|other| other.cell != at.cell);
+                    let other = other(&at).filter(|other| other.cell != at.cell);
                     other.map(|other| (at, other))
                 });
                 in_family(pairs.collect(), metric)

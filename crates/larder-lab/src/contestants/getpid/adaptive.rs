@@ -45,13 +45,14 @@ pub fn crossover_for(k: f64) -> u32 {
         .unwrap_or(PID_MAX)
 }
 
-/// The adaptive `get_pid` that Franke proposed: algo-0 up to a number of tasks, algo-2 beyond. His patch says 21000;
-/// here the number comes from the machine ([`calibrated`](Adaptive::calibrated)).
+/// The adaptive `get_pid` that Franke proposed: algo-0 up to a number of tasks, algo-2 beyond. The patch of 2002 says 21000;
+/// here the number comes from the machine ([`calibrating`](Adaptive::calibrating)).
 #[derive(Debug)]
 pub struct Adaptive {
     list: Algo0,
     sweep: Sweep<Plain>,
     threshold: u32,
+    calibrates: bool,
 }
 
 impl Adaptive {
@@ -62,28 +63,17 @@ impl Adaptive {
             list: Algo0::new(1, 1),
             sweep: algo_2(),
             threshold,
+            calibrates: false,
         }
     }
 
-    /// The threshold from two passes timed over these tasks, each the fastest of nine.
+    /// The threshold from two passes timed over the tasks of the start.
     #[must_use]
-    pub fn calibrated<L: Layout>(tasks: &Tasks<L>) -> Self {
-        let mut map = Plain::new();
-        let fastest = |pass: &mut dyn FnMut()| {
-            (0..9)
-                .map(|_| {
-                    let begin = std::time::Instant::now();
-                    pass();
-                    begin.elapsed().as_nanos() as f64
-                })
-                .fold(f64::INFINITY, f64::min)
-        };
-        let mark = fastest(&mut || mark_pass(tasks, std::hint::black_box(&mut map)));
-        // No task has the id 0, so the pass goes to the end.
-        let compare = fastest(&mut || {
-            std::hint::black_box(compare_pass(tasks, std::hint::black_box(0)));
-        });
-        Self::new(crossover_for(mark / compare.max(1.0)))
+    pub fn calibrating() -> Self {
+        Self {
+            calibrates: true,
+            ..Self::new(PID_MAX)
+        }
     }
 
     /// The number of tasks above which it sweeps.
@@ -101,6 +91,16 @@ impl Adaptive {
     }
 }
 
+/// The fastest of nine, in nanoseconds.
+fn fastest(mut pass: impl FnMut()) -> f64 {
+    let once = |_| {
+        let begin = std::time::Instant::now();
+        pass();
+        begin.elapsed().as_nanos() as f64
+    };
+    (0..9).map(once).fold(f64::INFINITY, f64::min)
+}
+
 impl GetPid for Adaptive {
     fn get<L: Layout>(&mut self, tasks: &Tasks<L>) -> Option<u32> {
         if tasks.len() as u64 > u64::from(self.threshold) {
@@ -112,6 +112,20 @@ impl GetPid for Adaptive {
             self.sweep.set_cursor(self.list.cursor());
             pid
         }
+    }
+
+    /// Each of the two passes is the fastest of nine.
+    fn start<L: Layout>(&mut self, tasks: &Tasks<L>) -> anyhow::Result<()> {
+        if self.calibrates {
+            let mut map = Plain::new();
+            let mark = fastest(|| mark_pass(tasks, std::hint::black_box(&mut map)));
+            // No task has the id 0, so the pass goes to the end.
+            let compare = fastest(|| {
+                std::hint::black_box(compare_pass(tasks, std::hint::black_box(0)));
+            });
+            self.threshold = crossover_for(mark / compare.max(1.0));
+        }
+        Ok(())
     }
 
     fn counts(&self) -> Counts {

@@ -6,7 +6,7 @@ use super::{Counts, GetPid, Layout, PID_MAX, Tasks};
 /// When they are used up, every task is looked at. Whoever holds the candidate sends the search to the next id and to
 /// the beginning of the list again; all others narrow the interval. Near a full space this is quadratic.
 ///
-/// One difference from the kernel of that time is his: the thread group narrows the interval too.
+/// One difference from the kernel of that time is Franke's: the thread group narrows the interval too.
 #[derive(Debug, Clone)]
 pub struct Algo0 {
     reserved: u32,

@@ -19,7 +19,7 @@ pub trait Bits {
     fn clear(&mut self);
 }
 
-/// Plain read, or, write: what Franke's `mark_pid` did, in his harness and in his patch.
+/// Plain read, or, write: what Franke's `mark_pid` did, in the harness and in the patch.
 #[derive(Debug, Clone)]
 pub struct Plain(Vec<u32>);
 

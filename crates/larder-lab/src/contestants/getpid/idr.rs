@@ -60,6 +60,11 @@ impl Idr {
         self
     }
 
+    /// One more than the largest id.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
     fn make(&mut self) -> u32 {
         let node = Node {
             free: u64::MAX,

@@ -23,9 +23,14 @@ mod algo2_256;
 mod andrea;
 mod bill;
 mod bits;
+#[cfg(feature = "peers")]
+mod crates;
+pub mod harness;
 mod idr;
+mod ours;
 mod pidmap;
 mod random31;
+mod space;
 mod sweep;
 mod tasks;
 
@@ -37,9 +42,13 @@ pub use algo2_256::{Window256, algo_2_256_post};
 pub use andrea::Andrea;
 pub use bill::{Bill, as_posted as bill_as_posted};
 pub use bits::{Bits, Locked, Plain};
+#[cfg(feature = "peers")]
+pub use crates::{Crate, Source};
 pub use idr::Idr;
+pub use ours::Ours;
 pub use pidmap::Pidmap;
 pub use random31::Random31;
+pub use space::{Space, fill};
 pub use sweep::{Bound, Mask, Start, Sweep, compare_pass, mark_pass};
 pub use tasks::{Layout, Near, Packed, Task, Tasks};
 
@@ -67,6 +76,18 @@ pub trait GetPid {
 
     /// A task is on the list that the algorithm did not choose the id of, as when a start state is made.
     fn taken(&mut self, _pid: u32) {}
+
+    /// The list before the first [`get`](Self::get): the ids of its tasks are taken.
+    ///
+    /// # Errors
+    /// An algorithm that does not come to this state.
+    fn start<L: Layout>(&mut self, tasks: &Tasks<L>) -> anyhow::Result<()> {
+        tasks.walk(|task| {
+            self.taken(task.pid);
+            true
+        });
+        Ok(())
+    }
 
     /// What was counted.
     fn counts(&self) -> Counts {

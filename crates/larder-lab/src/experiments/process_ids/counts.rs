@@ -1,18 +1,69 @@
-//! Contestants that count and take no time: his harness played again.
+//! Contestants that count and take no time: Franke's harness played again.
 
 use anyhow::{Context, bail};
 
+use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::harness::{self, Batch, POSTED, Series, VARIANTS};
+use crate::contestants::getpid::harness::{self, Batch, POSTED, Row, Series, VARIANTS};
 
-/// Seeds of the average; his own is 1.
-pub(super) const SEEDS: std::ops::RangeInclusive<u32> = 2..=5;
+/// Seeds of the average; Franke's own is 1.
+const SEEDS: [u32; 4] = [2, 3, 4, 5];
 
 /// The counting contestants.
-pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    vec![Box::new(Replay), Box::new(Average), Box::new(Variant)]
+pub(super) fn contestants() -> Vec<Box<dyn Contestant>> {
+    vec![
+        bench(
+            "replay",
+            "The harness of March 2002 as posted, with the C library's random numbers of its day: counts searches",
+            |params| Ok(counted(&harness::play(posted(params)?, &batch(params)?, 1))),
+        ),
+        bench(
+            "average",
+            "The same with four other seeds: the mean, which does not depend on the random numbers of 2002",
+            |params| {
+                let (batch, series) = (batch(params)?, posted(params)?);
+                let runs = SEEDS.map(|seed| counted(&harness::play(series, &batch, seed)));
+                let mean = |name: &String, first: &f64| {
+                    let sum: f64 = runs.iter().filter_map(|run| run.get(name)).sum();
+                    (
+                        name.clone(),
+                        if name.starts_with("searches") {
+                            sum / 4.0
+                        } else {
+                            *first
+                        },
+                    )
+                };
+                Ok(Measures(
+                    runs[0].0.iter().map(|(n, v)| mean(n, v)).collect(),
+                ))
+            },
+        ),
+        bench(
+            "variant",
+            "The same with another rule for where a sweep begins and how far an interval reaches",
+            |params| {
+                let name = params.text("rule")?;
+                let Some((_, series)) = VARIANTS.iter().find(|(known, _)| *known == name) else {
+                    bail!("rule is '{name}', which is none of the variants");
+                };
+                Ok(counted(&harness::play(*series, &batch(params)?, 1)))
+            },
+        ),
+    ]
+}
+
+/// Searches and allocations of each row, and the searches of all.
+fn counted(rows: &[Row]) -> Measures {
+    let all: u64 = rows.iter().map(|row| row.searches).sum();
+    let none = Measures::new().with("searches", all as f64);
+    rows.iter().fold(none, |measures, row| {
+        measures
+            .with(&searches_at(row.tasks), row.searches as f64)
+            .with(&allocations_at(row.tasks), row.allocations as f64)
+    })
 }
 
 /// The batch that the factor `first` names by its first A.
@@ -40,87 +91,4 @@ pub(super) fn searches_at(tasks: u32) -> String {
 /// As [`searches_at`], for allocations.
 pub(super) fn allocations_at(tasks: u32) -> String {
     format!("allocations.{tasks}")
-}
-
-/// One of his runs with his random numbers.
-struct Replay;
-
-impl Contestant for Replay {
-    fn name(&self) -> &'static str {
-        "replay"
-    }
-
-    fn about(&self) -> &'static str {
-        "The harness of March 2002 as posted, with the C library's random numbers of its day: counts searches"
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let (batch, series) = (batch(params)?, posted(params)?);
-        let mut measures = Measures::new();
-        let mut all = 0;
-        for row in harness::play(series, &batch, 1) {
-            measures = measures
-                .with(&searches_at(row.tasks), row.searches as f64)
-                .with(&allocations_at(row.tasks), row.allocations as f64);
-            all += row.searches;
-        }
-        Ok(measures.with("searches", all as f64))
-    }
-}
-
-/// The same with other random numbers.
-struct Average;
-
-impl Contestant for Average {
-    fn name(&self) -> &'static str {
-        "average"
-    }
-
-    fn about(&self) -> &'static str {
-        "The same with four other seeds: the mean, which does not depend on his random numbers"
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let (batch, series) = (batch(params)?, posted(params)?);
-        let mut sums = vec![0.0; batch.tasks.len()];
-        let mut runs = 0.0;
-        for seed in SEEDS {
-            for (sum, row) in sums.iter_mut().zip(harness::play(series, &batch, seed)) {
-                *sum += row.searches as f64;
-            }
-            runs += 1.0;
-        }
-        let mut measures = Measures::new().with("searches", sums.iter().sum::<f64>() / runs);
-        for (tasks, sum) in batch.tasks.iter().zip(sums) {
-            measures = measures.with(&searches_at(*tasks), sum / runs);
-        }
-        Ok(measures)
-    }
-}
-
-/// A guess at what gave his S1 column.
-struct Variant;
-
-impl Contestant for Variant {
-    fn name(&self) -> &'static str {
-        "variant"
-    }
-
-    fn about(&self) -> &'static str {
-        "The same with another rule for where a sweep begins and how far an interval reaches"
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let name = params.text("rule")?;
-        let Some((_, series)) = VARIANTS.iter().find(|(known, _)| *known == name) else {
-            bail!("rule is '{name}', which is none of the variants");
-        };
-        let mut measures = Measures::new();
-        let mut all = 0;
-        for row in harness::play(*series, &batch(params)?, 1) {
-            measures = measures.with(&searches_at(row.tasks), row.searches as f64);
-            all += row.searches;
-        }
-        Ok(measures.with("searches", all as f64))
-    }
 }

@@ -1,158 +1,76 @@
-//! Process ids (Franke 2002): his harness again, the algorithms of his day and of ours, and the kernel itself.
+//! Process ids (Franke 2002): the harness again, the algorithms of 2002 and of today, and the kernel itself.
 //!
-//! What is counted is in `harness` and `counts`, what is timed in `timed`, `passes`, `reuse` and `large`; the plan, the
-//! findings, the tables and the goal each have a file of their own.
+//! What is counted is in `counts`, what is timed in `timed`, `reuse` and `large`. The plan, the findings and
+//! the tables have a file each.
 
-mod charts;
 mod counted;
 mod counts;
-mod curve;
-mod elsewhere;
 mod findings;
-mod goals;
-pub mod harness;
 mod large;
-mod ours;
-mod passes;
-#[cfg(feature = "peers")]
-mod peers;
 mod plan;
-mod reasons;
 mod reuse;
 mod tables;
 mod timed;
-mod work;
 
 use crate::contestants::kernel_ids::{Descriptors, Ports, Processes};
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use crate::frame;
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `process-ids`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProcessIds;
 
-const fn metric(
-    name: &'static str,
-    unit: &'static str,
-    better: Better,
-    about: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        unit,
-        better,
-        about,
-    }
-}
-
 const METRICS: &[Metric] = &[
-    metric(
+    Metric::cost(
         "us_per_alloc",
         "us",
-        Better::Lower,
         "CPU time of one allocation with its task added: Franke's G",
     ),
-    metric(
+    Metric::cost(
         "us_per_free",
         "us",
-        Better::Lower,
         "CPU time of telling a map that an id is free",
     ),
-    metric(
+    Metric::cost(
         "us_per_search",
         "us",
-        Better::Lower,
         "CPU time of all allocations per search",
     ),
-    metric(
-        "searches",
-        "",
-        Better::Neither,
-        "interval searches: Franke's S",
-    ),
-    metric(
-        "allocations",
-        "",
-        Better::Neither,
-        "allocations that were timed: Franke's T",
-    ),
-    metric(
-        "passes",
-        "",
-        Better::Neither,
-        "tasks looked at per search and task",
-    ),
-    metric(
+    Metric::count("searches", "", "interval searches: Franke's S"),
+    Metric::count("allocations", "", "allocations that were timed: Franke's T"),
+    Metric::count("passes", "", "tasks looked at per search and task"),
+    Metric::count(
         "task_lines",
         "",
-        Better::Neither,
         "cache lines of tasks that an allocation touches",
     ),
-    metric(
+    Metric::count(
         "capped",
         "",
-        Better::Neither,
         "1 where the time was up before all allocations were made",
     ),
-    metric(
+    Metric::cost(
         "ns_per_task",
         "ns",
-        Better::Lower,
         "CPU time of a pass over the list, per task",
     ),
-    metric(
+    Metric::cost(
         "ns_per_alloc",
         "ns",
-        Better::Lower,
         "CPU time of one allocation, batches of 256",
     ),
-    metric(
-        "ns_per_free",
-        "ns",
-        Better::Lower,
-        "CPU time of one free, batches of 256",
-    ),
-    metric(
-        "bits_per_id",
-        "",
-        Better::Lower,
-        "memory held, per id of the space",
-    ),
-    metric(
+    Metric::cost("ns_per_free", "ns", "CPU time of one free, batches of 256"),
+    Metric::cost("bits_per_id", "", "memory held, per id of the space"),
+    Metric::count(
         "least",
         "",
-        Better::Neither,
         "least number of allocations between an id's end and its return",
     ),
-    metric(
-        "p1",
-        "",
-        Better::Neither,
-        "the same, of one return in a hundred",
-    ),
-    metric(
-        "median",
-        "",
-        Better::Neither,
-        "the same, of half of the returns",
-    ),
-    metric("most", "", Better::Neither, "the greatest"),
+    Metric::count("p1", "", "the same, of one return in a hundred"),
+    Metric::count("median", "", "the same, of half of the returns"),
+    Metric::count("most", "", "the greatest"),
 ];
-
-/// Every contestant.
-fn contestants() -> Vec<Box<dyn Contestant>> {
-    let mut all = timed::all();
-    #[cfg(feature = "peers")]
-    all.extend(peers::all());
-    all.extend(passes::all());
-    all.extend(counts::all());
-    all.extend(reuse::all());
-    all.extend(large::all());
-    all.push(Box::new(Descriptors));
-    all.push(Box::new(Ports));
-    all.push(Box::new(Processes));
-    all
-}
 
 impl Experiment for ProcessIds {
     fn name(&self) -> &'static str {
@@ -176,25 +94,111 @@ impl Experiment for ProcessIds {
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants()
+        let mut all = timed::all();
+        #[cfg(feature = "peers")]
+        all.extend(timed::crates());
+        all.extend(timed::passes());
+        all.extend(counts::contestants());
+        all.push(reuse::contestant());
+        all.extend(large::all());
+        all.push(Box::new(Descriptors));
+        all.push(Box::new(Ports));
+        all.push(Box::new(Processes));
+        all
+    }
+
+    fn brief(&self) -> Option<&'static [&'static str]> {
+        Some(&[
+            plan::COUNTS,
+            plan::NEAR,
+            plan::PASSES,
+            plan::REUSE,
+            plan::LARGE,
+        ])
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        plan::plan(request, &contestants())
+        plan::plan(request, &self.contestants())
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
-        let mut sections = tables::sections(&view);
-        sections.push(charts::section(&view));
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            answers: findings::answers(&view),
-            findings: findings::all(&view),
-            goals: goals::all(&view),
-            sections,
+        frame::analysis(self, run, |results| Analysis {
+            answers: findings::answers(results),
+            findings: findings::all(results),
+            goals: findings::goals(results),
+            sections: tables::sections(results),
             ..Analysis::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plan::{ALGORITHMS, LAST, NEAR, PACKED, SCATTERED, work_of_2002};
+    use super::*;
+    use crate::measure::Depth;
+    use crate::model::{Cell, MachineRecord};
+    use crate::published;
+
+    fn plan_of(depth: Depth) -> Plan {
+        ProcessIds.plan(&PlanRequest {
+            depth,
+            machine: &MachineRecord::default(),
+            seed: 1,
+        })
+    }
+
+    #[test]
+    fn cells_are_unique_and_one_amount_of_work_is_played_by_all_at_an_a() {
+        for depth in [Depth::Quick, Depth::Full] {
+            for group in plan_of(depth).groups {
+                assert!(group.cells.contains(&group.reference), "{}", group.name);
+                let mut cells = group.cells.clone();
+                cells.sort();
+                cells.dedup();
+                assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
+                let list = |c: &&Cell| c.contestant == "algo-0";
+                let lists: Vec<&Cell> = cells.iter().filter(list).collect();
+                if [NEAR, SCATTERED, PACKED].contains(&group.name.as_str()) {
+                    let played = |c: &Cell| lists.iter().any(|list| list.params == c.params);
+                    assert!(cells.iter().all(played), "{}", group.name);
+                }
+            }
         }
+    }
+
+    #[test]
+    fn full_has_all_of_the_rows_of_2002_and_the_last_id() {
+        let plan = plan_of(Depth::Full);
+        let of = |group: &str, name: &str| {
+            let group = plan.groups.iter().find(|g| g.name == group).unwrap();
+            group.cells.iter().filter(|c| c.contestant == name).count()
+        };
+        assert!(ALGORITHMS.iter().all(|name| of(NEAR, name) == 87));
+        assert_eq!((of(LAST, "algo-0"), of(PACKED, "algo-2-locked")), (1, 12));
+        let left_out = |s: &crate::model::Skipped| s.why.contains("walks every task");
+        assert!(plan.skipped.iter().any(left_out));
+        for row in published::franke_getpid() {
+            let (deletes, rounds) = work_of_2002(i64::from(row.tasks));
+            assert_eq!(deletes, i64::from(row.deletes), "{}", row.tasks);
+            assert!((1..=10).contains(&rounds));
+        }
+        assert_eq!(
+            (work_of_2002(1000), work_of_2002(30_000)),
+            ((1000, 10), (1000, 1))
+        );
+    }
+
+    #[test]
+    fn what_runs_by_default_takes_thirteen_seconds() {
+        let brief = ProcessIds.brief().unwrap();
+        let groups = plan_of(Depth::Quick).groups;
+        let of = |name: &&str| groups.iter().find(|g| g.name == *name).unwrap();
+        let guess: f64 = brief
+            .iter()
+            .map(of)
+            .map(|g| g.round_guess.as_secs_f64() * f64::from(g.max_rounds))
+            .sum();
+        assert!(guess < 13.0, "{guess}");
     }
 }

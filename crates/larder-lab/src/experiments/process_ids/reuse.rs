@@ -1,14 +1,17 @@
 //! How many allocations lie between the end of an id and its return.
 
 use anyhow::{bail, ensure};
-use larder::ids::Ids;
-use larder::ids::rule::{self, Rule};
+use larder::ids::rule;
 
 use crate::contestants::getpid::{
-    Algo0, Bill, GetPid, Idr, PID_MAX, Packed, Pidmap, Plain, Random31, Tasks, algo_1_post, algo_2,
+    Algo0, Bill, GetPid, Idr, Ours, PID_MAX, Packed, Pidmap, Plain, Random31, Tasks, algo_1_post,
+    algo_2,
 };
+use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
+
+use super::timed::born;
 
 /// The least distance that a rule promises when so many ids are free, where it promises one.
 pub(super) type Promise = fn(f64) -> Option<f64>;
@@ -61,13 +64,13 @@ pub(super) const RULES: [(&str, &str, Promise); 15] = [
     ),
 ];
 
+/// Whether a rule walks the list in every search.
+pub(super) fn walks(rule: &str) -> bool {
+    matches!(rule, "algo-0" | "algo-1-post" | "algo-2")
+}
+
 /// Buckets of the histogram: 0, then powers of two up to 2^16.
 pub(super) const BUCKETS: usize = 18;
-
-/// The contestant.
-pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    vec![Box::new(Reuse)]
-}
 
 /// Name of the share of one bucket.
 pub(super) fn bucket_name(bucket: usize) -> String {
@@ -88,64 +91,42 @@ pub(super) fn bucket_floor(bucket: usize) -> f64 {
     }
 }
 
-struct Reuse;
+/// The contestant.
+pub(super) fn contestant() -> Box<dyn Contestant> {
+    bench(
+        "reuse",
+        "One random task ends and one begins, again and again: allocations between an id's end and its return",
+        run,
+    )
+}
 
-impl Contestant for Reuse {
-    fn name(&self) -> &'static str {
-        "reuse"
-    }
-
-    fn about(&self) -> &'static str {
-        "One random task ends and one begins, again and again: allocations between an id's end and its return"
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let live = u32::try_from(params.count("live")?)?;
-        ensure!(
-            (1..PID_MAX).contains(&live),
-            "live is {live}; it is from 1 to 32767"
-        );
-        let churns = params.count("churns")?;
-        match params.text("rule")? {
-            "algo-0" => churned(Algo0::new(1, PID_MAX), live, churns),
-            "algo-1-post" => churned(algo_1_post::<Plain>(), live, churns),
-            "algo-2" => churned(algo_2::<Plain>(), live, churns),
-            "bill" => churned(Bill::new(), live, churns),
-            "pidmap" => churned(Pidmap::new(), live, churns),
-            "idr" => churned(Idr::new(), live, churns),
-            "larder cyclic" => churned(Larder::new(rule::Cyclic)?, live, churns),
-            "larder lowest" => churned(Larder::new(rule::Lowest)?, live, churns),
-            "larder first-freed" => churned(Larder::new(rule::Fifo)?, live, churns),
-            "larder epochs of 2" => churned(Larder::new(rule::Epochs::<2>)?, live, churns),
-            "larder epochs of 4" => churned(Larder::new(rule::Epochs::<4>)?, live, churns),
-            "larder last-freed" => churned(Larder::new(rule::Lifo)?, live, churns),
-            "larder any" => churned(Larder::new(rule::Any)?, live, churns),
-            "larder random" => churned(Larder::new(rule::Random::new([7; 32]))?, live, churns),
-            "larder rested" => {
-                let rule = rule::Rested::allocations(rule::Lowest, 48, rule::NearFull::Fail);
-                churned(Larder::new(rule)?, live, churns)
-            }
-            other => bail!("rule is '{other}', which is none of those compared"),
+fn run(params: &Params) -> anyhow::Result<Measures> {
+    let live = u32::try_from(params.count("live")?)?;
+    ensure!(
+        (1..PID_MAX).contains(&live),
+        "live is {live}; it is from 1 to 32767"
+    );
+    let churns = params.count("churns")?;
+    match params.text("rule")? {
+        "algo-0" => churned(Algo0::new(1, PID_MAX), live, churns),
+        "algo-1-post" => churned(algo_1_post::<Plain>(), live, churns),
+        "algo-2" => churned(algo_2::<Plain>(), live, churns),
+        "bill" => churned(Bill::new(), live, churns),
+        "pidmap" => churned(Pidmap::new(), live, churns),
+        "idr" => churned(Idr::new(), live, churns),
+        "larder cyclic" => churned(Ours::new(rule::Cyclic)?, live, churns),
+        "larder lowest" => churned(Ours::new(rule::Lowest)?, live, churns),
+        "larder first-freed" => churned(Ours::new(rule::Fifo)?, live, churns),
+        "larder epochs of 2" => churned(Ours::new(rule::Epochs::<2>)?, live, churns),
+        "larder epochs of 4" => churned(Ours::new(rule::Epochs::<4>)?, live, churns),
+        "larder last-freed" => churned(Ours::new(rule::Lifo)?, live, churns),
+        "larder any" => churned(Ours::new(rule::Any)?, live, churns),
+        "larder random" => churned(Ours::new(rule::Random::new([7; 32]))?, live, churns),
+        "larder rested" => {
+            let rule = rule::Rested::allocations(rule::Lowest, 48, rule::NearFull::Fail);
+            churned(Ours::new(rule)?, live, churns)
         }
-    }
-}
-
-/// One of the library's rules.
-struct Larder<R: Rule>(Ids<R>);
-
-impl<R: Rule> Larder<R> {
-    fn new(rule: R) -> anyhow::Result<Self> {
-        Ok(Self(Ids::new(1..PID_MAX, rule)?))
-    }
-}
-
-impl<R: Rule> GetPid for Larder<R> {
-    fn get<L: crate::contestants::getpid::Layout>(&mut self, _: &Tasks<L>) -> Option<u32> {
-        self.0.alloc().ok().and_then(|id| u32::try_from(id).ok())
-    }
-
-    fn freed(&mut self, pid: u32) {
-        let _ = self.0.free(u64::from(pid));
+        other => bail!("rule is '{other}', which is none of those compared"),
     }
 }
 
@@ -167,16 +148,7 @@ fn churned(mut pids: impl GetPid, live: u32, churns: usize) -> anyhow::Result<Me
             pids.freed(pid);
             ended[pid as usize] = clock;
         }
-        let Some(pid) = pids.get(&tasks) else {
-            bail!(
-                "no id found although {} are free",
-                PID_MAX as usize - 1 - tasks.len()
-            );
-        };
-        ensure!(
-            tasks.add(pid),
-            "id {pid} was handed out although it is in use"
-        );
+        let pid = born(&mut pids, &mut tasks)?;
         ids.push(pid);
         let since = ended[pid as usize];
         if clock >= live + churns as u32 && since != NEVER {

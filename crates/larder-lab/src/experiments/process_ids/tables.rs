@@ -1,429 +1,263 @@
-//! His two tables again, and the others.
+//! The tables and charts.
 
-use crate::measure::RunView;
-use crate::model::{Block, Cell, Section, Table, Value};
-use crate::published;
-
-use super::counted::{self, replayed};
-use super::curve::{at, cells};
-use super::elsewhere::ALGORITHMS;
-use super::findings::COST;
-use super::plan::{
-    CROSSING, DESCRIPTORS, FRESH, KEEPING, LARGE, LAST, NEAR, PACKED, PASSES, PEERS, PORTS,
-    PROCESSES, REUSE, REUSE_AT, SCATTERED,
-};
-use super::reasons::reuse_cell;
-use super::reuse::RULES;
+use super::counted::{again, of_2002, printed};
+use super::plan::{ALGORITHMS, COST, KERNEL, LAST, NEAR, PACKED, PASSES, REUSE, SCATTERED};
+use super::reuse::{BUCKETS, Promise, RULES, bucket_floor, bucket_name};
+use crate::frame::words::exact;
+use crate::frame::{At, Column, Results, grid, line, lines, listing, over};
+use crate::model::{Block, Chart, Scale, Section, Table, Value};
 
 /// Every section, in reading order.
-pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
+pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
+    let cost = |name: &str, tasks: u32| {
+        let at = results.find(NEAR, name, &[("tasks", i64::from(tasks))]);
+        at.map_or(Value::Empty, |at| at.value(COST))
+    };
+    let first = [(0, "algo-0"), (1, "algo-1-post"), (2, "algo-2-post")];
+    let second = [(2, "algo-2-post"), (3, "algo-2-256-post")];
+    let meant = [("algo-2-256", "G2-256 as meant, here")];
+    let by_tasks = |group, title| Block::Table(by_tasks(results, group, title));
+    let listed = |group, title| Block::Table(listed(results, group, title));
     vec![
         Section {
             title: "The tables of 2002, again".to_owned(),
-            blocks: vec![Block::Table(first(view)), Block::Table(second(view))],
-        },
-        counted::section(view),
-        Section {
-            title: "All algorithms".to_owned(),
             blocks: vec![
-                Block::Table(algorithms(view)),
-                Block::Table(elsewhere(
-                    view,
-                    SCATTERED,
-                    "The same where tasks are scattered over memory",
+                Block::Table(again(
+                    results,
+                    "Table 1: algo-0, algo-1 and algo-2",
+                    &first,
+                    &[],
+                    cost,
                 )),
-                Block::Table(elsewhere(
-                    view,
-                    PACKED,
-                    "The same with tasks of 28 bytes, as in his harness",
+                Block::Table(again(
+                    results,
+                    "Table 2: algo-2 without and with intervals of at most 256",
+                    &second,
+                    &meant,
+                    cost,
                 )),
-                Block::Table(group_table(
-                    view,
-                    FRESH,
-                    "From a fresh start: nothing was freed before",
-                )),
-                Block::Table(group_table(
-                    view,
-                    PEERS,
-                    "Crates of others, aged start, tasks near each other",
-                )),
-                Block::Table(group_table(view, LAST, "The last id: A = 32767")),
-                Block::Table(pass_table(view)),
+                Block::Chart(published()),
             ],
         },
         Section {
-            title: "What comes back when, and spaces of more bits".to_owned(),
-            blocks: vec![Block::Table(reuse(view)), Block::Table(large(view))],
+            title: "All algorithms".to_owned(),
+            blocks: vec![
+                by_tasks(
+                    NEAR,
+                    "Cost of an allocation by live ids, tasks near each other",
+                ),
+                by_tasks(SCATTERED, "The same where tasks are scattered over memory"),
+                Block::Chart(costs(results, SCATTERED, "tasks scattered over memory")),
+                by_tasks(
+                    PACKED,
+                    "The same with tasks of 28 bytes, as in the harness of 2002",
+                ),
+                Block::Chart(costs(results, PACKED, "tasks of 28 bytes")),
+                listed("fresh", "From a fresh start: nothing was freed before"),
+                listed("peers", "Crates of others"),
+                listed(LAST, "The last id: A = 32767"),
+                Block::Table(passes(results)),
+            ],
+        },
+        Section {
+            title: "What comes back when".to_owned(),
+            blocks: vec![
+                Block::Table(reuse(results)),
+                Block::Chart(distances(results)),
+            ],
         },
         Section {
             title: "The kernel".to_owned(),
-            blocks: vec![Block::Table(kernel(view))],
+            blocks: vec![Block::Table(kernel(results))],
         },
     ]
 }
 
-fn estimate(view: &RunView<'_>, group: &str, cell: &Cell, metric: &str, unit: &str) -> Value {
-    match view.estimate(group, cell, metric) {
-        Some(estimate) => Value::Estimate(estimate, unit.to_owned()),
-        None => view
-            .middle(group, cell, metric)
-            .map_or(Value::Empty, |value| Value::Number(value, unit.to_owned())),
-    }
-}
-
-fn cost_at(view: &RunView<'_>, name: &str, tasks: i64) -> Value {
-    cost_in(view, NEAR, name, tasks)
-}
-
-fn cost_in(view: &RunView<'_>, group: &str, name: &str, tasks: i64) -> Value {
-    at(view, group, name, tasks).map_or(Value::Empty, |cell| {
-        estimate(view, group, &cell, COST, "us")
-    })
-}
-
-fn searched(view: &RunView<'_>, series: &str, tasks: u32) -> Value {
-    replayed(view, series, tasks).map_or(Value::Empty, |s| Value::Number(s, String::new()))
-}
-
-fn his(value: f64, unit: &str) -> Value {
-    Value::Published(value, unit.to_owned())
-}
-
-fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-const NOTES: [&str; 2] = [
-    "His columns as he laid them out, ours after each. S is played with his random numbers. G of ours is of this machine, with tasks of 1.7 KB near each other; his is of another machine and a shape.",
-    "A quick run times a dozen of his A with fewer allocations; --full times all of them with his.",
-];
-
-/// `A D T | S0 G0 | S1 G1 | S2 G2`.
-fn first(view: &RunView<'_>) -> Table {
-    let rows = published::franke_getpid()
-        .iter()
-        .map(|row| {
-            let tasks = i64::from(row.tasks);
-            let mut cells = vec![
-                Value::Count(tasks),
-                Value::Count(i64::from(row.deletes)),
-                Value::Count(i64::from(row.allocations)),
-            ];
-            for (series, timed, s, g) in [
-                ("algo-0", "algo-0", row.searches_algo0, row.us_algo0),
-                ("algo-1", "algo-1-post", row.searches_algo1, row.us_algo1),
-                ("algo-2", "algo-2-post", row.searches_algo2, row.us_algo2),
-            ] {
-                cells.extend([
-                    his(f64::from(s), ""),
-                    searched(view, series, row.tasks),
-                    his(g, "us"),
-                    cost_at(view, timed, tasks),
-                ]);
-            }
-            cells
-        })
-        .collect();
-    Table {
-        title: "Table 1: searches and microseconds per allocation of algo-0, algo-1 and algo-2"
-            .to_owned(),
-        columns: headings(&[
-            "A",
-            "D",
-            "T",
-            "S0 (2002)",
-            "S0 here",
-            "G0 (2002)",
-            "G0 here",
-            "S1 (2002)",
-            "S1 here",
-            "G1 (2002)",
-            "G1 here",
-            "S2 (2002)",
-            "S2 here",
-            "G2 (2002)",
-            "G2 here",
-        ]),
-        rows,
-        notes: NOTES.map(str::to_owned).to_vec(),
-        long: true,
-    }
-}
-
-/// `A D T | S2 G2 | S2-256 G2-256`.
-fn second(view: &RunView<'_>) -> Table {
-    let rows = published::franke_limit256()
-        .iter()
-        .map(|row| {
-            let tasks = i64::from(row.tasks);
-            let mut cells = vec![
-                Value::Count(tasks),
-                Value::Count(i64::from(row.deletes)),
-                Value::Count(i64::from(row.allocations)),
-            ];
-            for (series, timed, s, g) in [
-                ("algo-2", "algo-2-post", row.searches_algo2, row.us_algo2),
-                (
-                    "algo-2-256",
-                    "algo-2-256-post",
-                    row.searches_algo2_256,
-                    row.us_algo2_256,
-                ),
-            ] {
-                cells.extend([
-                    his(f64::from(s), ""),
-                    searched(view, series, row.tasks),
-                    his(g, "us"),
-                    cost_at(view, timed, tasks),
-                ]);
-            }
-            cells.push(cost_at(view, "algo-2-256", tasks));
-            cells
-        })
-        .collect();
-    Table {
-        title: "Table 2: algo-2 without and with intervals of at most 256".to_owned(),
-        columns: headings(&[
-            "A",
-            "D",
-            "T",
-            "S2 (2002)",
-            "S2 here",
-            "G2 (2002)",
-            "G2 here",
-            "S2-256 (2002)",
-            "S2-256 here",
-            "G2-256 (2002)",
-            "G2-256 here",
-            "G2-256 as meant, here",
-        ]),
-        rows,
-        notes: NOTES.map(str::to_owned).to_vec(),
-        long: true,
-    }
-}
-
-/// Every algorithm at every A that was timed.
-fn algorithms(view: &RunView<'_>) -> Table {
-    let mut names: Vec<&str> = CROSSING.to_vec();
-    names.extend([
-        "algo-1-post",
-        "algo-2-post",
-        "algo-2-256",
-        "algo-2-256-post",
-        "adaptive",
-        "andrea",
-    ]);
-    names.extend(KEEPING);
-    let capped = names.iter().any(|name| {
-        cells(view, NEAR, name)
-            .iter()
-            .any(|(_, cell)| view.middle(NEAR, cell, "capped").is_some_and(|c| c > 0.0))
-    });
+/// A row per number of live ids, a column per algorithm.
+fn by_tasks(results: &Results<'_>, group: &str, title: &str) -> Table {
+    let tasks = results.values(group, "tasks").into_iter();
+    let table = grid(
+        title,
+        "live ids",
+        tasks.map(|a| (a, Value::Count(a))),
+        ALGORITHMS.map(|name| (name, name.to_owned())),
+        |a, name| {
+            let at = results.find(group, name, &[("tasks", *a)]);
+            at.map_or(Value::Empty, |at| at.value(COST))
+        },
+    );
     let mut notes = vec![
-        "Each allocation adds its task to the list, as in his harness, and pays for it.".to_owned(),
+        "Each allocation adds its task to the list, as in the harness of 2002, and pays for it."
+            .to_owned(),
     ];
-    if capped {
-        notes.push("Near a full space algo-0 was stopped after ten seconds a cell; its mean is of the allocations until then.".to_owned());
+    if results
+        .all(group)
+        .any(|at| at.middle("capped").is_some_and(|c| c > 0.0))
+    {
+        notes.push("Near a full space algo-0 was stopped after ten seconds; its mean is of the allocations until then.".to_owned());
     }
-    let title = "G, microseconds per allocation, aged start, tasks near each other";
-    by_tasks(view, NEAR, title, &names, notes)
-}
-
-/// Those that run where tasks lie elsewhere.
-fn elsewhere(view: &RunView<'_>, group: &str, title: &str) -> Table {
-    let counted: Vec<String> = cells(view, group, "algo-0")
-        .into_iter()
-        .filter_map(|(tasks, cell)| {
-            let made = view.middle(group, &cell, "allocations")?;
-            Some(format!("{made:.0} at {tasks}"))
-        })
-        .collect();
-    let notes = match counted.as_slice() {
-        [] => Vec::new(),
-        some => vec![format!(
-            "Allocations, of every algorithm the same number: {}. The fewer are deleted at a time, the fewer ids are free meanwhile, and the more passes algo-0 needs for a search.",
-            some.join(", ")
-        )],
-    };
-    by_tasks(view, group, title, &ALGORITHMS, notes)
-}
-
-/// A row per A that was timed in the group, a column per algorithm.
-fn by_tasks(
-    view: &RunView<'_>,
-    group: &str,
-    title: &str,
-    names: &[&str],
-    notes: Vec<String>,
-) -> Table {
-    let mut tasks: Vec<i64> = names
-        .iter()
-        .flat_map(|name| cells(view, group, name).into_iter().map(|(a, _)| a))
-        .collect();
-    tasks.sort_unstable();
-    tasks.dedup();
-    let mut columns = vec!["A".to_owned()];
-    columns.extend(names.iter().map(|name| (*name).to_owned()));
+    let of_list = results.of(group, "algo-0");
+    let made = of_list.filter_map(|at| {
+        Some(format!(
+            "{:.0} at {}",
+            at.middle("allocations")?,
+            at.int("tasks")?
+        ))
+    });
+    let made: Vec<String> = made.collect();
+    if group != NEAR && !made.is_empty() {
+        notes.push(format!(
+            "Allocations of every algorithm: {}. The fewer are deleted at a time, the fewer ids are free meanwhile, and the more passes algo-0 needs.",
+            made.join(", ")
+        ));
+    }
     Table {
-        title: title.to_owned(),
-        columns,
-        rows: tasks
-            .into_iter()
-            .map(|a| {
-                let mut row = vec![Value::Count(a)];
-                row.extend(names.iter().map(|name| cost_in(view, group, name, a)));
-                row
-            })
-            .collect(),
         notes,
         long: true,
+        ..table
     }
 }
 
-fn group_table(view: &RunView<'_>, group: &str, title: &str) -> Table {
-    let rows = view
-        .cells(group)
-        .into_iter()
-        .filter(|cell| !cell.twin)
-        .map(|cell| {
-            vec![
-                Value::Text(cell.contestant.clone()),
-                cell.params.int("tasks").map_or(Value::Empty, Value::Count),
-                estimate(view, group, cell, COST, "us"),
-                view.middle(group, cell, "searches")
-                    .map_or(Value::Empty, |s| Value::Number(s, String::new())),
-                view.middle(group, cell, "allocations")
-                    .map_or(Value::Empty, |s| Value::Number(s, String::new())),
-            ]
-        })
-        .collect();
-    Table {
-        title: title.to_owned(),
-        columns: headings(&["algorithm", "A", "G", "S", "T"]),
-        rows,
-        notes: Vec::new(),
-        long: false,
-    }
+fn listed(results: &Results<'_>, group: &str, title: &str) -> Table {
+    let columns = vec![
+        Column::contestant("algorithm"),
+        Column::factor("live ids", "tasks"),
+        Column::metric("an allocation", COST),
+        Column::middle("searches", "searches"),
+        Column::middle("allocations", "allocations"),
+    ];
+    listing(title, results.all(group), columns)
 }
 
-fn pass_table(view: &RunView<'_>) -> Table {
-    let rows = view
-        .cells(PASSES)
-        .into_iter()
-        .filter(|cell| !cell.twin)
-        .map(|cell| {
-            vec![
-                Value::Text(cell.contestant.clone()),
-                cell.params
-                    .text("memory")
-                    .map_or(Value::Empty, |m| Value::Text(m.to_owned())),
-                cell.params.int("tasks").map_or(Value::Empty, Value::Count),
-                estimate(view, PASSES, cell, "ns_per_task", "ns"),
-            ]
-        })
-        .collect();
+fn passes(results: &Results<'_>) -> Table {
+    let columns = vec![
+        Column::contestant("pass"),
+        Column::factor("tasks lie", "memory"),
+        Column::factor("live ids", "tasks"),
+        Column::metric("per task", "ns_per_task"),
+    ];
+    let table = listing(
+        "One pass over the list, per task",
+        results.all(PASSES),
+        columns,
+    );
     Table {
-        title: "One pass over the list, per task".to_owned(),
-        columns: headings(&["pass", "memory", "A", "per task"]),
-        rows,
-        notes: Vec::new(),
         long: true,
+        ..table
     }
 }
 
-fn reuse(view: &RunView<'_>) -> Table {
-    let mut rows = Vec::new();
-    for (rule, promise, _) in RULES {
-        for live in REUSE_AT {
-            let Some(cell) = reuse_cell(view, rule, live) else {
-                continue;
-            };
-            let of = |metric: &str| {
-                view.middle(REUSE, cell, metric)
-                    .map_or(Value::Empty, |v| Value::Number(v, String::new()))
-            };
-            rows.push(vec![
-                Value::Text(rule.to_owned()),
-                Value::Count(live),
-                of("least"),
-                of("p1"),
-                of("median"),
-                of("most"),
-                Value::Text(promise.to_owned()),
-            ]);
-        }
-    }
+fn reuse(results: &Results<'_>) -> Table {
+    let columns = vec![
+        Column::factor("rule", "rule"),
+        Column::factor("live", "live"),
+        Column::middle("least", "least"),
+        Column::middle("1 in 100", "p1"),
+        Column::middle("median", "median"),
+        Column::middle("most", "most"),
+        Column::by("promises", |at| {
+            rule_of(at).map_or(Value::Empty, |(_, promise, _)| {
+                Value::Text((*promise).to_owned())
+            })
+        }),
+        Column::by("kept", |at| {
+            Value::Text(
+                kept(at)
+                    .map_or("", |k| if k { "yes" } else { "no" })
+                    .to_owned(),
+            )
+        }),
+    ];
+    let title = "Reuse distance, 32767 ids: allocations between an id's end and its return";
+    let table = listing(title, results.all(REUSE), columns);
     Table {
-        title: "Reuse distance, 32767 ids: allocations between an id's end and its return".to_owned(),
-        columns: headings(&["rule", "live", "least", "1 in 100", "median", "most", "promises"]),
-        rows,
-        notes: vec!["100000 times one task ends and one begins, after as many that are not looked at. Interval algorithms are looked at with few tasks only, as each search walks the list.".to_owned()],
-        long: false,
+        notes: vec!["100000 times one task ends and one begins, after as many that are not looked at. Algorithms that walk the list are looked at with few tasks only.".to_owned()],
+        ..table
     }
 }
 
-fn large(view: &RunView<'_>) -> Table {
-    let rows = view
-        .cells(LARGE)
-        .into_iter()
-        .filter(|cell| !cell.twin)
-        .map(|cell| {
-            vec![
-                Value::Text(cell.contestant.clone()),
-                cell.params.int("bits").map_or(Value::Empty, Value::Count),
-                cell.params.int("used").map_or(Value::Empty, |u| {
-                    Value::Number(u as f64 / 100.0, "%".to_owned())
-                }),
-                estimate(view, LARGE, cell, "ns_per_alloc", "ns"),
-                estimate(view, LARGE, cell, "ns_per_free", "ns"),
-                view.middle(LARGE, cell, "bits_per_id")
-                    .map_or(Value::Empty, |v| Value::Number(v, String::new())),
-            ]
-        })
-        .collect();
-    Table {
-        title: "Large spaces, batches of 256".to_owned(),
-        columns: headings(&["space", "bits", "in use", "alloc", "free", "bits per id"]),
-        rows,
-        notes: super::large::LEFT_OUT
-            .map(|(what, why)| format!("{what}: {why}"))
-            .into(),
-        long: false,
+fn rule_of(at: &At<'_, '_>) -> Option<&'static (&'static str, &'static str, Promise)> {
+    RULES
+        .iter()
+        .find(|(rule, ..)| at.text("rule") == Some(rule))
+}
+
+/// Whether the least distance is as promised, where one is.
+fn kept(at: &At<'_, '_>) -> Option<bool> {
+    let (_, _, promise) = rule_of(at)?;
+    Some(at.middle("least")? >= promise(32_767.0 - at.int("live")? as f64)?)
+}
+
+fn kernel(results: &Results<'_>) -> Table {
+    let all = KERNEL.iter().flat_map(|group| results.all(group));
+    let columns = vec![
+        Column::contestant("ids"),
+        Column::by("in use", |at| match (at.int("open"), at.int("used")) {
+            (Some(open), _) => Value::Count(open),
+            (_, Some(used)) => Value::Number(used as f64 / 100.0, "%".to_owned()),
+            _ => Value::Empty,
+        }),
+        Column::metric("one", COST),
+    ];
+    listing("The kernel of today, system calls included", all, columns)
+}
+
+/// The cost of an allocation by live ids.
+pub(super) fn costs(results: &Results<'_>, group: &str, place: &str) -> Chart {
+    let posted = |name: &&str| !name.ends_with("-post");
+    let series = ALGORITHMS.into_iter().filter(posted);
+    let chart = lines(
+        format!("Microseconds per allocation here, {place}"),
+        ("live ids", Scale::Linear),
+        ("us", Scale::Log),
+        series.map(|name| over(name, results.of(group, name), "tasks", COST)),
+    );
+    marked(chart)
+}
+
+fn marked(chart: Chart) -> Chart {
+    Chart {
+        marks: vec![(22_000.0, "2002: 22000".to_owned())],
+        ..chart
     }
 }
 
-fn kernel(view: &RunView<'_>) -> Table {
-    let mut rows = Vec::new();
-    for (group, factor) in [(PROCESSES, "used"), (DESCRIPTORS, "open"), (PORTS, "used")] {
-        for cell in view.cells(group).into_iter().filter(|cell| !cell.twin) {
-            rows.push(vec![
-                Value::Text(group.to_owned()),
-                cell.params.int(factor).map_or(Value::Empty, |n| {
-                    if factor == "open" {
-                        Value::Text(format!("{n} open"))
-                    } else {
-                        Value::Text(format!("{} % in use", n as f64 / 100.0))
-                    }
-                }),
-                estimate(view, group, cell, COST, "us"),
-            ]);
-        }
-    }
-    for skipped in &view.run().skipped {
-        if [PROCESSES, DESCRIPTORS, PORTS].contains(&skipped.what.as_str()) {
-            rows.push(vec![
-                Value::Text(skipped.what.clone()),
-                Value::Text(skipped.why.clone()),
-                Value::Empty,
-            ]);
-        }
-    }
-    Table {
-        title: "The same on this kernel, system calls included".to_owned(),
-        columns: headings(&["what", "state", "one"]),
-        rows,
-        notes: Vec::new(),
-        long: false,
-    }
+/// The same as published.
+fn published() -> Chart {
+    let of = |(i, name): (usize, &str)| {
+        of_2002(
+            name,
+            printed()
+                .into_iter()
+                .map(move |row| (f64::from(row.tasks), row.us[i])),
+        )
+    };
+    marked(lines(
+        "Microseconds per allocation in 2002: a shape, on another machine",
+        ("live ids", Scale::Linear),
+        ("us", Scale::Log),
+        ["algo-0", "algo-1", "algo-2"]
+            .into_iter()
+            .enumerate()
+            .map(of),
+    ))
+}
+
+/// Shares of reuse distances in powers of two.
+fn distances(results: &Results<'_>) -> Chart {
+    let cells = results
+        .all(REUSE)
+        .filter(|at| at.int("live") == Some(22_000));
+    let series = cells.map(|at| {
+        // A distance of 0 has no place on a logarithmic axis, so each stands one to the right.
+        let points = (0..BUCKETS)
+            .filter_map(|b| Some((bucket_floor(b) + 1.0, exact(at.middle(&bucket_name(b))?))));
+        line(at.text("rule").unwrap_or_default(), points)
+    });
+    lines(
+        "Share of ids that come back after so many allocations, 22000 live ids, in powers of two",
+        ("allocations between end and return, plus 1", Scale::Log),
+        ("share", Scale::Linear),
+        series,
+    )
 }

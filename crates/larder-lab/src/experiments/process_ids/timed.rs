@@ -1,168 +1,233 @@
-//! The timed workload: Franke's rounds over a list of tasks.
+//! The timed workload: Franke's rounds over a list of tasks, and single passes over it.
 
 use std::time::Instant;
 
 use anyhow::{bail, ensure};
 
+#[cfg(feature = "peers")]
+use crate::contestants::getpid::Crate;
+use crate::contestants::getpid::harness::{Harness, Series};
 use crate::contestants::getpid::{
-    Adaptive, Algo0, Andrea, Bill, GetPid, Idr, Layout, Locked, Near, PID_MAX, Packed, Pidmap,
-    Plain, Random31, Tasks, Window256, algo_1, algo_1_post, algo_2, algo_2_256_post, algo_2_post,
+    Adaptive, Algo0, Andrea, Bill, Bits, GetPid, Idr, Layout, Locked, Near, Ours, PID_MAX, Packed,
+    Pidmap, Plain, Random31, Tasks, Window256, algo_1, algo_1_post, algo_2, algo_2_256_post,
+    algo_2_post, compare_pass, mark_pass,
+};
+#[cfg(feature = "peers")]
+use crate::contestants::ids::{
+    Blaze, Hibit, Pool, RoaringFree, SlabIds, SlotMapIds, shared::ShardedSlab,
 };
 use crate::contestants::timing::{ns_per_op, opaque, thread_cpu_ns};
+use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
-
-use super::harness::{Harness, Series};
-use super::ours::Ours;
 
 /// A cell ends after the round in which so many tasks were looked at since the last look at the clock.
 const VISITS_PER_LOOK: u64 = 4_000_000;
 
-/// The state in which the timed part begins: the id handed out last, and the first after it that may be in use.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Begin {
-    last: u32,
-    next_safe: u32,
-}
-
-/// Makes an algorithm for a list that it will see.
-pub(super) trait Make {
-    type Pids: GetPid;
-    fn make<L: Layout>(tasks: &Tasks<L>, begin: Begin) -> anyhow::Result<Self::Pids>;
-}
-
-macro_rules! makes {
-    ($($name:ident => $pids:ty, $make:expr;)*) => {$(
-        struct $name;
-
-        impl Make for $name {
-            type Pids = $pids;
-
-            fn make<L: Layout>(tasks: &Tasks<L>, begin: Begin) -> anyhow::Result<Self::Pids> {
-                Ok(($make)(tasks, begin))
-            }
-        }
-    )*};
-}
-
-makes! {
-    MakeAlgo0 => Algo0, |_, b: Begin| Algo0::new(1, b.next_safe).after(b.last);
-    MakeAlgo1 => crate::contestants::getpid::Sweep<Plain>, |_, b: Begin| algo_1().after(b.last, b.next_safe);
-    MakeAlgo1Locked => crate::contestants::getpid::Sweep<Locked>, |_, b: Begin| algo_1().after(b.last, b.next_safe);
-    MakeAlgo1Post => crate::contestants::getpid::Sweep<Plain>, |_, b: Begin| algo_1_post().after(b.last, b.next_safe);
-    MakeAlgo2 => crate::contestants::getpid::Sweep<Plain>, |_, b: Begin| algo_2().after(b.last, b.next_safe);
-    MakeAlgo2Locked => crate::contestants::getpid::Sweep<Locked>, |_, b: Begin| algo_2().after(b.last, b.next_safe);
-    MakeAlgo2Post => crate::contestants::getpid::Sweep<Plain>, |_, b: Begin| algo_2_post().after(b.last, b.next_safe);
-    MakeBounded => crate::contestants::getpid::Sweep<Plain>, |_, b: Begin| algo_2_256_post().after(b.last, b.next_safe);
-    MakeWindow => Window256, |_, b: Begin| Window256::new().after(b.last, b.next_safe);
-    MakeAdaptive => Adaptive, |tasks, b: Begin| Adaptive::calibrated(tasks).after(b.last, b.next_safe);
-    MakeAndrea => Andrea<Locked>, |_, b: Begin| Andrea::new().after(b.last, b.next_safe);
-    MakeBill => Bill, |_, b: Begin| Bill::new().after(b.last);
-    MakePidmap => Pidmap, |_, b: Begin| Pidmap::new().after(u64::from(b.last));
-    MakeIdr => Idr, |_, b: Begin| Idr::new().after(u64::from(b.last));
-}
-
-struct MakeOurs;
-
-impl Make for MakeOurs {
-    type Pids = Ours;
-
-    fn make<L: Layout>(_: &Tasks<L>, begin: Begin) -> anyhow::Result<Ours> {
-        Ours::after(begin.last)
-    }
-}
-
-/// An algorithm under his workload.
-struct Timed {
+/// The contestant that plays the rounds with the algorithm that `make` makes for a state: the id handed out last, and the
+/// first after it that may be in use.
+fn timed<G: GetPid>(
     name: &'static str,
     about: &'static str,
-    run: fn(&Params) -> anyhow::Result<Measures>,
-}
-
-impl Contestant for Timed {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        (self.run)(params)
-    }
-}
-
-/// The contestant that plays his workload with what `M` makes.
-pub(super) fn timed<M: Make + 'static>(
-    name: &'static str,
-    about: &'static str,
+    make: impl Fn(u32, u32) -> anyhow::Result<G> + Sync + 'static,
 ) -> Box<dyn Contestant> {
-    Box::new(Timed {
-        name,
-        about,
-        run: run::<M>,
+    bench(name, about, move |params| {
+        let job = Job::of(params)?;
+        let seed = job.seed.wrapping_add(99);
+        over_tasks(params, job.tasks, seed, Rounds(&make, &job))
     })
 }
 
 /// The algorithms, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
     vec![
-        timed::<MakeAlgo0>(
+        timed(
             "algo-0",
             "get_pid of Linux 2.4: a walk over all tasks, again from the start after each collision",
+            |last, next_safe| Ok(Algo0::new(1, next_safe).after(last)),
         ),
-        timed::<MakeAlgo1>(
+        timed(
             "algo-1",
             "Franke 2002, as described: a cleared map, one walk that marks it, the next interval after last_pid",
+            |last, next_safe| Ok(algo_1::<Plain>().after(last, next_safe)),
         ),
-        timed::<MakeAlgo1Locked>("algo-1-locked", "algo-1 with atomic bit sets"),
-        timed::<MakeAlgo1Post>(
+        timed(
+            "algo-1-locked",
+            "algo-1 with atomic bit sets",
+            |last, next_safe| Ok(algo_1::<Locked>().after(last, next_safe)),
+        ),
+        timed(
             "algo-1-post",
             "algo-1 as it was measured: every search begins at the first id",
+            |last, next_safe| Ok(algo_1_post::<Plain>().after(last, next_safe)),
         ),
-        timed::<MakeAlgo2>(
+        timed(
             "algo-2",
             "Franke 2002, as described: the map is kept, cleared and marked again only when nothing is found",
+            |last, next_safe| Ok(algo_2::<Plain>().after(last, next_safe)),
         ),
-        timed::<MakeAlgo2Locked>("algo-2-locked", "algo-2 with atomic bit sets"),
-        timed::<MakeAlgo2Post>(
+        timed(
+            "algo-2-locked",
+            "algo-2 with atomic bit sets",
+            |last, next_safe| Ok(algo_2::<Locked>().after(last, next_safe)),
+        ),
+        timed(
             "algo-2-post",
             "algo-2 as it was measured: with the mask of the posted code",
+            |last, next_safe| Ok(algo_2_post::<Plain>().after(last, next_safe)),
         ),
-        timed::<MakeWindow>(
+        timed(
             "algo-2-256",
             "Franke 2002, as meant: a map of 2048 ids on the stack, intervals of at most 256 (reconstructed)",
+            |last, next_safe| Ok(Window256::new().after(last, next_safe)),
         ),
-        timed::<MakeBounded>(
+        timed(
             "algo-2-256-post",
             "algo-2-256 as it was measured: the bound holds below id 1016 only",
+            |last, next_safe| Ok(algo_2_256_post::<Plain>().after(last, next_safe)),
         ),
-        timed::<MakeAdaptive>(
+        timed(
             "adaptive",
             "algo-0 below the crossover, algo-2 above; the crossover from two passes timed at the start",
+            |last, next_safe| Ok(Adaptive::calibrating().after(last, next_safe)),
         ),
-        timed::<MakeAndrea>(
+        timed(
             "andrea",
             "Andrea Arcangeli's getpid, 2.4.19pre7aa2, as posted on 26 April 2002",
+            |last, next_safe| Ok(Andrea::<Locked>::new().after(last, next_safe)),
         ),
-        timed::<MakeBill>(
+        timed(
             "bill",
             "William Irwin's tower of bitmaps, posted on 7 August 2002, with its search mended",
+            |last, _| Ok(Bill::new().after(last)),
         ),
-        timed::<MakePidmap>(
+        timed(
             "pidmap",
             "Linux 2.5.37 to 4.14 (Molnar, Irwin): a bitmap in pages, the next free bit",
+            |last, _| Ok(Pidmap::new().after(u64::from(last))),
         ),
-        timed::<MakeIdr>(
+        timed(
             "idr",
             "Linux 4.15 and later: a radix tree of pointers, the next free id; simplified",
+            |last, _| Ok(Idr::new().after(u64::from(last))),
         ),
-        timed::<MakeOurs>("larder", "larder::ids::Ids under the rule Cyclic"),
+        timed(
+            "larder",
+            "larder::ids::Ids under the rule Cyclic",
+            |last, _| Ours::after(last),
+        ),
     ]
 }
 
-/// What is played: Franke's A, D and number of rounds, where tasks lie, and how long at most.
+/// Crates of others under the same rounds.
+#[cfg(feature = "peers")]
+pub(super) fn crates() -> Vec<Box<dyn Contestant>> {
+    vec![
+        timed(
+            "crate-roaring",
+            "the crate roaring: a set of free ids, the next one after the last",
+            |_, _| Crate::<RoaringFree<true>>::new(),
+        ),
+        timed(
+            "crate-range-set-blaze",
+            "the crate range-set-blaze: a set of free ids, the next one after the last",
+            |_, _| Crate::<Blaze<true>>::new(),
+        ),
+        timed(
+            "crate-hibitset",
+            "the crate hibitset: a set of free ids, the lowest by its own iterator",
+            |_, _| Crate::<Hibit<0>>::new(),
+        ),
+        timed(
+            "crate-id-pool",
+            "the crate id-pool: a vector of free ranges, the lowest first",
+            |_, _| Crate::<Pool>::new(),
+        ),
+        timed(
+            "crate-slab",
+            "the crate slab: the last freed first",
+            |_, _| Crate::<SlabIds>::new(),
+        ),
+        timed(
+            "crate-slotmap",
+            "the crate slotmap: the last freed first; the task keeps the key",
+            |_, _| Crate::<SlotMapIds>::new(),
+        ),
+        timed(
+            "crate-sharded-slab",
+            "the crate sharded-slab, one thread: the last freed first; the task keeps the key",
+            |_, _| Crate::<ShardedSlab>::new(),
+        ),
+    ]
+}
+
+/// One whole pass over the list, comparing or marking: their ratio decides where the curves cross.
+pub(super) fn passes() -> Vec<Box<dyn Contestant>> {
+    let pass = |name, about, kind| {
+        bench(name, about, move |params| {
+            let tasks = tasks_of(params)?;
+            over_tasks(params, tasks, 99, Pass(kind, tasks))
+        })
+    };
+    vec![
+        pass(
+            "compare-pass",
+            "one pass of algo-0 over all tasks: four ids compared and the interval narrowed",
+            Kind::Compare,
+        ),
+        pass(
+            "mark-pass",
+            "one pass of a sweep over all tasks: four ids marked in the map by plain stores",
+            Kind::Mark,
+        ),
+        pass(
+            "mark-pass-locked",
+            "the same by atomic instructions",
+            Kind::MarkLocked,
+        ),
+    ]
+}
+
+/// What is done with a list, however its tasks lie in memory.
+trait Work {
+    fn run<L: Layout>(self, tasks: Tasks<L>) -> anyhow::Result<Measures>;
+}
+
+/// Makes an empty list for so many tasks where the factor `memory` says, and works on it.
+fn over_tasks(params: &Params, most: u32, seed: u32, work: impl Work) -> anyhow::Result<Measures> {
+    let room = most as usize;
+    match params.text("memory")? {
+        "near" => work.run(Tasks::<Near>::new(room)),
+        "packed" => work.run(Tasks::<Packed>::new(room)),
+        "scattered" => {
+            let mut random = Random31::new(seed);
+            work.run(Tasks::<Near>::scattered(room, || random.draw()))
+        }
+        other => bail!("memory is '{other}'; it is near, scattered or packed"),
+    }
+}
+
+/// The factor `tasks`.
+fn tasks_of(params: &Params) -> anyhow::Result<u32> {
+    let tasks = u32::try_from(params.count("tasks")?)?;
+    ensure!(
+        (2..PID_MAX).contains(&tasks),
+        "tasks is {tasks}; it is Franke's A, from 2 to {}",
+        PID_MAX - 1
+    );
+    Ok(tasks)
+}
+
+/// What lives when the space was full and all but A - 1 tasks were deleted, in the order of the list.
+fn age<L: Layout>(tasks: &mut Tasks<L>, most: u32, seed: u32) {
+    let mut harness = Harness::new(Series::List, seed, true);
+    harness.thin_to(most);
+    for pid in harness.in_list_order() {
+        tasks.add(pid);
+    }
+}
+
+/// What is played: Franke's A, D and number of rounds, the start, and how long at most.
 struct Job {
     tasks: u32,
     deletes: u32,
@@ -172,69 +237,57 @@ struct Job {
     cap_ms: u128,
 }
 
-fn run<M: Make>(params: &Params) -> anyhow::Result<Measures> {
-    let number = |name: &str| -> anyhow::Result<u32> { Ok(u32::try_from(params.count(name)?)?) };
-    let job = Job {
-        tasks: number("tasks")?,
-        deletes: number("deletes")?,
-        rounds: number("rounds")?,
-        aged: match params.text("start")? {
-            "aged" => true,
-            "fresh" => false,
-            other => bail!("start is '{other}'; it is aged or fresh"),
-        },
-        seed: params.int("seed").map_or(Ok(1), u32::try_from)?,
-        cap_ms: params.count("cap_ms").unwrap_or(10_000) as u128,
-    };
-    ensure!(
-        (2..PID_MAX).contains(&job.tasks),
-        "tasks is {}; it is Franke's A, from 2 to {}",
-        job.tasks,
-        PID_MAX - 1
-    );
-    match params.text("memory")? {
-        "near" => played::<M, Near>(Tasks::new(job.tasks as usize), &job),
-        "packed" => played::<M, Packed>(Tasks::new(job.tasks as usize), &job),
-        "scattered" => {
-            let mut random = Random31::new(job.seed.wrapping_add(99));
-            played::<M, Near>(Tasks::scattered(job.tasks as usize, || random.draw()), &job)
+impl Job {
+    fn of(params: &Params) -> anyhow::Result<Self> {
+        let number =
+            |name: &str| -> anyhow::Result<u32> { Ok(u32::try_from(params.count(name)?)?) };
+        Ok(Self {
+            tasks: tasks_of(params)?,
+            deletes: number("deletes")?,
+            rounds: number("rounds")?,
+            aged: match params.text("start")? {
+                "aged" => true,
+                "fresh" => false,
+                other => bail!("start is '{other}'; it is aged or fresh"),
+            },
+            seed: params.int("seed").map_or(Ok(1), u32::try_from)?,
+            cap_ms: params.count("cap_ms").unwrap_or(10_000) as u128,
+        })
+    }
+
+    /// Fills the list: fresh, or with what lives after the space was full. Returns the id handed out last, and the first
+    /// after it that may be in use.
+    fn prepare<L: Layout>(&self, tasks: &mut Tasks<L>) -> (u32, u32) {
+        if self.aged {
+            age(tasks, self.tasks, self.seed);
+            // The failed allocation that ended the filling left the next one to search from the beginning.
+            return (0, 1);
         }
-        other => bail!("memory is '{other}'; it is near, scattered or packed"),
+        for pid in 1..self.tasks {
+            tasks.add(pid);
+        }
+        (self.tasks - 1, PID_MAX)
     }
 }
 
-/// Fills the list as the harness does: fresh, or with what lives after the space was full.
-fn prepared<L: Layout>(tasks: &mut Tasks<L>, job: &Job) -> Begin {
-    if job.aged {
-        let mut harness = Harness::new(Series::List, job.seed, true);
-        harness.thin_to(job.tasks);
-        for pid in harness.in_list_order() {
-            tasks.add(pid);
-        }
-        // The failed allocation that ended the filling left the next one to search from the beginning.
-        Begin {
-            last: 0,
-            next_safe: 1,
-        }
-    } else {
-        for pid in 1..job.tasks {
-            tasks.add(pid);
-        }
-        Begin {
-            last: job.tasks - 1,
-            next_safe: PID_MAX,
-        }
+/// The rounds of a job, with what makes the algorithm.
+struct Rounds<'a, F>(&'a F, &'a Job);
+
+impl<G: GetPid, F: Fn(u32, u32) -> anyhow::Result<G>> Work for Rounds<'_, F> {
+    fn run<L: Layout>(self, tasks: Tasks<L>) -> anyhow::Result<Measures> {
+        played(tasks, self.0, self.1)
     }
 }
 
-fn played<M: Make, L: Layout>(mut tasks: Tasks<L>, job: &Job) -> anyhow::Result<Measures> {
-    let begin = prepared(&mut tasks, job);
+fn played<G: GetPid, L: Layout>(
+    mut tasks: Tasks<L>,
+    make: impl Fn(u32, u32) -> anyhow::Result<G>,
+    job: &Job,
+) -> anyhow::Result<Measures> {
+    let (last, next_safe) = job.prepare(&mut tasks);
     let live = tasks.len();
-    let mut pids = M::make(&tasks, begin)?;
-    tasks.walk(|task| {
-        pids.taken(task.pid);
-        true
-    });
+    let mut pids = make(last, next_safe)?;
+    pids.start(&tasks)?;
     let counted = pids.counts();
     let mut random = Random31::new(job.seed.wrapping_add(1000));
     let mut dead = Vec::with_capacity(job.deletes as usize);
@@ -292,7 +345,26 @@ fn played<M: Make, L: Layout>(mut tasks: Tasks<L>, job: &Job) -> anyhow::Result<
     Ok(measures)
 }
 
-/// The timed part of a round: `most` allocations, each with its task added, as in his harness. Returns nanoseconds,
+/// A task with the next id, which no task may have.
+#[inline(always)]
+pub(super) fn born<G: GetPid, L: Layout>(
+    pids: &mut G,
+    tasks: &mut Tasks<L>,
+) -> anyhow::Result<u32> {
+    let Some(pid) = pids.get(tasks) else {
+        bail!(
+            "no id found although {} are free",
+            PID_MAX as usize - 1 - tasks.len()
+        );
+    };
+    ensure!(
+        tasks.add(pid),
+        "id {pid} was handed out although it is in use"
+    );
+    Ok(pid)
+}
+
+/// The timed part of a round: `most` allocations, each with its task added, as in Franke's harness. Returns nanoseconds,
 /// allocations, and whether the time was up.
 #[inline(never)]
 fn refill<G: GetPid, L: Layout>(
@@ -305,16 +377,7 @@ fn refill<G: GetPid, L: Layout>(
     let clock = thread_cpu_ns();
     let mut look_at = pids.counts().visited + VISITS_PER_LOOK;
     for given in 0..most as u64 {
-        let Some(pid) = pids.get(tasks) else {
-            bail!(
-                "no id found although {} are free",
-                PID_MAX as usize - 1 - tasks.len()
-            );
-        };
-        ensure!(
-            tasks.add(pid),
-            "id {pid} was handed out although it is in use"
-        );
+        born(pids, tasks)?;
         let visited = pids.counts().visited;
         if visited >= look_at {
             look_at = visited + VISITS_PER_LOOK;
@@ -325,6 +388,43 @@ fn refill<G: GetPid, L: Layout>(
     }
     let spent = thread_cpu_ns() - clock;
     Ok((spent, most as u64, start.elapsed().as_millis() >= cap_ms))
+}
+
+/// The three kinds of pass.
+#[derive(Clone, Copy)]
+enum Kind {
+    Compare,
+    Mark,
+    MarkLocked,
+}
+
+/// A kind of pass over a list with so many tasks less one.
+struct Pass(Kind, u32);
+
+impl Work for Pass {
+    /// Passes until a quarter of a million tasks were looked at, at least eight of them.
+    fn run<L: Layout>(self, mut tasks: Tasks<L>) -> anyhow::Result<Measures> {
+        age(&mut tasks, self.1, 1);
+        let live = tasks.len() as u64;
+        let passes = (250_000 / live.max(1)).max(8);
+        let (mut plain, mut locked) = (Plain::new(), Locked::new());
+        let mut pass = || match self.0 {
+            // No task has the id 0, so the pass goes to the end.
+            Kind::Compare => {
+                opaque(compare_pass(&tasks, opaque(0)));
+            }
+            Kind::Mark => mark_pass(&tasks, opaque(&mut plain)),
+            Kind::MarkLocked => mark_pass(&tasks, opaque(&mut locked)),
+        };
+        pass();
+        let reading = clock_cost();
+        let clock = thread_cpu_ns();
+        for _ in 0..passes {
+            pass();
+        }
+        let spent = (thread_cpu_ns() - clock).saturating_sub(reading);
+        Ok(Measures::new().with("ns_per_task", ns_per_op(spent.max(1), passes * live)))
+    }
 }
 
 /// What two readings of the clock cost, nanoseconds: the least of 32.

@@ -1,60 +1,24 @@
-//! Crates of others under the workload of 2002: each keeps the process ids as it keeps its own.
+//! Crates of others as they keep the process ids of 2002: each as it keeps its own.
 
 use anyhow::{Context, ensure};
 
-use crate::contestants::getpid::{GetPid, Layout, PID_MAX, Tasks};
+use super::{GetPid, Layout, PID_MAX, Tasks};
 use crate::contestants::ids::shared::{LocalIds, ShardedSlab, SharedIds};
-use crate::contestants::ids::{
-    Blaze, Hibit, IdSource, Pool, Rng, RoaringFree, SlabIds, SlotMapIds, Start,
-};
-use crate::measure::Contestant;
-
-use super::timed::{Begin, Make, timed};
+use crate::contestants::ids::{IdSource, Rng, Start};
 
 /// Ids that are handed out: 1 to 32767, and the place of an id is one less.
 const PLACES: u32 = PID_MAX - 1;
 
-/// The next one after the last, and not the lowest.
-const CYCLIC: bool = true;
-/// hibitset by its own iterator.
-const LOWEST: u8 = 0;
-
-/// The contestants.
-pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    vec![
-        timed::<MakePeer<RoaringFree<CYCLIC>>>(
-            "crate-roaring",
-            "the crate roaring: a set of free ids, the next one after the last",
-        ),
-        timed::<MakePeer<Blaze<CYCLIC>>>(
-            "crate-range-set-blaze",
-            "the crate range-set-blaze: a set of free ids, the next one after the last",
-        ),
-        timed::<MakePeer<Hibit<LOWEST>>>(
-            "crate-hibitset",
-            "the crate hibitset: a set of free ids, the lowest by its own iterator",
-        ),
-        timed::<MakePeer<Pool>>(
-            "crate-id-pool",
-            "the crate id-pool: a vector of free ranges, the lowest first",
-        ),
-        timed::<MakePeer<SlabIds>>("crate-slab", "the crate slab: the last freed first"),
-        timed::<MakePeer<SlotMapIds>>(
-            "crate-slotmap",
-            "the crate slotmap: the last freed first; the task keeps the key",
-        ),
-        timed::<MakePeer<ShardedSlab>>(
-            "crate-sharded-slab",
-            "the crate sharded-slab, one thread: the last freed first; the task keeps the key",
-        ),
-    ]
-}
-
 /// What hands out numbers whose lower half is a place.
-trait Source: Sized {
+pub trait Source: Sized {
     /// All free.
+    ///
+    /// # Errors
+    /// No memory.
     fn empty() -> anyhow::Result<Self>;
+    /// A number that nobody has.
     fn take(&mut self) -> Option<u64>;
+    /// Takes a number back; `false` when it was not taken.
     fn give(&mut self, id: u64) -> bool;
 }
 
@@ -91,25 +55,22 @@ impl Source for ShardedSlab {
 }
 
 /// A crate, and what it called each id when it handed it out: a number with a generation is not the place alone.
-struct Peer<S> {
+#[derive(Debug)]
+pub struct Crate<S> {
     source: S,
     called: Vec<u64>,
 }
 
-impl<S: Source> Peer<S> {
-    /// Exactly the ids of `tasks` are taken: all were, and the others were given back in ascending order.
-    fn over<L: Layout>(tasks: &Tasks<L>) -> anyhow::Result<Self> {
-        let mut peer = Self {
+impl<S: Source> Crate<S> {
+    /// A space of which nothing is known before [`start`](GetPid::start).
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self {
             source: S::empty()?,
             called: vec![0; PLACES as usize],
-        };
-        for _ in 0..PLACES {
-            peer.next().context("it said 'full' while ids were free")?;
-        }
-        for pid in (1..PID_MAX).filter(|pid| !tasks.has(*pid)) {
-            ensure!(peer.back(pid), "it refused {pid}, which was taken");
-        }
-        Ok(peer)
+        })
     }
 
     #[inline]
@@ -127,7 +88,7 @@ impl<S: Source> Peer<S> {
     }
 }
 
-impl<S: Source> GetPid for Peer<S> {
+impl<S: Source> GetPid for Crate<S> {
     #[inline]
     fn get<L: Layout>(&mut self, _: &Tasks<L>) -> Option<u32> {
         self.next()
@@ -138,15 +99,16 @@ impl<S: Source> GetPid for Peer<S> {
         // What it refuses it will not hand out, and the harness runs out of ids.
         let _ = self.back(pid);
     }
-}
 
-struct MakePeer<S>(core::marker::PhantomData<S>);
-
-impl<S: Source> Make for MakePeer<S> {
-    type Pids = Peer<S>;
-
-    fn make<L: Layout>(tasks: &Tasks<L>, _: Begin) -> anyhow::Result<Peer<S>> {
-        Peer::over(tasks)
+    /// Exactly the ids of `tasks` are taken: all were, and the others were given back in ascending order.
+    fn start<L: Layout>(&mut self, tasks: &Tasks<L>) -> anyhow::Result<()> {
+        for _ in 0..PLACES {
+            self.next().context("it said 'full' while ids were free")?;
+        }
+        for pid in (1..PID_MAX).filter(|pid| !tasks.has(*pid)) {
+            ensure!(self.back(pid), "it refused {pid}, which was taken");
+        }
+        Ok(())
     }
 }
 
@@ -154,13 +116,15 @@ impl<S: Source> Make for MakePeer<S> {
 mod tests {
     use super::*;
     use crate::contestants::getpid::Packed;
+    use crate::contestants::ids::{Blaze, Hibit, Pool, RoaringFree, SlabIds, SlotMapIds};
 
     fn churned<S: Source>() {
         let mut tasks = Tasks::<Packed>::new(PID_MAX as usize);
         for pid in (1..PID_MAX).filter(|pid| pid % 3 != 0) {
             assert!(tasks.add(pid));
         }
-        let mut peer = Peer::<S>::over(&tasks).expect("made");
+        let mut peer = Crate::<S>::new().expect("made");
+        peer.start(&tasks).expect("started");
         for pid in (1..3000).filter(|pid| pid % 3 == 1) {
             assert!(tasks.remove(pid));
             peer.freed(pid);
@@ -177,9 +141,9 @@ mod tests {
 
     #[test]
     fn each_hands_out_what_no_task_has_until_all_are_taken() {
-        churned::<RoaringFree<CYCLIC>>();
-        churned::<Blaze<CYCLIC>>();
-        churned::<Hibit<LOWEST>>();
+        churned::<RoaringFree<true>>();
+        churned::<Blaze<true>>();
+        churned::<Hibit<0>>();
         churned::<Pool>();
         churned::<SlabIds>();
         churned::<SlotMapIds>();

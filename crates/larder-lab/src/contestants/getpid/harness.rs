@@ -1,8 +1,6 @@
 //! Franke's harness of 2002, played again with its own random numbers: it counts, and it makes the state that is timed.
 
-use crate::contestants::getpid::{
-    Bound, Mask, PID_MAX, Plain, Random31, Start, Sweep, algo_2_post,
-};
+use super::{Bound, GetPid, Mask, PID_MAX, Plain, Random31, Start, Sweep, algo_2_post};
 use crate::published;
 
 /// Words of a set of ids.
@@ -18,7 +16,7 @@ pub enum Series {
     Sweep(Start, bool, Mask, Bound),
 }
 
-/// The four series of his tables as they were measured.
+/// The four series of the tables of 2002 as they were measured.
 pub const POSTED: [(&str, Series); 4] = [
     ("algo-0", Series::List),
     (
@@ -35,7 +33,7 @@ pub const POSTED: [(&str, Series); 4] = [
     ),
 ];
 
-/// What could be behind his S1 column, and the other series as the post's text describes them.
+/// What could be behind the S1 column, and the other series as the post's text describes them.
 pub const VARIANTS: [(&str, Series); 8] = [
     (
         "forward from last_pid, as the text says",
@@ -71,16 +69,16 @@ pub const VARIANTS: [(&str, Series); 8] = [
     ),
 ];
 
-/// One of his runs: rows of one process, in order.
+/// One of Franke's runs: rows of one process, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// His A.
+    /// Franke's A.
     pub tasks: Vec<u32>,
-    /// His D.
+    /// Franke's D.
     pub deletes: u32,
 }
 
-/// His runs, from the table: rows with one D and one step of A.
+/// Franke's runs, from the table: rows with one D and one step of A.
 #[must_use]
 pub fn batches() -> Vec<Batch> {
     let mut all: Vec<Batch> = Vec::new();
@@ -110,11 +108,11 @@ pub fn batches() -> Vec<Batch> {
 /// What one row counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// His A.
+    /// Franke's A.
     pub tasks: u32,
-    /// His T.
+    /// Franke's T.
     pub allocations: u64,
-    /// His S.
+    /// Franke's S.
     pub searches: u64,
 }
 
@@ -199,10 +197,7 @@ impl Harness {
     pub fn searches(&self) -> u64 {
         match self.series {
             Series::List => self.list_searches,
-            Series::Sweep(..) => {
-                use crate::contestants::getpid::GetPid;
-                self.sweep.counts().searches
-            }
+            Series::Sweep(..) => self.sweep.counts().searches,
         }
     }
 
@@ -234,7 +229,7 @@ impl Harness {
         died
     }
 
-    /// Allocates up to `most` by the sweep, whatever is measured: his `populate_all` in its fast form.
+    /// Allocates up to `most` by the sweep, whatever is measured: Franke's `populate_all` in its fast form.
     fn fill(&mut self, most: u32) {
         for _ in 0..most {
             match self.sweep_get() {
@@ -287,7 +282,7 @@ impl Harness {
     }
 }
 
-/// Whether a row of his came from the harness that shook the ids first. For algo-0 with D = 50 it did not: the first
+/// Whether a row of the tables came from the harness that shook the ids first. For algo-0 with D = 50 it did not: the first
 /// version was run there, and the other columns came later ("mangled together from the outputs").
 #[must_use]
 pub fn shaken(series: Series, deletes: u32) -> bool {
