@@ -26,5 +26,5 @@ pub(crate) use curve::Curve;
 pub(crate) use finding::{cost, finding, versus};
 pub(crate) use goal::{goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
-pub(crate) use results::{At, Results, analysis, combined, family, median_of, ratio_of};
+pub(crate) use results::{At, Results, analysis, combined, family, median_of, ratio_of, shown};
 pub(crate) use table::{Column, grid, listing, ratios};

@@ -236,6 +236,11 @@ pub(crate) fn family(pairs: &[(At<'_, '_>, At<'_, '_>)], metric: &str) -> Vec<Co
     first.results.view.family(&members, metric, better)
 }
 
+/// An estimate as a value of a table, empty where there is none.
+pub(crate) fn shown(estimate: Option<Estimate>, unit: &str) -> Value {
+    estimate.map_or(Value::Empty, |e| Value::Estimate(e, unit.to_owned()))
+}
+
 /// What a function makes of two values of the same round.
 pub(crate) fn combined(
     a: &BTreeMap<u32, f64>,

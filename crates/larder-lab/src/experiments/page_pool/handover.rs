@@ -1,7 +1,7 @@
 //! Pages that one thread takes and another puts back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::ensure;
 
@@ -20,7 +20,7 @@ const LOOKS: u64 = 16;
 #[derive(Debug, Clone, Copy)]
 enum Until {
     Pages(u64),
-    Seconds(Duration),
+    Seconds(f64),
 }
 
 /// The producer takes pages and writes 8 bytes into each; the consumer reads them and puts the page back. The factor
@@ -34,7 +34,7 @@ enum Until {
 /// Missing factors, a supplier without pages, and pages that do not arrive as they were written.
 pub(super) fn run<S: Supply>(supply: &S, before: u64, params: &Params) -> anyhow::Result<Measures> {
     let until = match params.count("seconds") {
-        Ok(seconds) => Until::Seconds(Duration::from_secs(seconds as u64)),
+        Ok(seconds) => Until::Seconds(seconds as f64),
         Err(_) => Until::Pages(params.count("pages")? as u64),
     };
     let ring = Ring::new();
@@ -93,15 +93,15 @@ fn produce<S: Supply>(
     let mut local = supply.local()?;
     let start = Instant::now();
     let mut sent = 0u64;
-    let mut next_look = match until {
-        Until::Pages(pages) => pages / LOOKS,
-        // The clock is read every 64 Ki pages, memory twice a second.
-        Until::Seconds(_) => 1 << 16,
+    // In a run that is limited by time the clock is read every 64 Ki pages, memory twice a second.
+    let (every, apart) = match until {
+        Until::Pages(pages) => ((pages / LOOKS).max(1), 0.0),
+        Until::Seconds(_) => (1 << 16, 0.5),
     };
+    let mut next_look = every;
     loop {
-        match until {
-            Until::Pages(pages) if sent >= pages => return Ok(sent),
-            _ => {}
+        if matches!(until, Until::Pages(pages) if sent >= pages) {
+            return Ok(sent);
         }
         let Some(page) = local.get() else {
             anyhow::bail!("the supplier ran out of pages after {sent}");
@@ -111,24 +111,13 @@ fn produce<S: Supply>(
         ring.send(page);
         sent += 1;
         if sent >= next_look {
-            let now = start.elapsed();
-            match until {
-                Until::Pages(pages) => {
-                    looks.push((now.as_secs_f64(), resident_bytes_roughly() as f64));
-                    next_look += (pages / LOOKS).max(1);
-                }
-                Until::Seconds(limit) => {
-                    next_look += 1 << 16;
-                    let due = looks
-                        .last()
-                        .is_none_or(|(at, _)| now.as_secs_f64() - at >= 0.5);
-                    if due {
-                        looks.push((now.as_secs_f64(), resident_bytes_roughly() as f64));
-                    }
-                    if now >= limit {
-                        return Ok(sent);
-                    }
-                }
+            next_look += every;
+            let now = start.elapsed().as_secs_f64();
+            if looks.last().is_none_or(|(at, _)| now - at >= apart) {
+                looks.push((now, resident_bytes_roughly() as f64));
+            }
+            if matches!(until, Until::Seconds(limit) if now >= limit) {
+                return Ok(sent);
             }
         }
     }
