@@ -2,7 +2,7 @@
 
 use super::groups::{COST, Main, PARTS, RELEASE, WHOLE, sizes};
 use crate::frame::words::{ratio, short, spans};
-use crate::frame::{At, Curve, Results, family, finding, judged};
+use crate::frame::{At, Results, family, finding, judged};
 use crate::model::{Finding, ShortAnswer, Table, Value};
 use crate::stats::Verdict;
 use crate::stats::defaults::{KNEE_EPS, LEVEL};
@@ -24,7 +24,6 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Finding> {
         ends(results),
         page_by_page(results),
         flush_ceiling(results),
-        whole_optimum(results),
     ];
     all.into_iter().flatten().collect()
 }
@@ -78,26 +77,21 @@ pub(super) fn answers(results: &Results<'_>) -> Vec<ShortAnswer> {
     .collect()
 }
 
-/// The sizes that cannot be told from the best, and what the best gains.
-fn best_of(clusters: &Curve<'_, '_>, unbuffered: Option<At<'_, '_>>) -> Option<String> {
-    let set = clusters.sweep(COST)?.optimum_set(LEVEL, None).ok()?;
-    let (best, cell) = clusters.cells.get(set.best)?;
-    let gain = unbuffered.and_then(|one| cell.ratio(&one, COST));
+/// The sizes that cannot be told from the best, what the best gains, and the knee.
+fn optimum(main: &Main<'_, '_>) -> Option<Finding> {
+    let sweep = main.clusters.sweep(COST)?;
+    let set = sweep.optimum_set(LEVEL, None).ok()?;
+    let (best, cell) = main.clusters.cells.get(set.best)?;
+    let gain = main.unbuffered.and_then(|one| cell.ratio(&one, COST));
     let gain = gain.map_or_else(String::new, |r| {
         format!(", at {} of one mmap per page", ratio(&r))
     });
-    let members = spans(&clusters.settings(), &set.members);
-    Some(match set.members.len() {
-        1 => format!("Clusters of {best} pages are best{gain}."),
-        _ => {
-            format!("Clusters of {members} pages cannot be told from the best, {best} pages{gain}.")
-        }
-    })
-}
-
-fn optimum(main: &Main<'_, '_>) -> Option<Finding> {
-    let best = best_of(&main.clusters, main.unbuffered)?;
-    let knee = match main.clusters.sweep(COST)?.knee(LEVEL, KNEE_EPS) {
+    let members = spans(&main.clusters.settings(), &set.members);
+    let told = match set.members.len() {
+        1 => "are best",
+        _ => &format!("cannot be told from the best, {best} pages"),
+    };
+    let knee = match sweep.knee(LEVEL, KNEE_EPS) {
         Ok(Knee::At { setting, .. }) => format!(" The knee is at {setting:.0} pages."),
         Ok(Knee::None(NoKnee::StillFalling)) => {
             " There is no knee: the curve still falls at the largest size.".to_owned()
@@ -110,7 +104,7 @@ fn optimum(main: &Main<'_, '_>) -> Option<Finding> {
     Some(finding(
         "Which cluster size is best? (Walfield found 14 to 16, 19, 20, 22 and 24 pages.)",
         WALFIELD,
-        format!("{best}{knee}"),
+        format!("Clusters of {members} pages {told}{gain}.{knee}"),
     ))
 }
 
@@ -336,12 +330,4 @@ fn flush_ceiling(results: &Results<'_>) -> Option<Finding> {
             )
         },
     )
-}
-
-/// The optimum of clusters that go back whole.
-fn whole_optimum(results: &Results<'_>) -> Option<Finding> {
-    let unbuffered = results.find(WHOLE, "unbuffered", &[]);
-    let best = best_of(&sizes(results, WHOLE, "cluster-whole"), unbuffered)?;
-    let question = "Which size is best if a cluster goes back in one call?";
-    Some(finding(question, OURS, best))
 }

@@ -3,74 +3,41 @@
 //! `workload` is Walfield's loop, `parts` the life of a cluster in parts; `findings` and `tables` say what they showed.
 
 mod findings;
+mod goals;
 mod groups;
 mod parts;
 mod tables;
 mod workload;
 
+use self::goals::POOL_SIZE;
 use self::groups::{
-    COST, Main, OURS, PARTS, RELEASE, WHOLE, sizes, sizes_of_2001, total_group, totals,
-    totals_of_2001,
+    COST, Main, OURS, PARTS, RELEASE, WHOLE, sizes_of_2001, total_group, totals_of_2001,
 };
 use self::parts::Life;
 use self::workload::Job;
 use crate::contestants::supply::{
     Cluster, ClusterWhole, PoolHandles, PoolPerCpu, Supply, SystemMalloc, Unbuffered,
 };
-use crate::frame::words::{Bound, ratio, spans};
 use crate::frame::{self, Planner, Results, bench, cross};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{Analysis, Cell, Cost, Goal, Metric, Params, Recommendation, RunRecord};
-use crate::stats::defaults::LEVEL;
+use crate::model::{Analysis, Cell, Cost, Metric, Params, RunRecord};
 
 /// The experiment `page-buffers`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageBuffers;
 
 const METRICS: &[Metric] = &[
-    Metric::cost(COST, "ns", "CPU time of a page's life, user and system"),
+    Metric::cost(COST, "ns", "CPU time of a page's life"),
     Metric::cost("elapsed_s", "s", "wall time of the whole workload"),
-    Metric::cost(
-        "setup_s",
-        "s",
-        "wall time of making the supplier, before the workload",
-    ),
-    Metric::cost(
-        "get_ns",
-        "ns",
-        "mapping clusters and handing their pages out, per page",
-    ),
-    Metric::cost(
-        "touch_ns",
-        "ns",
-        "filling a page, its fault included, per page",
-    ),
-    Metric::cost(
-        "give_back_ns",
-        "ns",
-        "giving pages back to the kernel, per page",
-    ),
+    Metric::cost("setup_s", "s", "wall time of making the supplier"),
+    Metric::cost("get_ns", "ns", "mapping and handing out, per page"),
+    Metric::cost("touch_ns", "ns", "filling a page, its fault included"),
+    Metric::cost("give_back_ns", "ns", "giving back to the kernel, per page"),
     Metric::cost("call_ns", "ns", "one call that gives pages back"),
-    Metric::count(
-        "calls_per_page",
-        "",
-        "system calls that the supplier made, per page",
-    ),
-    Metric::count(
-        "faults_per_page",
-        "",
-        "pages that the kernel made present, per page",
-    ),
-    Metric::count(
-        "mappings",
-        "",
-        "mappings of the process while 100 pages are out",
-    ),
-    Metric::cost(
-        "held_bytes",
-        "B",
-        "growth of resident memory when every page is back",
-    ),
+    Metric::count("calls_per_page", "", "system calls of the supplier"),
+    Metric::count("faults_per_page", "", "pages that became present"),
+    Metric::count("mappings", "", "of the process, 100 pages being out"),
+    Metric::cost("held_bytes", "B", "resident growth, every page back"),
 ];
 
 /// The total of the quick form's sweep. Walfield's smallest is eight times as much; the cost of a page does not depend on it as
@@ -83,9 +50,6 @@ const QUICK_SIZES: [i64; 11] = [1, 8, 16, 17, 18, 19, 24, 64, 512, 4096, 8192];
 /// Cluster sizes of the quick form at one of Walfield's totals, for the goals: the best of 2001 and a larger one.
 const GOAL_SIZES: [i64; 2] = [24, 128];
 
-/// The pool's cluster size in the goals: what the library takes where nobody chooses.
-const POOL_SIZE: i64 = 64;
-
 /// Cluster sizes of the pool in the quick form.
 const QUICK_POOL_SIZES: [i64; 5] = [34, POOL_SIZE, 128, 512, 4096];
 
@@ -93,14 +57,7 @@ const QUICK_POOL_SIZES: [i64; 5] = [34, POOL_SIZE, 128, 512, 4096];
 /// The first is the reference.
 const RELEASE_SIZES: [i64; 10] = [33, 8, 16, 24, 31, 32, 34, 35, 36, 48];
 
-/// The total that the goals are stated for, where one of them can be measured only.
-const GOAL_TOTAL: i64 = 1_048_576;
-
-/// A give-back call of more pages than this flushes the whole TLB once instead of page by page on x86, and the
-/// library takes no smaller clusters on its own.
-const FLUSH_CEILING: i64 = 33;
-
-/// Seconds that a group of the full form may take beyond the fewest rounds.
+/// Seconds for which a group of the full form goes on past its fewest rounds where it is not precise.
 const GROUP_SECONDS: f64 = 240.0;
 
 impl Experiment for PageBuffers {
@@ -267,13 +224,9 @@ impl Experiment for PageBuffers {
         let cells = each(&["release"], plan.either(150, 1000), &RELEASE_SIZES);
         group(&mut plan, RELEASE, "release", cells);
         if plan.quick() {
-            plan.skip(
-                "Walfield's larger totals",
-                format!(
-                    "the quick form sweeps {} of the 37 pool sizes over {QUICK_TOTAL} pages; run with --full for all",
-                    QUICK_SIZES.len()
-                ),
-            );
+            let why =
+                "they take the better part of an hour; run with --full for all totals and sizes";
+            plan.skip("Walfield's larger totals", why);
         }
         plan.finish()
     }
@@ -289,18 +242,15 @@ impl Experiment for PageBuffers {
         frame::analysis(self, run, |results| {
             let mut findings = findings::all(results);
             if let Some(first) = findings.first_mut() {
-                first.chart = Some(tables::shape(results, &["cluster"]));
+                first.chart = Some(tables::shape(results));
             }
             Analysis {
                 findings,
-                goals: OURS
-                    .into_iter()
-                    .flat_map(|name| goals(results, name))
-                    .collect(),
+                goals: goals::all(results),
                 sections: tables::sections(results),
                 costs: from_the_kernel(results).into_iter().collect(),
                 answers: findings::answers(results),
-                recommendations: recommendation(results).into_iter().collect(),
+                recommendations: goals::recommendation(results).into_iter().collect(),
                 warnings,
                 ..Analysis::default()
             }
@@ -333,99 +283,6 @@ fn seconds(cell: &Cell) -> f64 {
     };
     // The process starts and ends, too.
     0.008 + factor("total") * ns_per_page / 1e9
-}
-
-/// The pool against unbuffered and against the best cluster, at the largest of Walfield's totals that was measured.
-fn goals(results: &Results<'_>, name: &str) -> [Goal; 2] {
-    let wanted = [
-        (Bound::AtLeast(20.0), "times faster than unbuffered mmap"),
-        (Bound::Below(1.0), "the best cluster of the sweep"),
-    ];
-    let known = totals_of_2001();
-    let measured = totals(results).into_iter();
-    let Some((total, group)) = measured.filter(|(total, _)| known.contains(total)).last() else {
-        let what = format!("Walfield's workload, {name}");
-        let needed = format!("{GOAL_TOTAL} allocations");
-        let group = total_group(GOAL_TOTAL);
-        let command = format!("page-buffers --full --group {group} --where pages=16,64,1024");
-        return wanted
-            .map(|(bound, against)| bound.needs(what.as_str(), against, &needed, &command));
-    };
-    // The best of a sweep of its own would flatter the pool.
-    let pool = sizes(results, group, name);
-    let ours = pool
-        .at(POOL_SIZE)
-        .map(|at| (POOL_SIZE, at))
-        .or(pool.best(COST));
-    let what = match ours {
-        Some((pages, _)) => format!("{name} with clusters of {pages} pages"),
-        None => name.to_owned(),
-    };
-    let what = format!("Walfield's workload, {total} allocations, {what}");
-    let note = match ours {
-        Some(_) => String::new(),
-        None => format!("{name} did not run"),
-    };
-    let unbuffered = ours.zip(results.find(group, "unbuffered", &[]));
-    let best = sizes(results, group, "cluster").best(COST);
-    let cluster = ours.zip(best);
-    let [(times, mmap), (below, sweep)] = wanted;
-    [
-        times.goal(
-            what.as_str(),
-            mmap,
-            unbuffered.and_then(|((_, ours), one)| one.ratio(&ours, COST)),
-            unbuffered.and_then(|((_, ours), one)| ours.held(&one)),
-            note.as_str(),
-        ),
-        below.goal(
-            what.as_str(),
-            best.map_or(sweep.to_owned(), |(pages, _)| {
-                format!("{sweep} ({pages} pages)")
-            }),
-            cluster.and_then(|((_, ours), (_, best))| ours.ratio(&best, COST)),
-            cluster.and_then(|((_, ours), (_, best))| ours.held(&best)),
-            note.as_str(),
-        ),
-    ]
-}
-
-/// The cluster size that the pool's own sweep supports: the smallest that cannot be told from the best. The pool recycles its
-/// pages, so sizes above the TLB flush ceiling often cost the same, and the smallest of them holds the least memory.
-fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
-    let main = Main::of(results)?;
-    let pool = sizes(results, main.group, "pool");
-    let set = pool
-        .sweep(COST)?
-        .optimum_set(LEVEL, Some(&pool.settings()))
-        .ok()?;
-    let mut members = set.members.iter();
-    let chosen = members.find(|i| pool.cells.get(**i).is_some_and(|(k, _)| *k > FLUSH_CEILING));
-    let index = *chosen.or(set.members.first())?;
-    let (value, best) = (pool.cells.get(index)?.0, pool.cells.get(set.best)?.0);
-    let evidence = set.ratios.get(index).copied();
-    let because = match set.members.as_slice() {
-        [_] => format!("PagePool is cheapest with clusters of {value} pages."),
-        several => {
-            let ceiling = match several.first() {
-                Some(first) if *first == index => "",
-                _ => " above the TLB flush ceiling of 33",
-            };
-            let cost =
-                evidence.map_or_else(String::new, |e| format!(" and costs {} of it", ratio(&e)));
-            format!(
-                "PagePool with clusters of {} pages cannot be told from the best ({best}); {value} is the smallest of \
-                 them{ceiling}{cost}.",
-                spans(&pool.settings(), several)
-            )
-        }
-    };
-    Some(Recommendation {
-        key: "pages.cluster_pages".to_owned(),
-        value: value.to_string(),
-        because,
-        evidence,
-    })
 }
 
 /// What a page costs without larder: one mmap and one munmap for each.

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::groups::{
-    COST, Main, OURS, PARTS, RELEASE, WHOLE, row, sizes, sizes_of_2001, totals, totals_of_2001,
+    COST, Main, OURS, PARTS, RELEASE, row, sizes, sizes_of_2001, totals, totals_of_2001,
 };
 use crate::contestants::supply::page_size;
+use crate::frame::words::exact;
 use crate::frame::{At, Column, Results, grid, line, lines, listing};
 use crate::model::{Block, Chart, MachineRecord, Provenance, Scale, Section, Series, Table, Value};
 use crate::published;
-use crate::stats::{Estimate, Moments};
+use crate::stats::Moments;
 
 /// Every section, in reading order.
 pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
@@ -80,12 +81,6 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
             Column::metric("per page", COST),
         ],
     );
-    let mut shape = shape(
-        results,
-        &["cluster", "cluster-whole", "cluster-populate", "pool"],
-    );
-    shape.title = "The same with clusters that go back whole, and with the pool".to_owned();
-    shape.y.scale = Scale::Log;
     let section = |title: &str, blocks| Section {
         title: title.to_owned(),
         blocks,
@@ -95,7 +90,6 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
             "The tables of 2001, again",
             [elapsed, deviation, error].map(Block::Table).to_vec(),
         ),
-        section("The shape", vec![Block::Chart(shape)]),
         section(
             "Today's suppliers under the same workload",
             suppliers(results).map(Block::Table).into_iter().collect(),
@@ -141,21 +135,25 @@ fn beside(
 
 fn published_elapsed(pages: i64, total: i64) -> Option<f64> {
     let mut rows = published::walfield_elapsed().iter();
-    let here = rows.find(|r| (i64::from(r.pool_pages), i64::from(r.allocations)) == (pages, total));
+    let here = rows.find(|r| is(r.pool_pages, pages) && is(r.allocations, total));
     here.map(|r| r.elapsed_s)
 }
 
 fn published_deviation(pages: i64, total: i64) -> Option<f64> {
     let mut rows = published::walfield_stddev().iter();
-    let here = rows.find(|r| (i64::from(r.pool_pages), i64::from(r.allocations)) == (pages, total));
+    let here = rows.find(|r| is(r.pool_pages, pages) && is(r.allocations, total));
     here.map(|r| r.stddev_s)
 }
 
 /// Of the largest total only.
 fn published_error(pages: i64, total: i64) -> Option<f64> {
     let mut rows = published::walfield_stderr().iter();
-    let here = rows.find(|r| i64::from(r.pool_pages) == pages && total == 1_048_576);
+    let here = rows.find(|r| is(r.pool_pages, pages) && total == 1_048_576);
     here.map(|r| r.stderr_s_1m)
+}
+
+fn is(printed: u32, number: i64) -> bool {
+    i64::from(printed) == number
 }
 
 fn runs(results: &Results<'_>) -> Vec<String> {
@@ -167,46 +165,29 @@ fn runs(results: &Results<'_>) -> Vec<String> {
     )]
 }
 
-/// The cost of a page by cluster size, each machine as a share of its own unbuffered run.
-pub(super) fn shape(results: &Results<'_>, contestants: &[&str]) -> Chart {
+/// The question of 2001 on an axis of its own: cost by cluster size, each machine as a share of its own unbuffered run.
+pub(super) fn shape(results: &Results<'_>) -> Chart {
     let total = totals_of_2001().last().copied().unwrap_or_default();
     let one = published_elapsed(0, total).unwrap_or(1.0);
-    let exactly = |value| Estimate {
-        value,
-        lo: value,
-        hi: value,
-        n: 1,
-        level: 1.0,
-    };
     let then = sizes_of_2001().into_iter().filter(|pages| *pages > 0);
     let then = then.filter_map(|pages| {
         let seconds = published_elapsed(pages, total)?;
-        Some((pages as f64, exactly(seconds / one)))
+        Some((pages as f64, exact(seconds / one)))
     });
     let then = Series {
         from: Provenance::Published,
         ..line(format!("Walfield 2001, {total} allocations"), then)
     };
     let main = Main::of(results);
-    let group = main.as_ref().map_or("", |main| main.group);
-    let now = contestants.iter().map(|name| {
-        let group = if name.starts_with("cluster-") {
-            WHOLE
-        } else {
-            group
-        };
-        let unbuffered = results.find(group, "unbuffered", &[]);
-        let points = sizes(results, group, name).cells;
-        let points = points
-            .into_iter()
-            .filter_map(|(pages, at)| Some((pages as f64, at.ratio(&unbuffered?, COST)?)));
-        line(*name, points.collect::<Vec<_>>())
-    });
+    let clusters = main.iter().flat_map(|main| &main.clusters.cells);
+    let unbuffered = main.as_ref().and_then(|main| main.unbuffered);
+    let now =
+        clusters.filter_map(|(pages, at)| Some((*pages as f64, at.ratio(&unbuffered?, COST)?)));
     let mut chart = lines(
         "Cost of a page by cluster size, as a share of one mmap per page",
         ("pages per cluster", Scale::Log),
         ("cost, 1 = one mmap and munmap per page", Scale::Linear),
-        [then].into_iter().chain(now),
+        [then, line("cluster", now)],
     );
     let machine = &results.view.run().machine;
     let caches = [(2, "L2"), (3, "L3")]

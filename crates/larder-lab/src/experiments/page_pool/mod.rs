@@ -28,42 +28,15 @@ use crate::model::{
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PagePool;
 
+// ns_per_page is CPU time of the thread, of all threads in `threads`, and wall time in `handover`.
 const METRICS: &[Metric] = &[
-    Metric::cost(
-        COST,
-        "ns",
-        "a page there and back: CPU time of the thread, of all threads in threads, wall time in handover",
-    ),
-    Metric::rate(
-        RATE,
-        "Mop/s",
-        "pairs of get and put of all threads together, million per second of wall time",
-    ),
-    Metric::cost(
-        HELD,
-        "B",
-        "growth of resident memory when every page is back",
-    ),
-    Metric::cost(
-        "growth_bytes",
-        "B",
-        "resident memory gained from the first fifth of a handover to its end",
-    ),
-    Metric::cost(
-        "growth_bytes_per_s",
-        "B/s",
-        "slope of resident memory over a handover, first fifth left out",
-    ),
-    Metric::count(
-        "faults_per_page",
-        "",
-        "pages that the kernel made present, per page",
-    ),
-    Metric::cost(
-        INSTRUCTIONS,
-        "",
-        "instructions of one warm get, write and put, counted by callgrind",
-    ),
+    Metric::cost(COST, "ns", "a page there and back"),
+    Metric::rate(RATE, "Mop/s", "pairs of all threads together"),
+    Metric::cost(HELD, "B", "resident growth, every page back"),
+    Metric::cost("growth_bytes", "B", "gained after a fifth of the time"),
+    Metric::cost("growth_bytes_per_s", "B/s", "slope of resident memory"),
+    Metric::count("faults_per_page", "", "pages that became present"),
+    Metric::cost(INSTRUCTIONS, "", "of one warm get, write and put"),
 ];
 
 /// Pages of the bare stack: as many as the deepest shape takes.
