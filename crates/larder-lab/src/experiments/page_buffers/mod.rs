@@ -86,7 +86,7 @@ impl Experiment for PageBuffers {
             bench(
                 "unbuffered",
                 "Program 1 of Walfield 2001: mmap and munmap for every page",
-                |params| Job::new(params)?.measure(Unbuffered::new()),
+                |params| Job::new(params)?.measure(Unbuffered::default()),
             ),
             bench(
                 "cluster",
@@ -128,7 +128,7 @@ impl Experiment for PageBuffers {
             bench(
                 "malloc",
                 "posix_memalign and free of the C library",
-                |params| Job::new(params)?.measure(SystemMalloc::new()),
+                |params| Job::new(params)?.measure(SystemMalloc::default()),
             ),
             bench(
                 "life-by-page",
@@ -156,12 +156,12 @@ impl Experiment for PageBuffers {
             bench(
                 "mimalloc",
                 "mi_malloc_aligned and mi_free of one page",
-                |params| Job::new(params)?.measure(crate::contestants::supply::Mimalloc::new()),
+                |params| Job::new(params)?.measure(crate::contestants::supply::Mimalloc::default()),
             ),
             bench(
                 "jemalloc",
                 "mallocx of one aligned page and sdallocx",
-                |params| Job::new(params)?.measure(crate::contestants::supply::Jemalloc::new()),
+                |params| Job::new(params)?.measure(crate::contestants::supply::Jemalloc::default()),
             ),
         ]);
         all

@@ -10,6 +10,8 @@ use crate::contestants::timing::{
     Stopwatch, ns_per_op, peek, resident_bytes, resident_bytes_roughly, touch,
 };
 use crate::model::{Measures, Params};
+use crate::stats::defaults::LEVEL;
+use crate::stats::fit::least_squares;
 
 use super::ring::Ring;
 
@@ -137,19 +139,11 @@ fn gain(points: &[(f64, f64)]) -> f64 {
 /// Least-squares slope of the points after the first fifth of the time; 0 when fewer than three are left.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let end = points.last().map_or(0.0, |(at, _)| *at);
-    let late: Vec<_> = points.iter().filter(|(at, _)| *at >= end / 5.0).collect();
-    if late.len() < 3 {
-        return 0.0;
-    }
-    let n = late.len() as f64;
-    let (mean_x, mean_y) = late
-        .iter()
-        .fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
-    let (over, under) = late.iter().fold((0.0, 0.0), |(o, u), p| {
-        let dx = p.0 - mean_x;
-        (o + dx * (p.1 - mean_y), u + dx * dx)
-    });
-    if under > 0.0 { over / under } else { 0.0 }
+    let late = points.iter().filter(|(at, _)| *at >= end / 5.0);
+    let (rows, bytes): (Vec<Vec<f64>>, Vec<f64>) =
+        late.map(|(at, bytes)| (vec![1.0, *at], *bytes)).unzip();
+    let fit = least_squares(&rows, &bytes, LEVEL);
+    fit.map_or(0.0, |fit| fit.coefficients[1].value)
 }
 
 #[cfg(test)]
@@ -160,7 +154,7 @@ mod tests {
     #[test]
     fn hands_pages_over_and_reports() {
         let params = Params::new().with("pages", 5000);
-        let measures = run(&SystemMalloc::new(), 0, &params).expect("runs");
+        let measures = run(&SystemMalloc::default(), 0, &params).expect("runs");
         assert!(measures.get("ns_per_page").expect("timed") > 0.0);
         assert!(measures.0.values().all(|value| value.is_finite()));
     }
@@ -176,7 +170,7 @@ mod tests {
     #[test]
     fn the_slope_is_that_of_the_late_points() {
         let steady: Vec<_> = (0..10).map(|i| (f64::from(i), 5.0)).collect();
-        assert_eq!(slope(&steady), 0.0);
+        assert!(slope(&steady).abs() < 1e-9);
         assert_eq!(gain(&steady), 0.0);
         let growing: Vec<_> = (0..10)
             .map(|i| (f64::from(i), 3.0 * f64::from(i)))
@@ -186,7 +180,7 @@ mod tests {
         let start: Vec<_> = (0..10)
             .map(|i| (f64::from(i), if i < 1 { 0.0 } else { 9.0 }))
             .collect();
-        assert_eq!(slope(&start), 0.0);
+        assert!(slope(&start).abs() < 1e-9);
         assert_eq!(gain(&start), 0.0);
         assert_eq!(gain(&growing), 21.0);
         assert_eq!(slope(&[]), 0.0);

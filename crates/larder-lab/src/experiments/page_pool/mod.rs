@@ -96,7 +96,7 @@ impl Experiment for PagePool {
             bench(
                 "malloc",
                 "posix_memalign and free of the C library; zeroed by memset",
-                |params| run(|| Ok(SystemMalloc::new()), params),
+                |params| run(|| Ok(SystemMalloc::default()), params),
             ),
         ];
         #[cfg(feature = "peers")]
@@ -104,12 +104,22 @@ impl Experiment for PagePool {
             bench(
                 "mimalloc",
                 "mi_malloc_aligned, mi_zalloc_aligned and mi_free of one page",
-                |params| run(|| Ok(crate::contestants::supply::Mimalloc::new()), params),
+                |params| {
+                    run(
+                        || Ok(crate::contestants::supply::Mimalloc::default()),
+                        params,
+                    )
+                },
             ),
             bench(
                 "jemalloc",
                 "mallocx (aligned, zeroed) and sdallocx of one page",
-                |params| run(|| Ok(crate::contestants::supply::Jemalloc::new()), params),
+                |params| {
+                    run(
+                        || Ok(crate::contestants::supply::Jemalloc::default()),
+                        params,
+                    )
+                },
             ),
         ]);
         all.push(Box::new(Counted {

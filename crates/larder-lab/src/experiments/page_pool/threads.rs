@@ -107,7 +107,7 @@ mod tests {
             let params = Params::new()
                 .with("threads", threads)
                 .with("milliseconds", 5);
-            let measures = run(&SystemMalloc::new(), &params).expect("runs");
+            let measures = run(&SystemMalloc::default(), &params).expect("runs");
             assert!(measures.get("mops_per_s").expect("timed") > 0.0);
         }
     }
@@ -116,6 +116,6 @@ mod tests {
     fn a_dry_supplier_ends_the_run_and_does_not_hang_it() {
         let params = Params::new().with("threads", 4).with("milliseconds", 5);
         assert!(run(&ArrayStacks { pages: 0 }, &params).is_err());
-        assert!(run(&SystemMalloc::new(), &params.with("threads", 0)).is_err());
+        assert!(run(&SystemMalloc::default(), &params.with("threads", 0)).is_err());
     }
 }
