@@ -82,6 +82,8 @@ impl Experiment for PageBuffers {
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        // Only the allocators of others are added.
+        #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
         let mut all = vec![
             bench(
                 "unbuffered",
