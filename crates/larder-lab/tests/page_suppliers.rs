@@ -52,7 +52,7 @@ fn honest<S: Supplier>(supplier: S, name: &str) {
 
 #[test]
 fn every_supplier_hands_out_honest_pages() {
-    honest(Unbuffered::new(), "unbuffered");
+    honest(Unbuffered::default(), "unbuffered");
     honest(Cluster::new(17).expect("a cluster"), "cluster");
     honest(
         ClusterWhole::new(17, false).expect("a cluster"),
@@ -62,7 +62,7 @@ fn every_supplier_hands_out_honest_pages() {
         ClusterWhole::new(64, true).expect("a cluster"),
         "cluster-populate",
     );
-    honest(SystemMalloc::new(), "malloc");
+    honest(SystemMalloc::default(), "malloc");
     honest(
         ArrayStacks { pages: 300 }.local().expect("pages"),
         "array-stack",
@@ -76,8 +76,8 @@ fn every_supplier_hands_out_honest_pages() {
     #[cfg(feature = "peers")]
     {
         use larder_lab::contestants::supply::{Jemalloc, Mimalloc};
-        honest(Mimalloc::new(), "mimalloc");
-        honest(Jemalloc::new(), "jemalloc");
+        honest(Mimalloc::default(), "mimalloc");
+        honest(Jemalloc::default(), "jemalloc");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::results::At;
 use super::words::{ratio, reading, short};
 use crate::model::{Cost, Finding};
+use crate::stats::Verdict;
 
 /// A finding without a comparison.
 pub(crate) fn finding(
@@ -40,6 +41,24 @@ pub(crate) fn versus(
         verdict: Some(c.verdict),
         reading: reading(called, c.verdict, theirs.name()),
         ..finding(question, "larder", answer)
+    })
+}
+
+/// A finding with the verdict of one cell against another, both as the reading calls them; `answer` makes the sentence of the
+/// ratio in words and the verdict.
+pub(crate) fn judged(
+    question: impl Into<String>,
+    asked_by: &str,
+    (called, one): (&str, &At<'_, '_>),
+    (other_called, other): (&str, &At<'_, '_>),
+    metric: &str,
+    answer: impl FnOnce(&str, Verdict) -> String,
+) -> Option<Finding> {
+    let c = one.compare(other, metric);
+    Some(Finding {
+        verdict: Some(c.verdict),
+        reading: reading(called, c.verdict, other_called),
+        ..finding(question, asked_by, answer(&ratio(&c.ratio?), c.verdict))
     })
 }
 

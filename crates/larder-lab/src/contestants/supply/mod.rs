@@ -1,39 +1,33 @@
-//! Suppliers of page buffers: whoever can hand out one page and take it back, one type per file.
+//! Suppliers of page buffers: what hands out one page and takes it back.
 //!
 //! [`Supplier`] is what a workload sees. It is always a type parameter and never a trait object, so that a pair of
 //! three nanoseconds is not measured through a virtual call. [`Supply`] is what a run starts with: it makes one
 //! supplier per thread.
 
+mod allocators;
 mod array_stack;
 mod cluster;
 mod cluster_whole;
 mod counting;
-#[cfg(feature = "peers")]
-mod jemalloc;
 mod map;
 mod mappings;
-#[cfg(feature = "peers")]
-mod mimalloc;
 mod pool;
 mod same_page;
-mod system_malloc;
 mod unbuffered;
 
 use std::ptr::NonNull;
 
+pub use allocators::SystemMalloc;
+#[cfg(feature = "peers")]
+pub use allocators::{Jemalloc, Mimalloc};
 pub use array_stack::{ArrayStack, ArrayStacks};
 pub use cluster::Cluster;
 pub use cluster_whole::ClusterWhole;
 pub use counting::{Counting, Counts};
-#[cfg(feature = "peers")]
-pub use jemalloc::Jemalloc;
 pub use map::Mapper;
 pub use mappings::mappings;
-#[cfg(feature = "peers")]
-pub use mimalloc::Mimalloc;
 pub use pool::{PoolHandle, PoolHandles, PoolPerCpu, PoolRef};
 pub use same_page::{SamePage, SamePages};
-pub use system_malloc::SystemMalloc;
 pub use unbuffered::Unbuffered;
 
 /// Bytes of a page on this machine.
@@ -76,4 +70,16 @@ pub trait Supply: Sync {
     /// # Errors
     /// What could not be set up.
     fn local(&self) -> anyhow::Result<Self::Local<'_>>;
+}
+
+/// What has no state of its own serves every thread by a copy.
+impl<S: Supplier + Copy + Sync> Supply for S {
+    type Local<'a>
+        = S
+    where
+        S: 'a;
+
+    fn local(&self) -> anyhow::Result<S> {
+        Ok(*self)
+    }
 }

@@ -22,9 +22,7 @@ fn build(cluster_pages: Option<usize>) -> anyhow::Result<PagePool> {
 
 /// `PagePool::get_raw` and `put_raw`: this CPU's magazines.
 #[derive(Debug)]
-pub struct PoolPerCpu {
-    pool: PagePool,
-}
+pub struct PoolPerCpu(PagePool);
 
 impl PoolPerCpu {
     /// A new pool; `None` leaves the cluster size to the library.
@@ -32,37 +30,33 @@ impl PoolPerCpu {
     /// # Errors
     /// A cluster size out of range, and what the pool needs and does not get.
     pub fn new(cluster_pages: Option<usize>) -> anyhow::Result<Self> {
-        Ok(Self {
-            pool: build(cluster_pages)?,
-        })
+        build(cluster_pages).map(Self)
     }
 }
 
 /// One thread's way into a shared pool.
 #[derive(Debug, Clone, Copy)]
-pub struct PoolRef<'a> {
-    pool: &'a PagePool,
-}
+pub struct PoolRef<'a>(&'a PagePool);
 
 impl Supplier for PoolRef<'_> {
     #[inline]
     fn get(&mut self) -> Option<NonNull<u8>> {
-        self.pool.get_raw().ok()
+        self.0.get_raw().ok()
     }
 
     #[inline]
     fn get_zeroed(&mut self) -> Option<NonNull<u8>> {
-        self.pool.get_zeroed_raw().ok()
+        self.0.get_zeroed_raw().ok()
     }
 
     #[inline]
     unsafe fn put(&mut self, page: NonNull<u8>) {
         // SAFETY: the caller gives up a page of this pool.
-        unsafe { self.pool.put_raw(page) };
+        unsafe { self.0.put_raw(page) };
     }
 
     fn system_calls(&self) -> Option<u64> {
-        Some(self.pool.stats().system_calls())
+        Some(self.0.stats().system_calls())
     }
 }
 
@@ -70,15 +64,13 @@ impl Supply for PoolPerCpu {
     type Local<'a> = PoolRef<'a>;
 
     fn local(&self) -> anyhow::Result<PoolRef<'_>> {
-        Ok(PoolRef { pool: &self.pool })
+        Ok(PoolRef(&self.0))
     }
 }
 
 /// `PageHandle::get_raw` and `put_raw`: two magazines of the thread's own.
 #[derive(Debug)]
-pub struct PoolHandles {
-    pool: PagePool,
-}
+pub struct PoolHandles(PagePool);
 
 impl PoolHandles {
     /// A new pool; `None` leaves the cluster size to the library.
@@ -86,9 +78,7 @@ impl PoolHandles {
     /// # Errors
     /// A cluster size out of range, and what the pool needs and does not get.
     pub fn new(cluster_pages: Option<usize>) -> anyhow::Result<Self> {
-        Ok(Self {
-            pool: build(cluster_pages)?,
-        })
+        build(cluster_pages).map(Self)
     }
 }
 
@@ -126,8 +116,8 @@ impl Supply for PoolHandles {
 
     fn local(&self) -> anyhow::Result<PoolHandle<'_>> {
         Ok(PoolHandle {
-            handle: self.pool.handle()?,
-            pool: &self.pool,
+            handle: self.0.handle()?,
+            pool: &self.0,
         })
     }
 }

@@ -4,27 +4,19 @@ use std::ptr::NonNull;
 
 use super::{Mapper, Supplier, page_size};
 
-/// Program 1 of Walfield 2001: every page is its own mapping.
+/// Program 1 of Walfield 2001: every page is its own mapping, and nothing is held between pages.
 #[derive(Debug)]
 pub struct Unbuffered {
     page: usize,
     mapper: Mapper,
 }
 
-impl Unbuffered {
-    /// Nothing is held between pages.
-    #[must_use]
-    pub fn new() -> Self {
+impl Default for Unbuffered {
+    fn default() -> Self {
         Self {
             page: page_size(),
             mapper: Mapper::new(),
         }
-    }
-}
-
-impl Default for Unbuffered {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -1,139 +1,111 @@
-//! The goal row and the setting that the run supports.
+//! The goals, and the setting that the run supports.
 
-use crate::measure::RunView;
+use super::groups::{COST, Main, OURS, sizes, total_group, totals, totals_of_2001};
+use crate::frame::words::{Bound, ratio, spans};
+use crate::frame::{Results, goal};
 use crate::model::{Goal, Recommendation};
 use crate::stats::defaults::LEVEL;
 
-use super::curve::Curve;
-use super::findings::{COST, totals};
-use super::plan::{cell, total_group};
-use crate::frame::words::{Bound, ratio, spans};
+/// The pool's cluster size in the goals: what the library takes where nobody chooses.
+pub(super) const POOL_SIZE: i64 = 64;
 
-/// His largest total, which the goal is stated for.
-const GOAL_TOTAL: u64 = 1_048_576;
+/// The total that the goals are stated for, where one of them can be measured only.
+const GOAL_TOTAL: i64 = 1_048_576;
 
 /// A give-back call of more pages than this flushes the whole TLB once instead of page by page on x86, and the
 /// library takes no smaller clusters on its own.
 const FLUSH_CEILING: i64 = 33;
 
-/// Our pool against unbuffered and against the best cluster.
-pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
-    let totals = totals(view);
-    if totals.is_empty() {
-        return Vec::new();
-    }
-    if !totals.contains(&GOAL_TOTAL) {
-        return ["pool", "pool-handle"]
-            .into_iter()
-            .flat_map(not_measured)
-            .collect();
-    }
-    let total = GOAL_TOTAL;
-    let group = total_group(total);
-    let unbuffered = cell("unbuffered", total, None);
-    let clusters = Curve::new(view, &group, "cluster");
-    let mut goals = Vec::new();
-    for ours in ["pool", "pool-handle"] {
-        let curve = Curve::new(view, &group, ours);
-        let what = format!("Walfield's workload, {ours}");
-        let Some((pages, our_cell)) = default_or_best(&curve) else {
-            goals.push(Bound::AtLeast(20.0).goal(
-                what,
-                "unbuffered",
-                None,
-                None,
-                format!("{ours} did not run"),
-            ));
-            continue;
-        };
-        let what = format!("{what} with clusters of {pages} pages");
-        let held = |other| {
-            Some((
-                view.middle(&group, our_cell, "held_bytes")?,
-                view.middle(&group, other, "held_bytes")?,
-            ))
-        };
-        goals.push(Bound::AtLeast(20.0).goal(
-            what.clone(),
-            "times faster than unbuffered mmap",
-            view.ratio(&group, &unbuffered, our_cell, COST),
-            held(&unbuffered),
-            "",
-        ));
-        if let Some((best, best_cell)) = clusters.best(COST) {
-            goals.push(Bound::Below(1.0).goal(
-                what,
-                format!("the best cluster of the sweep ({best} pages)"),
-                view.ratio(&group, our_cell, best_cell, COST),
-                held(best_cell),
-                "",
-            ));
-        }
-    }
-    goals
+/// Those of both forms of the pool.
+pub(super) fn all(results: &Results<'_>) -> Vec<Goal> {
+    OURS.into_iter()
+        .flat_map(|name| of(results, name))
+        .collect()
 }
 
-/// Both goals of one contestant, where the run has other totals only.
-fn not_measured(ours: &str) -> [Goal; 2] {
-    let what = format!("Walfield's workload, {ours}");
-    let needed = format!("{GOAL_TOTAL} allocations");
-    let command = format!(
-        "page-buffers --full --group {} --where pages=16,64,1024",
-        total_group(GOAL_TOTAL)
+/// The pool against unbuffered and against the best cluster, at the largest of Walfield's totals that was measured.
+fn of(results: &Results<'_>, name: &str) -> [Goal; 2] {
+    let (times, mmap) = (Bound::AtLeast(20.0), "times faster than unbuffered mmap");
+    let (below, sweep) = (Bound::Below(1.0), "the best cluster of the sweep");
+    let known = totals_of_2001();
+    let mut measured = totals(results).into_iter();
+    let Some((total, group)) = measured.rfind(|(total, _)| known.contains(total)) else {
+        let what = format!("Walfield's workload, {name}");
+        let needed = format!("{GOAL_TOTAL} allocations");
+        let group = total_group(GOAL_TOTAL);
+        let command = format!("page-buffers --full --group {group} --where pages=16,64,1024");
+        return [(times, mmap), (below, sweep)]
+            .map(|(bound, against)| bound.needs(what.as_str(), against, &needed, &command));
+    };
+    // The best of a sweep of its own would flatter the pool.
+    let pool = sizes(results, group, name);
+    let ours = pool
+        .at(POOL_SIZE)
+        .map(|at| (POOL_SIZE, at))
+        .or(pool.best(COST));
+    let clusters = ours.map_or(String::new(), |(n, _)| {
+        format!(" with clusters of {n} pages")
+    });
+    let what = format!("Walfield's workload, {total} allocations, {name}{clusters}");
+    let ours = ours.map(|(_, at)| at);
+    let unbuffered = results.find(group, "unbuffered", &[]);
+    let best = sizes(results, group, "cluster").best(COST);
+    let faster = goal(times, what.as_str(), unbuffered, ours, name, COST);
+    let cheaper = goal(
+        below,
+        what.as_str(),
+        ours,
+        best.map(|(_, at)| at),
+        "cluster",
+        COST,
     );
     [
-        (Bound::AtLeast(20.0), "times faster than unbuffered mmap"),
-        (Bound::Below(1.0), "the best cluster of the sweep"),
+        Goal {
+            against: mmap.to_owned(),
+            held_bytes: faster.held_bytes.map(|(theirs, ours)| (ours, theirs)),
+            ..faster
+        },
+        Goal {
+            against: best.map_or(sweep.to_owned(), |(n, _)| format!("{sweep} ({n} pages)")),
+            ..cheaper
+        },
     ]
-    .map(|(bound, against)| bound.needs(what.as_str(), against, &needed, &command))
 }
 
-/// The pool at the size that the library takes when nobody chooses, else at its best: choosing the best of a sweep
-/// for ourselves alone would flatter us.
-fn default_or_best<'c>(curve: &'c Curve<'_>) -> Option<(i64, &'c crate::model::Cell)> {
-    curve
-        .at(64)
-        .map(|cell| (64, cell))
-        .or_else(|| curve.best(COST))
-}
-
-/// The cluster size that the pool's own sweep supports, at the largest total of the run: the smallest that cannot be
-/// told from the best. The pool recycles its pages, so sizes above the TLB flush ceiling often cost the same, and
-/// the smallest of them holds the least memory.
-pub(super) fn recommendation(view: &RunView<'_>) -> Option<Recommendation> {
-    let total = totals(view).last().copied()?;
-    let curve = Curve::new(view, &total_group(total), "pool");
-    let sweep = curve.sweep(COST)?;
-    let set = sweep.optimum_set(LEVEL, Some(&curve.sizes())).ok()?;
-    let sizes: Vec<i64> = set
-        .members
-        .iter()
-        .filter_map(|i| Some(curve.cells().get(*i)?.0))
-        .collect();
-    let chosen = sizes
-        .iter()
-        .copied()
-        .find(|k| *k > FLUSH_CEILING)
-        .or_else(|| sizes.first().copied())?;
-    let index = curve.cells().iter().position(|(k, _)| *k == chosen)?;
+/// The cluster size that the pool's own sweep supports: the smallest that cannot be told from the best. The pool recycles its
+/// pages, so sizes above the TLB flush ceiling often cost the same, and the smallest of them holds the least memory.
+pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
+    let main = Main::of(results)?;
+    let pool = sizes(results, main.group, "pool");
+    let set = pool
+        .sweep(COST)?
+        .optimum_set(LEVEL, Some(&pool.settings()))
+        .ok()?;
+    let mut members = set.members.iter();
+    let chosen = members.find(|i| pool.cells.get(**i).is_some_and(|(k, _)| *k > FLUSH_CEILING));
+    let index = *chosen.or(set.members.first())?;
+    let (value, best) = (pool.cells.get(index)?.0, pool.cells.get(set.best)?.0);
     let evidence = set.ratios.get(index).copied();
-    let best = curve.cells().get(set.best)?.0;
+    let because = match set.members.as_slice() {
+        [_] => format!("PagePool is cheapest with clusters of {value} pages."),
+        several => {
+            let ceiling = match several.first() {
+                Some(first) if *first == index => "",
+                _ => " above the TLB flush ceiling of 33",
+            };
+            let cost =
+                evidence.map_or_else(String::new, |e| format!(" and costs {} of it", ratio(&e)));
+            format!(
+                "PagePool with clusters of {} pages cannot be told from the best ({best}); {value} is the smallest of \
+                 them{ceiling}{cost}.",
+                spans(&pool.settings(), several)
+            )
+        }
+    };
     Some(Recommendation {
         key: "pages.cluster_pages".to_owned(),
-        value: chosen.to_string(),
-        because: format!(
-            "PagePool with clusters of {} pages cannot be told from the best ({best}); {chosen} is the smallest of \
-             them{}{}.",
-            spans(&curve.sizes(), &set.members),
-            if sizes.first() == Some(&chosen) {
-                ""
-            } else {
-                " above the TLB flush ceiling of 33"
-            },
-            evidence
-                .map(|e| format!(" and costs {} of it", ratio(&e)))
-                .unwrap_or_default()
-        ),
+        value: value.to_string(),
+        because,
         evidence,
     })
 }

@@ -1,76 +1,64 @@
 //! Page buffers from clusters of tunable size (Walfield 2001), with today's suppliers beside them.
 //!
-//! The workload and the contestants are in `workload` and `contestants`, what explains them in `parts`; the plan, the
-//! findings and the tables each have a file of their own.
+//! `workload` is Walfield's loop, `parts` the life of a cluster in parts; `findings` and `tables` say what they showed.
 
-mod cache_size;
-mod contestants;
-mod curve;
 mod findings;
 mod goals;
+mod groups;
 mod parts;
-mod plan;
 mod tables;
 mod workload;
 
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Cost, Metric, RunRecord};
-
-pub use workload::{ALLOCS, PER_TURN, allocations_of};
+use self::goals::POOL_SIZE;
+use self::groups::{
+    COST, Main, OURS, PARTS, RELEASE, WHOLE, sizes_of_2001, total_group, totals_of_2001,
+};
+use self::parts::Life;
+use self::workload::Job;
+use crate::contestants::supply::{
+    Cluster, ClusterWhole, PoolHandles, PoolPerCpu, Supply, SystemMalloc, Unbuffered,
+};
+use crate::frame::{self, Planner, Results, bench, cross};
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::model::{Analysis, Cell, Cost, Metric, Params, RunRecord};
 
 /// The experiment `page-buffers`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageBuffers;
 
 const METRICS: &[Metric] = &[
-    Metric::cost(
-        "ns_per_page",
-        "ns",
-        "CPU time of a page's life, user and system",
-    ),
+    Metric::cost(COST, "ns", "CPU time of a page's life"),
     Metric::cost("elapsed_s", "s", "wall time of the whole workload"),
-    Metric::cost(
-        "setup_s",
-        "s",
-        "wall time of making the supplier, before the workload",
-    ),
-    Metric::cost(
-        "get_ns",
-        "ns",
-        "mapping clusters and handing their pages out, per page",
-    ),
-    Metric::cost(
-        "touch_ns",
-        "ns",
-        "filling a page, its fault included, per page",
-    ),
-    Metric::cost(
-        "give_back_ns",
-        "ns",
-        "giving pages back to the kernel, per page",
-    ),
+    Metric::cost("setup_s", "s", "wall time of making the supplier"),
+    Metric::cost("get_ns", "ns", "mapping and handing out, per page"),
+    Metric::cost("touch_ns", "ns", "filling a page, its fault included"),
+    Metric::cost("give_back_ns", "ns", "giving back to the kernel, per page"),
     Metric::cost("call_ns", "ns", "one call that gives pages back"),
-    Metric::count(
-        "calls_per_page",
-        "",
-        "system calls that the supplier made, per page",
-    ),
-    Metric::count(
-        "faults_per_page",
-        "",
-        "pages that the kernel made present, per page",
-    ),
-    Metric::count(
-        "mappings",
-        "",
-        "mappings of the process while 100 pages are out",
-    ),
-    Metric::cost(
-        "held_bytes",
-        "B",
-        "growth of resident memory when every page is back",
-    ),
+    Metric::count("calls_per_page", "", "system calls of the supplier"),
+    Metric::count("faults_per_page", "", "pages that became present"),
+    Metric::count("mappings", "", "of the process, 100 pages being out"),
+    Metric::cost("held_bytes", "B", "resident growth, every page back"),
 ];
+
+/// The total of the quick form's sweep. Walfield's smallest is eight times as much; the cost of a page does not depend on it as
+/// long as it is larger than the cluster.
+const QUICK_TOTAL: i64 = 8192;
+
+/// Cluster sizes of the quick form: the regions of Walfield's table, and 16 to 19, of which 17 and 18 stood out.
+const QUICK_SIZES: [i64; 11] = [1, 8, 16, 17, 18, 19, 24, 64, 512, 4096, 8192];
+
+/// Cluster sizes of the quick form at one of Walfield's totals, for the goals: the best of 2001 and a larger one.
+const GOAL_SIZES: [i64; 2] = [24, 128];
+
+/// Cluster sizes of the pool in the quick form.
+const QUICK_POOL_SIZES: [i64; 5] = [34, POOL_SIZE, 128, 512, 4096];
+
+/// Pages per give-back call, around the 33 single-page flushes that x86 kernels make before they flush everything.
+/// The first is the reference.
+const RELEASE_SIZES: [i64; 10] = [33, 8, 16, 24, 31, 32, 34, 35, 36, 48];
+
+/// Seconds for which a group of the full form goes on past its fewest rounds where it is not precise.
+const GROUP_SECONDS: f64 = 240.0;
 
 impl Experiment for PageBuffers {
     fn name(&self) -> &'static str {
@@ -94,21 +82,158 @@ impl Experiment for PageBuffers {
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants::all()
-    }
-
-    fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&["total", "give-back"])
+        // Only the allocators of others are added.
+        #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
+        let mut all = vec![
+            bench(
+                "unbuffered",
+                "Program 1 of Walfield 2001: mmap and munmap for every page",
+                |params| Job::new(params)?.measure(Unbuffered::default()),
+            ),
+            bench(
+                "cluster",
+                "Program 2 of Walfield 2001: pages of one preallocated mapping, each unmapped when it is freed",
+                |params| Job::new(params)?.measure(Cluster::new(params.count("pages")?)?),
+            ),
+            bench(
+                "cluster-whole",
+                "Program 2, but a cluster is unmapped in one call when its last page is freed, as GNU Mach's memory objects released it",
+                |params| {
+                    Job::new(params)?.measure(ClusterWhole::new(params.count("pages")?, false)?)
+                },
+            ),
+            bench(
+                "cluster-populate",
+                "cluster-whole with MAP_POPULATE: the call that maps a cluster makes its pages present",
+                |params| {
+                    Job::new(params)?.measure(ClusterWhole::new(params.count("pages")?, true)?)
+                },
+            ),
+            bench(
+                "pool",
+                "larder's page pool, per CPU, with clusters of so many pages",
+                |params| {
+                    let job = Job::new(params)?;
+                    let pool = PoolPerCpu::new(Some(params.count("pages")?))?;
+                    job.measure(pool.local()?)
+                },
+            ),
+            bench(
+                "pool-handle",
+                "larder's page pool through a handle, with clusters of so many pages",
+                |params| {
+                    let job = Job::new(params)?;
+                    let pool = PoolHandles::new(Some(params.count("pages")?))?;
+                    job.measure(pool.local()?)
+                },
+            ),
+            bench(
+                "malloc",
+                "posix_memalign and free of the C library",
+                |params| Job::new(params)?.measure(SystemMalloc::default()),
+            ),
+            bench(
+                "life-by-page",
+                "A cluster's life in parts: get, touch, one munmap per page",
+                |params| parts::run(Life::ByPage, params),
+            ),
+            bench(
+                "life-whole",
+                "A cluster's life in parts: get, touch, one munmap per cluster",
+                |params| parts::run(Life::Whole, params),
+            ),
+            bench(
+                "life-populate",
+                "A cluster's life in parts: MAP_POPULATE, touch, one munmap per cluster",
+                |params| parts::run(Life::Populated, params),
+            ),
+            bench(
+                "release",
+                "MADV_DONTNEED of present pages in one call",
+                parts::release,
+            ),
+        ];
+        #[cfg(feature = "peers")]
+        all.extend([
+            bench(
+                "mimalloc",
+                "mi_malloc_aligned and mi_free of one page",
+                |params| Job::new(params)?.measure(crate::contestants::supply::Mimalloc::default()),
+            ),
+            bench(
+                "jemalloc",
+                "mallocx of one aligned page and sdallocx",
+                |params| Job::new(params)?.measure(crate::contestants::supply::Jemalloc::default()),
+            ),
+        ]);
+        all
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = contestants::all();
-        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
-        plan::plan(request, &names)
+        let contestants = self.contestants();
+        let mut plan = Planner::new(request, &contestants, (6, 8, 0.05), (6, 15, 0.02));
+        let each = |names: &[&str], total: i64, sizes: &[i64]| {
+            let params = |pages: &i64| Params::new().with("total", total).with("pages", *pages);
+            cross(names, &sizes.iter().map(params).collect::<Vec<_>>())
+        };
+        let alone =
+            |names: &[&str], total: i64| cross(names, &[Params::new().with("total", total)]);
+        let walfields: Vec<i64> = sizes_of_2001().into_iter().filter(|k| *k > 0).collect();
+        let (quick, full) = (vec![QUICK_TOTAL], totals_of_2001().into_iter().collect());
+        for total in plan.either(quick, full) {
+            let mut cells = alone(&["unbuffered", "malloc", "mimalloc", "jemalloc"], total);
+            cells.extend(each(
+                &["cluster"],
+                total,
+                plan.either(&QUICK_SIZES, &walfields),
+            ));
+            cells.extend(each(
+                &OURS,
+                total,
+                plan.either(&QUICK_POOL_SIZES, &walfields),
+            ));
+            group(&mut plan, &total_group(total), "unbuffered", cells);
+        }
+        // One of Walfield's totals in the quick form, too: the reference is the cheapest cell.
+        if let (true, Some(total)) = (plan.quick(), totals_of_2001().first()) {
+            let mut cells = each(&OURS, *total, &[POOL_SIZE]);
+            cells.extend(alone(&["unbuffered"], *total));
+            cells.extend(each(&["cluster"], *total, &GOAL_SIZES));
+            group(&mut plan, &total_group(*total), "pool", cells);
+        }
+        let total = plan.either(QUICK_TOTAL, 65_536);
+        let mut cells = alone(&["unbuffered"], total);
+        // On both sides of the TLB flush ceiling and of the caches.
+        let whole: &[i64] = plan.either(
+            &[16, 64, 256, 512, 4096],
+            &[1, 4, 16, 24, 32, 34, 48, 64, 96, 128, 256, 512, 1024, 4096],
+        );
+        cells.extend(each(&["cluster-whole"], total, whole));
+        let populated: &[i64] =
+            plan.either(&[64, 512, 4096], &[1, 16, 34, 64, 128, 512, 1024, 4096]);
+        cells.extend(each(&["cluster-populate"], total, populated));
+        group(&mut plan, WHOLE, "unbuffered", cells);
+        let life: &[i64] = plan.either(&[64, 512, 8192, 1], &[64, 1, 16, 512, 2048, 8192]);
+        let by_page = plan.either(&life[1..2], life);
+        let mut cells = each(&["life-whole"], total, life);
+        cells.extend(each(
+            &["life-populate"],
+            total,
+            plan.either(&life[..3], life),
+        ));
+        cells.extend(each(&["life-by-page"], total, by_page));
+        group(&mut plan, PARTS, "life-whole", cells);
+        let cells = each(&["release"], plan.either(150, 1000), &RELEASE_SIZES);
+        group(&mut plan, RELEASE, "release", cells);
+        if plan.quick() {
+            let why =
+                "they take the better part of an hour; run with --full for all totals and sizes";
+            plan.skip("Walfield's larger totals", why);
+        }
+        plan.finish()
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
         let mut warnings = Vec::new();
         if run.machine.text("thp.enabled").contains("[always]") {
             warnings.push(
@@ -116,30 +241,183 @@ impl Experiment for PageBuffers {
                     .to_owned(),
             );
         }
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            findings: findings::all(&view),
-            goals: goals::all(&view),
-            sections: tables::sections(&view),
-            costs: from_the_kernel(&view).into_iter().collect(),
-            answers: findings::answers(&view),
-            recommendations: goals::recommendation(&view).into_iter().collect(),
-            warnings,
-            ..Analysis::default()
-        }
+        frame::analysis(self, run, |results| {
+            let mut findings = findings::all(results);
+            if let Some(first) = findings.first_mut() {
+                first.chart = Some(tables::shape(results));
+            }
+            Analysis {
+                findings,
+                goals: goals::all(results),
+                sections: tables::sections(results),
+                costs: from_the_kernel(results).into_iter().collect(),
+                answers: findings::answers(results),
+                recommendations: goals::recommendation(results).into_iter().collect(),
+                warnings,
+                ..Analysis::default()
+            }
+        })
     }
 }
 
+/// A group with the time that its cells take. In full more rounds than the fewest are taken where they cost little.
+fn group(plan: &mut Planner, name: &str, reference: &str, cells: Vec<Cell>) {
+    let twin = cells.iter().find(|cell| cell.contestant == reference);
+    let seconds = cells.iter().chain(twin).map(seconds).sum();
+    plan.group(name, COST, reference, seconds, cells);
+    if !plan.quick() {
+        let rounds = (GROUP_SECONDS / seconds).clamp(6.0, 15.0) as u32;
+        plan.rounds((6, rounds, 0.02));
+    }
+}
+
+/// What a cell takes in a virtual machine of 2026: for the progress bar, and for the share of the time of this experiment.
+fn seconds(cell: &Cell) -> f64 {
+    let factor = |name| cell.params.int(name).unwrap_or(1) as f64;
+    let ns_per_page = match cell.contestant.as_str() {
+        "unbuffered" | "life-by-page" => 7000.0,
+        "cluster" => 5700.0,
+        "pool" | "pool-handle" | "mimalloc" | "jemalloc" => 200.0,
+        // Per call.
+        "release" => 700.0 * factor("pages"),
+        // One call at each end of a cluster.
+        _ => 2000.0 + 5000.0 / factor("pages"),
+    };
+    // The process starts and ends, too.
+    0.008 + factor("total") * ns_per_page / 1e9
+}
+
 /// What a page costs without larder: one mmap and one munmap for each.
-fn from_the_kernel(view: &RunView<'_>) -> Option<Cost> {
-    let total = *findings::totals(view).last()?;
-    let cell = plan::cell("unbuffered", total, None);
-    let ns = view.middle(&plan::total_group(total), &cell, findings::COST)?;
+fn from_the_kernel(results: &Results<'_>) -> Option<Cost> {
+    let ns = Main::of(results)?.unbuffered?.middle(COST)?;
     Some(Cost {
         what: "page, from the kernel".to_owned(),
         unit: "ns".to_owned(),
         peer: Some(("mmap".to_owned(), ns)),
         ..Cost::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Depth, Group};
+    use crate::model::MachineRecord;
+
+    fn plan(depth: Depth) -> Plan {
+        let machine = MachineRecord::default();
+        PageBuffers.plan(&PlanRequest {
+            depth,
+            machine: &machine,
+            seed: 1,
+        })
+    }
+
+    /// Minutes of a plan by its own guess: with the fewest and with the most rounds.
+    fn minutes(plan: &Plan) -> (f64, f64) {
+        let of = |rounds: fn(&Group) -> u32| {
+            let groups = plan.groups.iter();
+            groups
+                .map(|g| g.round_guess.as_secs_f64() * f64::from(rounds(g)))
+                .sum::<f64>()
+                / 60.0
+        };
+        (of(|g| g.min_rounds), of(|g| g.max_rounds))
+    }
+
+    #[test]
+    fn full_has_the_table_of_2001_and_ends_within_the_hour() {
+        let plan = plan(Depth::Full);
+        for total in [65_536, 131_072, 262_144, 524_288, 1_048_576] {
+            let name = total_group(total);
+            let group = plan
+                .groups
+                .iter()
+                .find(|g| g.name == name)
+                .expect("a group each");
+            let sizes = group
+                .cells
+                .iter()
+                .filter(|c| c.contestant == "cluster")
+                .count();
+            assert_eq!((sizes, group.min_rounds), (37, 6));
+        }
+        let (_, most) = minutes(&plan);
+        assert!((40.0..60.0).contains(&most), "{most} minutes");
+    }
+
+    #[test]
+    fn quick_has_a_total_of_2001_and_the_sizes_of_the_findings_and_fits() {
+        let plan = plan(Depth::Quick);
+        let group = |total| {
+            let name = total_group(total);
+            plan.groups
+                .iter()
+                .find(|g| g.name == name)
+                .expect("planned")
+        };
+        let has = |total, name: &str, pages| {
+            let cells = &group(total).cells;
+            cells
+                .iter()
+                .any(|c| c.contestant == name && c.params.int("pages").ok() == Some(pages))
+        };
+        for pages in [16, 17, 18, 19, 64, 4096] {
+            assert!(has(QUICK_TOTAL, "cluster", pages), "{pages}");
+        }
+        assert!(has(65_536, "pool", POOL_SIZE) && has(65_536, "cluster", 24));
+        assert!(
+            QUICK_SIZES
+                .iter()
+                .all(|pages| sizes_of_2001().contains(pages))
+        );
+        let (fewest, _) = minutes(&plan);
+        assert!(fewest < 0.3, "{fewest} minutes");
+    }
+
+    #[test]
+    fn cells_are_unique_and_hold_their_reference() {
+        for depth in [Depth::Quick, Depth::Full] {
+            for group in plan(depth).groups {
+                assert!(group.cells.contains(&group.reference), "{}", group.name);
+                let mut cells = group.cells.clone();
+                cells.sort();
+                cells.dedup();
+                assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
+                assert!(group.min_rounds >= 6);
+            }
+        }
+    }
+
+    #[test]
+    fn system_calls_per_page_are_those_of_the_programs() {
+        let calls = |name: &str, params: &Params| {
+            let all = PageBuffers.contestants();
+            let contestant = all.iter().find(|c| c.name() == name).expect("listed");
+            let measures = contestant.run(params).expect("runs");
+            assert!(measures.0.values().all(|value| value.is_finite()));
+            measures.get("calls_per_page").expect("counted")
+        };
+        let total = Params::new().with("total", 1500);
+        assert_eq!(calls("unbuffered", &total), 2.0);
+        let sized = |pages| total.clone().with("pages", pages);
+        assert_eq!(calls("cluster", &sized(1)), 2.0);
+        assert_eq!(calls("cluster", &sized(15)), 1.0 + 1.0 / 15.0);
+        assert_eq!(calls("cluster-whole", &sized(15)), 2.0 / 15.0);
+        assert_eq!(calls("cluster-populate", &sized(15)), 2.0 / 15.0);
+    }
+
+    #[test]
+    fn every_contestant_runs_and_refuses_missing_factors() {
+        for contestant in PageBuffers.contestants() {
+            assert!(
+                contestant.run(&Params::new()).is_err(),
+                "{}",
+                contestant.name()
+            );
+            let params = Params::new().with("total", 150).with("pages", 64);
+            let measures = contestant.run(&params).expect("runs");
+            assert!(measures.get(COST).expect("timed") > 0.0);
+        }
+    }
 }

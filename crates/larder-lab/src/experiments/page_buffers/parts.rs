@@ -7,15 +7,27 @@ use anyhow::Context;
 
 use crate::contestants::supply::{Mapper, page_size};
 use crate::contestants::timing::{thread_cpu_ns, thread_usage};
-use crate::model::Measures;
+use crate::model::{Measures, Params};
 
-/// How the pages of a cluster go back to the kernel.
+/// How the pages of a cluster come from the kernel and go back to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GiveBack {
-    /// One call per page, in the order in which they were handed out.
-    Page,
-    /// One call per cluster.
-    Cluster,
+pub(super) enum Life {
+    /// They go back in one call per page, in the order in which they were handed out.
+    ByPage,
+    /// They go back in one call per cluster.
+    Whole,
+    /// As [`Whole`](Self::Whole), and the call that maps makes them present.
+    Populated,
+}
+
+/// The factors: pages of a cluster or of a call, and how many pages or calls in all.
+fn factors(params: &Params) -> anyhow::Result<(usize, usize)> {
+    let (pages, total) = (params.count("pages")?, params.count("total")?);
+    anyhow::ensure!(
+        pages > 0 && total > 0,
+        "{total} in all of {pages} pages were asked for; both must be at least 1"
+    );
+    Ok((pages, total))
 }
 
 /// Pages that are alive together, at least: enough that reading a clock three times per batch costs nothing, and
@@ -28,17 +40,9 @@ const BATCH: usize = 128;
 /// The clock is the thread's CPU time; a read of it is a system call of some 200 ns, which a batch shares.
 ///
 /// # Errors
-/// The kernel refuses a mapping.
-pub(super) fn run(
-    pages: usize,
-    total: usize,
-    populate: bool,
-    give_back: GiveBack,
-) -> anyhow::Result<Measures> {
-    anyhow::ensure!(
-        pages > 0 && total > 0,
-        "a cluster of {pages} pages and {total} in all were asked for; both must be at least 1"
-    );
+/// Missing factors, and a mapping that the kernel refuses.
+pub(super) fn run(life: Life, params: &Params) -> anyhow::Result<Measures> {
+    let (pages, total) = factors(params)?;
     let page = page_size();
     let mapper = Mapper::new();
     let clusters = BATCH.div_ceil(pages);
@@ -47,17 +51,19 @@ pub(super) fn run(
     // The vector's own pages must not fault inside the timed part.
     out.resize(clusters * pages, NonNull::dangling());
     out.clear();
-    let (mut get, mut touch, mut give, mut done) = (0u64, 0u64, 0u64, 0usize);
+    let (mut get_ns, mut touch_ns, mut give_ns, mut done) = (0u64, 0u64, 0u64, 0usize);
     let faults = thread_usage().minor_faults;
     while done < total {
         let start = thread_cpu_ns();
         for _ in 0..clusters {
-            let base = mapper.map(page * pages, populate).with_context(|| {
-                format!(
-                    "no mapping of {pages} pages: {}",
-                    std::io::Error::last_os_error()
-                )
-            })?;
+            let base = mapper
+                .map(page * pages, life == Life::Populated)
+                .with_context(|| {
+                    format!(
+                        "no mapping of {pages} pages: {}",
+                        std::io::Error::last_os_error()
+                    )
+                })?;
             bases.push(base);
             for i in 0..pages {
                 // SAFETY: page `i` of the cluster.
@@ -70,49 +76,43 @@ pub(super) fn run(
             unsafe { at.as_ptr().write_bytes(1, page) };
         }
         let touched = thread_cpu_ns();
-        match give_back {
-            GiveBack::Page => {
-                for &at in &out {
-                    // SAFETY: mapped above and not used afterwards.
-                    unsafe { mapper.unmap(at, page) };
-                }
-            }
-            GiveBack::Cluster => {
-                for &base in &bases {
-                    // SAFETY: as above, the whole cluster.
-                    unsafe { mapper.unmap(base, page * pages) };
-                }
-            }
-        }
+        // SAFETY: mapped above and not used afterwards.
+        let give = |at: &NonNull<u8>, bytes| unsafe { mapper.unmap(*at, bytes) };
+        let gone = match life {
+            Life::ByPage => out.iter().all(|at| give(at, page)),
+            Life::Whole | Life::Populated => bases.iter().all(|base| give(base, page * pages)),
+        };
         let given = thread_cpu_ns();
-        get += got.saturating_sub(start);
-        touch += touched.saturating_sub(got);
-        give += given.saturating_sub(touched);
+        get_ns += got.saturating_sub(start);
+        touch_ns += touched.saturating_sub(got);
+        give_ns += given.saturating_sub(touched);
         done += out.len();
         bases.clear();
         out.clear();
+        anyhow::ensure!(
+            gone,
+            "munmap was refused: {}",
+            std::io::Error::last_os_error()
+        );
     }
     let faults = thread_usage().minor_faults - faults;
     let per_page = |ns: u64| ns as f64 / done as f64;
     Ok(Measures::new()
-        .with("get_ns", per_page(get))
-        .with("touch_ns", per_page(touch))
-        .with("give_back_ns", per_page(give))
-        .with("ns_per_page", per_page(get + touch + give))
+        .with("get_ns", per_page(get_ns))
+        .with("touch_ns", per_page(touch_ns))
+        .with("give_back_ns", per_page(give_ns))
+        .with("ns_per_page", per_page(get_ns + touch_ns + give_ns))
         .with("faults_per_page", faults as f64 / done as f64)
         .with("calls_per_page", mapper.calls() as f64 / done as f64))
 }
 
-/// Times `MADV_DONTNEED` of `pages` present pages in one call, `calls` times; the touch between the calls is not
+/// Times `MADV_DONTNEED` of `pages` present pages in one call, `total` times; the touch between the calls is not
 /// timed. A single call is too short for the CPU clock, so this is wall time, and the median of the calls.
 ///
 /// # Errors
-/// The kernel refuses.
-pub(super) fn release(pages: usize, calls: usize) -> anyhow::Result<Measures> {
-    anyhow::ensure!(
-        pages > 0 && calls > 0,
-        "{calls} calls of {pages} pages were asked for; both must be at least 1"
-    );
+/// Missing factors, and a call that the kernel refuses.
+pub(super) fn release(params: &Params) -> anyhow::Result<Measures> {
+    let (pages, calls) = factors(params)?;
     let page = page_size();
     let mapper = Mapper::new();
     let base = mapper
@@ -148,16 +148,20 @@ pub(super) fn release(pages: usize, calls: usize) -> anyhow::Result<Measures> {
 mod tests {
     use super::*;
 
+    fn factors(pages: i64, total: i64) -> Params {
+        Params::new().with("pages", pages).with("total", total)
+    }
+
     #[test]
     fn the_parts_add_up_and_the_counts_are_those_of_the_calls() {
-        let by_page = run(16, 256, false, GiveBack::Page).expect("runs");
+        let by_page = run(Life::ByPage, &factors(16, 256)).expect("runs");
         assert_eq!(by_page.get("calls_per_page"), Some(1.0 + 1.0 / 16.0));
         let sum = ["get_ns", "touch_ns", "give_back_ns"]
             .iter()
             .map(|name| by_page.get(name).expect("reported"))
             .sum::<f64>();
         assert!((sum - by_page.get("ns_per_page").expect("reported")).abs() < 1e-6 * sum);
-        let whole = run(16, 256, false, GiveBack::Cluster).expect("runs");
+        let whole = run(Life::Whole, &factors(16, 256)).expect("runs");
         assert_eq!(whole.get("calls_per_page"), Some(2.0 / 16.0));
     }
 
@@ -165,17 +169,17 @@ mod tests {
     fn a_page_is_made_present_at_most_once() {
         // The kernel counts the pages of a populate call as faults too; large folios may make several pages
         // present in one fault.
-        for populate in [false, true] {
-            let life = run(64, 512, populate, GiveBack::Cluster).expect("runs");
-            let faults = life.get("faults_per_page").expect("reported");
+        for life in [Life::Whole, Life::Populated] {
+            let measures = run(life, &factors(64, 512)).expect("runs");
+            let faults = measures.get("faults_per_page").expect("reported");
             assert!(faults > 0.0 && faults < 1.2, "{faults}");
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
-        assert!(run(0, 1, false, GiveBack::Page).is_err());
-        assert!(release(1, 0).is_err());
-        assert!(release(34, 3).is_ok());
+        assert!(run(Life::ByPage, &factors(0, 1)).is_err());
+        assert!(release(&factors(1, 0)).is_err());
+        assert!(release(&factors(34, 3)).is_ok());
     }
 }

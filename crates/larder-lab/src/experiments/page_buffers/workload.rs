@@ -1,41 +1,92 @@
 //! The loop of Walfield's two programs, the same for every supplier.
 
 use std::ptr::NonNull;
+use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::contestants::supply::Supplier;
+use crate::contestants::supply::{Supplier, mappings, page_size};
+use crate::contestants::timing::{Stopwatch, ns_per_op, resident_bytes};
+use crate::model::{Measures, Params};
 
 /// Pages that a turn of the loop holds at most.
-pub const ALLOCS: usize = 100;
+const ALLOCS: usize = 100;
 
 /// Pages that a turn of the loop takes: 100, and 50 again.
-pub const PER_TURN: u64 = 150;
+const PER_TURN: u64 = 150;
 
-/// Pages that the workload really takes when `total` are asked for: his loop always finishes its turn of 150, so
+/// Pages that the workload really takes when `total` are asked for: the loop always finishes its turn of 150, so
 /// 65536 become 65550.
-///
-/// ```
-/// use larder_lab::experiments::page_buffers::allocations_of;
-/// assert_eq!(allocations_of(65536), 65550);
-/// assert_eq!(allocations_of(150), 150);
-/// assert_eq!(allocations_of(0), 0);
-/// ```
-#[must_use]
-pub fn allocations_of(total: u64) -> u64 {
+pub(super) fn allocations_of(total: u64) -> u64 {
     total.div_ceil(PER_TURN) * PER_TURN
 }
 
+/// How many pages to take, and what was there before the supplier.
+pub(super) struct Job {
+    total: u64,
+    held: u64,
+    start: Instant,
+}
+
+impl Job {
+    /// Before the supplier is made.
+    ///
+    /// # Errors
+    /// A missing factor.
+    pub(super) fn new(params: &Params) -> anyhow::Result<Self> {
+        Ok(Self {
+            total: params.count("total")? as u64,
+            held: resident_bytes(),
+            start: Instant::now(),
+        })
+    }
+
+    /// Runs the workload once and reports time, counts and what stays held when every page is back.
+    ///
+    /// The timed part is the whole loop, the first page included, as in the programs of 2001: nothing is warmed up.
+    ///
+    /// # Errors
+    /// The supplier has no page.
+    pub(super) fn measure<S: Supplier>(&self, mut supplier: S) -> anyhow::Result<Measures> {
+        let setup = self.start.elapsed().as_secs_f64();
+        let page = page_size();
+        let calls = supplier.system_calls();
+        let watch = Stopwatch::start();
+        run(&mut supplier, self.total, page)?;
+        let spent = watch.stop();
+        let taken = allocations_of(self.total);
+        let held = resident_bytes().saturating_sub(self.held);
+        let mut measures = Measures::new()
+            .with("elapsed_s", spent.wall_ns as f64 / 1e9)
+            .with("ns_per_page", ns_per_op(spent.cpu_ns, taken))
+            .with(
+                "faults_per_page",
+                ns_per_op(spent.usage.minor_faults, taken),
+            )
+            .with("held_bytes", held as f64)
+            .with("setup_s", setup);
+        if let (Some(before), Some(after)) = (calls, supplier.system_calls()) {
+            measures = measures.with("calls_per_page", ns_per_op(after - before, taken));
+        }
+        let mut maps = None;
+        look_inside(&mut supplier, page, || maps = mappings())?;
+        Ok(match maps {
+            Some(maps) => measures.with("mappings", maps as f64),
+            None => measures,
+        })
+    }
+}
+
 /// Takes and touches 100 pages, puts 50 back, takes and touches 50, puts 100 back, until `total` pages were taken.
-/// Touching fills the whole page with ones, as his `memset (p, 1, vm_page_size)` does.
+/// Touching fills the whole page with ones, as `memset (p, 1, vm_page_size)` does there.
 ///
 /// `page` is the page size in bytes; it is an argument so that the fill stays a call to `memset` of a size known at
-/// run time, as in his program.
+/// run time, as in those programs.
 ///
 /// # Errors
 /// The supplier has no page.
 #[inline(never)]
-pub(super) fn run<S: Supplier>(supplier: &mut S, total: u64, page: usize) -> anyhow::Result<()> {
+fn run<S: Supplier>(supplier: &mut S, total: u64, page: usize) -> anyhow::Result<()> {
     let mut allocs = [NonNull::<u8>::dangling(); ALLOCS];
     let mut left = i64::try_from(total).context("more allocations than a loop counts")?;
     while left > 0 {
@@ -52,7 +103,7 @@ pub(super) fn run<S: Supplier>(supplier: &mut S, total: u64, page: usize) -> any
 ///
 /// # Errors
 /// The supplier has no page.
-pub(super) fn look_inside<S: Supplier, T>(
+fn look_inside<S: Supplier, T>(
     supplier: &mut S,
     page: usize,
     look: impl FnOnce() -> T,
@@ -100,7 +151,7 @@ fn no_page() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::supply::{ArrayStack, Counting, Supplier, page_size};
+    use crate::contestants::supply::{ArrayStack, Counting};
 
     fn counted(total: u64) -> crate::contestants::supply::Counts {
         let mut supplier = Counting::new(ArrayStack::new(ALLOCS).expect("pages"));
@@ -110,15 +161,14 @@ mod tests {
 
     #[test]
     fn takes_what_his_arithmetic_says() {
-        for (total, takes) in [(1, 150), (150, 150), (151, 300), (65536, 65550)] {
+        for (total, takes) in [(0, 0), (1, 150), (150, 150), (151, 300), (65536, 65550)] {
             let counts = counted(total);
             assert_eq!(counts.gets, takes, "{total}");
             assert_eq!(counts.puts, takes, "{total}");
             assert_eq!(counts.gets, allocations_of(total));
-            assert_eq!(counts.most_out, 100);
+            assert_eq!(counts.most_out, takes.min(100));
             assert_eq!(counts.zeroed, 0);
         }
-        assert_eq!(counted(0).gets, 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Pages that one thread takes and another puts back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::ensure;
 
@@ -10,6 +10,8 @@ use crate::contestants::timing::{
     Stopwatch, ns_per_op, peek, resident_bytes, resident_bytes_roughly, touch,
 };
 use crate::model::{Measures, Params};
+use crate::stats::defaults::LEVEL;
+use crate::stats::fit::least_squares;
 
 use super::ring::Ring;
 
@@ -20,7 +22,7 @@ const LOOKS: u64 = 16;
 #[derive(Debug, Clone, Copy)]
 enum Until {
     Pages(u64),
-    Seconds(Duration),
+    Seconds(f64),
 }
 
 /// The producer takes pages and writes 8 bytes into each; the consumer reads them and puts the page back. The factor
@@ -34,7 +36,7 @@ enum Until {
 /// Missing factors, a supplier without pages, and pages that do not arrive as they were written.
 pub(super) fn run<S: Supply>(supply: &S, before: u64, params: &Params) -> anyhow::Result<Measures> {
     let until = match params.count("seconds") {
-        Ok(seconds) => Until::Seconds(Duration::from_secs(seconds as u64)),
+        Ok(seconds) => Until::Seconds(seconds as f64),
         Err(_) => Until::Pages(params.count("pages")? as u64),
     };
     let ring = Ring::new();
@@ -93,15 +95,15 @@ fn produce<S: Supply>(
     let mut local = supply.local()?;
     let start = Instant::now();
     let mut sent = 0u64;
-    let mut next_look = match until {
-        Until::Pages(pages) => pages / LOOKS,
-        // The clock is read every 64 Ki pages, memory twice a second.
-        Until::Seconds(_) => 1 << 16,
+    // In a run that is limited by time the clock is read every 64 Ki pages, memory twice a second.
+    let (every, apart) = match until {
+        Until::Pages(pages) => ((pages / LOOKS).max(1), 0.0),
+        Until::Seconds(_) => (1 << 16, 0.5),
     };
+    let mut next_look = every;
     loop {
-        match until {
-            Until::Pages(pages) if sent >= pages => return Ok(sent),
-            _ => {}
+        if matches!(until, Until::Pages(pages) if sent >= pages) {
+            return Ok(sent);
         }
         let Some(page) = local.get() else {
             anyhow::bail!("the supplier ran out of pages after {sent}");
@@ -111,24 +113,13 @@ fn produce<S: Supply>(
         ring.send(page);
         sent += 1;
         if sent >= next_look {
-            let now = start.elapsed();
-            match until {
-                Until::Pages(pages) => {
-                    looks.push((now.as_secs_f64(), resident_bytes_roughly() as f64));
-                    next_look += (pages / LOOKS).max(1);
-                }
-                Until::Seconds(limit) => {
-                    next_look += 1 << 16;
-                    let due = looks
-                        .last()
-                        .is_none_or(|(at, _)| now.as_secs_f64() - at >= 0.5);
-                    if due {
-                        looks.push((now.as_secs_f64(), resident_bytes_roughly() as f64));
-                    }
-                    if now >= limit {
-                        return Ok(sent);
-                    }
-                }
+            next_look += every;
+            let now = start.elapsed().as_secs_f64();
+            if looks.last().is_none_or(|(at, _)| now - at >= apart) {
+                looks.push((now, resident_bytes_roughly() as f64));
+            }
+            if matches!(until, Until::Seconds(limit) if now >= limit) {
+                return Ok(sent);
             }
         }
     }
@@ -148,19 +139,11 @@ fn gain(points: &[(f64, f64)]) -> f64 {
 /// Least-squares slope of the points after the first fifth of the time; 0 when fewer than three are left.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let end = points.last().map_or(0.0, |(at, _)| *at);
-    let late: Vec<_> = points.iter().filter(|(at, _)| *at >= end / 5.0).collect();
-    if late.len() < 3 {
-        return 0.0;
-    }
-    let n = late.len() as f64;
-    let (mean_x, mean_y) = late
-        .iter()
-        .fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
-    let (over, under) = late.iter().fold((0.0, 0.0), |(o, u), p| {
-        let dx = p.0 - mean_x;
-        (o + dx * (p.1 - mean_y), u + dx * dx)
-    });
-    if under > 0.0 { over / under } else { 0.0 }
+    let late = points.iter().filter(|(at, _)| *at >= end / 5.0);
+    let (rows, bytes): (Vec<Vec<f64>>, Vec<f64>) =
+        late.map(|(at, bytes)| (vec![1.0, *at], *bytes)).unzip();
+    let fit = least_squares(&rows, &bytes, LEVEL);
+    fit.map_or(0.0, |fit| fit.coefficients[1].value)
 }
 
 #[cfg(test)]
@@ -171,7 +154,7 @@ mod tests {
     #[test]
     fn hands_pages_over_and_reports() {
         let params = Params::new().with("pages", 5000);
-        let measures = run(&SystemMalloc::new(), 0, &params).expect("runs");
+        let measures = run(&SystemMalloc::default(), 0, &params).expect("runs");
         assert!(measures.get("ns_per_page").expect("timed") > 0.0);
         assert!(measures.0.values().all(|value| value.is_finite()));
     }
@@ -187,7 +170,7 @@ mod tests {
     #[test]
     fn the_slope_is_that_of_the_late_points() {
         let steady: Vec<_> = (0..10).map(|i| (f64::from(i), 5.0)).collect();
-        assert_eq!(slope(&steady), 0.0);
+        assert!(slope(&steady).abs() < 1e-9);
         assert_eq!(gain(&steady), 0.0);
         let growing: Vec<_> = (0..10)
             .map(|i| (f64::from(i), 3.0 * f64::from(i)))
@@ -197,7 +180,7 @@ mod tests {
         let start: Vec<_> = (0..10)
             .map(|i| (f64::from(i), if i < 1 { 0.0 } else { 9.0 }))
             .collect();
-        assert_eq!(slope(&start), 0.0);
+        assert!(slope(&start).abs() < 1e-9);
         assert_eq!(gain(&start), 0.0);
         assert_eq!(gain(&growing), 21.0);
         assert_eq!(slope(&[]), 0.0);

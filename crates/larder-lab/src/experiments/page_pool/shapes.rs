@@ -14,44 +14,39 @@ use super::loops;
 /// stocks are then those of a busy program.
 pub(super) const WARM_SHARE: u64 = 8;
 
-/// What one thread does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// Get, write 8 bytes, put.
-    Pair,
-    /// Get and write many, then put all.
-    Deep,
-    /// As deep, with pages of zeros.
-    Zeroed,
+/// Pages in all, how many are out at a time, and how often that is.
+fn turns(params: &Params, depth: usize) -> anyhow::Result<u64> {
+    let total = params.count("pages")? as u64;
+    ensure!(
+        depth > 0 && total > 0,
+        "{total} pages, {depth} at a time, were asked for; both must be at least 1"
+    );
+    Ok(total.div_ceil(depth as u64))
 }
 
-/// Runs a shape: `pages` get-and-put pairs in all, `depth` pages out at a time. `before` is resident memory before the
-/// supply was made, in bytes.
+/// Runs a shape: `pages` get-and-put pairs in all, `depth` pages out at a time. `pair` gets a page, writes 8 bytes and puts it;
+/// `deep` gets and writes many, then puts all; `zeroed` does so with pages of zeros. `before` is resident memory before the supply
+/// was made, in bytes.
 ///
 /// # Errors
 /// Missing factors, a supplier without pages, and one whose pages are wrong.
 pub(super) fn run<S: Supply>(
     supply: &S,
-    shape: Shape,
+    shape: &str,
     before: u64,
     params: &Params,
 ) -> anyhow::Result<Measures> {
-    let total = u64::try_from(params.count("pages")?)?;
     let depth = match shape {
-        Shape::Pair => 1,
-        Shape::Deep | Shape::Zeroed => params.count("depth")?,
+        "pair" => 1,
+        _ => params.count("depth")?,
     };
-    ensure!(
-        depth > 0 && total > 0,
-        "{total} pages, {depth} at a time, were asked for; both must be at least 1"
-    );
+    let turns = turns(params, depth)?;
     let mut local = supply.local()?;
     let mut pages = vec![NonNull::<u8>::dangling(); depth];
-    let turns = total.div_ceil(depth as u64);
     let mut go = |turns: u64| match shape {
-        Shape::Pair => loops::pair(&mut local, turns),
-        Shape::Deep => loops::deep(&mut local, turns, &mut pages),
-        Shape::Zeroed => loops::zeroed(&mut local, turns, &mut pages),
+        "pair" => loops::pair(&mut local, turns),
+        "zeroed" => loops::zeroed(&mut local, turns, &mut pages),
+        _ => loops::deep(&mut local, turns, &mut pages),
     };
     let mut ok = go(turns.div_ceil(WARM_SHARE));
     let watch = Stopwatch::start();
@@ -63,7 +58,7 @@ pub(super) fn run<S: Supply>(
         std::io::Error::last_os_error()
     );
     let held = resident_bytes().saturating_sub(before);
-    check(&mut local, depth.min(64), shape == Shape::Zeroed)?;
+    check(&mut local, depth.min(64), shape == "zeroed")?;
     let done = turns * depth as u64;
     Ok(Measures::new()
         .with("ns_per_page", ns_per_op(spent.cpu_ns, done))
@@ -76,23 +71,19 @@ pub(super) fn run<S: Supply>(
 /// # Errors
 /// Missing factors and no memory.
 pub(super) fn memset(params: &Params) -> anyhow::Result<Measures> {
-    let total = u64::try_from(params.count("pages")?)?;
     let depth = params.count("depth")?;
-    ensure!(
-        depth > 0 && total > 0,
-        "{total} pages, {depth} at a time, were asked for; both must be at least 1"
-    );
-    let held = resident_bytes();
+    let turns = turns(params, depth)?;
+    let before = resident_bytes();
     let mut stack = ArrayStack::new(depth)?;
     let pages: Vec<_> = (0..depth).filter_map(|_| stack.get()).collect();
-    let turns = total.div_ceil(depth as u64);
     loops::fill(&pages, turns.div_ceil(WARM_SHARE), page_size());
     let watch = Stopwatch::start();
     loops::fill(&pages, turns, page_size());
     let spent = watch.stop();
+    let held = resident_bytes().saturating_sub(before);
     Ok(Measures::new()
         .with("ns_per_page", ns_per_op(spent.cpu_ns, turns * depth as u64))
-        .with("held_bytes", resident_bytes().saturating_sub(held) as f64))
+        .with("held_bytes", held as f64))
 }
 
 /// Looks once, untimed, whether what was measured were pages: aligned, distinct, and zero where zeros were asked for.
@@ -140,7 +131,7 @@ mod tests {
     #[test]
     fn a_run_reports_finite_measures() {
         let params = Params::new().with("pages", 1000).with("depth", 16);
-        for shape in [Shape::Pair, Shape::Deep, Shape::Zeroed] {
+        for shape in ["pair", "deep", "zeroed"] {
             let measures = run(&ArrayStacks { pages: 64 }, shape, 0, &params).expect("runs");
             assert!(measures.get("ns_per_page").expect("timed") > 0.0);
             assert!(measures.0.values().all(|value| value.is_finite()));
@@ -169,9 +160,9 @@ mod tests {
     #[test]
     fn too_few_pages_and_no_pages_are_errors() {
         let deep = Params::new().with("pages", 10).with("depth", 10);
-        assert!(run(&ArrayStacks { pages: 9 }, Shape::Deep, 0, &deep).is_err());
+        assert!(run(&ArrayStacks { pages: 9 }, "deep", 0, &deep).is_err());
         let none = Params::new().with("pages", 0).with("depth", 1);
-        assert!(run(&ArrayStacks { pages: 9 }, Shape::Deep, 0, &none).is_err());
+        assert!(run(&ArrayStacks { pages: 9 }, "deep", 0, &none).is_err());
         assert!(memset(&none).is_err());
     }
 }
