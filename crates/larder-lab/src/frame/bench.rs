@@ -1,6 +1,8 @@
 //! A contestant from a name, a sentence and a function.
 
-use crate::measure::Contestant;
+use anyhow::Context;
+
+use crate::measure::{Contestant, callgrind};
 use crate::model::{Measures, Params};
 
 type Run = Box<dyn Fn(&Params) -> anyhow::Result<Measures> + Sync>;
@@ -35,5 +37,50 @@ impl Contestant for Bench {
 
     fn run(&self, params: &Params) -> anyhow::Result<Measures> {
         (self.run)(params)
+    }
+}
+
+/// The contestant `instructions`: it counts, by callgrind, what one piece of work of another contestant of its experiment takes.
+/// The difference of two runs of the same program, the second with twice as many pieces, leaves only the pieces: start and exit
+/// cancel. The program runs itself under valgrind through its worker subcommand.
+pub(crate) struct Counted {
+    /// What a piece of work is.
+    pub(crate) about: &'static str,
+    /// The experiment.
+    pub(crate) experiment: &'static str,
+    /// The factor that names the other contestant.
+    pub(crate) factor: &'static str,
+    /// Pieces of the shorter run.
+    pub(crate) pieces: u64,
+    /// One piece in so many is done more, before the clock starts. It must divide `pieces`.
+    pub(crate) warm_share: u64,
+    /// The factors with which the other contestant does so many pieces.
+    pub(crate) params: fn(i64) -> Params,
+}
+
+impl Contestant for Counted {
+    fn name(&self) -> &'static str {
+        "instructions"
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn available(&self) -> Result<(), String> {
+        callgrind::available()
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        callgrind::available().map_err(anyhow::Error::msg)?;
+        let program = std::env::current_exe().context("the program's own path cannot be found")?;
+        let contestant = params.text(self.factor)?;
+        let counted = |pieces: u64| {
+            let params = (self.params)(i64::try_from(pieces)?);
+            callgrind::count(&program, self.experiment, contestant, &params)
+        };
+        let (short, long) = (counted(self.pieces)?, counted(2 * self.pieces)?);
+        let each = callgrind::per_piece(short, long, self.pieces, self.warm_share);
+        Ok(Measures::new().with("instructions", each))
     }
 }

@@ -12,6 +12,7 @@
 
 mod bench;
 mod chart;
+mod curve;
 mod finding;
 mod goal;
 mod plan;
@@ -19,10 +20,11 @@ mod results;
 mod table;
 pub(crate) mod words;
 
-pub(crate) use bench::bench;
+pub(crate) use bench::{Counted, bench};
 pub(crate) use chart::{line, lines, over};
+pub(crate) use curve::Curve;
 pub(crate) use finding::{cost, finding, versus};
 pub(crate) use goal::{goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
-pub(crate) use results::{At, Results, analysis, family, median_of};
+pub(crate) use results::{At, Results, analysis, combined, family, median_of, ratio_of};
 pub(crate) use table::{Column, grid, listing, ratios};

@@ -236,6 +236,23 @@ pub(crate) fn family(pairs: &[(At<'_, '_>, At<'_, '_>)], metric: &str) -> Vec<Co
     first.results.view.family(&members, metric, better)
 }
 
+/// What a function makes of two values of the same round.
+pub(crate) fn combined(
+    a: &BTreeMap<u32, f64>,
+    b: &BTreeMap<u32, f64>,
+    of: impl Fn(f64, f64) -> f64,
+) -> BTreeMap<u32, f64> {
+    let both = |(round, a): (&u32, &f64)| Some((*round, of(*a, *b.get(round)?)));
+    a.iter().filter_map(both).collect()
+}
+
+/// a / b of what was computed by round.
+pub(crate) fn ratio_of(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Option<Estimate> {
+    let both = |(round, a): (&u32, &f64)| Some((*a, *b.get(round)?));
+    let (a, b): (Vec<f64>, Vec<f64>) = a.iter().filter_map(both).unzip();
+    stats::paired_ratio(&a, &b, defaults::LEVEL).ok()
+}
+
 /// Median of what was computed by round.
 pub(crate) fn median_of(by_round: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let values: Vec<f64> = by_round.values().copied().collect();

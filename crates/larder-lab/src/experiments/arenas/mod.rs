@@ -11,7 +11,7 @@ use self::loops::{BOOKKEEPING, COST, run, units};
 use self::ranges::arena;
 use crate::contestants::timing::resident_bytes;
 use crate::frame::words::{Bound, ratio, short};
-use crate::frame::{self, At, Column, Planner, Results, bench, finding, grid, listing};
+use crate::frame::{self, Column, Planner, Results, bench, finding, grid, listing};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
     Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Section, Table,
@@ -231,25 +231,12 @@ fn with_arena(policy: Policy, cached: bool, params: &Params) -> anyhow::Result<M
     run(&mut arena, before, params)
 }
 
-/// The cells of a contestant by ranges that are out.
-fn ends<'r, 'a>(
-    results: &'r Results<'a>,
-    shape: &'r str,
-    contestant: &'r str,
-) -> Option<((i64, At<'r, 'a>), (i64, At<'r, 'a>))> {
-    let cells = || {
-        let cells = results.of(shape, contestant);
-        cells.filter_map(|at| Some((at.int("live")?, at)))
-    };
-    let first = cells().min_by_key(|(live, _)| *live)?;
-    Some((first, cells().max_by_key(|(live, _)| *live)?))
-}
-
 /// Constant time is measured where nothing but the arena is touched: in pairs.
 fn constant(results: &Results<'_>, name: &str) -> Goal {
     let bound = Bound::AtMost(FLAT);
     let what = format!("{name}: cost of a range when most are out");
-    match ends(results, "pair", name) {
+    let curve = results.curve("pair", name, "live");
+    match curve.first().zip(curve.last()) {
         Some(((few, first), (many, last))) if few <= FEW && many >= MANY => bound.goal(
             format!("{what} ({many})"),
             format!("{few} ranges"),
@@ -277,7 +264,8 @@ fn growth(results: &Results<'_>, shape: &str, question: &str) -> Option<Finding>
         .into_iter()
         .chain(PEERS)
         .filter_map(|name| {
-            let ((few, first), (many, last)) = ends(results, shape, name)?;
+            let curve = results.curve(shape, name, "live");
+            let ((few, first), (many, last)) = (curve.first()?, curve.last()?);
             let r = (few < many).then(|| last.ratio(&first, COST)).flatten()?;
             Some((name, few, many, r))
         })
@@ -323,7 +311,7 @@ fn growth(results: &Results<'_>, shape: &str, question: &str) -> Option<Finding>
 /// Larder's arena against each crate, at the most ranges that the crate has.
 fn against_peers(results: &Results<'_>, shape: &str) -> Vec<Finding> {
     let finding = |peer: &&str| {
-        let (_, (live, theirs)) = ends(results, shape, peer)?;
+        let (live, theirs) = results.curve(shape, peer, "live").last()?;
         let ours = results.find(shape, "quantum", &[("live", live)])?;
         let question =
             format!("What does a range cost beside {peer}, {live} of them out ({shape})?");
