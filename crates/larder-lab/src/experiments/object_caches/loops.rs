@@ -1,18 +1,35 @@
-//! His loop: allocate, write one int, free; every thread as often as it was told.
+//! What is timed: the mail's loop by several threads, bursts of it, and the same loop by one thread.
+//!
+//! The loop: allocate, write one int, free; every thread as often as it was told. A burst takes more blocks than the magazines of
+//! a CPU or of a heap hold, and gives them back, so that a thread comes to the depot a few times in each burst and the kernel takes
+//! its CPU away there as often as anywhere. Behind a lock the others would go to sleep, which is counted, or wait in a loop, which
+//! is CPU time.
 
 use std::ptr::NonNull;
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
 use crate::contestants::heaps::{Heap, Heaps};
 use crate::contestants::mapping::pin::{allowed_cpus, stay_on};
-use crate::contestants::timing::{keep, thread_cpu_ns};
+use crate::contestants::timing::{
+    Spent, Stopwatch, keep, ns_per_op, resident_bytes, thread_cpu_ns,
+};
 use crate::model::{Measures, Params};
 
-/// Turns of his program: elapsed times are given for as many.
-pub(super) const HIS_TURNS: f64 = 1e7;
+/// Turns of the mail's program: elapsed times are given for as many.
+const MAIL_TURNS: f64 = 1e7;
+
+/// Blocks of a burst: a magazine has at most 255.
+pub(super) const BURST: usize = 1024;
+
+/// Bytes of a block whose instructions are counted. The loops know it when they are compiled, as a program that allocates one
+/// type does.
+pub(super) const COUNTED: usize = 64;
+
+/// The share of the turns that one thread makes before the clock starts.
+pub(super) const WARM_SHARE: u64 = 8;
 
 /// Turns of the check that follows the clock.
 const CHECKED: u32 = 500;
@@ -46,15 +63,15 @@ impl Place {
     }
 }
 
-/// His `doloop`, one copy for each allocator. False when there is no memory.
+/// The mail's `doloop`, one copy for each allocator. False when there is no memory.
 #[inline(never)]
-pub(super) fn cycles<H: Heap>(heap: &mut H, turns: u64, bytes: usize) -> bool {
+fn cycles<H: Heap>(heap: &mut H, turns: u64, bytes: usize) -> bool {
     for _ in 0..turns {
         let Some(block) = heap.alloc(bytes) else {
             return false;
         };
         keep(heap);
-        // SAFETY: the block is ours until it is freed, and no smaller than an int. His slab aligns nothing. `keep` makes
+        // SAFETY: the block is ours until it is freed, and no smaller than an int. The mail's slab aligns nothing. `keep` makes
         // it one store; a volatile one of bytes would take a detour over the stack.
         unsafe {
             block.as_ptr().cast::<u32>().write_unaligned(1);
@@ -92,84 +109,70 @@ fn checked<H: Heap>(heap: &mut H, thread: usize, bytes: usize) -> anyhow::Result
     Ok(())
 }
 
-/// What one thread's turns took.
-#[derive(Debug, Clone, Copy)]
-struct Lap {
-    start: Instant,
-    end: Instant,
-    cpu_ns: u64,
-    sleeps: f64,
-    preemptions: f64,
-}
-
-impl Lap {
-    /// Times `work` on the calling thread.
-    fn of<T>(work: impl FnOnce() -> T) -> (Self, T) {
-        let (sleeps, preemptions) = switches();
-        let cpu = thread_cpu_ns();
-        let start = Instant::now();
-        let done = work();
-        let end = Instant::now();
-        let cpu_ns = thread_cpu_ns() - cpu;
-        let (sleeps_after, preemptions_after) = switches();
-        let lap = Self {
-            start,
-            end,
-            cpu_ns,
-            sleeps: sleeps_after - sleeps,
-            preemptions: preemptions_after - preemptions,
-        };
-        (lap, done)
+/// A burst is taken and given back, `bursts` times; each block is written once. False when there is no memory.
+#[inline(never)]
+fn bursts<H: Heap>(heap: &mut H, bursts: u64, bytes: usize) -> bool {
+    let mut blocks = [None; BURST];
+    for _ in 0..bursts {
+        for place in &mut blocks {
+            *place = heap.alloc(bytes);
+            // SAFETY: the block is ours until it is freed, and no smaller than an int.
+            place.map(|block| unsafe { block.as_ptr().cast::<u32>().write_volatile(1) });
+        }
+        let mut whole = true;
+        for place in &mut blocks {
+            match place.take() {
+                // SAFETY: it was allocated above, with this size, and is freed once.
+                Some(block) => unsafe { heap.free(block, bytes) },
+                None => whole = false,
+            }
+        }
+        if !whole {
+            return false;
+        }
     }
+    true
 }
 
-/// Times that the calling thread gave its CPU up, and times that it lost it.
-fn switches() -> (f64, f64) {
-    // SAFETY: rusage is plain integers, for which all zeroes is a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a live rusage; where the call fails the zeroes stay.
-    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    (usage.ru_nvcsw as f64, usage.ru_nivcsw as f64)
+/// The measures, and the share of the blocks that took the path that is claimed, where it is counted.
+///
+/// # Errors
+/// The claim is false.
+pub(super) fn with_share<H: Heaps>(heaps: &H, measures: Measures) -> anyhow::Result<Measures> {
+    Ok(match heaps.path_taken()? {
+        Some(share) => measures.with("path_share", share),
+        None => measures,
+    })
 }
 
-/// What each thread does: `work` makes as many turns as it is told, with blocks of a size; false when there is no memory.
-pub(super) struct Loop<H> {
-    /// Blocks of a turn.
-    pub(super) blocks: u64,
-    pub(super) work: fn(&mut H, u64, usize) -> bool,
-}
-
-impl<H> Copy for Loop<H> {}
-
-impl<H> Clone for Loop<H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-/// One run of his loop: `threads` threads, each `turns` times, with blocks of `bytes` bytes, on the CPUs that `cpus` names.
+/// The mail's loop: `threads` threads, each `turns` times, with blocks of `bytes` bytes, on the CPUs that `cpus` names.
 ///
 /// # Errors
 /// As [`timed`].
-pub(super) fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
-    let work = Loop {
-        blocks: 1,
-        work: cycles,
-    };
-    timed(heaps, params, work)
+pub(super) fn threads<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    timed(heaps, params, 1, cycles)
 }
 
-/// One run of a loop.
+/// The same with `turns` bursts.
 ///
-/// Each thread makes its first turn as soon as it runs, as in his program, where the slab's order depends on
+/// # Errors
+/// As [`timed`].
+pub(super) fn depot<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    timed(heaps, params, BURST as u64, bursts)
+}
+
+/// One run. `work` makes as many turns as it is told, of `blocks` blocks each; false when there is no memory.
+///
+/// Each thread makes its first turn as soon as it runs, as in the mail's program, where the slab's order depends on
 /// it; then all wait for each other, and the clock runs from the first that goes on to the last that ends.
 ///
 /// # Errors
 /// Missing factors, threads and memory that cannot be had, and a block that two threads had at a time.
-pub(super) fn timed<'h, H: Heaps>(
+fn timed<'h, H: Heaps>(
     heaps: &'h H,
     params: &Params,
-    Loop { blocks, work }: Loop<H::Local<'h>>,
+    blocks: u64,
+    work: impl Fn(&mut H::Local<'h>, u64, usize) -> bool + Copy + Send,
 ) -> anyhow::Result<Measures> {
     let threads = params.count("threads")?;
     let turns = params.count("turns")? as u64;
@@ -192,8 +195,10 @@ pub(super) fn timed<'h, H: Heaps>(
         ready.wait();
         go.wait();
         let timed = local.map(|mut heap| {
-            let (lap, ok) = Lap::of(|| work(&mut heap, turns, bytes));
-            (heap, ok, lap)
+            let start = Instant::now();
+            let watch = Stopwatch::start();
+            let ok = work(&mut heap, turns, bytes);
+            (heap, ok, (start, watch.stop()))
         });
         done.wait();
         let (mut heap, ok, lap) = timed?;
@@ -204,7 +209,7 @@ pub(super) fn timed<'h, H: Heaps>(
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|thread| {
-                // In his order: the structure for the next thread, then the thread.
+                // In the mail's order: the structure for the next thread, then the thread.
                 let prepared = heaps.before_thread();
                 scope.spawn(move || worker(thread, prepared))
             })
@@ -219,28 +224,97 @@ pub(super) fn timed<'h, H: Heaps>(
                 .map_err(|_| anyhow::anyhow!("a thread panicked"))??;
             laps.push(lap);
         }
-        let start = laps.iter().map(|lap| lap.start).min();
-        let end = laps.iter().map(|lap| lap.end).max();
-        let (start, end) = start.zip(end).context("no thread ran")?;
-        let share = heaps.path_taken()?;
+        let start = laps.iter().map(|(start, _)| *start).min();
+        let ends = laps
+            .iter()
+            .map(|(start, spent)| *start + Duration::from_nanos(spent.wall_ns));
+        let (start, end) = start.zip(ends.max()).context("no thread ran")?;
         let elapsed = (end - start).as_secs_f64().max(1e-9);
         let each = turns as f64 * blocks as f64;
         let all = each * threads as f64;
-        let sum = |of: fn(&Lap) -> f64| laps.iter().map(of).sum::<f64>();
+        let per_cycle = |of: fn(&Spent) -> u64| {
+            let sum: u64 = laps.iter().map(|(_, spent)| of(spent)).sum();
+            sum as f64 / all
+        };
+        let sleeps = 1e6 * per_cycle(|spent| spent.usage.sleeps);
+        let preemptions = 1e6 * per_cycle(|spent| spent.usage.preemptions);
         let measures = Measures::new()
-            .with("seconds", elapsed * HIS_TURNS / each)
+            .with("seconds", elapsed * MAIL_TURNS / each)
             .with("mcycles_per_s", all / elapsed / 1e6)
-            .with("cpu_ns_per_cycle", sum(|lap| lap.cpu_ns as f64) / all)
-            .with("sleeps_per_million", sum(|lap| lap.sleeps) / all * 1e6)
-            .with(
-                "preemptions_per_million",
-                sum(|lap| lap.preemptions) / all * 1e6,
-            );
-        Ok(match share {
-            Some(share) => measures.with("path_share", share),
-            None => measures,
-        })
+            .with("cpu_ns_per_cycle", per_cycle(|spent| spent.cpu_ns))
+            .with("sleeps_per_million", sleeps)
+            .with("preemptions_per_million", preemptions);
+        with_share(heaps, measures)
     })
+}
+
+/// One thread, one size: what a block costs, there and back. CPU time of the thread.
+///
+/// # Errors
+/// Missing factors and no memory.
+pub(super) fn pair<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    let bytes = params.count("bytes")?;
+    ensure!(
+        bytes >= 4,
+        "blocks of {bytes} bytes were asked for; one that holds an int has 4"
+    );
+    let before = resident_bytes();
+    let mut heap = heaps.local()?;
+    let ns = alone(params, |turns| cycles(&mut heap, turns, bytes))?;
+    drop(heap);
+    let held = resident_bytes().saturating_sub(before) as f64;
+    with_share(heaps, ns.with("held_bytes", held))
+}
+
+/// What is counted: pairs of a size that the compiler knows.
+///
+/// # Errors
+/// As [`pair`].
+pub(super) fn counted<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    let mut heap = heaps.local()?;
+    alone(params, |turns| counted_pairs(&mut heap, turns))
+}
+
+#[inline(never)]
+fn counted_pairs<H: Heap>(heap: &mut H, turns: u64) -> bool {
+    for _ in 0..turns {
+        let Some(block) = heap.alloc(COUNTED) else {
+            return false;
+        };
+        keep(block.as_ptr());
+        // SAFETY: ours, and not used afterwards.
+        unsafe { heap.free(block, COUNTED) };
+    }
+    true
+}
+
+/// The loop without an allocator.
+///
+/// # Errors
+/// Missing factors.
+pub(super) fn empty(params: &Params) -> anyhow::Result<Measures> {
+    let block = [0_u8; COUNTED];
+    alone(params, |turns| empty_turns(block.as_ptr(), turns))
+}
+
+#[inline(never)]
+fn empty_turns(at: *const u8, turns: u64) -> bool {
+    for _ in 0..turns {
+        keep(at);
+    }
+    true
+}
+
+/// CPU time of a turn, after an eighth of them to warm up.
+fn alone(params: &Params, mut work: impl FnMut(u64) -> bool) -> anyhow::Result<Measures> {
+    let turns = params.count("turns")? as u64;
+    ensure!(turns > 0, "0 turns were asked for; at least 1 can be done");
+    let warm = work(turns / WARM_SHARE);
+    let start = thread_cpu_ns();
+    let ok = work(turns);
+    let spent = thread_cpu_ns() - start;
+    ensure!(warm && ok, "no memory for a block");
+    Ok(Measures::new().with("ns_per_pair", ns_per_op(spent, turns)))
 }
 
 #[cfg(test)]
@@ -262,14 +336,14 @@ mod tests {
     #[test]
     fn every_variant_runs_with_ten_threads() {
         for spacing in [Spacing::His, Spacing::Apart] {
-            run(&GlobalLocked::new(spacing), &params(10)).expect("global-locked");
+            threads(&GlobalLocked::new(spacing), &params(10)).expect("global-locked");
             for multiplier in [2, 16] {
-                run(&Hashed::new(multiplier, spacing), &params(10)).expect("hashed");
-                run(&HashedMutex::new(multiplier, spacing), &params(10)).expect("hashed-mutex");
+                threads(&Hashed::new(multiplier, spacing), &params(10)).expect("hashed");
+                threads(&HashedMutex::new(multiplier, spacing), &params(10)).expect("hashed-mutex");
             }
-            run(&ExplicitHandles::new(spacing).expect("room"), &params(10)).expect("explicit");
+            threads(&ExplicitHandles::new(spacing).expect("room"), &params(10)).expect("explicit");
         }
-        let measures = run(&SystemMalloc, &params(2)).expect("malloc");
+        let measures = threads(&SystemMalloc, &params(2)).expect("malloc");
         assert!(measures.get("seconds").is_some_and(|s| s > 0.0));
         assert!(measures.get("mcycles_per_s").is_some_and(|r| r > 0.0));
     }
@@ -277,7 +351,7 @@ mod tests {
     #[test]
     fn each_turn_is_one_block_and_every_block_comes_back() {
         let counting = Broken::new(SystemMalloc, 0);
-        run(&counting, &params(3)).expect("runs");
+        threads(&counting, &params(3)).expect("runs");
         // The first block, the turns, the check.
         assert_eq!(counting.calls(), 3 * (1 + 2000 + u64::from(CHECKED)));
         assert_eq!(counting.out(), 0);
@@ -285,18 +359,32 @@ mod tests {
 
     #[test]
     fn a_stack_refuses_a_second_thread_and_nobody_hangs() {
-        run(&UnlockedStack::default(), &params(1)).expect("one thread");
-        let error = run(&UnlockedStack::default(), &params(2)).expect_err("two threads");
+        threads(&UnlockedStack::default(), &params(1)).expect("one thread");
+        let error = threads(&UnlockedStack::default(), &params(2)).expect_err("two threads");
         assert!(error.to_string().contains("one thread"), "{error}");
-        assert!(run(&Hashed::new(2, Spacing::His), &params(40)).is_err());
-        assert!(run(&SystemMalloc, &params(0)).is_err());
-        assert!(run(&SystemMalloc, &params(1).with_text("cpus", "all")).is_err());
+        assert!(threads(&Hashed::new(2, Spacing::His), &params(40)).is_err());
+        assert!(threads(&SystemMalloc, &params(0)).is_err());
+        assert!(threads(&SystemMalloc, &params(1).with_text("cpus", "all")).is_err());
     }
 
     #[test]
     fn a_shared_block_is_seen() {
         // Every second block is somebody's already: the threads' blocks of the check, held over a yield, collide.
-        let seen = (0..20).any(|_| run(&Broken::new(SystemMalloc, 2), &params(4)).is_err());
+        let seen = (0..20).any(|_| threads(&Broken::new(SystemMalloc, 2), &params(4)).is_err());
         assert!(seen);
+    }
+
+    #[test]
+    fn a_burst_takes_its_blocks_and_gives_each_back() {
+        let counting = Broken::new(SystemMalloc, 0);
+        let measures = depot(&counting, &params(2).with("turns", 3)).expect("runs");
+        // The first burst, the turns, the check.
+        assert_eq!(
+            counting.calls(),
+            2 * (4 * BURST as u64 + u64::from(CHECKED))
+        );
+        assert_eq!(counting.out(), 0);
+        let ns = measures.get("cpu_ns_per_cycle");
+        assert!(ns.is_some_and(|ns| ns > 0.0 && ns < 1e5));
     }
 }
