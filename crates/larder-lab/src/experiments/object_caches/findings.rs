@@ -3,17 +3,16 @@
 use super::contestants::{LARDER_PRELOADED, LOCKED};
 use super::goals::{best_preloaded, malloc_name, million};
 use super::plan::{
-    AS_MAIL, CONSTRUCTED, CPU, DEPOT, DEPOT_THREADS, ENDED, HELD, KEEPING, LOCK, MAIL, MILLION,
-    OBJECT, OURS, PAIR, PEERS, RATE, RETURNED, SECONDS, SIZE, SIZES, SLEEPS, THREADS, asked,
-    of_size,
+    APART, AS_MAIL, CONSTRUCTED, CPU, DEPOT, DEPOT_THREADS, ENDED, HELD, KEEPING, LOCK, MAIL,
+    MILLION, OBJECT, ONE_CPU, OURS, PAIR, PEERS, RATE, RETURNED, SECONDS, SIZE, SIZES, SLEEPS,
+    THREADS, asked, of_size,
 };
-use super::second::{Cause, Facts, Slowest, second};
+use super::second::{Cause, Facts, Slowest, over_one_thread, second};
 use crate::frame::words::{ratio, short};
 use crate::frame::{
     self, At, Column, Results, finding, listing, ratios, versus, versus_called, worst,
 };
 use crate::model::{Cost, Finding, ShortAnswer, Table, Value};
-use crate::stats::Estimate;
 
 const MAIL_ON: &str = "the mail on magazines for Parrot";
 const LARDER: &str = "larder";
@@ -31,9 +30,8 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Finding> {
         depot(results),
         burst(results),
     ];
-    let mut all = second_thread(results);
-    all.extend(others.into_iter().flatten());
-    all
+    let first = second_thread(results).into_iter().flatten();
+    first.chain(others.into_iter().flatten()).collect()
 }
 
 /// What the summary says of the mail's questions.
@@ -83,23 +81,6 @@ pub(super) fn costs(results: &Results<'_>) -> Vec<Cost> {
     row.into_iter().collect()
 }
 
-fn table(title: &str, columns: &[&str], rows: Vec<Vec<Value>>) -> Option<Table> {
-    Some(Table {
-        title: title.to_owned(),
-        columns: columns.iter().map(|c| (*c).to_owned()).collect(),
-        rows,
-        ..Table::default()
-    })
-}
-
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
-}
-
-fn times(ratio: Option<Estimate>) -> Value {
-    ratio.map_or(Value::Empty, |r| Value::Estimate(r, "x".to_owned()))
-}
-
 /// The names that are of each kind, behind the kind's words.
 fn sorted<T: PartialEq>(
     kinds: &[(T, &str)],
@@ -115,7 +96,7 @@ fn sorted<T: PartialEq>(
 }
 
 /// Whether two threads together are slower than one and than three, and why a second thread costs something.
-fn second_thread(results: &Results<'_>) -> Vec<Finding> {
+fn second_thread(results: &Results<'_>) -> Option<[Finding; 2]> {
     let known = asked().filter_map(|name| Some((name, Facts::of(results, name)?)));
     let facts: Vec<(&'static str, Facts)> = known.collect();
     let kinds = [
@@ -123,74 +104,64 @@ fn second_thread(results: &Results<'_>) -> Vec<Finding> {
         (Slowest::No, "surely not with"),
         (Slowest::Undecided, "not decided with"),
     ];
-    let states = facts
-        .iter()
-        .filter_map(|(name, f)| Some((*name, f.slowest()?)));
-    let by_state = sorted(&kinds, states);
-    let over_one = facts
-        .iter()
-        .filter_map(|(name, f)| Some((*name, f.rate_over_one?)));
-    let lowest = over_one.min_by(|a, b| a.1.value.total_cmp(&b.1.value));
-    let Some((lowest, r)) = lowest else {
-        return Vec::new();
-    };
+    let of = |(name, f): &(&'static str, Facts)| Some((*name, f.slowest()?));
+    let by_state = sorted(&kinds, facts.iter().filter_map(of));
+    let of = |(name, f): &(&'static str, Facts)| Some((*name, f.rate_over_one?));
+    let over_one = facts.iter().filter_map(of);
+    let (lowest, r) = over_one.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let is_slowest = format!(
         "The slowest is that of {lowest}: two make {} of the cycles per second of one. Slower than one and than three: {by_state}.",
         ratio(&r)
     );
-    let rows = |columns: fn(&Facts) -> Vec<Value>| {
-        let row = |(name, f): &(&str, Facts)| [vec![text(name)], columns(f)].concat();
-        facts.iter().map(row).collect()
-    };
-    let rates = table(
-        "Cycles per second of two threads together",
-        &["allocator", "over one", "over three"],
-        rows(|f| vec![times(f.rate_over_one), times(f.rate_over_three)]),
-    );
-    let kinds = Cause::ALL.map(|cause| (cause, format!("{}:", cause.words())));
-    let kinds = kinds
+    let words = Cause::ALL.map(|cause| (cause, format!("{}:", cause.words())));
+    let kinds = words
         .each_ref()
         .map(|(cause, words)| (*cause, words.as_str()));
-    let causes = facts.iter().map(|(name, f)| (*name, f.cause()));
-    let why = format!("{}.", sorted(&kinds, causes));
-    let times = table(
-        "Time of two threads over one, each with as many cycles: on two CPUs 1 is perfect, on one CPU 2",
-        &[
-            "allocator",
-            "two CPUs",
-            "pieces on lines of their own",
-            "one CPU",
-            "sleeps per million",
-            "cause",
-        ],
-        rows(|f| {
-            let sleeps = f
-                .sleeps
-                .map_or(Value::Empty, |n| Value::Number(n, String::new()));
-            let cause = text(f.cause().words());
-            vec![
-                times(f.as_mail),
-                times(f.apart),
-                times(f.one_cpu),
-                sleeps,
-                cause,
-            ]
-        }),
-    );
-    vec![
-        Finding {
-            table: rates,
-            ..finding(
-                "Is the second thread always the slowest?",
-                MAIL_ON,
-                is_slowest,
-            )
-        },
-        Finding {
-            table: times,
-            ..finding("Why is the second thread slow?", MAIL_ON, why)
-        },
-    ]
+    let why = sorted(&kinds, facts.iter().map(|(name, f)| (*name, f.cause())));
+
+    let two = || asked().filter_map(|name| second(results, name, 2, AS_MAIL));
+    let rate = |threads| move |at: &At<'_, '_>| second(results, at.name(), threads, AS_MAIL);
+    let columns = vec![
+        Column::contestant("allocator"),
+        Column::over("over one", RATE, rate(1)),
+        Column::over("over three", RATE, rate(3)),
+    ];
+    let rates = listing("Cycles per second of two threads together", two(), columns);
+    let time = |heading, layout| {
+        Column::by(heading, move |at| {
+            let ratio = over_one_thread(results, at.name(), layout);
+            ratio.map_or(Value::Empty, |r| Value::Estimate(r, "x".to_owned()))
+        })
+    };
+    let cause = |at: &At<'_, '_>| {
+        let facts = Facts::of(results, at.name());
+        facts.map_or(Value::Empty, |f| Value::Text(f.cause().words().to_owned()))
+    };
+    let columns = vec![
+        Column::contestant("allocator"),
+        time("two CPUs", AS_MAIL),
+        time("pieces on lines of their own", APART),
+        time("one CPU", ONE_CPU),
+        Column::middle("sleeps per million", SLEEPS),
+        Column::by("cause", cause),
+    ];
+    let title = "Time of two threads over one, each with as many cycles: on two CPUs 1 is perfect, on one CPU 2";
+    let times = listing(title, two(), columns);
+    let question = "Is the second thread always the slowest?";
+    Some([
+        with_table(finding(question, MAIL_ON, is_slowest), rates),
+        with_table(
+            finding("Why is the second thread slow?", MAIL_ON, format!("{why}.")),
+            times,
+        ),
+    ])
+}
+
+fn with_table(finding: Finding, table: Table) -> Finding {
+    Finding {
+        table: Some(table),
+        ..finding
+    }
 }
 
 /// The cache by restartable sequences, and behind locks.
@@ -208,27 +179,25 @@ fn lock(results: &Results<'_>) -> Option<Finding> {
     );
     let question = "Can a CPU's cache do without the lock, and does the lock hurt?";
     let finding = versus_called(question, called, &free, &behind, CPU, "ns")?;
-    let cost = |at: &At<'_, '_>| {
-        let behind = locked(results, at.int("threads")?)?.1;
-        Some([
-            behind.value(CPU),
-            Value::Ratio(at.ratio(&behind, CPU)?, at.compare(&behind, CPU).verdict),
-        ])
-    };
-    let cost =
-        |column: usize| move |at: &At<'_, '_>| cost(at).map_or(Value::Empty, |c| c[column].clone());
+    let with_lock = |at: &At<'_, '_>| Some(locked(results, at.int("threads")?)?.1);
     let columns = vec![
         Column::factor("threads", "threads"),
         Column::metric("without a lock", CPU),
-        Column::by("with a lock", cost(0)),
-        Column::by("without over with", cost(1)),
+        Column::by("with a lock", move |at| {
+            with_lock(at).map_or(Value::Empty, |at| at.value(CPU))
+        }),
+        Column::over("without over with", CPU, with_lock),
     ];
-    let title = "CPU time of a block of 64 bytes, there and back, through a CPU's magazines";
-    Some(Finding {
-        asked_by: MAIL_ON.to_owned(),
-        table: Some(listing(title, results.of(LOCK, "object-cache"), columns)),
-        ..finding
-    })
+    let title = "CPU time of a block, there and back, through a CPU's magazines";
+    let table = listing(title, results.of(LOCK, "object-cache"), columns);
+    let asked_by = MAIL_ON.to_owned();
+    Some(with_table(
+        Finding {
+            asked_by,
+            ..finding
+        },
+        table,
+    ))
 }
 
 /// "The values fluctuate by 1.5 seconds or more for more than 2 threads, while remaining fairly constant for the other 2."
@@ -256,15 +225,8 @@ fn fluctuation(results: &Results<'_>) -> Option<Finding> {
 fn more_threads(results: &Results<'_>) -> Option<Finding> {
     let counts = results.values(THREADS, "threads").into_iter();
     let most = counts.filter(|n| (3..=64).contains(n)).max()?;
-    let rate = |name: &str| {
-        let at = |n| results.find(THREADS, name, &[("threads", n)]);
-        at(most)?.ratio(&at(2)?, RATE)
-    };
-    let known = MAIL
-        .iter()
-        .filter_map(|name| Some(vec![text(name), times(Some(rate(name)?))]));
-    let rows: Vec<Vec<Value>> = known.collect();
-    let r = rate("explicit-handle")?;
+    let at = |name: &str, n| results.find(THREADS, name, &[("threads", n)]);
+    let r = at("explicit-handle", most)?.ratio(&at("explicit-handle", 2)?, RATE)?;
     let says = match r {
         _ if r.lo > 1.0 => "Yes",
         _ if r.hi < 1.0 => "No",
@@ -274,15 +236,18 @@ fn more_threads(results: &Results<'_>) -> Option<Finding> {
         "{says}: {most} threads make {} times the cycles per second of 2 (explicit-handle).",
         ratio(&r)
     );
+    let columns = vec![
+        Column::contestant("allocator"),
+        Column::over("over those of 2", RATE, move |of| at(of.name(), 2)),
+    ];
+    let title = format!("Cycles per second of {most} threads together");
+    let table = listing(
+        title,
+        MAIL.iter().filter_map(|name| at(name, most)),
+        columns,
+    );
     let question = "Does it become more efficient the more threads there are?";
-    Some(Finding {
-        table: table(
-            "Cycles per second of all threads",
-            &["allocator", &format!("{most} threads over 2")],
-            rows,
-        ),
-        ..finding(question, MAIL_ON, answer)
-    })
+    Some(with_table(finding(question, MAIL_ON, answer), table))
 }
 
 /// "A parrot-interpreter-destruction could be murder."
@@ -343,10 +308,7 @@ fn by_size<'r, 'a: 'r>(
         PAIR,
         |group, name| cell(group, name),
     );
-    Some(Finding {
-        table: Some(table),
-        ..finding
-    })
+    Some(with_table(finding, table))
 }
 
 fn pairs(results: &Results<'_>) -> Option<Finding> {

@@ -16,18 +16,24 @@ const MANY_SLEEPS: f64 = 20.0;
 /// A cell of the group.
 pub(super) fn second<'r, 'a>(
     results: &'r Results<'a>,
-    contestant: &'r str,
+    contestant: &str,
     threads: i64,
     (cpus, slab): (&str, &str),
 ) -> Option<At<'r, 'a>> {
-    results.of(SECOND, contestant).find(|at| {
-        let place = at.text("cpus") == Some(cpus) && at.text("slab") == Some(slab);
+    results.all(SECOND).find(|at| {
+        let place = at.name() == contestant
+            && at.text("cpus") == Some(cpus)
+            && at.text("slab") == Some(slab);
         place && at.int("threads") == Some(threads)
     })
 }
 
 /// Time of two threads over that of one, each with as many cycles.
-fn over_one(results: &Results<'_>, contestant: &str, layout: (&str, &str)) -> Option<Estimate> {
+pub(super) fn over_one_thread(
+    results: &Results<'_>,
+    contestant: &str,
+    layout: (&str, &str),
+) -> Option<Estimate> {
     let two = second(results, contestant, 2, layout)?;
     two.ratio(&second(results, contestant, 1, layout)?, SECONDS)
 }
@@ -95,9 +101,9 @@ impl Facts {
         let two = second(results, contestant, 2, AS_MAIL)?;
         let rate_over = |threads| two.ratio(&second(results, contestant, threads, AS_MAIL)?, RATE);
         Some(Self {
-            as_mail: Some(over_one(results, contestant, AS_MAIL)?),
-            apart: over_one(results, contestant, APART),
-            one_cpu: over_one(results, contestant, ONE_CPU),
+            as_mail: Some(over_one_thread(results, contestant, AS_MAIL)?),
+            apart: over_one_thread(results, contestant, APART),
+            one_cpu: over_one_thread(results, contestant, ONE_CPU),
             sleeps: two.middle(SLEEPS),
             rate_over_one: rate_over(1),
             rate_over_three: rate_over(3),
