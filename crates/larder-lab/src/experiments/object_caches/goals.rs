@@ -9,7 +9,7 @@ use super::plan::{
     WHOLE_BURST, of_size,
 };
 use crate::contestants::heaps::PRELOADED;
-use crate::experiments::programs::{contestant_of, peers};
+use crate::contestants::heaps::found::{contestant_of, peers};
 use crate::frame::words::{Bound, noted, short, with_absent};
 use crate::frame::{At, Results, goal};
 use crate::model::Goal;

@@ -2,8 +2,8 @@
 
 use super::contestants::{LARDER_PRELOADED, LOCKED, LOOP, all};
 use super::loops::BURST;
+use crate::contestants::heaps::found::{LARDER, found};
 use crate::contestants::heaps::{PRELOADED, libraries};
-use crate::experiments::programs::{LARDER, found};
 use crate::frame::Planner;
 use crate::measure::{Plan, PlanRequest};
 use crate::model::{Cell, Params};
@@ -155,10 +155,12 @@ fn with(cell: Cell, factor: &str, word: &str) -> Cell {
 /// A cell of the mail's loop, with `alloc(4)` as in its text or the 100 bytes of the attached program, which has the handle and
 /// the global front.
 fn loop_cell(name: &str, threads: i64, (cpus, slab): (&str, &str), quick: bool) -> Cell {
-    // In the quick form those that fight over a line or a lock make fewer turns.
+    // In the quick form those that lock, or fight over a line, make fewer turns. The others need many: threads do not start together.
+    let locks = ["hashed-mutex", "locked-stack", "global-locked", LOCKED];
     let turns = match (quick, name, threads) {
         (false, ..) => 10_000_000,
         (true, "global-locked", 2..) => 40_000,
+        (true, _, 1) if locks.contains(&name) => 200_000,
         (true, _, 1) => 1_000_000,
         (true, _, 2 | 3) if MAIL.contains(&name) => 200_000,
         (true, _, 4..) => 50_000,
@@ -194,7 +196,7 @@ fn mails_loop(plan: &mut Planner, linked: &[&str], named: &[String]) {
             cells.extend(preloaded_cells(&any("malloc", threads), named));
         }
     }
-    let (seconds, most) = plan.either((0.7, 6), (260.0, 8));
+    let (seconds, most) = plan.either((0.5, 6), (260.0, 8));
     let group = plan.group(THREADS, SECONDS, "malloc", seconds, cells);
     group.rounds((6, most, 0.05));
 
@@ -205,14 +207,14 @@ fn mails_loop(plan: &mut Planner, linked: &[&str], named: &[String]) {
         let of = move |(layout, most)| (1..=most).map(move |n| loop_cell(name, n, layout, quick));
         layouts.take(few).flat_map(of)
     });
-    let (seconds, most) = plan.either((0.6, 6), (60.0, 10));
+    let (seconds, most) = plan.either((0.5, 6), (60.0, 10));
     let group = plan.group(SECOND, SECONDS, "explicit-handle", seconds, cells);
     group.rounds((6, most, 0.05));
 
     let cells = ["object-cache", LOCKED]
         .into_iter()
         .flat_map(|name| [1, 2].map(|threads| loop_cell(name, threads, AS_MAIL, quick)));
-    let seconds = plan.either(0.1, 2.0);
+    let seconds = plan.either(0.06, 2.0);
     plan.group(LOCK, CPU, LOCKED, seconds, cells);
     if quick {
         plan.skip(
@@ -284,7 +286,7 @@ fn ends(plan: &mut Planner, names: &[&str]) {
     });
     let handles = [1, 30, 300].map(|n| end("cache-handles", (n, n)));
     let cells = cells.filter(|cell| names.contains(&cell.contestant.as_str()));
-    let (seconds, rounds) = plan.either((0.6, (6, 6, 0.05)), (4.0, (10, 15, 0.05)));
+    let (seconds, rounds) = plan.either((0.45, (6, 6, 0.05)), (4.0, (10, 15, 0.05)));
     let cells: Vec<Cell> = cells.chain(handles).collect();
     plan.group(DESTROY, ENDED, "malloc", seconds, cells)
         .rounds(rounds);
