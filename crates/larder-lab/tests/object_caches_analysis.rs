@@ -21,11 +21,11 @@ fn text<'a>(cell: &'a Cell, name: &str) -> &'a str {
 fn truth(_: &str, cell: &Cell) -> Measures {
     let threads = cell.params.int("threads").unwrap_or(1) as f64;
     let two_cpus = text(cell, "cpus") != "one";
-    let his = text(cell, "slab") == "his";
+    let close = text(cell, "slab") == "his";
     let name = cell.contestant.as_str();
     let contended = threads > 1.0 && two_cpus;
     let slow = match name {
-        "hashed-16" | "explicit-handle" if contended && his => 6.0,
+        "hashed-16" | "explicit-handle" if contended && close => 6.0,
         "hashed-2" if contended => 7.0,
         "hashed-mutex" | "global-locked" if contended => 9.0,
         _ => 1.0,
@@ -241,7 +241,7 @@ fn the_fluctuation_is_a_number_and_no_cause() {
 }
 
 #[test]
-fn his_numbers_stand_beside_ours_as_published() {
+fn the_mails_numbers_stand_beside_ours_as_published() {
     let analysis = analysis();
     let tables: Vec<_> = analysis
         .sections

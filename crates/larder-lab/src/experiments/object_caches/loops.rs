@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn every_variant_runs_with_ten_threads() {
-        for spacing in [Spacing::His, Spacing::Apart] {
+        for spacing in [Spacing::Close, Spacing::Apart] {
             threads(&GlobalLocked::new(spacing), &params(10)).expect("global-locked");
             for multiplier in [2, 16] {
                 threads(&Hashed::new(multiplier, spacing), &params(10)).expect("hashed");
@@ -358,18 +358,18 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_refuses_a_second_thread_and_nobody_hangs() {
+    fn a_stack_refuses_a_second_thread_and_nothing_hangs() {
         threads(&UnlockedStack::default(), &params(1)).expect("one thread");
         let error = threads(&UnlockedStack::default(), &params(2)).expect_err("two threads");
         assert!(error.to_string().contains("one thread"), "{error}");
-        assert!(threads(&Hashed::new(2, Spacing::His), &params(40)).is_err());
+        assert!(threads(&Hashed::new(2, Spacing::Close), &params(40)).is_err());
         assert!(threads(&SystemMalloc, &params(0)).is_err());
         assert!(threads(&SystemMalloc, &params(1).with_text("cpus", "all")).is_err());
     }
 
     #[test]
     fn a_shared_block_is_seen() {
-        // Every second block is somebody's already: the threads' blocks of the check, held over a yield, collide.
+        // Every second block has an owner already: the threads' blocks of the check, held over a yield, collide.
         let seen = (0..20).any(|_| threads(&Broken::new(SystemMalloc, 2), &params(4)).is_err());
         assert!(seen);
     }
