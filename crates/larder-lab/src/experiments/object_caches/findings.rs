@@ -339,7 +339,8 @@ fn constructed(results: &Results<'_>) -> Option<Finding> {
     let peer = results.best(CONSTRUCTED, &PEERS, &[], metric)?;
     let ours = results.best(CONSTRUCTED, &KEEPING, &[], metric)?;
     let question = "What does it save to keep objects constructed?";
-    let finding = versus(question, ours.name(), &ours, &peer, metric, "ns")?;
+    let called = format!("larder's {}", ours.name());
+    let finding = versus(question, &called, &ours, &peer, metric, "ns")?;
     let alone = short(peer.middle("constructor_ns")?);
     Some(Finding {
         answer: format!("{} The constructor alone takes {alone} ns.", finding.answer),

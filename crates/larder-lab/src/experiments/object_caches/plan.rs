@@ -112,7 +112,7 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
         let pair = |name: &&str| pair_cell(name, bytes, quick);
         let mut cells: Vec<Cell> = linked.iter().filter(kept).map(pair).collect();
         cells.extend(preloaded_cells(&pair(&"malloc"), &named));
-        let seconds = plan.either(0.01, 0.08) * cells.len() as f64;
+        let seconds = plan.either(0.006, 0.08) * cells.len() as f64;
         plan.group(&of_size("pair", bytes), PAIR, "malloc", seconds, cells);
     }
     let turns = plan.either(50_000, 1_000_000);
@@ -120,10 +120,10 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
         let asked = KEEPING.contains(name) || PEERS.contains(name);
         asked.then(|| cell(name, "constructor", &[("turns", turns)]))
     });
-    let seconds = plan.either(0.08, 1.5);
+    let seconds = plan.either(0.065, 1.5);
     plan.group(CONSTRUCTED, OBJECT, "malloc", seconds, cells);
     preloaded(&mut plan);
-    let (blocks, seconds) = plan.either((500_000, 0.6), (20_000_000, 8.0));
+    let (blocks, seconds) = plan.either((500_000, 0.4), (20_000_000, 8.0));
     let cells = linked.iter().flat_map(|name| {
         DEPOT_THREADS.map(|threads| {
             let turns = blocks / BURST as i64 / threads;
@@ -196,7 +196,7 @@ fn mails_loop(plan: &mut Planner, linked: &[&str], named: &[String]) {
             cells.extend(preloaded_cells(&any("malloc", threads), named));
         }
     }
-    let (seconds, most) = plan.either((0.5, 6), (260.0, 8));
+    let (seconds, most) = plan.either((0.3, 6), (260.0, 8));
     let group = plan.group(THREADS, SECONDS, "malloc", seconds, cells);
     group.rounds((6, most, 0.05));
 
@@ -207,14 +207,14 @@ fn mails_loop(plan: &mut Planner, linked: &[&str], named: &[String]) {
         let of = move |(layout, most)| (1..=most).map(move |n| loop_cell(name, n, layout, quick));
         layouts.take(few).flat_map(of)
     });
-    let (seconds, most) = plan.either((0.5, 6), (60.0, 10));
+    let (seconds, most) = plan.either((0.26, 6), (60.0, 10));
     let group = plan.group(SECOND, SECONDS, "explicit-handle", seconds, cells);
     group.rounds((6, most, 0.05));
 
     let cells = ["object-cache", LOCKED]
         .into_iter()
         .flat_map(|name| [1, 2].map(|threads| loop_cell(name, threads, AS_MAIL, quick)));
-    let seconds = plan.either(0.06, 2.0);
+    let seconds = plan.either(0.04, 1.0);
     plan.group(LOCK, CPU, LOCKED, seconds, cells);
     if quick {
         plan.skip(
@@ -254,7 +254,7 @@ fn preloaded(plan: &mut Planner) {
             let name = if ours { LARDER_PRELOADED } else { PRELOADED };
             with(pair(name), "library", &library.path)
         }));
-        let seconds = plan.either(0.01, 0.12) * cells.len() as f64;
+        let seconds = plan.either(0.009, 0.12) * cells.len() as f64;
         let group = of_size("preloaded", bytes);
         plan.group(&group, PAIR, "malloc", seconds, cells);
     }
@@ -286,7 +286,7 @@ fn ends(plan: &mut Planner, names: &[&str]) {
     });
     let handles = [1, 30, 300].map(|n| end("cache-handles", (n, n)));
     let cells = cells.filter(|cell| names.contains(&cell.contestant.as_str()));
-    let (seconds, rounds) = plan.either((0.45, (6, 6, 0.05)), (4.0, (10, 15, 0.05)));
+    let (seconds, rounds) = plan.either((0.22, (6, 6, 0.05)), (4.0, (10, 15, 0.05)));
     let cells: Vec<Cell> = cells.chain(handles).collect();
     plan.group(DESTROY, ENDED, "malloc", seconds, cells)
         .rounds(rounds);
@@ -301,7 +301,7 @@ fn ends(plan: &mut Planner, names: &[&str]) {
         let burst = cell(name, "held", &[("mb", mb), ("interval_ms", interval)]);
         ["no", "yes"].map(|calls| with(burst.clone(), "calls", calls))
     });
-    let seconds = plan.either(0.45, 150.0);
+    let seconds = plan.either(0.35, 150.0);
     plan.group(HELD, RETURNED, "heap", seconds, cells)
         .rounds((6, 6, 0.05));
     if quick {
@@ -373,6 +373,6 @@ mod tests {
             .filter(|g| brief(&g.name) && g.name != "instructions")
             .map(|g| g.round_guess * g.min_rounds)
             .sum();
-        assert!(guess < Duration::from_secs(18), "{guess:?}");
+        assert!(guess < Duration::from_secs(12), "{guess:?}");
     }
 }
