@@ -40,6 +40,58 @@ impl Contestant for Bench {
     }
 }
 
+type Needs = fn() -> Result<(), String>;
+type Variables = fn(&Params) -> Vec<(&'static str, String)>;
+
+/// A contestant with conditions.
+struct Given {
+    inner: Box<dyn Contestant>,
+    needs: Needs,
+    environment: Variables,
+}
+
+/// The contestant, where `needs` finds what it relies on.
+pub(crate) fn needing(needs: Needs, inner: Box<dyn Contestant>) -> Box<dyn Contestant> {
+    Box::new(Given {
+        inner,
+        needs,
+        environment: |_| Vec::new(),
+    })
+}
+
+/// The contestant in a process that is started with these variables.
+pub(crate) fn within(environment: Variables, inner: Box<dyn Contestant>) -> Box<dyn Contestant> {
+    Box::new(Given {
+        inner,
+        needs: || Ok(()),
+        environment,
+    })
+}
+
+impl Contestant for Given {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn about(&self) -> &'static str {
+        self.inner.about()
+    }
+
+    fn available(&self) -> Result<(), String> {
+        (self.needs)().and_then(|()| self.inner.available())
+    }
+
+    fn environment(&self, params: &Params) -> Vec<(&'static str, String)> {
+        let mut all = self.inner.environment(params);
+        all.extend((self.environment)(params));
+        all
+    }
+
+    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
+        self.inner.run(params)
+    }
+}
+
 /// The contestant `instructions`: it counts, by callgrind, what one piece of work of another contestant of its experiment takes.
 /// The difference of two runs of the same program, the second with twice as many pieces, leaves only the pieces: start and exit
 /// cancel. The program runs itself under valgrind through its worker subcommand.

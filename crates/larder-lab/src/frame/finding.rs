@@ -28,18 +28,31 @@ pub(crate) fn versus(
     metric: &str,
     unit: &str,
 ) -> Option<Finding> {
+    let both = (called, theirs.name());
+    versus_called(question, both, ours, theirs, metric, unit)
+}
+
+/// The same, where the second is not called by its contestant's name either: a library, a state.
+pub(crate) fn versus_called(
+    question: impl Into<String>,
+    (called, other_called): (&str, &str),
+    ours: &At<'_, '_>,
+    theirs: &At<'_, '_>,
+    metric: &str,
+    unit: &str,
+) -> Option<Finding> {
     let c = ours.compare(theirs, metric);
     let (mine, other) = (ours.middle(metric)?, theirs.middle(metric)?);
     let answer = format!(
         "{called}: {} {unit}, {} of {} ({} {unit}).",
         short(mine),
         ratio(&c.ratio?),
-        theirs.name(),
+        other_called,
         short(other)
     );
     Some(Finding {
         verdict: Some(c.verdict),
-        reading: reading(called, c.verdict, theirs.name()),
+        reading: reading(called, c.verdict, other_called),
         ..finding(question, "larder", answer)
     })
 }

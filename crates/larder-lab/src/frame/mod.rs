@@ -20,10 +20,10 @@ mod results;
 mod table;
 pub(crate) mod words;
 
-pub(crate) use bench::{Counted, bench};
+pub(crate) use bench::{Counted, bench, needing, within};
 pub(crate) use chart::{line, lines, over};
 pub(crate) use curve::Curve;
-pub(crate) use finding::{cost, finding, judged, versus};
+pub(crate) use finding::{cost, finding, judged, versus, versus_called};
 pub(crate) use goal::{goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
 pub(crate) use results::{At, Results, analysis, combined, family, median_of, ratio_of, shown};

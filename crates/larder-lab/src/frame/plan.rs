@@ -111,12 +111,15 @@ impl Planner {
             .rounds((1, 1, 0.05));
     }
 
-    /// Says what is not measured, and why.
+    /// Says what is not measured, and why; once.
     pub(crate) fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.plan.skipped.push(Skipped {
+        let line = Skipped {
             what: what.into(),
             why: why.into(),
-        });
+        };
+        if !self.plan.skipped.contains(&line) {
+            self.plan.skipped.push(line);
+        }
     }
 
     /// The plan.

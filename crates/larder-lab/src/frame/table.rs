@@ -130,6 +130,18 @@ impl<'t> Column<'t> {
         })
     }
 
+    /// The ratio to another cell, which a function finds for each; without a verdict.
+    pub(crate) fn over<'o, 'a: 'o>(
+        heading: &str,
+        metric: &'t str,
+        other: impl Fn(&At<'_, '_>) -> Option<At<'o, 'a>> + 't,
+    ) -> Self {
+        Self::by(heading, move |at| {
+            let ratio = other(at).and_then(|other| at.ratio(&other, metric));
+            ratio.map_or(Value::Empty, |r| Value::Estimate(r, "x".to_owned()))
+        })
+    }
+
     /// The ratio to one and the same cell, with its verdict; empty for that cell itself. The column is one question: its
     /// verdicts are sure together.
     pub(crate) fn against(heading: &str, other: Option<At<'t, 't>>, metric: &'t str) -> Self {

@@ -6,6 +6,7 @@
 
 mod absent;
 mod broken;
+pub(crate) mod found;
 #[cfg(feature = "peers")]
 mod jemalloc;
 mod larder_heap;

@@ -52,28 +52,34 @@ fn cache(bytes: usize) -> anyhow::Result<RawCache> {
 }
 
 impl ObjectCache {
+    /// Over a cache that was made otherwise, for instance with a constructor.
+    #[must_use]
+    pub fn over(cache: RawCache, bytes: usize) -> Self {
+        Self { cache, bytes }
+    }
+
     /// A cache for blocks of this size, in a family of its own with default settings.
     ///
     /// # Errors
     /// A size that a cache cannot have, and what it needs and does not get.
     pub fn new(bytes: usize) -> anyhow::Result<Self> {
-        Ok(Self {
-            cache: cache(bytes)?,
-            bytes,
-        })
+        Ok(Self::over(cache(bytes)?, bytes))
     }
 }
 
 impl ObjectHandles {
+    /// Over a cache that was made otherwise, for instance with a constructor.
+    #[must_use]
+    pub fn over(cache: RawCache, bytes: usize) -> Self {
+        Self { cache, bytes }
+    }
+
     /// As [`ObjectCache::new`].
     ///
     /// # Errors
     /// As there.
     pub fn new(bytes: usize) -> anyhow::Result<Self> {
-        Ok(Self {
-            cache: cache(bytes)?,
-            bytes,
-        })
+        Ok(Self::over(cache(bytes)?, bytes))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The memory lies as in the attached program. `interp_t` is padded, but its magazine is a piece of the slab, ten bytes
 //! long, and so is every block: what the padding keeps apart, the slab puts side by side again. With two threads both
 //! magazines are always taken before the first thread runs, so they share a line; which pieces the third thread gets
-//! depends on who comes first.
+//! depends on which thread comes first.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -21,7 +21,7 @@ const MAGAZINE_BYTES: usize = 10;
 /// Rounds that fit into it.
 const ROUNDS: i32 = (MAGAZINE_BYTES / size_of::<*mut u8>()) as i32;
 
-/// His structure, with his padding.
+/// The mail's structure, with its padding.
 #[repr(C)]
 #[derive(Debug)]
 struct InterpT {
@@ -49,7 +49,7 @@ pub struct ExplicitHandles {
 unsafe impl Sync for ExplicitHandles {}
 
 impl ExplicitHandles {
-    /// With one interpreter, as his program makes before all threads.
+    /// With one interpreter, as the mail's program makes before all threads.
     ///
     /// # Errors
     /// A slab without room.
@@ -81,7 +81,7 @@ impl ExplicitHandles {
             let piece = self
                 .slab
                 .take(MAGAZINE_BYTES)
-                .context("his slab has no room for another magazine")?;
+                .context("the mail's slab has no room for another magazine")?;
             interp.magazine.store(piece.as_ptr(), Ordering::Release);
             *made += 1;
         }
@@ -100,7 +100,7 @@ impl Interp<'_> {
     /// Where the magazine's rounds lie.
     #[inline(always)]
     fn rounds(&self) -> *mut *mut u8 {
-        // The compiler loads it again at every call, as his did from the structure.
+        // The compiler loads it again at every call, as the mail's did from the structure.
         self.interp.magazine.load(Ordering::Relaxed).cast()
     }
 }
@@ -139,7 +139,7 @@ impl Heap for Interp<'_> {
 impl Heaps for ExplicitHandles {
     type Local<'a> = Interp<'a>;
 
-    /// His `main` makes interpreter i + 1 and then starts thread i.
+    /// The mail's `main` makes interpreter i + 1 and then starts thread i.
     fn before_thread(&self) -> anyhow::Result<()> {
         self.make()
     }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_first_two_magazines_share_a_line_unless_they_are_kept_apart() {
-        let handles = ExplicitHandles::new(Spacing::His).expect("room");
+        let handles = ExplicitHandles::new(Spacing::Close).expect("room");
         handles.before_thread().expect("room");
         assert_eq!(magazine(&handles, 0) / 64, magazine(&handles, 1) / 64);
         let handles = ExplicitHandles::new(Spacing::Apart).expect("room");

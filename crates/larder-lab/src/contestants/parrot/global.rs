@@ -1,4 +1,4 @@
-//! `MyGlobalAlloc`: one magazine for everybody, behind one mutex.
+//! `MyGlobalAlloc`: one magazine for all threads, behind one mutex.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use super::{MOST_THREADS, PthreadMutex, Slab, Spacing};
 use crate::contestants::heaps::{Heap, Heaps};
 
-/// Rounds of the shared magazine: one for each thread. His has room for two and a half and writes on.
+/// Rounds of the shared magazine: one for each thread. The mail's has room for two and a half and writes on.
 const ROUNDS: usize = MOST_THREADS;
 
 #[repr(C, align(64))]
@@ -29,7 +29,7 @@ pub struct GlobalLocked {
     slab: Slab,
 }
 
-// SAFETY: the magazine is touched by whoever has the lock, and the blocks in it belong to nobody.
+// SAFETY: the magazine is touched under the lock only, and the blocks in it are free.
 unsafe impl Sync for GlobalLocked {}
 
 impl GlobalLocked {

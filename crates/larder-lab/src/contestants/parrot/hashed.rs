@@ -1,7 +1,7 @@
-//! Arrays indexed by the thread's number times a multiplier: what he varied is how far the elements lie apart.
+//! Arrays indexed by the thread's number times a multiplier: what the mail varies is how far the elements lie apart.
 //!
-//! He masked the thread's identifier, and several threads could fall on one element. Without a lock that loses blocks, so
-//! here every thread has a number of its own, and what is left of his hash is the product.
+//! The mail masks the thread's identifier, and several threads can fall on one element. Without a lock that loses blocks, so
+//! here every thread has a number of its own, and what is left of its hash is the product.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
@@ -11,7 +11,7 @@ use super::{MOST_THREADS, PthreadMutex, Slab, Spacing, next_number};
 use crate::contestants::heaps::{Heap, Heaps};
 
 thread_local! {
-    /// Stands for `pthread_self()` and its hash: it is read at every call, as his was.
+    /// Stands for `pthread_self()` and its hash: it is read at every call, as the mail's was.
     static SLOT: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -26,7 +26,7 @@ struct Arrays {
 }
 
 // SAFETY: the elements from a slot on, as many as the multiplier, belong to the one thread that got its number from
-// `next_number`, or to whoever has the slot's mutex.
+// `next_number`, or to the holder of the slot's mutex.
 unsafe impl Sync for Arrays {}
 
 impl Arrays {
@@ -85,7 +85,7 @@ impl Arrays {
 pub struct Hashed(Arrays);
 
 impl Hashed {
-    /// With a multiplier (he used 2, 8 and 16).
+    /// With a multiplier (the mail has 2, 8 and 16).
     #[must_use]
     pub fn new(multiplier: usize, spacing: Spacing) -> Self {
         Self(Arrays::new(multiplier, spacing))
@@ -127,7 +127,7 @@ pub struct HashedMutex {
 }
 
 impl HashedMutex {
-    /// With a multiplier (he used 16).
+    /// With a multiplier (the mail has 16).
     #[must_use]
     pub fn new(multiplier: usize, spacing: Spacing) -> Self {
         let arrays = Arrays::new(multiplier, spacing);

@@ -1,4 +1,4 @@
-//! The C library's mutex, as he used it.
+//! The C library's mutex, as the mail uses it.
 
 use std::cell::UnsafeCell;
 

@@ -1,10 +1,10 @@
 //! The allocators that the mail on magazines for Parrot describes and measures, written anew from its text and from the
 //! program attached to it.
 //!
-//! They are what he timed and not what one would use: the magazines are arrays without a depot behind them, and the slab
-//! never takes anything back. Two things differ from his: a slot belongs to one thread, since two threads in one slot
-//! without a lock lose blocks (he saw it coming: "this is dangerous"), and a full magazine drops the block where his
-//! writes past its end.
+//! They are what the mail timed and not what one would use: the magazines are arrays without a depot behind them, and the slab
+//! never takes anything back. Two things differ from the mail's: a slot belongs to one thread, since two threads in one slot
+//! without a lock lose blocks (the mail saw it coming: "this is dangerous"), and a full magazine drops the block where the
+//! mail's writes past its end.
 
 mod explicit;
 mod global;
@@ -20,18 +20,18 @@ pub use lock::PthreadMutex;
 pub use slab::{Slab, Spacing};
 pub use stack::{LockedStack, StackRef, UnlockedStack};
 
-/// Most threads, as in his program.
+/// Most threads, as in the mail's program.
 pub const MOST_THREADS: usize = 30;
 
 /// The next number of a thread.
 ///
 /// # Errors
-/// More threads than his arrays have elements.
+/// More threads than the mail's arrays have elements.
 fn next_number(counter: &std::sync::atomic::AtomicUsize) -> anyhow::Result<usize> {
     let number = counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     anyhow::ensure!(
         number < MOST_THREADS,
-        "his arrays have {MOST_THREADS} elements and thread {} has none; ask for fewer threads",
+        "the mail's arrays have {MOST_THREADS} elements and thread {} has none; ask for fewer threads",
         number + 1
     );
     Ok(number)

@@ -1,4 +1,4 @@
-//! His slab: a pointer that moves through an array.
+//! The mail's slab: a pointer that moves through an array.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 /// How far apart the pieces lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
-    /// One behind the other, as in his program: pieces of several threads share a cache line.
-    His,
+    /// One behind the other, as in the mail's program: pieces of several threads share a cache line.
+    Close,
     /// Each on two lines of its own.
     Apart,
 }
@@ -20,7 +20,7 @@ impl Spacing {
     /// Names the two that there are.
     pub fn of(name: &str) -> anyhow::Result<Self> {
         match name {
-            "his" => Ok(Self::His),
+            "his" => Ok(Self::Close),
             "apart" => Ok(Self::Apart),
             other => anyhow::bail!("slab '{other}' is unknown; it is 'his' or 'apart'"),
         }
@@ -30,7 +30,7 @@ impl Spacing {
 /// Two lines: the prefetcher of x86 fetches lines in pairs.
 const APART: usize = 128;
 
-/// Bytes of the array: his 160024, and room for pieces that are rounded up.
+/// Bytes of the array: the mail's 160024, and room for pieces that are rounded up.
 const BYTES: usize = 160_024 + 128 * APART;
 
 #[repr(align(128))]
@@ -41,12 +41,12 @@ struct Lines(UnsafeCell<[u8; BYTES]>);
 #[derive(Debug)]
 pub struct Slab {
     memory: Box<Lines>,
-    // His mutex around `slab_top`; a request is rare.
+    // The mail's mutex around `slab_top`; a request is rare.
     top: Mutex<usize>,
     spacing: Spacing,
 }
 
-// SAFETY: a byte of the array is handed out once, by whoever holds the lock; afterwards it is its receiver's alone.
+// SAFETY: a byte of the array is handed out once, under the lock; afterwards it is its receiver's alone.
 unsafe impl Sync for Slab {}
 
 impl Slab {
@@ -63,7 +63,7 @@ impl Slab {
     /// The next piece, of no particular alignment; `None` when the array is used up.
     pub fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
         let bytes = match self.spacing {
-            Spacing::His => bytes,
+            Spacing::Close => bytes,
             Spacing::Apart => bytes.checked_next_multiple_of(APART)?,
         };
         let mut top = self.top.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn pieces_follow_each_other_or_lie_apart() {
-        for (spacing, distance) in [(Spacing::His, 10), (Spacing::Apart, 128)] {
+        for (spacing, distance) in [(Spacing::Close, 10), (Spacing::Apart, 128)] {
             let slab = Slab::new(spacing);
             let a = slab.take(10).expect("room");
             let b = slab.take(10).expect("room");

@@ -1,4 +1,4 @@
-//! His lower bound: memory as a stack, where the last block taken must be the first put back.
+//! The mail's lower bound: memory as a stack, where the last block taken must be the first put back.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;

@@ -1,9 +1,12 @@
-//! Objects with a constructor that takes 100 ns: who keeps them constructed saves it.
+//! Objects with a constructor that takes 100 ns: a cache that keeps them constructed saves it.
 
+use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
+use larder::objects::{Callbacks, Family, RawCache};
 
+use super::loops::with_share;
 use crate::contestants::heaps::{Heap, Heaps};
 use crate::contestants::timing::{keep, ns_per_op, thread_cpu_ns};
 use crate::model::{Measures, Params};
@@ -11,7 +14,7 @@ use crate::model::{Measures, Params};
 /// An object of four cache lines.
 #[repr(C, align(16))]
 #[derive(Debug)]
-pub(crate) struct Object {
+struct Object {
     words: [u64; WORDS],
 }
 
@@ -28,7 +31,7 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// # Safety
 /// `at` is valid for a write of an [`Object`] and aligned for it.
 #[inline(never)]
-pub(crate) unsafe fn construct(at: *mut Object) {
+unsafe fn construct(at: *mut Object) {
     let mut state = SEED;
     for step in 0..STEPS {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ step;
@@ -38,102 +41,109 @@ pub(crate) unsafe fn construct(at: *mut Object) {
 }
 
 /// Whether an object is as its constructor left it.
-pub(crate) fn is_constructed(object: &Object) -> bool {
+fn is_constructed(object: &Object) -> bool {
     let mut fresh = Object { words: [0; WORDS] };
     // SAFETY: a local of ours.
     unsafe { construct(&raw mut fresh) };
     fresh.words == object.words
 }
 
-/// Who hands out constructed objects.
-pub(crate) trait Objects {
-    /// A constructed object; `None` when there is no memory.
-    fn get(&mut self) -> Option<NonNull<Object>>;
-
-    /// Takes it back.
-    ///
-    /// # Safety
-    /// It came from `get`, is as constructed, and is not used afterwards.
-    unsafe fn put(&mut self, object: NonNull<Object>);
-
-    /// As [`Heaps::path_taken`].
-    ///
-    /// # Errors
-    /// When the path that is claimed was not taken.
-    fn path_taken(&self) -> anyhow::Result<Option<f64>> {
-        Ok(None)
-    }
+/// Constructs an object where it lies.
+///
+/// # Safety
+/// As for [`construct`].
+unsafe fn make(at: NonNull<u8>, _data: *mut ()) -> bool {
+    // SAFETY: the cache gives memory of the object's layout.
+    unsafe { construct(at.as_ptr().cast()) };
+    true
 }
 
-/// What everybody does without an object cache: a block and the constructor.
-#[derive(Debug)]
-pub(crate) struct Built<H>(pub(crate) H);
+/// Larder's cache of constructed objects, and their size.
+///
+/// # Errors
+/// What the cache needs and does not get.
+pub(super) fn cache() -> anyhow::Result<(RawCache, usize)> {
+    let callbacks = Callbacks {
+        construct: Some(make),
+        ..Callbacks::default()
+    };
+    let options = RawCache::options(Layout::new::<Object>());
+    // SAFETY: the constructor touches nothing but the object.
+    let options = unsafe { options.callbacks(callbacks) };
+    Ok((options.create(&Family::new()?)?, size_of::<Object>()))
+}
 
-impl<H: Heap> Objects for Built<H> {
+/// What is done without an object cache: a block and the constructor.
+struct Built<H>(H);
+
+impl<H: Heap> Heap for Built<H> {
     #[inline(always)]
-    fn get(&mut self) -> Option<NonNull<Object>> {
-        let object = self.0.alloc(size_of::<Object>())?.cast();
-        // SAFETY: a fresh block of the size, aligned as malloc's.
-        unsafe { construct(object.as_ptr()) };
-        Some(object)
+    fn alloc(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        let block = self.0.alloc(bytes)?;
+        // SAFETY: a fresh block of the object's size, aligned as malloc's.
+        unsafe { construct(block.as_ptr().cast()) };
+        Some(block)
     }
 
     #[inline(always)]
-    unsafe fn put(&mut self, object: NonNull<Object>) {
-        // SAFETY: from `get`, given up by the caller.
-        unsafe { self.0.free(object.cast(), size_of::<Object>()) };
+    unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block, bytes) };
     }
 }
 
 /// `turns` times: get an object, look at one word, put it back.
 #[inline(never)]
-fn turns_of<O: Objects>(objects: &mut O, turns: u64) -> Option<u64> {
+fn turns_of<H: Heap>(objects: &mut H, turns: u64) -> Option<u64> {
     let mut sum = 0;
     for turn in 0..turns {
-        let object = objects.get()?;
+        let block = objects.alloc(size_of::<Object>())?;
+        let object = block.cast::<Object>().as_ptr();
         keep(objects);
         // SAFETY: ours until it is put back.
         unsafe {
-            let word = (&raw const (*object.as_ptr()).words[turn as usize % WORDS]).read_volatile();
-            sum ^= word;
-            objects.put(object);
+            sum ^= (&raw const (*object).words[turn as usize % WORDS]).read_volatile();
+            objects.free(block, size_of::<Object>());
         }
         keep(objects);
     }
     Some(sum)
 }
 
-/// One run over blocks of an allocator.
+/// One run over blocks of an allocator, each constructed when it is taken.
 ///
 /// # Errors
-/// See [`run`].
-pub(super) fn run_built<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
-    let measures = run(&mut Built(heaps.local()?), params)?;
-    Ok(match heaps.path_taken()? {
-        Some(share) => measures.with("path_share", share),
-        None => measures,
-    })
+/// As [`kept`].
+pub(super) fn built<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    let measures = timed(&mut Built(heaps.local()?), params)?;
+    with_share(heaps, measures)
 }
 
-/// One run: CPU time of an object and of the constructor alone.
+/// One run over objects that stay constructed.
 ///
 /// # Errors
 /// Missing factors, no memory, and objects that are not as constructed.
-pub(crate) fn run<O: Objects>(objects: &mut O, params: &Params) -> anyhow::Result<Measures> {
+pub(super) fn kept<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+    let measures = timed(&mut heaps.local()?, params)?;
+    with_share(heaps, measures)
+}
+
+/// CPU time of an object and of the constructor alone.
+fn timed<H: Heap>(objects: &mut H, params: &Params) -> anyhow::Result<Measures> {
     let turns = params.count("turns")? as u64;
     ensure!(turns > 0, "0 turns were asked for; at least 1 can be done");
     let warm = turns_of(objects, turns / 8 + 1);
     let start = thread_cpu_ns();
     let sum = turns_of(objects, turns);
     let spent = thread_cpu_ns() - start;
-    let object = objects.get().filter(|_| warm.is_some() && sum.is_some());
-    let Some(object) = object else {
-        anyhow::bail!("no memory for an object of {} bytes", size_of::<Object>());
+    let last = objects.alloc(size_of::<Object>());
+    let Some(last) = last.filter(|_| warm.is_some() && sum.is_some()) else {
+        bail!("no memory for an object of {} bytes", size_of::<Object>());
     };
     // SAFETY: ours until it is put back.
-    let whole = is_constructed(unsafe { object.as_ref() });
-    // SAFETY: from `get`.
-    unsafe { objects.put(object) };
+    let whole = is_constructed(unsafe { last.cast().as_ref() });
+    // SAFETY: taken above.
+    unsafe { objects.free(last, size_of::<Object>()) };
     ensure!(
         whole,
         "an object was handed out that is not as its constructor left it"
@@ -146,13 +156,9 @@ pub(crate) fn run<O: Objects>(objects: &mut O, params: &Params) -> anyhow::Resul
         keep(&raw const own);
     }
     let alone = thread_cpu_ns() - start;
-    let measures = Measures::new()
+    Ok(Measures::new()
         .with("ns_per_object", ns_per_op(spent, turns))
-        .with("constructor_ns", ns_per_op(alone, turns));
-    Ok(match objects.path_taken()? {
-        Some(share) => measures.with("path_share", share),
-        None => measures,
-    })
+        .with("constructor_ns", ns_per_op(alone, turns)))
 }
 
 #[cfg(test)]
@@ -165,23 +171,23 @@ mod tests {
         object: Box<Object>,
     }
 
-    impl Objects for Kept {
-        fn get(&mut self) -> Option<NonNull<Object>> {
-            Some(NonNull::from(&mut *self.object))
+    impl Heap for Kept {
+        fn alloc(&mut self, _bytes: usize) -> Option<NonNull<u8>> {
+            Some(NonNull::from(&mut *self.object).cast())
         }
 
-        unsafe fn put(&mut self, _object: NonNull<Object>) {}
+        unsafe fn free(&mut self, _block: NonNull<u8>, _bytes: usize) {}
     }
 
     #[test]
     fn objects_that_are_not_constructed_are_an_error() {
         let params = Params::new().with("turns", 100);
-        run_built(&SystemMalloc, &params).expect("constructed");
+        built(&SystemMalloc, &params).expect("constructed");
         let object = Box::new(Object { words: [0; WORDS] });
-        let mut kept = Kept { object };
-        assert!(run(&mut kept, &params).is_err());
+        let mut one = Kept { object };
+        assert!(timed(&mut one, &params).is_err());
         // SAFETY: ours.
-        unsafe { construct(&raw mut *kept.object) };
-        run(&mut kept, &params).expect("constructed once");
+        unsafe { construct(&raw mut *one.object) };
+        timed(&mut one, &params).expect("constructed once");
     }
 }

@@ -1,248 +1,242 @@
-//! The contestants: his allocators and today's, in every shape.
+//! The contestants: the mail's allocators, larder's and today's, in every shape.
 
+use larder::objects::{Family, RawCache};
+use larder::os::rseq::Mode;
+
+use super::loops::{COUNTED, WARM_SHARE};
+use super::{constructed, destroy, held, loops};
 use crate::contestants::heaps::{
-    self, Heaps, LarderClasses, LarderGlobal, LarderHeaps, LarderPrivate, ObjectCache,
+    self, ALIGN, Heaps, LarderClasses, LarderGlobal, LarderHeaps, LarderPrivate, ObjectCache,
     ObjectHandles, PRELOADED, Preloaded, SystemMalloc, per_cpu,
 };
 use crate::contestants::parrot::{
     ExplicitHandles, GlobalLocked, Hashed, HashedMutex, LockedStack, Spacing, UnlockedStack,
 };
+use crate::frame::{Counted, bench, needing, within};
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::ends::LARDER_PRELOADED;
-use super::{constructed, depot, destroy, held, his_loop, instructions, kept, pair};
+/// Name of the contestant that is larder's malloc, preloaded.
+pub(super) const LARDER_PRELOADED: &str = "larder-preloaded";
+/// Name of the contestant that counts instructions, and of its group.
+pub(super) const INSTRUCTIONS: &str = "instructions";
+/// Name of the contestant that is the loop without an allocator.
+pub(super) const LOOP: &str = "loop";
+/// Name of the cache behind locks.
+pub(super) const LOCKED: &str = "object-cache-locked";
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    let mut all: Vec<Box<dyn Contestant>> = vec![
-        Box::new(Bench {
-            name: "unlocked-stack",
-            about: "his lower bound: memory as a stack, without a lock, for one thread",
-            run: |params| run(|| Ok(UnlockedStack::default()), params),
-            needs: nothing,
+    [mail(), ours(), peers(), counted()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The allocators of the mail.
+fn mail() -> Vec<Box<dyn Contestant>> {
+    /// How the slab spaces its pieces.
+    fn slab(params: &Params) -> anyhow::Result<Spacing> {
+        Spacing::of(params.text("slab")?)
+    }
+    vec![
+        bench(
+            "unlocked-stack",
+            "the mail's lower bound: memory as a stack, without a lock, for one thread",
+            |p| run(|| Ok(UnlockedStack::default()), p),
+        ),
+        bench("locked-stack", "the same behind a pthread mutex", |p| {
+            run(|| Ok(LockedStack::default()), p)
         }),
-        Box::new(Bench {
-            name: "locked-stack",
-            about: "the same behind a pthread mutex",
-            run: |params| run(|| Ok(LockedStack::default()), params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "hashed-16",
-            about: "his arrays of magazines, indexed by thread times 16, without a lock",
-            run: |params| run(|| Ok(Hashed::new(16, spacing(params)?)), params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "hashed-2",
-            about: "the same, indexed by thread times 2: eight threads' tops in a line",
-            run: |params| run(|| Ok(Hashed::new(2, spacing(params)?)), params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "hashed-mutex",
-            about: "hashed-16 with a pthread mutex in each element",
-            run: |params| run(|| Ok(HashedMutex::new(16, spacing(params)?)), params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "explicit-handle",
-            about: "his interp_t: every call is given the magazine of its interpreter, no lock",
-            run: |params| run(|| ExplicitHandles::new(spacing(params)?), params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "global-locked",
-            about: "his MyGlobalAlloc: one magazine for all threads behind a pthread mutex",
-            run: |params| run(|| Ok(GlobalLocked::new(spacing(params)?)), params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "object-cache",
-            about: "larder's object cache with its default settings, through the CPU's magazines",
-            run: |params| match params.text("shape")? {
-                "constructor" => constructed::run(&mut kept::PerCpu::new()?, params),
-                _ => run(|| ObjectCache::new(params.count("bytes")?), params),
-            },
-            needs: per_cpu,
-        }),
-        Box::new(Bench {
-            name: "object-handle",
-            about: "larder's object cache, through a handle of the thread's own",
-            run: |params| match params.text("shape")? {
-                "constructor" => constructed::run(&mut kept::Handle::new()?, params),
-                _ => run(|| ObjectHandles::new(params.count("bytes")?), params),
-            },
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "heap",
-            about: "larder's explicit heap, one for each thread, over shared classes",
-            run: |params| match params.text("shape")? {
-                "held" => run(
-                    || LarderHeaps::every(held::interval(params)?, params.text("calls")? == "no"),
-                    params,
-                ),
-                _ => run(LarderHeaps::new, params),
-            },
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "classes",
-            about: "larder's size classes through the CPUs' magazines",
-            run: |params| run(LarderClasses::new, params),
-            needs: per_cpu,
-        }),
-        Box::new(Bench {
-            name: "global",
-            about: "larder as Rust's global allocator: sized and aligned",
-            run: |params| {
-                if params.text("shape")? == "held" && params.text("calls")? == "no" {
-                    larder::heap::global::start_reaper(held::interval(params)?)?;
+        bench(
+            "hashed-16",
+            "the mail's arrays of magazines, indexed by thread times 16, without a lock",
+            |p| run(|| Ok(Hashed::new(16, slab(p)?)), p),
+        ),
+        bench(
+            "hashed-2",
+            "the same, indexed by thread times 2: eight threads' tops in a line",
+            |p| run(|| Ok(Hashed::new(2, slab(p)?)), p),
+        ),
+        bench(
+            "hashed-mutex",
+            "hashed-16 with a pthread mutex in each element",
+            |p| run(|| Ok(HashedMutex::new(16, slab(p)?)), p),
+        ),
+        bench(
+            "explicit-handle",
+            "the mail's interp_t: every call is given the magazine of its interpreter, no lock",
+            |p| run(|| ExplicitHandles::new(slab(p)?), p),
+        ),
+        bench(
+            "global-locked",
+            "the mail's MyGlobalAlloc: one magazine for all threads behind a pthread mutex",
+            |p| run(|| Ok(GlobalLocked::new(slab(p)?)), p),
+        ),
+    ]
+}
+
+/// Larder's.
+fn ours() -> Vec<Box<dyn Contestant>> {
+    let cache = bench(
+        "object-cache",
+        "larder's object cache with its default settings, through the CPU's magazines",
+        |p| match p.text("shape")? {
+            "constructor" => {
+                let (cache, bytes) = constructed::cache()?;
+                constructed::kept(&ObjectCache::over(cache, bytes), p)
+            }
+            _ => run(|| ObjectCache::new(p.count("bytes")?), p),
+        },
+    );
+    let classes = bench(
+        "classes",
+        "larder's size classes through the CPUs' magazines",
+        |p| run(LarderClasses::new, p),
+    );
+    vec![
+        needing(per_cpu, cache),
+        bench(
+            LOCKED,
+            "the same object cache with a lock around each CPU's magazines: what it is without restartable sequences",
+            |p| run(|| Locked::new(p.count("bytes")?), p),
+        ),
+        bench(
+            "object-handle",
+            "larder's object cache, through a handle of the thread's own",
+            |p| match p.text("shape")? {
+                "constructor" => {
+                    let (cache, bytes) = constructed::cache()?;
+                    constructed::kept(&ObjectHandles::over(cache, bytes), p)
                 }
-                run(|| Ok(LarderGlobal), params)
+                _ => run(|| ObjectHandles::new(p.count("bytes")?), p),
             },
-            needs: nothing,
+        ),
+        bench(
+            "heap",
+            "larder's explicit heap, one for each thread, over shared classes",
+            |p| match p.text("shape")? {
+                "held" => {
+                    let thread = p.text("calls")? == "no";
+                    run(|| LarderHeaps::every(held::interval(p)?, thread), p)
+                }
+                _ => run(LarderHeaps::new, p),
+            },
+        ),
+        needing(per_cpu, classes),
+        bench(
+            "global",
+            "larder as Rust's global allocator: sized and aligned",
+            |p| {
+                if p.text("shape")? == "held" && p.text("calls")? == "no" {
+                    larder::heap::global::start_reaper(held::interval(p)?)?;
+                }
+                run(|| Ok(LarderGlobal), p)
+            },
+        ),
+        bench(
+            "private-heap",
+            "a private heap of larder's, which is dropped with all its objects",
+            |p| run(LarderPrivate::new, p),
+        ),
+        bench(
+            "private-freed",
+            "the same, but every object is freed first",
+            |p| run(|| Ok(destroy::OneByOne(LarderPrivate::new()?)), p),
+        ),
+        bench(
+            "cache-handles",
+            "a handle of each of many object caches of larder's",
+            destroy::run_handles,
+        ),
+        within(
+            heaps::environment,
+            bench(
+                LARDER_PRELOADED,
+                "malloc and free of liblarder_malloc.so, loaded before the C library",
+                |p| run(|| Preloaded::new(p), p),
+            ),
+        ),
+    ]
+}
+
+/// Today's allocators.
+fn peers() -> Vec<Box<dyn Contestant>> {
+    // Only the crates of others are added.
+    #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
+    let mut all = vec![
+        bench("malloc", "malloc and free of the C library", |p| {
+            run(|| Ok(SystemMalloc), p)
         }),
-        Box::new(Bench {
-            name: "private-heap",
-            about: "a private heap of larder's, which is dropped with all its objects",
-            run: |params| run(LarderPrivate::new, params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "private-freed",
-            about: "the same, but every object is freed first",
-            run: |params| run(|| Ok(destroy::OneByOne(LarderPrivate::new()?)), params),
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "cache-handles",
-            about: "a handle of each of many object caches of larder's",
-            run: destroy::run_handles,
-            needs: nothing,
-        }),
-        Box::new(Bench {
-            name: "malloc",
-            about: "malloc and free of the C library",
-            run: |params| run(|| Ok(SystemMalloc), params),
-            needs: nothing,
-        }),
+        within(
+            heaps::environment,
+            bench(
+                PRELOADED,
+                "malloc and free of the library that LARDER_PRELOAD names, loaded before the C library",
+                |p| run(|| Preloaded::new(p), p),
+            ),
+        ),
     ];
     #[cfg(feature = "peers")]
-    {
-        use crate::contestants::heaps::{Jemalloc, Mimalloc, MimallocHeaps, Rpmalloc};
-        all.push(Box::new(Bench {
-            name: "mimalloc-heap",
-            about: "a heap of mimalloc's own, destroyed with all its objects",
-            run: |params| run(|| Ok(MimallocHeaps), params),
-            needs: nothing,
-        }));
-        all.push(Box::new(Bench {
-            name: "mimalloc",
-            about: "mi_malloc and mi_free",
-            run: |params| run(|| Ok(Mimalloc), params),
-            needs: nothing,
-        }));
-        all.push(Box::new(Bench {
-            name: "jemalloc",
-            about: "jemalloc's malloc and sdallocx",
-            run: |params| run(|| Ok(Jemalloc), params),
-            needs: nothing,
-        }));
-        all.push(Box::new(Bench {
-            name: "rpmalloc",
-            about: "rpmalloc 1.4, each thread signed in",
-            run: |params| run(|| Ok(Rpmalloc), params),
-            needs: nothing,
-        }));
-    }
+    all.extend([
+        bench(
+            "mimalloc-heap",
+            "a heap of mimalloc's own, destroyed with all its objects",
+            |p| run(|| Ok(heaps::MimallocHeaps), p),
+        ),
+        bench("mimalloc", "mi_malloc and mi_free", |p| {
+            run(|| Ok(heaps::Mimalloc), p)
+        }),
+        bench("jemalloc", "jemalloc's malloc and sdallocx", |p| {
+            run(|| Ok(heaps::Jemalloc), p)
+        }),
+        bench("rpmalloc", "rpmalloc 1.4, each thread signed in", |p| {
+            run(|| Ok(heaps::Rpmalloc), p)
+        }),
+    ]);
     #[cfg(feature = "peers-cpp")]
-    all.push(Box::new(Bench {
-        name: "snmalloc",
-        about: "snmalloc through its Rust interface, sized and aligned",
-        run: |params| run(|| Ok(heaps::Snmalloc), params),
-        needs: nothing,
-    }));
-    all.push(Box::new(Bench {
-        name: instructions::LOOP,
-        about: "a loop that touches one block and allocates nothing",
-        run: instructions::nothing_of,
-        needs: nothing,
-    }));
-    all.push(Box::new(Bench {
-        name: instructions::INSTRUCTIONS,
-        about: "instructions of a pair of the named allocator, counted by callgrind",
-        run: instructions::run,
-        needs: crate::measure::callgrind::available,
-    }));
-    all.push(Box::new(Named {
-        name: PRELOADED,
-        about: "malloc and free of the library that LARDER_PRELOAD names, loaded before the C library",
-    }));
-    all.push(Box::new(Named {
-        name: LARDER_PRELOADED,
-        about: "malloc and free of liblarder_malloc.so, loaded before the C library",
-    }));
+    all.push(bench(
+        "snmalloc",
+        "snmalloc through its Rust interface, sized and aligned",
+        |p| run(|| Ok(heaps::Snmalloc), p),
+    ));
     all
 }
 
-/// How his slab spaces its pieces.
-fn spacing(params: &Params) -> anyhow::Result<Spacing> {
-    Spacing::of(params.text("slab")?)
+/// What counts instructions, and what is taken off.
+fn counted() -> Vec<Box<dyn Contestant>> {
+    let pairs = Counted {
+        about: "instructions of a pair of the named allocator, counted by callgrind",
+        experiment: "object-caches",
+        factor: "allocator",
+        pieces: 100_000,
+        warm_share: WARM_SHARE,
+        params: |turns| {
+            let params = Params::new().with_text("shape", "counted");
+            params.with("bytes", COUNTED as i64).with("turns", turns)
+        },
+    };
+    let nothing = "a loop that touches one block and allocates nothing";
+    vec![bench(LOOP, nothing, loops::empty), Box::new(pairs)]
 }
 
-struct Bench {
-    name: &'static str,
-    about: &'static str,
-    run: fn(&Params) -> anyhow::Result<Measures>,
-    needs: fn() -> Result<(), String>,
-}
+/// An object cache that locks each CPU's magazines.
+struct Locked(ObjectCache);
 
-fn nothing() -> Result<(), String> {
-    Ok(())
-}
-
-impl Contestant for Bench {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn available(&self) -> Result<(), String> {
-        (self.needs)()
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        (self.run)(params)
+impl Locked {
+    fn new(bytes: usize) -> anyhow::Result<Self> {
+        let family = Family::builder().mode(Mode::Locked("to compare")).build()?;
+        let align = ALIGN.min(bytes.next_power_of_two());
+        let cache = RawCache::new(&family, std::alloc::Layout::from_size_align(bytes, align)?)?;
+        Ok(Self(ObjectCache::over(cache, bytes)))
     }
 }
 
-/// The malloc of a library that is loaded before the C library.
-struct Named {
-    name: &'static str,
-    about: &'static str,
-}
+impl Heaps for Locked {
+    type Local<'a> = <ObjectCache as Heaps>::Local<'a>;
 
-impl Contestant for Named {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn environment(&self, params: &Params) -> Vec<(&'static str, String)> {
-        heaps::environment(params)
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        run(|| Preloaded::new(params), params)
+    fn local(&self) -> anyhow::Result<Self::Local<'_>> {
+        self.0.local()
     }
 }
 
@@ -254,11 +248,11 @@ fn run<H: Heaps>(
     let shape = params.text("shape")?;
     let heaps = &make()?;
     match shape {
-        "loop" => his_loop::run(heaps, params),
-        "depot" => depot::run(heaps, params),
-        "pair" => pair::run(heaps, params),
-        "counted" => instructions::pairs_of(heaps, params),
-        "constructor" => constructed::run_built(heaps, params),
+        "loop" => loops::threads(heaps, params),
+        "depot" => loops::depot(heaps, params),
+        "pair" => loops::pair(heaps, params),
+        "counted" => loops::counted(heaps, params),
+        "constructor" => constructed::built(heaps, params),
         "destroy" => destroy::run(heaps, params),
         "held" => held::run(heaps, params),
         other => anyhow::bail!(
@@ -285,8 +279,8 @@ mod tests {
             "larder-preloaded",
             "cache-handles",
             "mimalloc-heap",
-            instructions::LOOP,
-            instructions::INSTRUCTIONS,
+            LOOP,
+            INSTRUCTIONS,
         ];
         here.retain(|c| !ends.contains(&c.name()) && c.available().is_ok());
         for contestant in &here {
@@ -318,7 +312,7 @@ mod tests {
                 .run(&params.clone().with_text("shape", "constructor"))
                 .expect("constructor");
             assert!(built.get("constructor_ns").is_some_and(|ns| ns > 0.0));
-            // Who is named for the CPUs' magazines says how many of its blocks came from there.
+            // What is named for the CPUs' magazines counts how many of its blocks came from there.
             let counted = ["object-cache", "classes"].contains(&contestant.name());
             for measures in [&pair, &built] {
                 let share = measures.get("path_share");

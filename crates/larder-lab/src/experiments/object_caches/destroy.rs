@@ -19,7 +19,7 @@ const BULK: usize = 8;
 const WORK: usize = 4000;
 
 /// Heaps of a run at most.
-const MOST_HEAPS: usize = 64;
+const MOST_HEAPS: usize = 8;
 
 /// Heaps whose objects are freed one by one although they could die whole.
 #[derive(Debug)]

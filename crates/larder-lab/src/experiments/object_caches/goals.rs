@@ -1,77 +1,181 @@
 //! Each goal is a ratio from one interleaved run.
 
-use crate::frame::words::{Bound, short, with_absent};
-use crate::measure::RunView;
+use std::path::Path;
+
+use super::contestants::{INSTRUCTIONS, LARDER_PRELOADED, LOOP};
+use super::loops::COUNTED;
+use super::plan::{
+    CONSTRUCTED, DESTROY, ENDED, HELD, KEEPING, MILLION, OBJECT, PAIR, PEERS, RETURNED, SIZES,
+    WHOLE_BURST, of_size,
+};
+use crate::contestants::heaps::PRELOADED;
+use crate::contestants::heaps::found::{contestant_of, peers};
+use crate::frame::words::{Bound, noted, short, with_absent};
+use crate::frame::{At, Results, goal};
 use crate::model::Goal;
 
-use super::plan::{CONSTRUCTED, KEEPING, PEERS, SIZES, pair_group};
-use super::rows::{OBJECT, PAIR, best, find};
+/// Most instructions of a pair with a handle.
+const MOST: f64 = 14.0;
 
 /// Every goal, met or not.
-pub(super) fn all(view: &RunView<'_>) -> Vec<Goal> {
-    let pair = pair_group(64);
-    let what = "a block of 64 bytes, there and back";
-    let mut goals: Vec<Goal> = [
+pub(super) fn all(results: &Results<'_>) -> Vec<Goal> {
+    let at_64 = [
         ("heap", 0.55),
         ("object-handle", 0.55),
         ("object-cache", 0.7),
-    ]
-    .into_iter()
-    .map(|(ours, most)| against_best(view, &pair, PAIR, ours, Bound::AtMost(most), what))
-    .collect();
-    for bytes in SIZES {
-        let what = format!("a block of {bytes} bytes, there and back");
-        let group = pair_group(bytes);
-        goals.push(against_best(
-            view,
-            &group,
-            PAIR,
-            "global",
-            Bound::AtMost(0.95),
-            &what,
-        ));
+    ];
+    let at_64 = at_64.map(|(name, most)| pair(results, 64, name, most));
+    let global = SIZES.map(|bytes| pair(results, bytes, "global", 0.95));
+    let mut all = [&at_64[..], &global].concat();
+    all.extend(KEEPING.map(|name| constructed(results, name)));
+    all.extend(SIZES.map(|bytes| preloaded(results, bytes)));
+    all.push(destroyed(results));
+    for (calls, how) in [
+        ("no", "no calls are made, the thread is on"),
+        ("yes", "calls are made, no thread"),
+    ] {
+        all.extend(["heap", "global"].map(|name| returned(results, name, calls, how)));
     }
-    for ours in KEEPING {
-        let what = "an object with a constructor of 100 ns";
-        let mut goal = against_best(view, CONSTRUCTED, OBJECT, ours, Bound::AtMost(0.1), what);
-        if let Some(ns) = find(view, CONSTRUCTED, ours)
-            .and_then(|cell| view.middle(CONSTRUCTED, cell, "constructor_ns"))
-            .filter(|_| goal.measured.is_some())
-        {
-            let comma = if goal.note.is_empty() { "" } else { "; " };
-            let note = goal.note;
-            goal.note = format!(
-                "the constructor alone takes {} ns here{comma}{note}",
-                short(ns)
-            );
-        }
-        goals.push(goal);
-    }
-    goals
+    let counted = ["heap", "object-handle"].into_iter();
+    all.extend(counted.filter_map(|name| instructions(results, name)));
+    all
+}
+
+fn pair(results: &Results<'_>, bytes: i64, ours: &str, most: f64) -> Goal {
+    let what = format!("a block of {bytes} bytes, there and back: {ours}");
+    against_best(results, &of_size("pair", bytes), PAIR, ours, most, what)
 }
 
 fn against_best(
-    view: &RunView<'_>,
+    results: &Results<'_>,
     group: &str,
     metric: &str,
     ours: &str,
-    bound: Bound,
-    what: &str,
+    most: f64,
+    what: String,
 ) -> Goal {
-    let what = format!("{what}: {ours}");
-    let missing = |what: &str| format!("{what} did not run in group {group}");
-    let Some(peer) = best(view, group, &PEERS, metric) else {
-        let why = format!("no peer ran in group {group}");
-        return bound.goal(what, "best peer", None, None, why);
+    let own = results.find(group, ours, &[]);
+    let peer = results.best(group, &PEERS, &[], metric);
+    let goal = goal(Bound::AtMost(most), what, own, peer, "best peer", metric);
+    if own.and(peer).is_none() {
+        return goal;
+    }
+    let ran = |name: &str| results.find(group, name, &[]).is_some();
+    with_absent(goal, &PEERS, ran)
+}
+
+fn constructed(results: &Results<'_>, ours: &str) -> Goal {
+    let what = format!("an object with a constructor of 100 ns: {ours}");
+    let goal = against_best(results, CONSTRUCTED, OBJECT, ours, 0.1, what);
+    let own = results.find(CONSTRUCTED, ours, &[]);
+    let alone = own.and_then(|at| at.middle("constructor_ns"));
+    match alone.filter(|_| goal.measured.is_some()) {
+        Some(ns) => noted(
+            goal,
+            &format!("the constructor alone takes {} ns here", short(ns)),
+        ),
+        None => goal,
+    }
+}
+
+/// The fastest of the mallocs that were preloaded, and of the C library's own.
+pub(super) fn best_preloaded<'r, 'a>(
+    results: &'r Results<'a>,
+    group: &'r str,
+) -> Option<At<'r, 'a>> {
+    let ranked = results.ranked(group, PAIR).into_iter();
+    ranked
+        .into_iter()
+        .find(|at| ["malloc", PRELOADED].contains(&at.name()))
+}
+
+/// A malloc in a sentence.
+pub(super) fn malloc_name<'a>(at: &At<'_, 'a>) -> &'a str {
+    match at.text("library") {
+        Some(library) => library.rsplit('/').next().unwrap_or(library),
+        None if at.name() == "malloc" => "the C library's malloc",
+        None => at.name(),
+    }
+}
+
+fn preloaded(results: &Results<'_>, bytes: i64) -> Goal {
+    let group = of_size("preloaded", bytes);
+    let bound = Bound::AtMost(0.95);
+    let what = format!("a block of {bytes} bytes, there and back: malloc, preloaded");
+    let against = "best preloaded peer";
+    let Some(own) = results.find(&group, LARDER_PRELOADED, &[]) else {
+        let why = "liblarder_malloc.so did not run; build it with `cargo build --release -p larder-malloc`";
+        return bound.goal(what, against, None, None, why);
     };
-    let theirs = peer.contestant.as_str();
-    let Some(own) = find(view, group, ours) else {
-        return bound.goal(what, theirs, None, None, missing(ours));
+    let peer = best_preloaded(results, &group);
+    let mut goal = goal(bound, what, Some(own), peer, against, PAIR);
+    let Some(peer) = peer else {
+        return goal;
     };
-    let held = |cell| view.middle(group, cell, "held_bytes");
-    let both = held(own).zip(held(peer));
-    let ratio = view.ratio(group, own, peer, metric);
-    with_absent(bound.goal(what, theirs, ratio, both, ""), &PEERS, |peer| {
-        find(view, group, peer).is_some()
-    })
+    malloc_name(&peer).clone_into(&mut goal.against);
+    let libraries = results
+        .of(&group, PRELOADED)
+        .filter_map(|at| at.text("library"));
+    let ran: Vec<&str> = libraries
+        .map(|path| contestant_of(Path::new(path)))
+        .collect();
+    with_absent(goal, &peers(), |name| ran.contains(&name))
+}
+
+/// The private heap of the goal's size, destroyed whole and freed one by one.
+pub(super) fn million<'r, 'a>(results: &'r Results<'a>) -> [Option<At<'r, 'a>>; 2] {
+    let size = [("classes", MILLION.0), ("objects", MILLION.1)];
+    ["private-heap", "private-freed"].map(|name| results.find(DESTROY, name, &size))
+}
+
+fn destroyed(results: &Results<'_>) -> Goal {
+    let (classes, objects) = MILLION;
+    let what = format!("a private heap of {objects} objects in {classes} classes: destroyed whole");
+    let [whole, freed] = million(results);
+    let against = "freed one by one";
+    let goal = goal(Bound::AtMost(0.02), what, whole, freed, against, ENDED);
+    Goal {
+        against: against.to_owned(),
+        ..goal
+    }
+}
+
+fn returned(results: &Results<'_>, ours: &str, calls: &str, how: &str) -> Goal {
+    let (mb, interval) = WHOLE_BURST;
+    let seconds = interval * i64::from(super::held::INTERVALS) / 1000;
+    let what =
+        format!("memory of a burst of {mb} MiB that is returned after {seconds} s: {ours}, {how}");
+    let mut cells = results.of(HELD, ours);
+    let cell = cells.find(|at| {
+        let whole = at.int("mb") == Some(mb) && at.int("interval_ms") == Some(interval);
+        whole && at.text("calls") == Some(calls)
+    });
+    let bound = Bound::AtLeast(0.8);
+    let goal = match cell {
+        Some(at) => bound.goal(what, "the burst", at.estimate(RETURNED), None, ""),
+        None => bound.needs(
+            what,
+            "the burst",
+            &format!("{mb} MiB and {seconds} s"),
+            "object-caches --full --group held",
+        ),
+    };
+    goal.in_unit("")
+}
+
+/// Instructions of an allocator's pair, the loop included.
+pub(super) fn counted(results: &Results<'_>, allocator: &str) -> Option<f64> {
+    let mut cells = results.all(INSTRUCTIONS);
+    let cell = cells.find(|at| at.text("allocator") == Some(allocator))?;
+    cell.middle(INSTRUCTIONS)
+}
+
+/// What was counted against what a handle's pair may take.
+fn instructions(results: &Results<'_>, name: &str) -> Option<Goal> {
+    // Start and end of a process differ by some hundredths of a pair's.
+    let value = (10.0 * (counted(results, name)? - counted(results, LOOP)?)).round() / 10.0;
+    let what = format!("instructions of a block of {COUNTED} bytes, there and back: {name}");
+    let against = "the loop alone, taken off";
+    let goal = Bound::AtMost(MOST).counted(&results.view, what, against, value);
+    Some(goal.in_unit("instructions"))
 }

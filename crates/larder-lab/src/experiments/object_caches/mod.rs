@@ -1,28 +1,20 @@
-//! The mail on magazines for Parrot: his loop over his allocators and today's, and his question about the second thread.
+//! The mail on magazines for Parrot: its loop over its allocators and today's, and its question about the second thread.
 //!
-//! The timed loops are in `his_loop`, `pair` and `constructed`; `second` answers the question. `destroy` and `held` are about
-//! the ends: of a heap, and of a burst.
+//! What is timed is in `loops`, `constructed`, `destroy` and `held`; `second` answers the question.
 
 mod constructed;
 mod contestants;
-mod depot;
 mod destroy;
-mod ends;
-mod ends_report;
+mod findings;
 mod goals;
 mod held;
-mod his_loop;
-mod instructions;
-mod kept;
-mod pair;
-mod path;
+mod loops;
 mod plan;
-mod report;
-mod rows;
 mod second;
 mod tables;
 
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
+use crate::frame;
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `object-caches`.
@@ -105,7 +97,7 @@ impl Experiment for ObjectCaches {
     }
 
     fn title(&self) -> &'static str {
-        "Magazines for Parrot"
+        "Object caches: is the second thread slow, and what does a lock cost?"
     }
 
     fn source(&self) -> &'static str {
@@ -116,17 +108,8 @@ impl Experiment for ObjectCaches {
         "Why is the second thread always the slowest, and what does a block cost from a handle, a lock and today's allocators?"
     }
 
-    /// All but the counts of instructions.
     fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&[
-            plan::THREADS,
-            plan::SECOND,
-            "pair",
-            "preloaded",
-            plan::CONSTRUCTED,
-            ends::DESTROY,
-            ends::HELD,
-        ])
+        Some(plan::BRIEF)
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -138,39 +121,18 @@ impl Experiment for ObjectCaches {
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = contestants::all();
-        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
-        plan::plan(request, &names)
+        plan::plan(request)
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            answers: report::answers(&view),
-            costs: report::costs(&view),
-            findings: [
-                report::findings(&view),
-                depot::findings(&view).into_iter().collect(),
-                ends_report::findings(&view),
-            ]
-            .concat(),
-            goals: [
-                goals::all(&view),
-                ends_report::goals(&view),
-                instructions::goals(&view),
-            ]
-            .concat(),
-            sections: [
-                tables::sections(&view),
-                depot::section(&view).into_iter().collect(),
-                ends_report::sections(&view),
-                instructions::section(&view).into_iter().collect(),
-                path::section(&view).into_iter().collect(),
-            ]
-            .concat(),
+        frame::analysis(self, run, |results| Analysis {
+            answers: findings::answers(results),
+            costs: findings::costs(results),
+            findings: findings::all(results),
+            goals: goals::all(results),
+            sections: tables::sections(results),
+            warnings: findings::warnings(results),
             ..Analysis::default()
-        }
+        })
     }
 }

@@ -4,30 +4,54 @@
 //! moves and hardly a lock is found taken; with the slab's pieces on lines of their own only what the arrays share is left;
 //! and a lock that is waited for shows in the times that a thread goes to sleep.
 
-use crate::measure::RunView;
+use super::plan::{APART, AS_MAIL, ONE_CPU, RATE, SECOND, SECONDS, SLEEPS};
+use crate::frame::{At, Results};
 use crate::stats::Estimate;
-
-use super::plan::SECOND;
-use super::rows::{RATE, second, second_over_one};
 
 /// A second thread that takes this much longer than one alone costs something.
 const DEAR: f64 = 1.2;
 /// Sleeps per million cycles from which a lock is to blame.
 const MANY_SLEEPS: f64 = 20.0;
 
+/// A cell of the group.
+pub(super) fn second<'r, 'a>(
+    results: &'r Results<'a>,
+    contestant: &str,
+    threads: i64,
+    (cpus, slab): (&str, &str),
+) -> Option<At<'r, 'a>> {
+    results.all(SECOND).find(|at| {
+        let place = at.name() == contestant
+            && at.text("cpus") == Some(cpus)
+            && at.text("slab") == Some(slab);
+        place && at.int("threads") == Some(threads)
+    })
+}
+
+/// Time of two threads over that of one, each with as many cycles.
+pub(super) fn over_one_thread(
+    results: &Results<'_>,
+    contestant: &str,
+    layout: (&str, &str),
+) -> Option<Estimate> {
+    let two = second(results, contestant, 2, layout)?;
+    two.ratio(&second(results, contestant, 1, layout)?, SECONDS)
+}
+
 /// What is known of a variant with two threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Facts {
-    /// Elapsed time of two threads over one, on two CPUs, memory as he had it. 1 is what two CPUs can do.
-    pub(super) as_his: Option<Estimate>,
+    /// Elapsed time of two threads over one, on two CPUs, memory as in the mail. 1 is what two CPUs can do.
+    pub(super) as_mail: Option<Estimate>,
     /// The same with the slab's pieces on lines of their own.
     pub(super) apart: Option<Estimate>,
     /// The same on one CPU, where 2 is fair.
     pub(super) one_cpu: Option<Estimate>,
     /// Sleeps per million cycles of two threads on two CPUs.
     pub(super) sleeps: Option<f64>,
-    /// Times that they lost their CPU, in a million cycles.
-    pub(super) preemptions: Option<f64>,
+    /// Cycles per second of two threads over those of one, and of three.
+    pub(super) rate_over_one: Option<Estimate>,
+    pub(super) rate_over_three: Option<Estimate>,
 }
 
 /// Why the second thread costs what it costs.
@@ -61,7 +85,7 @@ impl Cause {
     /// In words that stand before a colon and names.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Nothing => "The second thread costs nothing",
+            Self::Nothing => "No cost",
             Self::Slab => "False sharing between the slab's pieces",
             Self::Arrays => "False sharing in the arrays of the threads",
             Self::Lock => "Waiting for the lock",
@@ -72,37 +96,46 @@ impl Cause {
 }
 
 impl Facts {
-    /// What the run says about a variant.
-    pub(super) fn of(view: &RunView<'_>, contestant: &str) -> Self {
-        let his = ("two", "his");
-        let count = |metric| {
-            second(view, contestant, 2, his).and_then(|cell| view.middle(SECOND, cell, metric))
-        };
-        Self {
-            as_his: second_over_one(view, contestant, his),
-            apart: second_over_one(view, contestant, ("two", "apart")),
-            one_cpu: second_over_one(view, contestant, ("one", "his")),
-            sleeps: count("sleeps_per_million"),
-            preemptions: count("preemptions_per_million"),
-        }
+    /// What the run says about a variant; `None` where two threads or one did not run.
+    pub(super) fn of(results: &Results<'_>, contestant: &str) -> Option<Self> {
+        let two = second(results, contestant, 2, AS_MAIL)?;
+        let rate_over = |threads| two.ratio(&second(results, contestant, threads, AS_MAIL)?, RATE);
+        Some(Self {
+            as_mail: Some(over_one_thread(results, contestant, AS_MAIL)?),
+            apart: over_one_thread(results, contestant, APART),
+            one_cpu: over_one_thread(results, contestant, ONE_CPU),
+            sleeps: two.middle(SLEEPS),
+            rate_over_one: rate_over(1),
+            rate_over_three: rate_over(3),
+        })
+    }
+
+    /// Whether two threads are slower than one and than three, by the intervals of the rates.
+    pub(super) fn slowest(&self) -> Option<Slowest> {
+        let both = [self.rate_over_one?, self.rate_over_three?];
+        Some(match both {
+            _ if both.iter().all(|r| r.hi < 1.0) => Slowest::Yes,
+            _ if both.iter().any(|r| r.lo > 1.0) => Slowest::No,
+            _ => Slowest::Undecided,
+        })
     }
 
     /// The cause, by elimination.
     pub(super) fn cause(&self) -> Cause {
-        let Some(as_his) = self.as_his else {
+        let Some(as_mail) = self.as_mail else {
             return Cause::Unknown;
         };
-        if as_his.lo <= DEAR {
+        if as_mail.lo <= DEAR {
             // Only an interval that lies wholly below says that nothing is lost.
-            return if as_his.hi <= DEAR {
+            return if as_mail.hi <= DEAR {
                 Cause::Nothing
             } else {
                 Cause::Unknown
             };
         }
         // Three quarters of what the second thread costs is gone.
-        let gone = 1.0 + 0.25 * (as_his.value - 1.0);
-        let slab = |apart: Estimate| apart.value <= gone.max(DEAR) && apart.hi < as_his.lo;
+        let gone = 1.0 + 0.25 * (as_mail.value - 1.0);
+        let slab = |apart: Estimate| apart.value <= gone.max(DEAR) && apart.hi < as_mail.lo;
         if self.apart.is_some_and(slab) {
             return Cause::Slab;
         }
@@ -121,29 +154,14 @@ impl Facts {
 }
 
 /// What the mail saw: two threads together slower than one and than three.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slowest {
     /// Surely slower than both.
     Yes,
     /// Surely faster than one of them.
     No,
-    /// Neither; the rate of two over that of one and that of three.
-    Undecided(Estimate, Estimate),
-}
-
-/// By the intervals of a variant's rates.
-pub(super) fn second_is_slowest(view: &RunView<'_>, contestant: &str) -> Option<Slowest> {
-    let cell = |threads| second(view, contestant, threads, ("two", "his"));
-    let (one, two, three) = (cell(1)?, cell(2)?, cell(3)?);
-    let to_one = view.ratio(SECOND, two, one, RATE)?;
-    let to_three = view.ratio(SECOND, two, three, RATE)?;
-    Some(if to_one.hi < 1.0 && to_three.hi < 1.0 {
-        Slowest::Yes
-    } else if to_one.lo > 1.0 || to_three.lo > 1.0 {
-        Slowest::No
-    } else {
-        Slowest::Undecided(to_one, to_three)
-    })
+    /// Neither.
+    Undecided,
 }
 
 #[cfg(test)]
@@ -160,13 +178,13 @@ mod tests {
         })
     }
 
-    fn facts(as_his: f64, apart: f64, one_cpu: f64, sleeps: f64) -> Facts {
+    fn facts(as_mail: f64, apart: f64, one_cpu: f64, sleeps: f64) -> Facts {
         Facts {
-            as_his: about(as_his),
+            as_mail: about(as_mail),
             apart: about(apart),
             one_cpu: about(one_cpu),
             sleeps: Some(sleeps),
-            preemptions: Some(0.0),
+            ..Facts::default()
         }
     }
 

@@ -1,20 +1,109 @@
-//! His tables in his layout, with his numbers beside as shapes.
+//! The tables: the mail's in its layout with its numbers beside as shapes, and those of the other groups.
 
+use super::contestants::{INSTRUCTIONS, LOOP};
+use super::goals::{best_preloaded, counted, malloc_name};
+use super::loops::{BURST, COUNTED};
+use super::plan::{
+    CONSTRUCTED, CPU, DEPOT, DEPOT_THREADS, DESTROY, ENDED, HELD, OBJECT, OURS, PAIR, PEERS, RATE,
+    RETURNED, SECONDS, SIZES, SLEEPS, STACKS, THREADS, of_size,
+};
 use crate::contestants::heaps::PRELOADED;
-use crate::measure::RunView;
-use crate::model::{Better, Block, Cell, Section, Table, TableRow, Value};
+use crate::frame::{At, Column, Results, grid, listing};
+use crate::model::{Block, Section, Table, Value};
 use crate::published;
 
-use super::plan::{
-    CONSTRUCTED, HIS, LAYOUTS, OURS, PEERS, SECOND, SIZES, STACKS, THREADS, asked, pair_group,
-};
-use super::rows::{
-    OBJECT, PAIR, RATE, SECONDS, best, by_threads, counts_of_threads, over_one, second,
-    second_over_one,
-};
+/// What stands in a column of a table by threads, with what the mail has of it beside.
+#[derive(Clone, Copy)]
+enum Show {
+    Time,
+    Rate,
+    OverOne,
+}
 
-/// His name of a variant in the published table.
-fn his_name(contestant: &str) -> &'static str {
+/// Title, columns (heading, contestant, what of it) and note of a table by threads.
+type ByThreads<'s> = (&'s str, &'s [(&'s str, &'s str, Show)], &'s str);
+
+const BY_THREADS: [ByThreads<'_>; 3] = [
+    (
+        "Run time for ten million cycles of each thread: arrays indexed by thread",
+        &[
+            ("multiplier 16 (pad)", "hashed-16", Show::Time),
+            ("multiplier 2", "hashed-2", Show::Time),
+            ("mutexes, multiplier 16", "hashed-mutex", Show::Time),
+        ],
+        "In 2001: two Celerons of 466 MHz. Compare shapes, not times. Blocks have 4 bytes, side by side in the slab.",
+    ),
+    (
+        "Run time for ten million cycles of each thread: the attached program",
+        &[
+            ("explicit handle", "explicit-handle", Show::Time),
+            ("rate", "explicit-handle", Show::Rate),
+            ("MyGlobalAlloc", "global-locked", Show::Time),
+        ],
+        "Blocks are the 100 bytes of the attached program.",
+    ),
+    (
+        "The same as ratios: time of n threads over the time of one",
+        &[
+            ("multiplier 16", "hashed-16", Show::OverOne),
+            ("multiplier 2", "hashed-2", Show::OverOne),
+            ("mutexes", "hashed-mutex", Show::OverOne),
+            ("explicit handle", "explicit-handle", Show::OverOne),
+        ],
+        "On two CPUs n/2 is perfect.",
+    ),
+];
+
+/// Every section, in reading order.
+pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
+    let mails = BY_THREADS.map(|(title, columns, note)| {
+        noted(by_threads(results, title, columns.iter().copied()), [note])
+    });
+    let names = OURS.into_iter().chain(PEERS).chain([PRELOADED]);
+    let names = names.map(|name| (name, name, Show::Rate));
+    let rates = by_threads(results, "Million cycles per second of all threads", names);
+    let pairs = SIZES.map(|bytes| {
+        let title = format!("{bytes} bytes: allocate, write one int, free");
+        by_cost(results, &of_size("pair", bytes), PAIR, title, None)
+    });
+    let title = "An object of 256 bytes with a constructor of some 100 ns".to_owned();
+    let constructed = by_cost(results, CONSTRUCTED, OBJECT, title, None);
+    let preloaded = SIZES.map(|bytes| {
+        let group = of_size("preloaded", bytes);
+        let title = format!("{bytes} bytes: malloc, write one int, free");
+        let best = best_preloaded(results, &group);
+        by_cost(results, &group, PAIR, title, best)
+    });
+    [
+        (
+            "The mail's tables",
+            [&mails[..], &[single(results)]].concat(),
+        ),
+        ("Today's allocators in the mail's loop", vec![rates]),
+        (
+            "One thread, one size",
+            [&pairs[..], &[constructed]].concat(),
+        ),
+        ("Preloaded", preloaded.to_vec()),
+        ("The depot", vec![depot(results)]),
+        ("The end of a heap", vec![ends(results)]),
+        ("The end of a burst", vec![bursts(results)]),
+        ("Instructions", vec![instructions(results)]),
+    ]
+    .map(|(title, tables)| Section {
+        title: title.to_owned(),
+        blocks: tables.into_iter().map(Block::Table).collect(),
+    })
+    .into()
+}
+
+fn noted(mut table: Table, notes: impl IntoIterator<Item = &'static str>) -> Table {
+    table.notes = notes.into_iter().map(str::to_owned).collect();
+    table
+}
+
+/// What the published tables call a contestant.
+fn mails_name(contestant: &str) -> &'static str {
     match contestant {
         "hashed-16" => "padded16",
         "hashed-2" => "padded2",
@@ -27,372 +116,213 @@ fn his_name(contestant: &str) -> &'static str {
     }
 }
 
-fn his_row(contestant: &str, threads: i64) -> Option<&'static published::MagazineThreads> {
-    published::magazine_threads()
-        .iter()
-        .find(|row| row.variant == his_name(contestant) && i64::from(row.threads) == threads)
+fn in_mail(contestant: &str, threads: i64) -> Option<&'static published::MagazineThreads> {
+    let mut rows = published::magazine_threads().iter();
+    rows.find(|row| row.variant == mails_name(contestant) && i64::from(row.threads) == threads)
 }
 
-fn his_seconds(contestant: &str, threads: i64) -> Value {
-    his_row(contestant, threads).map_or(Value::Empty, |row| {
-        Value::Published(row.elapsed_s, "s".to_owned())
+/// What was measured, or what stands in the mail; the mail's numbers stand only beside measured ones.
+fn shown(results: &Results<'_>, contestant: &str, n: i64, show: Show, mail: bool) -> Option<Value> {
+    let cell = |n| results.find(THREADS, contestant, &[("threads", n)]);
+    let at = cell(n)?;
+    let published = |value: f64, unit: &str| Value::Published(value, unit.to_owned());
+    Some(match (show, mail) {
+        (Show::Time, false) => at.value(SECONDS),
+        (Show::Rate, false) => at.value(RATE),
+        (Show::OverOne, false) => {
+            let r = at.ratio(&cell(1)?, SECONDS)?;
+            Value::Estimate(r, "x".to_owned())
+        }
+        (Show::Time, true) => published(in_mail(contestant, n)?.elapsed_s, "s"),
+        (Show::Rate, true) => published(in_mail(contestant, n)?.mcycles_s?, "Mc/s"),
+        (Show::OverOne, true) => {
+            let ratio = in_mail(contestant, n)?.elapsed_s / in_mail(contestant, 1)?.elapsed_s;
+            // As exact as the mail's numbers are.
+            published((100.0 * ratio).round() / 100.0, "x")
+        }
     })
 }
 
-fn his_over_one(contestant: &str, threads: i64) -> Value {
-    match (his_row(contestant, threads), his_row(contestant, 1)) {
-        (Some(many), Some(one)) if one.elapsed_s > 0.0 => {
-            // As exact as his numbers are.
-            let ratio = (100.0 * many.elapsed_s / one.elapsed_s).round() / 100.0;
-            Value::Published(ratio, "x".to_owned())
-        }
-        _ => Value::Empty,
-    }
-}
-
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
-}
-
-fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-fn estimate(
-    view: &RunView<'_>,
-    group: &str,
-    cell: Option<&Cell>,
-    metric: &str,
-    unit: &str,
-) -> Value {
-    let Some(cell) = cell else {
-        return Value::Empty;
-    };
-    match view.estimate(group, cell, metric) {
-        Some(estimate) => Value::Estimate(estimate, unit.to_owned()),
-        None => view
-            .middle(group, cell, metric)
-            .map_or(Value::Empty, |value| Value::Number(value, unit.to_owned())),
-    }
-}
-
-fn seconds(view: &RunView<'_>, contestant: &str, threads: i64) -> Value {
-    estimate(
-        view,
-        THREADS,
-        by_threads(view, contestant, threads),
-        SECONDS,
-        "s",
+fn by_threads<'n>(
+    results: &Results<'_>,
+    title: &str,
+    columns: impl IntoIterator<Item = (&'n str, &'n str, Show)>,
+) -> Table {
+    let counts = results.values(THREADS, "threads").into_iter();
+    let rows = counts
+        .filter(|n| (1..=64).contains(n))
+        .map(|n| (n, Value::Count(n)));
+    let columns = columns.into_iter().flat_map(|(heading, name, show)| {
+        let headings = [(false, heading), (true, "in 2001")];
+        headings.map(|(mail, heading)| ((name, show, mail), heading.to_owned()))
+    });
+    grid(
+        title,
+        "threads",
+        rows,
+        columns,
+        |threads, (name, show, mail)| {
+            shown(results, name, *threads, *show, *mail).unwrap_or(Value::Empty)
+        },
     )
 }
 
-/// Every section, in reading order.
-pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
-    let section = |title: &str, tables: Vec<Table>| Section {
-        title: title.to_owned(),
-        blocks: tables
-            .into_iter()
-            .filter(|t| !t.rows.is_empty())
-            .map(Block::Table)
-            .collect(),
+fn single(results: &Results<'_>) -> Table {
+    let names = STACKS.into_iter().chain(["malloc"]);
+    let cells = names.filter_map(|name| results.find(THREADS, name, &[("threads", 1)]));
+    let in_mail = |at: &At<'_, '_>| {
+        let mut rows = published::magazine_single().iter();
+        let row = rows.find(|row| row.variant == mails_name(at.name()));
+        row.map_or(Value::Empty, |r| {
+            Value::Published(r.mcycles_s, "Mc/s".to_owned())
+        })
     };
-    let mut pairs: Vec<Table> = SIZES
-        .iter()
-        .map(|bytes| {
-            let title = format!("{bytes} bytes: allocate, write one int, free");
-            by_cost(view, &pair_group(*bytes), PAIR, &title)
-        })
-        .collect();
-    pairs.push(by_cost(
-        view,
-        CONSTRUCTED,
-        OBJECT,
-        "An object of 256 bytes with a constructor of some 100 ns",
-    ));
-    let sections = vec![
-        section(
-            "His tables",
-            vec![multipliers(view), handle(view), single(view), shapes(view)],
-        ),
-        section("The second thread", vec![second_thread(view)]),
-        section("Today's allocators in his loop", vec![peers(view)]),
-        section("One thread, one size", pairs),
+    let columns = vec![
+        Column::contestant("allocator"),
+        Column::metric("rate", RATE),
+        Column::by("in 2001", in_mail),
     ];
-    sections
-        .into_iter()
-        .filter(|s| !s.blocks.is_empty())
-        .collect()
-}
-
-/// A row for each number of threads that has anything measured.
-fn rows(view: &RunView<'_>, row: impl Fn(i64) -> TableRow) -> Vec<TableRow> {
-    counts_of_threads(view)
-        .into_iter()
-        .map(row)
-        .filter(|row| {
-            row.iter()
-                .any(|v| matches!(v, Value::Estimate(..) | Value::Number(..)))
-        })
-        .collect()
-}
-
-fn multipliers(view: &RunView<'_>) -> Table {
-    let rows = rows(view, |n| {
-        let mut row = vec![Value::Count(n)];
-        for name in ["hashed-16", "hashed-2", "hashed-mutex"] {
-            row.push(seconds(view, name, n));
-            row.push(his_seconds(name, n));
-        }
-        row
-    });
-    Table {
-        title: "Run time for ten million cycles of each thread: arrays indexed by thread"
-            .to_owned(),
-        columns: headings(&[
-            "threads",
-            "multiplier 16 (pad)",
-            "his",
-            "multiplier 2",
-            "his",
-            "mutexes, multiplier 16",
-            "his",
-        ]),
-        rows,
-        notes: vec![
-            "His: two Celerons of 466 MHz, Linux of 2001. Compare shapes, not times.".to_owned(),
-            "Blocks are the 4 bytes of his text, side by side in the slab.".to_owned(),
+    let table = listing("One thread: million cycles per second", cells, columns);
+    noted(
+        table,
+        [
+            "malloc of 2001 was glibc's, linked with -lpthread. All threads here are beside the main thread, so \
+                  that glibc takes its locks as it does in a program with threads.",
         ],
-        long: false,
-    }
-}
-
-fn handle(view: &RunView<'_>) -> Table {
-    let rows = rows(view, |n| {
-        let name = "explicit-handle";
-        let rate = his_row(name, n)
-            .and_then(|row| row.mcycles_s)
-            .map_or(Value::Empty, |rate| {
-                Value::Published(rate, "Mc/s".to_owned())
-            });
-        vec![
-            Value::Count(n),
-            seconds(view, name, n),
-            estimate(view, THREADS, by_threads(view, name, n), RATE, "Mc/s"),
-            his_seconds(name, n),
-            rate,
-            seconds(view, "global-locked", n),
-        ]
-    });
-    Table {
-        title: "Run time for ten million cycles of each thread: the attached program".to_owned(),
-        columns: headings(&[
-            "threads",
-            "explicit handle",
-            "rate",
-            "his",
-            "his rate",
-            "MyGlobalAlloc",
-        ]),
-        rows,
-        notes: vec!["Blocks are the 100 bytes of the attached program.".to_owned()],
-        long: false,
-    }
-}
-
-fn single(view: &RunView<'_>) -> Table {
-    let rows = STACKS
-        .into_iter()
-        .chain(["malloc"])
-        .filter_map(|name| {
-            let cell = by_threads(view, name, 1)?;
-            let his = published::magazine_single()
-                .iter()
-                .find(|row| row.variant == his_name(name))
-                .map_or(Value::Empty, |row| {
-                    Value::Published(row.mcycles_s, "Mc/s".to_owned())
-                });
-            Some(vec![
-                text(name),
-                estimate(view, THREADS, Some(cell), RATE, "Mc/s"),
-                his,
-            ])
-        })
-        .collect();
-    Table {
-        title: "One thread: million cycles per second".to_owned(),
-        columns: headings(&["allocator", "rate", "his"]),
-        rows,
-        notes: vec![
-            "His malloc was glibc's of 2001, linked with -lpthread. All threads here are beside the main thread, so \
-             that glibc takes its locks as it does in a program with threads."
-                .to_owned(),
-        ],
-        long: false,
-    }
-}
-
-fn shapes(view: &RunView<'_>) -> Table {
-    let names = ["hashed-16", "hashed-2", "hashed-mutex", "explicit-handle"];
-    let rows = rows(view, |n| {
-        let mut row = vec![Value::Count(n)];
-        for name in names {
-            row.push(
-                over_one(view, name, n)
-                    .map_or(Value::Empty, |r| Value::Estimate(r, "x".to_owned())),
-            );
-            row.push(his_over_one(name, n));
-        }
-        row
-    });
-    Table {
-        title: "The same as ratios: time of n threads over the time of one".to_owned(),
-        columns: headings(&[
-            "threads",
-            "multiplier 16",
-            "his",
-            "multiplier 2",
-            "his",
-            "mutexes",
-            "his",
-            "explicit handle",
-            "his",
-        ]),
-        rows,
-        notes: vec!["On two CPUs n/2 is perfect.".to_owned()],
-        long: false,
-    }
-}
-
-fn second_thread(view: &RunView<'_>) -> Table {
-    let mut rows = Vec::new();
-    for name in asked() {
-        for layout in LAYOUTS {
-            let Some(two) = second(view, name, 2, layout) else {
-                continue;
-            };
-            let count = |metric: &str| {
-                view.middle(SECOND, two, metric)
-                    .map_or(Value::Empty, |v| Value::Number(v, String::new()))
-            };
-            let rate = |n| estimate(view, SECOND, second(view, name, n, layout), RATE, "Mc/s");
-            rows.push(vec![
-                text(name),
-                text(layout.0),
-                text(if HIS.contains(&name) { layout.1 } else { "" }),
-                second_over_one(view, name, layout)
-                    .map_or(Value::Empty, |r| Value::Estimate(r, "x".to_owned())),
-                rate(1),
-                rate(2),
-                rate(3),
-                count("sleeps_per_million"),
-                count("preemptions_per_million"),
-            ]);
-        }
-    }
-    Table {
-        title:
-            "Two threads, pinned to two CPUs or to one, with the slab as his and with lines apart"
-                .to_owned(),
-        columns: headings(&[
-            "allocator",
-            "CPUs",
-            "slab",
-            "time over one thread",
-            "1 thread",
-            "2 threads",
-            "3 threads",
-            "sleeps per million",
-            "preemptions per million",
-        ]),
-        rows,
-        notes: vec!["On two CPUs 1 is perfect, on one CPU 2.".to_owned()],
-        long: false,
-    }
-}
-
-fn peers(view: &RunView<'_>) -> Table {
-    let names: Vec<&str> = OURS
-        .into_iter()
-        .chain(PEERS)
-        .chain([PRELOADED])
-        .filter(|name| by_threads(view, name, 1).is_some())
-        .collect();
-    let rows = rows(view, |n| {
-        let mut row = vec![Value::Count(n)];
-        row.extend(
-            names
-                .iter()
-                .map(|name| estimate(view, THREADS, by_threads(view, name, n), RATE, "Mc/s")),
-        );
-        row
-    });
-    let mut columns = headings(&["threads"]);
-    columns.extend(names.iter().map(|name| (*name).to_owned()));
-    Table {
-        title: "Million cycles per second of all threads".to_owned(),
-        columns,
-        rows: if names.is_empty() { Vec::new() } else { rows },
-        notes: Vec::new(),
-        long: false,
-    }
+    )
 }
 
 /// The contestants of a group by ascending cost, against the best peer.
-fn by_cost(view: &RunView<'_>, group: &str, metric: &str, title: &str) -> Table {
-    by_cost_against(
-        view,
-        group,
-        metric,
-        title,
-        best(view, group, &PEERS, metric),
+fn by_cost(
+    results: &Results<'_>,
+    group: &str,
+    metric: &str,
+    title: String,
+    peer: Option<At<'_, '_>>,
+) -> Table {
+    let peer = peer.or_else(|| results.best(group, &PEERS, &[], metric));
+    let name = |at: &At<'_, '_>| match at.text("library") {
+        Some(library) => Value::Text(format!("{} {library}", at.name())),
+        None => Value::Text(at.name().to_owned()),
+    };
+    let columns = vec![
+        Column::by("allocator", name),
+        Column::metric("CPU time", metric),
+        Column::against("of the best peer", peer, metric),
+        Column::metric("held", "held_bytes"),
+    ];
+    let mut table = listing(title, results.ranked(group, metric), columns);
+    let best = peer.map(|peer| format!("The best peer is {}.", malloc_name(&peer)));
+    table.notes = best.into_iter().collect();
+    table
+}
+
+fn depot(results: &Results<'_>) -> Table {
+    let metrics = [(CPU, "ns", "CPU time"), (SLEEPS, "", "sleeps per million")];
+    let columns = metrics.into_iter().flat_map(|(metric, unit, heading)| {
+        DEPOT_THREADS.map(|n| ((metric, unit, n), format!("{n} threads, {heading}")))
+    });
+    let names = OURS.into_iter().chain(PEERS);
+    grid(
+        format!("{BURST} blocks of 64 bytes taken, then freed: for each block"),
+        "allocator",
+        names.map(|name| (name, Value::Text(name.to_owned()))),
+        columns,
+        |name, (metric, unit, threads)| {
+            let cell = results.find(DEPOT, name, &[("threads", *threads)]);
+            let middle = cell.and_then(|at| at.middle(metric));
+            middle.map_or(Value::Empty, |v| Value::Number(v, (*unit).to_owned()))
+        },
     )
 }
 
-/// The same against a peer that was found otherwise.
-pub(super) fn by_cost_against(
-    view: &RunView<'_>,
-    group: &str,
-    metric: &str,
-    title: &str,
-    peer: Option<&Cell>,
-) -> Table {
-    let mut cells: Vec<(&Cell, f64)> = view
-        .cells(group)
-        .into_iter()
-        .filter(|cell| !cell.twin)
-        .filter_map(|cell| Some((cell, view.middle(group, cell, metric)?)))
-        .collect();
-    cells.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let rows = cells
-        .into_iter()
-        .map(|(cell, _)| {
-            let against = match peer {
-                Some(peer) if peer != cell => {
-                    let c = view.compare(group, cell, peer, metric, Better::Lower);
-                    c.ratio.map_or(Value::Empty, |r| Value::Ratio(r, c.verdict))
-                }
-                _ => Value::Empty,
-            };
-            let name = match cell.params.text("library") {
-                Ok(library) => format!("{} {library}", cell.contestant),
-                Err(_) => cell.contestant.clone(),
-            };
-            vec![
-                Value::Text(name),
-                estimate(view, group, Some(cell), metric, "ns"),
-                against,
-                estimate(view, group, Some(cell), "held_bytes", "B"),
-            ]
+fn ends(results: &Results<'_>) -> Table {
+    let like = |at: &At<'_, '_>, name| {
+        let size = ["classes", "objects"].map(|f| (f, at.int(f).unwrap_or(-1)));
+        results.find(DESTROY, name, &size)
+    };
+    let end = |heading, name, metric| {
+        Column::by(heading, move |at| {
+            like(at, name).map_or(Value::Empty, |cell| cell.value(metric))
         })
-        .collect();
-    Table {
-        title: title.to_owned(),
-        columns: headings(&["allocator", "CPU time", "of the best peer", "held"]),
-        rows,
-        notes: peer
-            .map(|peer| format!("The best peer is {}.", peer.contestant))
-            .into_iter()
-            .collect(),
-        long: false,
-    }
+    };
+    let whole_over_freed = |at: &At<'_, '_>| {
+        let c = like(at, "private-heap")?.compare(&like(at, "private-freed")?, ENDED);
+        Some(Value::Ratio(c.ratio?, c.verdict))
+    };
+    let mut cells: Vec<At<'_, '_>> = results.all(DESTROY).collect();
+    let size = |at: &At<'_, '_>| (at.int("objects"), at.int("classes"));
+    cells.sort_by_key(size);
+    cells.dedup_by_key(|at| size(at));
+    let columns = vec![
+        Column::factor("live objects", "objects"),
+        Column::factor("classes", "classes"),
+        end("private, whole", "private-heap", ENDED),
+        end("private, one by one", "private-freed", ENDED),
+        end("shared, one by one", "heap", ENDED),
+        end("mimalloc's, whole", "mimalloc-heap", ENDED),
+        end("malloc, one by one", "malloc", ENDED),
+        end("shared, drop alone", "heap", "drop_ns"),
+        end("handles of caches", "cache-handles", ENDED),
+        Column::by("whole over one by one", |at| {
+            whole_over_freed(at).unwrap_or(Value::Empty)
+        }),
+    ];
+    noted(
+        listing("The end of one heap", cells, columns),
+        [
+            "larder has 40 size classes; an interpreter with 300 caches is one with a handle of each of 300 object caches.",
+            "Objects are freed in the order in which they were taken. Each class has one, the eight smallest have the rest.",
+        ],
+    )
+}
+
+fn bursts(results: &Results<'_>) -> Table {
+    let waited = |at: &At<'_, '_>| {
+        let interval = at.int("interval_ms").unwrap_or(0) as f64;
+        let waited = interval * f64::from(super::held::INTERVALS) / 1000.0;
+        Value::Number(waited, "s".to_owned())
+    };
+    let columns = vec![
+        Column::contestant("allocator"),
+        Column::factor("calls meanwhile", "calls"),
+        Column::by("waited", waited),
+        Column::metric("share returned", RETURNED),
+        Column::metric("at once", "returned_at_once"),
+        Column::metric("held", "held_bytes"),
+    ];
+    let cells = results.ranked(HELD, RETURNED);
+    let table = listing(
+        "What is back with the system after a burst was freed",
+        cells,
+        columns,
+    );
+    noted(
+        table,
+        ["heap and global without calls have their thread on, with calls they have none."],
+    )
+}
+
+fn instructions(results: &Results<'_>) -> Table {
+    let alone = counted(results, LOOP);
+    let without = |at: &At<'_, '_>| {
+        let all = at.middle(INSTRUCTIONS).zip(alone);
+        all.map_or(Value::Empty, |(all, alone)| {
+            Value::Number(all - alone, String::new())
+        })
+    };
+    let columns = vec![
+        Column::factor("allocator", "allocator"),
+        Column::middle("with the loop", INSTRUCTIONS),
+        Column::by("without", without),
+    ];
+    let title = format!("Instructions of a block of {COUNTED} bytes there and back, by one thread");
+    noted(
+        listing(title, results.all(INSTRUCTIONS), columns),
+        [
+            "Differences of two runs under callgrind. The size is known when the loop is compiled. Valgrind has no restartable \
+         sequences, so what takes them is not here: its instructions are counted in the disassembly, where the library is \
+         tested (tests/instructions.rs).",
+        ],
+    )
 }

@@ -1,10 +1,9 @@
 //! Real programs on the preloaded malloc, beside the system's and the peers' found on the machine.
 //!
-//! `work` has the programs, one to a file; `process` runs one and looks at what it wrote; `libraries` finds the mallocs.
+//! `work` has the programs, one to a file; `process` runs one and looks at what it wrote.
 
 mod contestants;
 mod goals;
-mod libraries;
 mod plan;
 mod process;
 mod report;
@@ -15,7 +14,7 @@ mod work;
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
 use crate::model::{Analysis, Metric, RunRecord, Skipped};
 
-pub(super) use libraries::{LARDER, Library, contestant_of, found, peers};
+use crate::contestants::heaps::found::{self as libraries, LARDER, Library, found};
 pub use rows::OUTPUT;
 
 /// The experiment `programs`.

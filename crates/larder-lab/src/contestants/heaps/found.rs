@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::contestants::heaps::named_libraries;
 use crate::model::Skipped;
 use crate::preload::{self, snmalloc, usual_folders};
 
+use super::PRELOADED;
+use super::preloaded::named_libraries;
+
 /// Name of the contestant that is larder's own malloc.
-pub(in crate::experiments) const LARDER: &str = "larder";
+pub(crate) const LARDER: &str = "larder";
 
 /// Where the library is looked for when it is not beside this program.
 const VARIABLE: &str = "LARDER_MALLOC";
@@ -35,28 +37,25 @@ const FILES: [(&str, &[&str]); 6] = [
 
 /// A malloc that can be preloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::experiments) struct Library {
+pub(crate) struct Library {
     /// Its contestant.
-    pub(in crate::experiments) contestant: String,
+    pub(crate) contestant: String,
     /// Its file.
-    pub(in crate::experiments) path: String,
+    pub(crate) path: String,
 }
 
 /// Names of the contestants that [`found`] may give.
-pub(in crate::experiments) fn contestants() -> impl Iterator<Item = &'static str> {
-    [LARDER]
-        .into_iter()
-        .chain(peers())
-        .chain([crate::contestants::heaps::PRELOADED])
+pub(crate) fn contestants() -> impl Iterator<Item = &'static str> {
+    [LARDER].into_iter().chain(peers()).chain([PRELOADED])
 }
 
 /// Names of the mallocs of others that are looked for.
-pub(in crate::experiments) fn peers() -> [&'static str; FILES.len()] {
+pub(crate) fn peers() -> [&'static str; FILES.len()] {
     FILES.map(|(name, _)| name)
 }
 
 /// What can be preloaded here, larder's first, and a line for what cannot.
-pub(in crate::experiments) fn found() -> (Vec<Library>, Vec<Skipped>) {
+pub(crate) fn found() -> (Vec<Library>, Vec<Skipped>) {
     let mut skipped = Vec::new();
     let mut all = Vec::new();
     let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
@@ -71,7 +70,7 @@ pub(in crate::experiments) fn found() -> (Vec<Library>, Vec<Skipped>) {
         match named {
             Ok(path) => all.push(library(contestant_of(Path::new(&path)), Path::new(&path))),
             Err(why) => skipped.push(Skipped {
-                what: crate::contestants::heaps::PRELOADED.to_owned(),
+                what: PRELOADED.to_owned(),
                 why,
             }),
         }
@@ -104,7 +103,7 @@ fn library(contestant: &str, path: &Path) -> Library {
 }
 
 /// Whose library it is, by its name.
-pub(in crate::experiments) fn contestant_of(path: &Path) -> &'static str {
+pub(crate) fn contestant_of(path: &Path) -> &'static str {
     let name = path
         .file_name()
         .unwrap_or_default()
@@ -114,7 +113,7 @@ pub(in crate::experiments) fn contestant_of(path: &Path) -> &'static str {
         .iter()
         .map(|(contestant, _)| *contestant)
         .find(|contestant| name.starts_with(&format!("lib{contestant}")))
-        .unwrap_or(crate::contestants::heaps::PRELOADED)
+        .unwrap_or(PRELOADED)
 }
 
 /// The best file of each malloc in these folders.
@@ -137,8 +136,7 @@ fn once_each(all: Vec<Library>) -> Vec<Library> {
     for library in all {
         let again = kept.iter().any(|k| {
             k.path == library.path
-                || k.contestant == library.contestant
-                    && k.contestant != crate::contestants::heaps::PRELOADED
+                || k.contestant == library.contestant && k.contestant != PRELOADED
         });
         if !again {
             kept.push(library);
