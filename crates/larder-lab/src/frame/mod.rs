@@ -22,7 +22,7 @@ pub(crate) mod words;
 pub(crate) use bench::bench;
 pub(crate) use chart::{line, lines, over};
 pub(crate) use finding::{cost, finding, versus};
-pub(crate) use goal::{goal, not_measured, worst};
+pub(crate) use goal::{each, goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
 pub(crate) use results::{At, Results, analysis, family, median_of};
 pub(crate) use table::{Column, grid, listing, ratios};
