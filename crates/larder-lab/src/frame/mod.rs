@@ -24,5 +24,5 @@ pub(crate) use chart::{line, lines, over};
 pub(crate) use finding::{cost, finding, versus};
 pub(crate) use goal::{each, goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
-pub(crate) use results::{At, Results, analysis, family, median_of};
+pub(crate) use results::{At, Results, analysis, family, median_of, together};
 pub(crate) use table::{Column, grid, listing, ratios};

@@ -1,4 +1,8 @@
 //! Franke's delete and allocate: batches of random frees and as many allocations, timed apart.
+//!
+//! The timed loops are one copy per source, with no virtual call in them, and functions of their own (`inline(never)`), so
+//! that their machine code can be read under their names. After every step the source's state is forced into memory
+//! ([`keep`]): in a program other code runs between two calls.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +11,6 @@ use anyhow::ensure;
 use crate::contestants::ids::{IdSource, Live, Rng, Start, heap};
 use crate::contestants::timing::{keep, peek};
 use crate::model::{Measures, Params};
-
-use super::loops;
 
 /// Frees and allocations of a batch.
 pub(super) const BATCH: usize = 256;
@@ -57,9 +59,9 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
             sweep.run();
         }
         let t0 = Instant::now();
-        let freed = loops::free_all(&mut source, &ids);
+        let freed = free_all(&mut source, &ids);
         let t1 = Instant::now();
-        let given = loops::alloc_all(&mut source, &mut ids);
+        let given = alloc_all(&mut source, &mut ids);
         let t2 = Instant::now();
         ensure!(freed, "it refused an identifier that was taken");
         ensure!(given, "it said 'full' although identifiers were free");
@@ -88,6 +90,30 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
         measures = measures.with("bits_per_id", 8.0 * bytes as f64 / count as f64);
     }
     Ok(measures)
+}
+
+/// Frees all of these; false when the source refuses one.
+#[inline(never)]
+fn free_all<S: IdSource>(source: &mut S, ids: &[u64]) -> bool {
+    let mut ok = true;
+    for &id in ids {
+        ok &= source.free(id);
+        keep(source);
+    }
+    ok
+}
+
+/// Fills `out` with identifiers; false when there are not so many.
+#[inline(never)]
+fn alloc_all<S: IdSource>(source: &mut S, out: &mut [u64]) -> bool {
+    for slot in out {
+        let Some(id) = source.alloc() else {
+            return false;
+        };
+        *slot = id;
+        keep(source);
+    }
+    true
 }
 
 /// Nanoseconds of one batch.
@@ -220,5 +246,16 @@ mod tests {
         assert_eq!(measures.get("ns_per_alloc"), Some(2.0));
         assert_eq!(measures.get("p99_ns_per_pair"), Some(3.0));
         assert!(summary(&mut []).get("ns_per_pair") == Some(0.0));
+    }
+
+    #[test]
+    fn each_loop_does_what_it_says() {
+        let start = Start::random(1000, 500, &mut Rng::new(1)).expect("sensible");
+        let mut map = Pidmap::start(&start).expect("starts");
+        let mut out = vec![0; 500];
+        assert!(alloc_all(&mut map, &mut out));
+        assert!(!alloc_all(&mut map, &mut [0]), "full");
+        assert!(free_all(&mut map, &out));
+        assert!(!free_all(&mut map, &out[..1]), "freed twice");
     }
 }

@@ -1,13 +1,17 @@
 //! The contestants: a source of identifiers each, in every shape and by every rule that it knows.
 
+use anyhow::bail;
 use larder::ids::rule;
 
-use crate::contestants::ids::shared::{Alone, Locked, Nothing, OurSpace, Sbitmap, SharedIds};
+use crate::contestants::ids::shared::{
+    Alone, LocalIds, Locked, Nothing, OurSpace, Sbitmap, SharedIds,
+};
 use crate::contestants::ids::{Eager, IdSource, OrderedSet, Ours, Pidmap, Ring, Stack, Tree};
+use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::{batches, create, distance, ruled, threads};
+use super::{batches, create, distance, threads};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -24,18 +28,18 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
                 "last-freed" => alone::<Ours<rule::Lifo>>(p),
                 "epochs" => alone::<Ours<rule::Epochs>>(p),
                 "random" => alone::<Ours<rule::Random>>(p),
-                other => Err(no_rule(other)),
+                other => Err(distance::no_rule(other)),
             },
         ),
         bench(
             "ids-rested",
             "larder's Ids by the rule of the cell, for the distances of rests",
-            ruled::owned,
+            distance::owned,
         ),
         bench(
             "id-space-ruled",
             "larder's IdSpace by the rule of the cell, used by one thread that goes from CPU to CPU, for the distances",
-            ruled::space,
+            distance::space,
         ),
         bench(
             "id-space",
@@ -174,41 +178,15 @@ fn crates() -> Vec<Box<dyn Contestant>> {
     ]
 }
 
-struct Bench {
-    name: &'static str,
-    about: &'static str,
-    run: fn(&Params) -> anyhow::Result<Measures>,
-}
-
-fn bench(
-    name: &'static str,
-    about: &'static str,
-    run: fn(&Params) -> anyhow::Result<Measures>,
-) -> Box<dyn Contestant> {
-    Box::new(Bench { name, about, run })
-}
-
-impl Contestant for Bench {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        (self.run)(params)
-    }
-}
-
 /// One thread, in the shape that the factors name.
 fn alone<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     match params.text("shape")? {
         "batches" => batches::run::<S>(params),
-        "create" => create::run::<S>(params),
+        "create" => create::run(params, S::start, IdSource::alloc),
         "distance" => distance::run::<S>(params),
-        other => Err(no_shape(other, "batches, create and distance")),
+        other => {
+            bail!("shape '{other}' is unknown here; the shapes are batches, create and distance")
+        }
     }
 }
 
@@ -217,7 +195,7 @@ fn by_order<Cyclic: IdSource, Lowest: IdSource>(params: &Params) -> anyhow::Resu
     match params.text("rule")? {
         "cyclic" => alone::<Cyclic>(params),
         "lowest" => alone::<Lowest>(params),
-        other => Err(no_rule(other)),
+        other => Err(distance::no_rule(other)),
     }
 }
 
@@ -225,17 +203,13 @@ fn by_order<Cyclic: IdSource, Lowest: IdSource>(params: &Params) -> anyhow::Resu
 fn shared<S: SharedIds>(params: &Params) -> anyhow::Result<Measures> {
     match params.text("shape")? {
         "threads" => threads::run::<S>(params),
-        "create" => create::run_shared::<S>(params),
-        other => Err(no_shape(other, "threads and create")),
+        "create" => create::run(
+            params,
+            |start| S::new(start.count()),
+            |source| source.local(0, 1).alloc(),
+        ),
+        other => bail!("shape '{other}' is unknown here; the shapes are threads and create"),
     }
-}
-
-fn no_shape(shape: &str, known: &str) -> anyhow::Error {
-    anyhow::anyhow!("shape '{shape}' is unknown here; the shapes are {known}")
-}
-
-pub(super) fn no_rule(rule: &str) -> anyhow::Error {
-    anyhow::anyhow!("rule '{rule}' is not one of this contestant's")
 }
 
 #[cfg(test)]

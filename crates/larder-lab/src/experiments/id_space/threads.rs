@@ -9,9 +9,8 @@ use larder::os::thread_cpu_time;
 
 use crate::contestants::ids::Rng;
 use crate::contestants::ids::shared::{LocalIds, SharedIds};
+use crate::contestants::timing::keep;
 use crate::model::{Measures, Params};
-
-use super::loops;
 
 /// Places drawn ahead of time, so that drawing is not timed.
 const PICKS: usize = 1 << 12;
@@ -170,7 +169,7 @@ fn work<S: SharedIds>(
         phase.gate.wait();
         let (begin, cpu) = (Instant::now(), thread_cpu_time());
         outcome = outcome.and_then(|()| {
-            (pairs, full) = loops::churn(thread.local, &mut thread.own, &picks, &phase.stop)
+            (pairs, full) = churn(thread.local, &mut thread.own, &picks, &phase.stop)
                 .context("it refused what was taken, or stayed full while some were free")?;
             Ok(())
         });
@@ -295,6 +294,44 @@ impl<L: LocalIds> Thread<'_, L> {
     }
 }
 
+/// Pairs between two looks at the flag that ends them.
+const STRETCH: usize = 256;
+
+/// Frees one of `own` and takes another for it, until `stop`. Which one is read from `picks`, a power of two of places
+/// in `own`. Returns how many pairs were made and how often the source was wrongly full; gives up when it stays so.
+#[inline(never)]
+fn churn<L: LocalIds>(
+    local: &mut L,
+    own: &mut [u64],
+    picks: &[u32],
+    stop: &AtomicBool,
+) -> Option<(u64, u64)> {
+    let mask = picks.len().checked_sub(1)?;
+    let mut pairs = 0;
+    let mut full = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..STRETCH {
+            let slot = own.get_mut(*picks.get(pairs & mask)? as usize)?;
+            if !local.free(*slot) {
+                return None;
+            }
+            keep(local);
+            *slot = loop {
+                if let Some(id) = local.alloc() {
+                    break id;
+                }
+                full += 1;
+                if full > 1_000_000 {
+                    return None;
+                }
+            };
+            keep(local);
+            pairs += 1;
+        }
+    }
+    Some((pairs as u64, full))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,5 +429,30 @@ mod tests {
         );
         let loses = run::<Loses>(&params(2, 500)).expect_err("runs dry");
         assert!(format!("{loses:#}").contains("full"), "{loses:#}");
+    }
+
+    #[test]
+    fn churn_ends_when_told_and_keeps_what_it_owns() {
+        let source = Locked::<Pidmap>::new(64).expect("made");
+        let mut local = source.local(0, 1);
+        let mut own: Vec<u64> = (0..8).filter_map(|_| local.alloc()).collect();
+        let stop = AtomicBool::new(true);
+        assert_eq!(churn(&mut local, &mut own, &[0, 1], &stop), Some((0, 0)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                stop.store(true, Ordering::Relaxed);
+            });
+            stop.store(false, Ordering::Relaxed);
+            let (pairs, full) = churn(&mut local, &mut own, &[3, 5], &stop).expect("works");
+            assert!((pairs as usize).is_multiple_of(STRETCH) && full == 0);
+        });
+        own.sort_unstable();
+        own.dedup();
+        assert_eq!(own.len(), 8);
+        assert_eq!(
+            churn(&mut local, &mut own, &[], &AtomicBool::new(false)),
+            None
+        );
     }
 }
