@@ -1,6 +1,5 @@
 //! Which cells run, quick and full.
 
-use crate::frame::words::Bound;
 use crate::frame::{Planner, cross};
 use crate::measure::{Contestant, Plan, PlanRequest};
 use crate::model::{Cell, Params};
@@ -51,149 +50,108 @@ const ORDERED: [&str; 3] = ["roaring", "range-set-blaze", "btree-set"];
 /// roaring as the set of the free ones, and of the taken ones.
 pub(super) const SPARSE_PEERS: [&str; 2] = ["roaring", "roaring-taken"];
 
-/// A group in which larder's `ids` and its peers run at several occupancies.
+/// A group in which larder's `ids` and its peers run by one rule at several occupancies.
 pub(super) struct Sweep {
     pub(super) group: &'static str,
     pub(super) rule: &'static str,
-    pub(super) called: &'static str,
-    pub(super) title: &'static str,
     pub(super) count: i64,
     pub(super) lives: &'static [i64],
-    /// Peers at every occupancy; the first is the reference.
-    every: &'static [&'static str],
-    /// Peers that the quick form has at [`QUICK_LIVES`] only.
-    some: &'static [&'static str],
-    /// Peers that the quick form leaves out.
-    late: &'static [&'static str],
-    seconds: f64,
-    pub(super) goals: &'static [Target],
-}
-
-/// A bound on the cost of `ids` over that of the best of some peers.
-pub(super) struct Target {
-    pub(super) bound: Bound,
-    pub(super) called: &'static str,
-    pub(super) peers: &'static [&'static str],
+    /// Peers at every occupancy, of which the first is the reference; those that the quick form has at [`QUICK_LIVES`]
+    /// only; and those that it leaves out.
+    peers: [&'static [&'static str]; 3],
+    /// How much of the cost of the best of some peers `ids` may have; without names it is the best of all.
+    pub(super) goals: &'static [(f64, &'static [&'static str])],
 }
 
 impl Sweep {
     /// Every peer of the full form.
     pub(super) fn peers(&self) -> Vec<&'static str> {
-        [self.every, self.some, self.late].concat()
+        self.peers.concat()
+    }
+
+    /// Its rule in words, and what the rule hands out.
+    pub(super) fn called(&self) -> [&'static str; 2] {
+        match self.rule {
+            CYCLIC => ["cyclic", "The next free one after the last"],
+            LOWEST => ["lowest first", "The lowest free one"],
+            FIRST_FREED => ["first freed first", "The one freed first"],
+            _ => ["last freed first", "The one freed last"],
+        }
     }
 }
-
-const fn target(most: f64, called: &'static str, peers: &'static [&'static str]) -> Target {
-    Target {
-        bound: Bound::AtMost(most),
-        called,
-        peers,
-    }
-}
-
-const CYCLIC_PEERS: &[&str] = &[
-    "pidmap",
-    "tree",
-    "hibitset-levels",
-    "roaring",
-    "range-set-blaze",
-    "btree-set",
-];
-const LOWEST_PEERS: &[&str] = &[
-    "hibitset",
-    "tree",
-    "hibitset-levels",
-    "id-pool",
-    "roaring",
-    "range-set-blaze",
-    "btree-set",
-];
-
-const IN_SMALL: Sweep = Sweep {
-    group: "",
-    rule: "",
-    called: "",
-    title: "",
-    count: SMALL,
-    lives: &SMALL_LIVES,
-    every: &[],
-    some: &[],
-    late: &[],
-    seconds: 0.1,
-    goals: &[],
-};
 
 pub(super) const SWEEPS: [Sweep; 6] = [
     Sweep {
         group: CYCLIC,
         rule: CYCLIC,
-        called: "cyclic",
-        title: "The next free one after the last",
-        every: CYCLIC_PEERS.split_at(1).0,
-        some: CYCLIC_PEERS.split_at(1).1,
-        seconds: 0.3,
-        goals: &[
-            target(0.9, "pidmap", &["pidmap"]),
-            target(0.5, "the best ordered crate", &ORDERED),
+        count: SMALL,
+        lives: &SMALL_LIVES,
+        peers: [
+            &["pidmap"],
+            &[
+                "tree",
+                "hibitset-levels",
+                "roaring",
+                "range-set-blaze",
+                "btree-set",
+            ],
+            &[],
         ],
-        ..IN_SMALL
+        goals: &[(0.9, &["pidmap"]), (0.5, &ORDERED)],
     },
     Sweep {
         group: LOWEST,
         rule: LOWEST,
-        called: "lowest first",
-        title: "The lowest free one",
-        every: LOWEST_PEERS.split_at(1).0,
-        some: LOWEST_PEERS.split_at(1).1.split_at(2).0,
-        late: LOWEST_PEERS.split_at(3).1,
-        seconds: 0.2,
-        goals: &[target(0.7, "hibitset", &["hibitset"])],
-        ..IN_SMALL
+        count: SMALL,
+        lives: &SMALL_LIVES,
+        peers: [
+            &["hibitset"],
+            &["tree", "hibitset-levels"],
+            &["id-pool", "roaring", "range-set-blaze", "btree-set"],
+        ],
+        goals: &[(0.7, &["hibitset"])],
     },
     Sweep {
         group: FIRST_FREED,
         rule: FIRST_FREED,
-        called: "first freed first",
-        title: "The one freed first",
-        every: &["ring"],
-        goals: &[target(1.3, "ring", &["ring"])],
-        ..IN_SMALL
+        count: SMALL,
+        lives: &SMALL_LIVES,
+        peers: [&["ring"], &[], &[]],
+        goals: &[(1.3, &["ring"])],
     },
     Sweep {
         group: LAST_FREED,
         rule: LAST_FREED,
-        called: "last freed first",
-        title: "The one freed last",
-        every: &["stack"],
-        some: &["slab", "slotmap"],
-        goals: &[target(1.3, "stack", &["stack"])],
-        ..IN_SMALL
+        count: SMALL,
+        lives: &SMALL_LIVES,
+        peers: [&["stack"], &["slab", "slotmap"], &[]],
+        goals: &[(1.3, &["stack"])],
     },
     Sweep {
         group: "cyclic-4m",
         rule: CYCLIC,
-        called: "cyclic",
-        title: "The next free one after the last",
         count: LARGE,
         lives: &LARGE_LIVES,
-        every: CYCLIC_PEERS.split_at(3).0,
-        late: CYCLIC_PEERS.split_at(3).1,
-        seconds: 0.3,
-        goals: &[target(0.8, "the best peer", CYCLIC_PEERS)],
-        ..IN_SMALL
+        peers: [&["pidmap", "tree", "hibitset-levels"], &[], &ORDERED],
+        goals: &[(0.8, &[])],
     },
     Sweep {
         group: "lowest-4m",
         rule: LOWEST,
-        called: "lowest first",
-        title: "The lowest free one",
         count: LARGE,
         lives: &LARGE_LIVES,
-        every: LOWEST_PEERS.split_at(2).0,
-        late: LOWEST_PEERS.split_at(2).1,
-        seconds: 0.2,
-        goals: &[target(0.8, "the best peer", LOWEST_PEERS)],
-        ..IN_SMALL
+        peers: [
+            &["hibitset", "tree"],
+            &[],
+            &[
+                "hibitset-levels",
+                "id-pool",
+                "roaring",
+                "range-set-blaze",
+                "btree-set",
+            ],
+        ],
+        goals: &[(0.8, &[])],
     },
 ];
 
@@ -226,22 +184,23 @@ pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>
     let quick = plan.quick();
     let guess = |quick_seconds: f64| quick_seconds * if quick { 1.0 } else { 8.0 };
     for sweep in &SWEEPS {
-        let lives = |all: bool| -> &[i64] {
-            if all || !quick {
-                sweep.lives
-            } else {
-                &QUICK_LIVES
-            }
-        };
-        let cells = [&["ids"], sweep.every, sweep.some, sweep.late];
-        let cells = cells.into_iter().enumerate().flat_map(|(i, names)| {
-            let names = if quick && i == 3 { &[] } else { names };
+        let [every, some, late] = sweep.peers;
+        let few = plan.either(&QUICK_LIVES[..], sweep.lives);
+        let none = plan.either(&[][..], sweep.lives);
+        let runs = [
+            (&["ids"][..], sweep.lives),
+            (every, sweep.lives),
+            (some, few),
+            (late, none),
+        ];
+        let cells = runs.into_iter().flat_map(|(names, lives)| {
             let of = |live: &i64| batches(quick, sweep.rule, sweep.count, *live);
-            let params: Vec<Params> = lives(i < 2).iter().map(of).collect();
-            cross(names, &params)
+            cross(names, &lives.iter().map(of).collect::<Vec<Params>>())
         });
-        let seconds = guess(sweep.seconds);
-        plan.group(sweep.group, "ns_per_pair", sweep.every[0], seconds, cells);
+        let cells: Vec<Cell> = cells.collect();
+        let each = if sweep.count == LARGE { 0.025 } else { 0.009 };
+        let seconds = guess(each * cells.len() as f64);
+        plan.group(sweep.group, "ns_per_pair", every[0], seconds, cells);
     }
     if quick {
         plan.skip(
@@ -267,14 +226,10 @@ pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>
     plan.group(SPARSE, "ns_per_pair", "ids", guess(0.4), cells);
 
     let held = [LARGE, SMALL].into_iter().flat_map(|count| {
-        let of = |(name, rule)| Cell::new(name, batches(quick, rule, count, count / 2));
-        [
-            ("ids", CYCLIC),
-            ("ids", EPOCHS),
-            ("pidmap", CYCLIC),
-            ("tree", CYCLIC),
-        ]
-        .map(of)
+        let of = |rule| batches(quick, rule, count, count / 2);
+        let mut cells = cross(&["ids", "pidmap", "tree"], &[of(CYCLIC)]);
+        cells.push(Cell::new("ids", of(EPOCHS)));
+        cells
     });
     // What is counted and not timed needs one round.
     const ONCE: (u32, u32, f64) = (1, 1, 0.05);
@@ -420,10 +375,9 @@ mod tests {
                 "{}",
                 sweep.group
             );
-            for target in sweep.goals {
-                let all = sweep.peers();
-                assert!(target.peers.iter().all(|peer| all.contains(peer)));
-            }
+            let all = sweep.peers();
+            let mut judged = sweep.goals.iter().flat_map(|(_, peers)| *peers);
+            assert!(judged.all(|peer| all.contains(peer)));
         }
         assert!(full.skipped.is_empty(), "{:?}", full.skipped);
     }

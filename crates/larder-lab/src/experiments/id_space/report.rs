@@ -4,7 +4,9 @@ use super::plan::{
     BITS, CREATE, CYCLIC, DISTANCE_LIVES, FEW, HUGE, LOWEST, SHARED, SHARED_PEERS, SMALL,
     SMALL_LIVES, SPARSE, SPARSE_PEERS, SWEEPS, Sweep, THREAD_LIVES, THREADED,
 };
-use super::rows::{COST, Clock, Rest, of_yardstick, rests, scaling, share, spread};
+use super::rows::{
+    COST, Clock, found, of_yardstick, order, place, rests, ruled, scaling, share, spread, stated,
+};
 use crate::frame::words::{ratio, short};
 use crate::frame::{
     At, Column, Results, cost, finding, grid, lines, listing, median_of, over, ratios, versus,
@@ -36,10 +38,12 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
     };
     let mut small = swept(&SWEEPS[..4]);
     small.push(Block::Chart(chart(results)));
+    let huge = "2^32 identifiers, 430 thousand of them taken, or free";
+    let huge = parts(results, SPARSE, HUGE, huge);
     vec![
         section("32768 identifiers", small),
         section("4 million identifiers", swept(&SWEEPS[4..])),
-        section("2^32 identifiers", vec![Block::Table(sparse(results))]),
+        section("2^32 identifiers", vec![Block::Table(huge)]),
         section("Memory", vec![Block::Table(bits(results))]),
         section("Two threads", vec![Block::Table(threads(results))]),
         section("Making a space", vec![Block::Table(create(results))]),
@@ -66,43 +70,32 @@ fn estimate(of: Option<Estimate>) -> Value {
     of.map_or(Value::Empty, |e| Value::Estimate(e, String::new()))
 }
 
+fn number(of: Option<f64>) -> Value {
+    of.map_or(Value::Empty, |n| Value::Number(n, String::new()))
+}
+
 /// How many are taken.
 fn taken<'t>(count: i64) -> Column<'t> {
     Column::by("taken", move |at| {
-        at.int("live")
-            .map_or(Value::Empty, |live| text(share(live, count)))
+        let live = at.int("live");
+        live.map_or(Value::Empty, |live| text(share(live, count)))
     })
 }
 
 /// A pair by source and occupancy, its ratio to each peer, and its parts.
 fn swept(results: &Results<'_>, sweep: &'static Sweep) -> [Table; 3] {
-    let group = sweep.group;
-    let title = format!("{} ({group})", sweep.title);
+    let (group, [_, title]) = (sweep.group, sweep.called());
+    let title = format!("{title} ({group})");
     let find = |name: &str, live: i64| results.find(group, name, &[("live", live)]);
-    let lives = || {
-        sweep
-            .lives
-            .iter()
-            .map(|live| (*live, share(*live, sweep.count)))
-    };
+    let lives = sweep.lives.iter().copied();
+    let lives = || lives.clone().map(|live| (live, share(live, sweep.count)));
     let peers = || sweep.peers().into_iter().map(|name| (name, text(name)));
-    let columns = lives().map(|(live, share)| (Some(live), share));
     let costs = grid(
         &title,
         "source",
         [("ids", text("ids"))].into_iter().chain(peers()),
-        columns.chain([(None, "held".to_owned())]),
-        |name, live| match live {
-            Some(live) => find(name, *live).map_or(Value::Empty, |at| at.value(COST)),
-            // At the occupancy at which it holds most.
-            None => {
-                let held = results
-                    .of(group, name)
-                    .filter_map(|at| at.middle("held_bytes"));
-                let most = held.reduce(f64::max);
-                most.map_or(Value::Empty, |held| Value::Number(held, "B".to_owned()))
-            }
-        },
+        lives(),
+        |name, live| find(name, *live).map_or(Value::Empty, |at| at.value(COST)),
     );
     let over = ratios(
         format!("{title}: larder's ids over each"),
@@ -112,35 +105,43 @@ fn swept(results: &Results<'_>, sweep: &'static Sweep) -> [Table; 3] {
         COST,
         |peer, live| Some((find("ids", *live)?, find(peer, *live)?)),
     );
-    let mut cells: Vec<At<'_, '_>> = results.all(group).collect();
-    cells.sort_by_key(|at| at.int("live"));
-    let parts = listing(
-        format!("{title}: free and allocation apart"),
-        cells,
-        vec![
-            taken(sweep.count),
-            Column::contestant("source"),
-            Column::metric("free", "ns_per_free"),
-            Column::metric("allocation", "ns_per_alloc"),
-            Column::metric("pair of a slow batch", "p99_ns_per_pair"),
-            Column::metric("held", "held_bytes"),
-            Column::metric("bits an identifier", "bits_per_id"),
-        ],
-    );
+    let apart = format!("{title}: free and allocation apart");
+    let parts = parts(results, group, sweep.count, &apart);
     [
         noted(
             costs,
-            "One free and one allocation in batches of 256 each, wall time without the slowest hundredth of the batches; held at the occupancy that needs most.",
+            "One free and one allocation in batches of 256 each, wall time without the slowest hundredth of the batches.",
         ),
         Table { long: true, ..over },
         Table {
             long: true,
-            ..noted(
-                parts,
-                "A slow batch is the one that one in a hundred exceeds.",
-            )
+            ..parts
         },
     ]
+}
+
+/// Free and allocation apart, the slow batches, and what is held.
+fn parts(results: &Results<'_>, group: &str, count: i64, title: &str) -> Table {
+    let mut cells: Vec<At<'_, '_>> = results.all(group).collect();
+    cells.sort_by_key(|at| at.int("live"));
+    let table = listing(
+        title,
+        cells,
+        vec![
+            taken(count),
+            Column::contestant("source"),
+            Column::metric("free", "ns_per_free"),
+            Column::metric("allocation", "ns_per_alloc"),
+            Column::metric("both", COST),
+            Column::metric("both in a slow batch", "p99_ns_per_pair"),
+            Column::metric("held", "held_bytes"),
+            Column::metric("bits an identifier", "bits_per_id"),
+        ],
+    );
+    noted(
+        table,
+        "A slow batch is the one that one in a hundred exceeds. With 2^32 identifiers the caches are swept with 48 MB before each batch.",
+    )
 }
 
 fn noted(table: Table, note: &str) -> Table {
@@ -148,22 +149,6 @@ fn noted(table: Table, note: &str) -> Table {
         notes: vec![note.to_owned()],
         ..table
     }
-}
-
-fn sparse(results: &Results<'_>) -> Table {
-    let table = listing(
-        "2^32 identifiers, 430 thousand of them taken, or free",
-        results.all(SPARSE),
-        vec![
-            taken(HUGE),
-            Column::contestant("source"),
-            Column::metric("free", "ns_per_free"),
-            Column::metric("allocation", "ns_per_alloc"),
-            Column::metric("pair", COST),
-            Column::metric("held", "held_bytes"),
-        ],
-    );
-    noted(table, "The caches are swept with 48 MB before each batch.")
 }
 
 fn bits(results: &Results<'_>) -> Table {
@@ -191,38 +176,39 @@ fn threads(results: &Results<'_>) -> Table {
         let names = SHARED.into_iter().chain(SHARED_PEERS);
         names.filter_map(move |name| find(name, 1, live).and_then(|_| find(name, 2, live)))
     });
-    let by = |heading, of: fn(&Results<'_>, &str, i64) -> Value| {
-        Column::by(heading, move |at: &At<'_, '_>| {
-            of(results, at.name(), at.int("live").unwrap_or(0))
-        })
-    };
+    let one = |at: &At<'_, '_>| find(at.name(), 1, at.int("live")?);
+    let mut columns = vec![
+        taken(SMALL),
+        Column::contestant("source"),
+        Column::by("one thread", |at| {
+            one(at).map_or(Value::Empty, |one| one.value("mops_per_s"))
+        }),
+        Column::metric("two threads", "mops_per_s"),
+    ];
+    for (heading, clock) in [("two over one", Clock::Wall), ("by CPU time", Clock::Cpu)] {
+        columns.push(Column::by(heading, move |at| {
+            let live = at.int("live").unwrap_or(0);
+            estimate(median_of(&scaling(results, at.name(), live, clock)))
+        }));
+    }
+    for (heading, clock) in [
+        ("of the empty loop's", Clock::Wall),
+        ("of it by CPU time", Clock::Cpu),
+    ] {
+        columns.push(Column::by(heading, move |at| {
+            let live = at.int("live").unwrap_or(0);
+            estimate(of_yardstick(results, at.name(), live, clock))
+        }));
+    }
+    columns.extend([
+        Column::metric("CPU time of a pair", "cpu_ns_per_pair"),
+        Column::metric("'full' too early", "false_full"),
+        Column::metric("lost", "lost_ids"),
+    ]);
     let table = listing(
         "Each thread frees one of its own and takes another",
         cells,
-        vec![
-            taken(SMALL),
-            Column::contestant("source"),
-            Column::by("one thread", |at| {
-                let one = at.int("live").and_then(|live| find(at.name(), 1, live));
-                one.map_or(Value::Empty, |one| one.value("mops_per_s"))
-            }),
-            Column::metric("two threads", "mops_per_s"),
-            by("two over one", |r, name, live| {
-                estimate(median_of(&scaling(r, name, live, Clock::Wall)))
-            }),
-            by("by CPU time", |r, name, live| {
-                estimate(median_of(&scaling(r, name, live, Clock::Cpu)))
-            }),
-            by("of the empty loop's", |r, name, live| {
-                estimate(of_yardstick(r, name, live, Clock::Wall))
-            }),
-            by("of it by CPU time", |r, name, live| {
-                estimate(of_yardstick(r, name, live, Clock::Cpu))
-            }),
-            Column::metric("CPU time of a pair", "cpu_ns_per_pair"),
-            Column::metric("'full' too early", "false_full"),
-            Column::metric("lost", "lost_ids"),
-        ],
+        columns,
     );
     Table {
         notes: vec![
@@ -255,9 +241,8 @@ fn create(results: &Results<'_>) -> Table {
 
 /// The fewest of each rule by occupancy, and everything where a rule states something.
 fn distances(results: &Results<'_>) -> [Table; 2] {
-    let number = |of: Option<f64>| of.map_or(Value::Empty, |n| Value::Number(n, String::new()));
     let all = rests(results);
-    let mut rules: Vec<String> = all.iter().map(Rest::called).collect();
+    let mut rules: Vec<String> = all.iter().map(ruled).collect();
     rules.dedup();
     let fewest = grid(
         "Fewest allocations between a free and the same identifier's return, one by one",
@@ -265,40 +250,37 @@ fn distances(results: &Results<'_>) -> [Table; 2] {
         rules.into_iter().map(|rule| (rule.clone(), text(rule))),
         DISTANCE_LIVES.map(|live| (live, share(live, SMALL))),
         |rule, live| {
-            let mut of_rule = all.iter().filter(|rest| rest.called() == *rule);
-            let rest = of_rule.find(|rest| rest.live == *live && rest.batch == 1);
-            number(rest.and_then(|rest| rest.found))
+            let mut alone = all.iter().filter(|at| at.int("batch") == Some(1));
+            let cell = alone.find(|at| ruled(at) == *rule && at.int("live") == Some(*live));
+            number(cell.and_then(found))
         },
     );
-    let rows = all.iter().filter_map(|rest| {
-        let of = |metric| number(rest.at.middle(metric));
-        Some(vec![
-            text(rest.called()),
-            text(share(rest.live, SMALL)),
-            text(rest.order()),
-            number(Some(rest.least?)),
-            number(rest.found),
-            of("distance_p1"),
-            of("distance_median"),
-            text(if rest.is_broken() { "DEFECT" } else { "" }),
-        ])
-    });
-    let headings = [
-        "rule", "taken", "frees", "stated", "fewest", "p1", "median", "",
-    ];
-    let stated = Table {
-        title: "Where a rule states how long an identifier rests".to_owned(),
-        columns: headings.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-        notes: vec!["What is stated follows the number of free identifiers before each batch, and in a shared space the number of CPUs, for each of which some lie ready.".to_owned()],
-        long: true,
-    };
+    let stated = listing(
+        "Where a rule states how long an identifier rests",
+        all.iter().copied().filter(|at| stated(at).is_some()),
+        vec![
+            Column::by("rule", |at| text(ruled(at))),
+            taken(SMALL),
+            Column::by("frees", |at| text(order(at))),
+            Column::by("stated", |at| number(stated(at))),
+            Column::by("fewest", |at| number(found(at))),
+            Column::middle("p1", "distance_p1"),
+            Column::middle("median", "distance_median"),
+        ],
+    );
+    let stated = noted(
+        stated,
+        "What is stated follows the number of free identifiers before each batch, and in a shared space the number of CPUs, for each of which some lie ready.",
+    );
     [
         noted(
             fewest,
             "Freed at random. Allocations; 'rested 100 calls' in readings of a clock that goes on whenever it is read, 'rested 100 us' in nanoseconds.",
         ),
-        stated,
+        Table {
+            long: true,
+            ..stated
+        },
     ]
 }
 
@@ -306,40 +288,22 @@ fn distances(results: &Results<'_>) -> [Table; 2] {
 pub(super) fn findings(results: &Results<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(occupancy(results));
-    let two_thirds = SMALL_LIVES[2];
-    for (question, group, live, peers) in [
-        (
-            "What does the next free identifier cost, two thirds of 32768 taken?",
-            CYCLIC,
-            two_thirds,
-            &["pidmap"][..],
-        ),
-        (
-            "What does the lowest free identifier cost, two thirds of 32768 taken?",
-            LOWEST,
-            two_thirds,
-            &["hibitset"],
-        ),
-        // In whichever form the crate is better at this occupancy.
-        (
-            "Does a wide space cost what is used of it, 0.01 % of 2^32 taken?",
-            SPARSE,
-            FEW,
-            &SPARSE_PEERS,
-        ),
-        (
-            "And with all but 0.01 % taken?",
-            SPARSE,
-            HUGE - FEW,
-            &SPARSE_PEERS,
-        ),
-    ] {
+    let beside = |question: &str, group, live, peers: &[&str]| {
         let factors = [("live", live)];
-        let ours = results.find(group, "ids", &factors);
-        let peer = results.best(group, peers, &factors, COST);
-        let pair = ours.zip(peer);
-        all.extend(pair.and_then(|(a, b)| versus(question, "larder's ids", &a, &b, COST, "ns")));
-    }
+        let ours = results.find(group, "ids", &factors)?;
+        let peer = results.best(group, peers, &factors, COST)?;
+        versus(question, "larder's id set", &ours, &peer, COST, "ns")
+    };
+    let two_thirds = "free identifier cost, two thirds of 32768 taken?";
+    let next = format!("What does the next {two_thirds}");
+    all.extend(beside(&next, CYCLIC, SMALL_LIVES[2], &["pidmap"]));
+    let lowest = format!("What does the lowest {two_thirds}");
+    all.extend(beside(&lowest, LOWEST, SMALL_LIVES[2], &["hibitset"]));
+    // In whichever form the crate is better at this occupancy.
+    let wide = "Does a wide space cost what is used of it, 0.01 % of 2^32 taken?";
+    all.extend(beside(wide, SPARSE, FEW, &SPARSE_PEERS));
+    let full = "And with all but 0.01 % taken?";
+    all.extend(beside(full, SPARSE, HUGE - FEW, &SPARSE_PEERS));
     all.extend(second_thread(results));
     all.extend(rest(results));
     all
@@ -373,10 +337,10 @@ fn second_thread(results: &Results<'_>) -> Option<Finding> {
     let live = THREAD_LIVES[0];
     let gain = |name| of_yardstick(results, name, live, Clock::Cpu);
     let cyclic = gain("id-space").map_or_else(String::new, |gain| {
-        format!(", and {} under the cyclic rule", short(gain.value))
+        format!(", the cyclic one {}", short(gain.value))
     });
     let answer = format!(
-        "With {} taken, larder's IdSpace gains {} of what an empty loop gains in no order{cyclic}.",
+        "With {} taken, IdSpace without an order gains {} of what an empty loop gains{cyclic}.",
         share(live, SMALL),
         ratio(&gain("id-space-any")?)
     );
@@ -389,30 +353,27 @@ fn second_thread(results: &Results<'_>) -> Option<Finding> {
 
 /// Whether every rule keeps the distance that it states.
 fn rest(results: &Results<'_>) -> Option<Finding> {
-    let all = rests(results).into_iter();
-    let stated: Vec<Rest<'_, '_>> = all
-        .filter(|r| r.least.is_some() && r.found.is_some())
-        .collect();
-    let broken = stated.iter().filter(|rest| rest.is_broken()).map(|rest| {
-        let number = |of: Option<f64>| of.map_or_else(String::new, short);
-        format!(
-            "{}: {} of {}",
-            rest.place(),
-            number(rest.found),
-            number(rest.least)
-        )
-    });
-    let broken: Vec<String> = broken.collect();
-    let answer = match (stated.len(), broken.as_slice()) {
-        (0, _) => return None,
-        (all, []) => format!("Yes, in all {all} cells in which a rule states one."),
-        (all, _) => format!(
-            "DEFECT: in {} of {all} cells the fewest found is below what is stated: {}.",
-            broken.len(),
+    let (mut all, mut broken) = (0, Vec::new());
+    for at in rests(results) {
+        let (Some(least), Some(found)) = (stated(&at), found(&at)) else {
+            continue;
+        };
+        all += 1;
+        if found < least {
+            broken.push(format!("{}: {found} of {least}", place(&at)));
+        }
+    }
+    let answer = match broken.len() {
+        _ if all == 0 => return None,
+        0 => format!("Yes, in all {all} cells in which a rule states one."),
+        n => format!(
+            "DEFECT: in {n} of {all} cells the fewest found is below what is stated: {}.",
             broken.join("; ")
         ),
     };
-    let question =
-        "Does every rule keep the reuse distance that it states, also shared and by a clock?";
-    Some(finding(question, "larder", answer))
+    Some(finding(
+        "Does every rule keep the reuse distance that it states, also shared and by a clock?",
+        "larder",
+        answer,
+    ))
 }

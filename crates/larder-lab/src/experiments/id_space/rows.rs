@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::distance::stated;
+use super::distance;
 use super::plan::{DISTANCE, HUGE, LARGE, SMALL, SMALL_LIVES, THREADED, YARDSTICK};
 use crate::frame::{At, Results, median_of, together};
 use crate::stats::Estimate;
@@ -88,67 +88,57 @@ pub(super) fn spread(results: &Results<'_>, group: &str, contestant: &str) -> Op
     median_of(&ratios)
 }
 
-/// A cell of the distances.
-#[derive(Clone, Copy)]
-pub(super) struct Rest<'r, 'a> {
-    pub(super) at: At<'r, 'a>,
-    pub(super) rule: &'a str,
-    /// Whether threads may share the space.
-    shared: bool,
-    pub(super) live: i64,
-    pub(super) batch: i64,
-    /// What the rule states at least, in allocations or in ticks of its clock; `None` where it states nothing.
-    pub(super) least: Option<f64>,
-    /// The fewest that were found.
-    pub(super) found: Option<f64>,
-}
-
-impl Rest<'_, '_> {
-    /// A defect: it states more than was found.
-    pub(super) fn is_broken(&self) -> bool {
-        matches!((self.least, self.found), (Some(least), Some(found)) if found < least)
-    }
-
-    /// The rule, and whether threads may share the space.
-    pub(super) fn called(&self) -> String {
-        let shared = if self.shared { ", shared" } else { "" };
-        format!("{}{shared}", self.rule)
-    }
-
-    /// How frees and allocations followed each other.
-    pub(super) fn order(&self) -> String {
-        match self.batch {
-            1 => "one by one".to_owned(),
-            n => format!("batches of {n}"),
-        }
-    }
-
-    /// The cell in words.
-    pub(super) fn place(&self) -> String {
-        let share = share(self.live, SMALL);
-        format!("{}, {share}, {}", self.called(), self.order())
-    }
-}
-
 /// Every cell of the distances, by rule, occupancy and size of batch.
-pub(super) fn rests<'r, 'a>(results: &'r Results<'a>) -> Vec<Rest<'r, 'a>> {
-    let rest = |at: At<'r, 'a>| {
-        let (rule, live, batch) = (at.text("rule")?, at.int("live")?, at.int("batch")?);
-        let free = u64::try_from(SMALL.checked_sub(live)?).unwrap_or(0);
-        // What it said itself, where it knows how many CPUs there are.
-        let own = at.middle("distance_stated");
-        let least = own.unwrap_or_else(|| stated(rule, free, batch) as f64);
-        Some(Rest {
-            at,
-            rule,
-            shared: at.name() == "id-space-ruled",
-            live,
-            batch,
-            least: Some(least).filter(|&least| least > 0.0),
-            found: at.by_round("distance_min").into_values().reduce(f64::min),
-        })
-    };
-    let mut all: Vec<Rest<'_, '_>> = results.all(DISTANCE).filter_map(rest).collect();
-    all.sort_by_key(|rest| (rest.rule, rest.shared, rest.live, rest.batch));
+pub(super) fn rests<'r, 'a>(results: &'r Results<'a>) -> Vec<At<'r, 'a>> {
+    let mut all: Vec<At<'r, 'a>> = results.all(DISTANCE).collect();
+    all.sort_by_key(|at| {
+        (
+            at.text("rule"),
+            is_shared(at),
+            at.int("live"),
+            at.int("batch"),
+        )
+    });
     all
+}
+
+/// Whether threads may share the space.
+fn is_shared(at: &At<'_, '_>) -> bool {
+    at.name() == "id-space-ruled"
+}
+
+/// What the rule of a cell states at least, in allocations or in ticks of its clock; `None` where it states nothing.
+pub(super) fn stated(at: &At<'_, '_>) -> Option<f64> {
+    let (rule, live, batch) = (at.text("rule")?, at.int("live")?, at.int("batch")?);
+    let free = u64::try_from(SMALL.checked_sub(live)?).unwrap_or(0);
+    // What it said itself, where it knows how many CPUs there are.
+    let own = at.middle("distance_stated");
+    let least = own.unwrap_or_else(|| distance::stated(rule, free, batch) as f64);
+    (least > 0.0).then_some(least)
+}
+
+/// The fewest that were found.
+pub(super) fn found(at: &At<'_, '_>) -> Option<f64> {
+    let all = at.by_round("distance_min").into_values();
+    all.reduce(f64::min)
+}
+
+/// The rule of a cell, and whether threads may share the space.
+pub(super) fn ruled(at: &At<'_, '_>) -> String {
+    let shared = if is_shared(at) { ", shared" } else { "" };
+    format!("{}{shared}", at.text("rule").unwrap_or_default())
+}
+
+/// How frees and allocations of a cell followed each other.
+pub(super) fn order(at: &At<'_, '_>) -> String {
+    match at.int("batch") {
+        Some(1) | None => "one by one".to_owned(),
+        Some(n) => format!("batches of {n}"),
+    }
+}
+
+/// A cell of the distances in words.
+pub(super) fn place(at: &At<'_, '_>) -> String {
+    let share = share(at.int("live").unwrap_or(0), SMALL);
+    format!("{}, {share}, {}", ruled(at), order(at))
 }
