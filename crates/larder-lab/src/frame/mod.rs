@@ -25,4 +25,4 @@ pub(crate) use finding::{cost, finding, versus};
 pub(crate) use goal::{each, goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
 pub(crate) use results::{At, Results, analysis, family, median_of, together};
-pub(crate) use table::{Column, grid, listing, ratios};
+pub(crate) use table::{Column, grid, listing, number, ratios, text};

@@ -99,6 +99,18 @@ impl<'a> Results<'a> {
         })
     }
 
+    /// A metric of that cell as a value of a table.
+    pub(crate) fn value(
+        &self,
+        group: &str,
+        contestant: &str,
+        factors: &[(&str, i64)],
+        metric: &str,
+    ) -> Value {
+        let cell = self.find(group, contestant, factors);
+        cell.map_or(Value::Empty, |at| at.value(metric))
+    }
+
     /// Of these contestants the one with the best median, for instance the best peer.
     pub(crate) fn best<'r>(
         &'r self,

@@ -1,7 +1,7 @@
 //! How many allocations lie between a free and the next time that the same identifier is handed out, and what each rule
 //! states of it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::hint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const REST_CALLS: u64 = 100;
 const REST_TIME: Duration = Duration::from_micros(100);
 
 /// Allocations on a CPU before the thread goes on to the next. No divisor of what lies ready or of a batch.
-const STAY: u64 = 97;
+const STAY: usize = 97;
 /// After so long a rest is not waited for any more.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -56,11 +56,12 @@ fn of_shape(shape: Shape, alone: impl Fn(u64) -> u64, free: u64, cpus: u64) -> u
 /// # Errors
 /// Missing factors, and a source that hands out what somebody has or says 'full' too early.
 pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
-    let job = Job::of(params)?;
-    let shadow = Live::new::<S>(&job.start);
-    let source = RefCell::new(S::start(&job.start)?);
+    let (start, rng) = begin(params)?;
+    let shadow = Live::new::<S>(&start);
+    let source = RefCell::new(S::start(&start)?);
     observe(
-        job,
+        params,
+        (&start, rng),
         shadow,
         |id| source.borrow_mut().free(id),
         || source.borrow_mut().alloc(),
@@ -179,25 +180,21 @@ fn run_ruled<A: Allocate>(
     least: impl Fn(u64, u64) -> u64,
     tick: impl Fn(u64) -> u64,
 ) -> anyhow::Result<Measures> {
-    let job = Job::of(params)?;
-    for id in job.start.taken_ids() {
+    let (start, rng) = begin(params)?;
+    for id in start.taken_ids() {
         ids.alloc_at(u64::from(id))?;
     }
-    let shadow = Live::new::<Stack>(&job.start);
-    let cpus = if ids.is_shared() {
-        allowed_cpus()
-    } else {
-        Vec::new()
-    };
+    let shadow = Live::new::<Stack>(&start);
+    let shared = ids.is_shared();
+    let cpus = if shared { allowed_cpus() } else { Vec::new() };
     // The kernel may not tell.
-    let least = least(job.start.count() - job.live, cpus.len().max(1) as u64);
-    let allocs = Cell::new(0);
+    let least = least(start.count() - start.taken(), cpus.len().max(1) as u64);
+    let mut n = 0;
     let alloc = || {
-        let n = allocs.get() + 1;
-        allocs.set(n);
+        n += 1;
         // What lies ready is made for all CPUs, so the thread stays where it is until then.
-        if n > 2 * STAY && n.is_multiple_of(STAY) && cpus.len() > 1 {
-            stay_on(cpus[(n / STAY) as usize % cpus.len()]);
+        if n > 2 * STAY && n % STAY == 0 && cpus.len() > 1 {
+            stay_on(cpus[n / STAY % cpus.len()]);
         }
         let start = Instant::now();
         loop {
@@ -208,37 +205,16 @@ fn run_ruled<A: Allocate>(
             }
         }
     };
-    let measures = observe(job, shadow, |id| ids.free(id).is_ok(), alloc, tick)?;
+    let free = |id| ids.free(id).is_ok();
+    let measures = observe(params, (&start, rng), shadow, free, alloc, tick)?;
     Ok(measures.with("distance_stated", least as f64))
 }
 
-/// What one cell asks for.
-struct Job {
-    live: u64,
-    batch: usize,
-    allocs: u64,
-    start: Start,
-    rng: Rng,
-}
-
-impl Job {
-    fn of(params: &Params) -> anyhow::Result<Self> {
-        let (count, live) = (params.count("count")? as u64, params.count("live")? as u64);
-        let (batch, allocs) = (params.count("batch")?, params.count("allocs")? as u64);
-        ensure!(
-            batch > 0 && allocs > 0,
-            "batches of {batch} and {allocs} allocations were asked for; both must be at least 1"
-        );
-        let mut rng = Rng::new(count ^ live);
-        let start = Start::random(count, live, &mut rng)?;
-        Ok(Self {
-            live,
-            batch,
-            allocs,
-            start,
-            rng,
-        })
-    }
+/// The identifiers that are taken when a cell begins, and the sequence that goes on from there.
+fn begin(params: &Params) -> anyhow::Result<(Start, Rng)> {
+    let (count, live) = (params.count("count")? as u64, params.count("live")? as u64);
+    let mut rng = Rng::new(count ^ live);
+    Ok((Start::random(count, live, &mut rng)?, rng))
 }
 
 /// Frees `batch` random identifiers and allocates as many, again and again, and notes how long each had rested.
@@ -246,21 +222,26 @@ impl Job {
 /// Identifiers that are freed before as many allocations as there were free ones at the start are not looked at: the
 /// start is a burst of frees, or of allocations, and what is promised for their alternation begins behind it.
 fn observe(
-    mut job: Job,
+    params: &Params,
+    (start, mut rng): (&Start, Rng),
     mut shadow: Live,
     mut free: impl FnMut(u64) -> bool,
     mut alloc: impl FnMut() -> Option<u64>,
     tick: impl Fn(u64) -> u64,
 ) -> anyhow::Result<Measures> {
-    let (count, allocs) = (job.start.count(), job.allocs);
+    let (batch, allocs) = (params.count("batch")?, params.count("allocs")? as u64);
+    ensure!(
+        batch > 0 && allocs > 0,
+        "batches of {batch} and {allocs} allocations were asked for; both must be at least 1"
+    );
     // When the identifier was freed; those that were free at the start count for nothing.
-    let mut freed_at: Vec<Option<u64>> = vec![None; usize::try_from(count)?];
+    let mut freed_at: Vec<Option<u64>> = vec![None; usize::try_from(start.count())?];
     let mut seen = Vec::new();
-    let mut ids = vec![0; job.batch];
+    let mut ids = vec![0; batch];
     let mut made = 0;
-    let warm = (count - job.live).min(allocs / 2);
+    let warm = (start.count() - start.taken()).min(allocs / 2);
     while made < allocs {
-        shadow.draw(&mut job.rng, &mut ids)?;
+        shadow.draw(&mut rng, &mut ids)?;
         for &id in &ids {
             // Before the free, so that no rest looks shorter than it was.
             let now = tick(made);

@@ -47,6 +47,12 @@ pub(super) const TIMED: &str = "rested 100 us";
 /// The crates that keep identifiers in order and can look for the next one, and the standard library's set.
 const ORDERED: [&str; 3] = ["roaring", "range-set-blaze", "btree-set"];
 
+/// These, and a search of ours over the levels of another.
+const SETS: [&str; 4] = ["hibitset-levels", ORDERED[0], ORDERED[1], ORDERED[2]];
+
+/// What looks for the lowest one.
+const LOWEST_SETS: [&str; 5] = ["id-pool", SETS[0], SETS[1], SETS[2], SETS[3]];
+
 /// roaring as the set of the free ones, and of the taken ones.
 pub(super) const SPARSE_PEERS: [&str; 2] = ["roaring", "roaring-taken"];
 
@@ -86,17 +92,7 @@ pub(super) const SWEEPS: [Sweep; 6] = [
         rule: CYCLIC,
         count: SMALL,
         lives: &SMALL_LIVES,
-        peers: [
-            &["pidmap"],
-            &[
-                "tree",
-                "hibitset-levels",
-                "roaring",
-                "range-set-blaze",
-                "btree-set",
-            ],
-            &[],
-        ],
+        peers: [&["pidmap", "tree"], &SETS, &[]],
         goals: &[(0.9, &["pidmap"]), (0.5, &ORDERED)],
     },
     Sweep {
@@ -104,11 +100,7 @@ pub(super) const SWEEPS: [Sweep; 6] = [
         rule: LOWEST,
         count: SMALL,
         lives: &SMALL_LIVES,
-        peers: [
-            &["hibitset"],
-            &["tree", "hibitset-levels"],
-            &["id-pool", "roaring", "range-set-blaze", "btree-set"],
-        ],
+        peers: [&["hibitset"], &["tree"], &LOWEST_SETS],
         goals: &[(0.7, &["hibitset"])],
     },
     Sweep {
@@ -140,17 +132,7 @@ pub(super) const SWEEPS: [Sweep; 6] = [
         rule: LOWEST,
         count: LARGE,
         lives: &LARGE_LIVES,
-        peers: [
-            &["hibitset", "tree"],
-            &[],
-            &[
-                "hibitset-levels",
-                "id-pool",
-                "roaring",
-                "range-set-blaze",
-                "btree-set",
-            ],
-        ],
+        peers: [&["hibitset", "tree"], &[], &LOWEST_SETS],
         goals: &[(0.8, &[])],
     },
 ];

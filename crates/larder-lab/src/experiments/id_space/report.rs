@@ -9,7 +9,8 @@ use super::rows::{
 };
 use crate::frame::words::{ratio, short};
 use crate::frame::{
-    At, Column, Results, cost, finding, grid, lines, listing, median_of, over, ratios, versus,
+    At, Column, Results, cost, finding, grid, lines, listing, median_of, number, over, ratios,
+    text, versus,
 };
 use crate::model::{Block, Chart, Cost, Finding, Scale, Section, Table, Value};
 use crate::stats::Estimate;
@@ -28,26 +29,27 @@ pub(super) fn costs(results: &Results<'_>) -> Vec<Cost> {
 
 /// Every section, in reading order.
 pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
-    let section = |title: &str, blocks: Vec<Block>| Section {
+    let section = |title: &str, tables: Vec<Table>| Section {
         title: title.to_owned(),
-        blocks,
+        blocks: tables.into_iter().map(Block::Table).collect(),
     };
-    let swept = |sweeps: &'static [Sweep]| {
-        let tables = sweeps.iter().flat_map(|sweep| swept(results, sweep));
-        tables.map(Block::Table).collect::<Vec<Block>>()
+    let swept = |sweeps: &'static [Sweep]| -> Vec<Table> {
+        sweeps
+            .iter()
+            .flat_map(|sweep| swept(results, sweep))
+            .collect()
     };
-    let mut small = swept(&SWEEPS[..4]);
-    small.push(Block::Chart(chart(results)));
+    let mut small = section("32768 identifiers", swept(&SWEEPS[..4]));
+    small.blocks.push(Block::Chart(chart(results)));
     let huge = "2^32 identifiers, 430 thousand of them taken, or free";
-    let huge = parts(results, SPARSE, HUGE, huge);
     vec![
-        section("32768 identifiers", small),
+        small,
         section("4 million identifiers", swept(&SWEEPS[4..])),
-        section("2^32 identifiers", vec![Block::Table(huge)]),
-        section("Memory", vec![Block::Table(bits(results))]),
-        section("Two threads", vec![Block::Table(threads(results))]),
-        section("Making a space", vec![Block::Table(create(results))]),
-        section("Rest", distances(results).map(Block::Table).to_vec()),
+        section("2^32 identifiers", vec![parts(results, SPARSE, HUGE, huge)]),
+        section("Memory", vec![bits(results)]),
+        section("Two threads", vec![threads(results)]),
+        section("Making a space", vec![create(results)]),
+        section("Rest", distances(results).to_vec()),
     ]
 }
 
@@ -62,61 +64,38 @@ fn chart(results: &Results<'_>) -> Chart {
     )
 }
 
-fn text(text: impl Into<String>) -> Value {
-    Value::Text(text.into())
-}
-
 fn estimate(of: Option<Estimate>) -> Value {
     of.map_or(Value::Empty, |e| Value::Estimate(e, String::new()))
-}
-
-fn number(of: Option<f64>) -> Value {
-    of.map_or(Value::Empty, |n| Value::Number(n, String::new()))
 }
 
 /// How many are taken.
 fn taken<'t>(count: i64) -> Column<'t> {
     Column::by("taken", move |at| {
-        let live = at.int("live");
-        live.map_or(Value::Empty, |live| text(share(live, count)))
+        at.int("live")
+            .map_or(Value::Empty, |live| text(share(live, count)))
     })
 }
 
 /// A pair by source and occupancy, its ratio to each peer, and its parts.
 fn swept(results: &Results<'_>, sweep: &'static Sweep) -> [Table; 3] {
-    let (group, [_, title]) = (sweep.group, sweep.called());
+    let (group, count, [_, title]) = (sweep.group, sweep.count, sweep.called());
     let title = format!("{title} ({group})");
-    let find = |name: &str, live: i64| results.find(group, name, &[("live", live)]);
-    let lives = sweep.lives.iter().copied();
-    let lives = || lives.clone().map(|live| (live, share(live, sweep.count)));
+    let lives = || sweep.lives.iter().map(|live| (*live, share(*live, count)));
     let peers = || sweep.peers().into_iter().map(|name| (name, text(name)));
-    let costs = grid(
-        &title,
-        "source",
-        [("ids", text("ids"))].into_iter().chain(peers()),
-        lives(),
-        |name, live| find(name, *live).map_or(Value::Empty, |at| at.value(COST)),
-    );
-    let over = ratios(
-        format!("{title}: larder's ids over each"),
-        "source",
-        peers(),
-        lives(),
-        COST,
-        |peer, live| Some((find("ids", *live)?, find(peer, *live)?)),
-    );
+    let all = [("ids", text("ids"))].into_iter().chain(peers());
+    let costs = grid(&title, "source", all, lives(), |name, live| {
+        results.value(group, name, &[("live", *live)], COST)
+    });
+    let over = format!("{title}: larder's ids over each");
+    let over = ratios(over, "source", peers(), lives(), COST, |peer, live| {
+        let find = |name| results.find(group, name, &[("live", *live)]);
+        find("ids").zip(find(peer))
+    });
     let apart = format!("{title}: free and allocation apart");
-    let parts = parts(results, group, sweep.count, &apart);
     [
-        noted(
-            costs,
-            "One free and one allocation in batches of 256 each, wall time without the slowest hundredth of the batches.",
-        ),
-        Table { long: true, ..over },
-        Table {
-            long: true,
-            ..parts
-        },
+        costs.noted("One free and one allocation in batches of 256 each, wall time without the slowest hundredth of the batches."),
+        over.folded(),
+        parts(results, group, count, &apart).folded(),
     ]
 }
 
@@ -124,99 +103,67 @@ fn swept(results: &Results<'_>, sweep: &'static Sweep) -> [Table; 3] {
 fn parts(results: &Results<'_>, group: &str, count: i64, title: &str) -> Table {
     let mut cells: Vec<At<'_, '_>> = results.all(group).collect();
     cells.sort_by_key(|at| at.int("live"));
-    let table = listing(
-        title,
-        cells,
-        vec![
-            taken(count),
-            Column::contestant("source"),
-            Column::metric("free", "ns_per_free"),
-            Column::metric("allocation", "ns_per_alloc"),
-            Column::metric("both", COST),
-            Column::metric("both in a slow batch", "p99_ns_per_pair"),
-            Column::metric("held", "held_bytes"),
-            Column::metric("bits an identifier", "bits_per_id"),
-        ],
-    );
-    noted(
-        table,
-        "A slow batch is the one that one in a hundred exceeds. With 2^32 identifiers the caches are swept with 48 MB before each batch.",
-    )
-}
-
-fn noted(table: Table, note: &str) -> Table {
-    Table {
-        notes: vec![note.to_owned()],
-        ..table
-    }
+    let metrics = [
+        ("free", "ns_per_free"),
+        ("allocation", "ns_per_alloc"),
+        ("both", COST),
+        ("both in a slow batch", "p99_ns_per_pair"),
+        ("held", "held_bytes"),
+        ("bits an identifier", "bits_per_id"),
+    ];
+    let mut columns = vec![taken(count), Column::contestant("source")];
+    columns.extend(metrics.map(|(heading, metric)| Column::metric(heading, metric)));
+    listing(title, cells, columns).noted("A slow batch is the one that one in a hundred exceeds. With 2^32 identifiers the caches are swept with 48 MB before each batch.")
 }
 
 fn bits(results: &Results<'_>) -> Table {
-    let table = listing(
-        "Bits held for an identifier, half of them taken",
-        results.all(BITS),
-        vec![
-            Column::contestant("source"),
-            Column::factor("rule", "rule"),
-            Column::factor("identifiers", "count"),
-            Column::middle("bits each", "bits_per_id"),
-        ],
-    );
-    noted(
-        table,
-        "By each source's own account of its arrays; by the C library's heap where a crate gives none.",
-    )
+    let columns = vec![
+        Column::contestant("source"),
+        Column::factor("rule", "rule"),
+        Column::factor("identifiers", "count"),
+        Column::middle("bits each", "bits_per_id"),
+    ];
+    let title = "Bits held for an identifier, half of them taken";
+    listing(title, results.all(BITS), columns).noted("By each source's own account of its arrays; by the C library's heap where a crate gives none.")
 }
 
 fn threads(results: &Results<'_>) -> Table {
-    let find = |name: &str, threads: i64, live: i64| {
-        results.find(THREADED, name, &[("threads", threads), ("live", live)])
-    };
     let cells = THREAD_LIVES.into_iter().flat_map(|live| {
         let names = SHARED.into_iter().chain(SHARED_PEERS);
-        names.filter_map(move |name| find(name, 1, live).and_then(|_| find(name, 2, live)))
+        names
+            .filter_map(move |name| results.find(THREADED, name, &[("threads", 2), ("live", live)]))
     });
-    let one = |at: &At<'_, '_>| find(at.name(), 1, at.int("live")?);
+    let live = |at: &At<'_, '_>| at.int("live").unwrap_or(0);
     let mut columns = vec![
         taken(SMALL),
         Column::contestant("source"),
-        Column::by("one thread", |at| {
-            one(at).map_or(Value::Empty, |one| one.value("mops_per_s"))
+        Column::by("one thread", move |at| {
+            let one = [("threads", 1), ("live", live(at))];
+            results.value(THREADED, at.name(), &one, "mops_per_s")
         }),
         Column::metric("two threads", "mops_per_s"),
     ];
-    for (heading, clock) in [("two over one", Clock::Wall), ("by CPU time", Clock::Cpu)] {
-        columns.push(Column::by(heading, move |at| {
-            let live = at.int("live").unwrap_or(0);
-            estimate(median_of(&scaling(results, at.name(), live, clock)))
-        }));
-    }
-    for (heading, clock) in [
-        ("of the empty loop's", Clock::Wall),
-        ("of it by CPU time", Clock::Cpu),
+    for (clock, over, share) in [
+        (Clock::Wall, "two over one", "of the empty loop's"),
+        (
+            Clock::Cpu,
+            "the same by CPU time",
+            "and of the empty loop's",
+        ),
     ] {
-        columns.push(Column::by(heading, move |at| {
-            let live = at.int("live").unwrap_or(0);
-            estimate(of_yardstick(results, at.name(), live, clock))
-        }));
+        let scale = move |at: &At<'_, '_>| scaling(results, at.name(), live(at), clock);
+        columns.push(Column::by(over, move |at| estimate(median_of(&scale(at)))));
+        let of_it = move |at: &At<'_, '_>| of_yardstick(results, at.name(), live(at), clock);
+        columns.push(Column::by(share, move |at| estimate(of_it(at))));
     }
     columns.extend([
         Column::metric("CPU time of a pair", "cpu_ns_per_pair"),
         Column::metric("'full' too early", "false_full"),
         Column::metric("lost", "lost_ids"),
     ]);
-    let table = listing(
-        "Each thread frees one of its own and takes another",
-        cells,
-        columns,
-    );
-    Table {
-        notes: vec![
-            "The loop is in all of them; the empty loop shows how far the machine itself scales, and a bare array for each thread what nothing shared can reach.".to_owned(),
-            "By CPU time: twice the pairs of two threads for each CPU second that they used, over those of one. What other programs take of the CPUs does not count there, and neither does sleeping on a lock.".to_owned(),
-        ],
-        ..table
-    }
+    listing("Each thread frees one of its own and takes another", cells, columns)
+        .noted("The loop is in all of them; the empty loop shows how far the machine itself scales, and a bare array for each thread what nothing shared can reach.")
+        .noted("By CPU time: twice the pairs of two threads for each CPU second that they used, over those of one. What other programs take of the CPUs does not count there, and neither does sleeping on a lock.")
 }
 
 fn create(results: &Results<'_>) -> Table {
@@ -224,19 +171,13 @@ fn create(results: &Results<'_>) -> Table {
     let names = ranked
         .filter(|at| at.int("first") == Some(1))
         .map(|at| at.name());
-    grid(
-        "Making a space of 2^20 identifiers",
-        "source",
-        names.map(|name| (name, text(name))),
-        [
-            (0, "alone".to_owned()),
-            (1, "and its first identifier".to_owned()),
-        ],
-        |name, first| {
-            let cell = results.find(CREATE, name, &[("first", *first)]);
-            cell.map_or(Value::Empty, |at| at.value("ns_per_space"))
-        },
-    )
+    let rows = names.map(|name| (name, text(name)));
+    let columns = [(0, "alone"), (1, "and its first identifier")];
+    let columns = columns.map(|(first, name)| (first, name.to_owned()));
+    let title = "Making a space of 2^20 identifiers";
+    grid(title, "source", rows, columns, |name, first| {
+        results.value(CREATE, name, &[("first", *first)], "ns_per_space")
+    })
 }
 
 /// The fewest of each rule by occupancy, and everything where a rule states something.
@@ -244,43 +185,32 @@ fn distances(results: &Results<'_>) -> [Table; 2] {
     let all = rests(results);
     let mut rules: Vec<String> = all.iter().map(ruled).collect();
     rules.dedup();
-    let fewest = grid(
-        "Fewest allocations between a free and the same identifier's return, one by one",
-        "rule",
-        rules.into_iter().map(|rule| (rule.clone(), text(rule))),
-        DISTANCE_LIVES.map(|live| (live, share(live, SMALL))),
-        |rule, live| {
-            let mut alone = all.iter().filter(|at| at.int("batch") == Some(1));
-            let cell = alone.find(|at| ruled(at) == *rule && at.int("live") == Some(*live));
-            number(cell.and_then(found))
-        },
-    );
+    let rules = rules.into_iter().map(|rule| (rule.clone(), text(rule)));
+    let lives = DISTANCE_LIVES.map(|live| (live, share(live, SMALL)));
+    let title = "Fewest allocations between a free and the same identifier's return, one by one";
+    let fewest = grid(title, "rule", rules, lives, |rule, live| {
+        let mut alone = all.iter().filter(|at| at.int("batch") == Some(1));
+        let cell = alone.find(|at| ruled(at) == *rule && at.int("live") == Some(*live));
+        number(cell.and_then(found))
+    });
+    let columns = vec![
+        Column::by("rule", |at| text(ruled(at))),
+        taken(SMALL),
+        Column::by("frees", |at| text(order(at))),
+        Column::by("stated", |at| number(stated(at))),
+        Column::by("fewest", |at| number(found(at))),
+        Column::middle("p1", "distance_p1"),
+        Column::middle("median", "distance_median"),
+    ];
+    let stated = all.iter().copied().filter(|at| stated(at).is_some());
     let stated = listing(
         "Where a rule states how long an identifier rests",
-        all.iter().copied().filter(|at| stated(at).is_some()),
-        vec![
-            Column::by("rule", |at| text(ruled(at))),
-            taken(SMALL),
-            Column::by("frees", |at| text(order(at))),
-            Column::by("stated", |at| number(stated(at))),
-            Column::by("fewest", |at| number(found(at))),
-            Column::middle("p1", "distance_p1"),
-            Column::middle("median", "distance_median"),
-        ],
-    );
-    let stated = noted(
         stated,
-        "What is stated follows the number of free identifiers before each batch, and in a shared space the number of CPUs, for each of which some lie ready.",
+        columns,
     );
     [
-        noted(
-            fewest,
-            "Freed at random. Allocations; 'rested 100 calls' in readings of a clock that goes on whenever it is read, 'rested 100 us' in nanoseconds.",
-        ),
-        Table {
-            long: true,
-            ..stated
-        },
+        fewest.noted("Freed at random. Allocations; 'rested 100 calls' in readings of a clock that goes on whenever it is read, 'rested 100 us' in nanoseconds."),
+        stated.folded().noted("What is stated follows the number of free identifiers before each batch, and in a shared space the number of CPUs, for each of which some lie ready."),
     ]
 }
 
