@@ -45,7 +45,8 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     let start = Start::random(count, live, &mut rng)?;
     let mut shadow = Live::new::<S>(&start);
     let mut ids = vec![0; BATCH];
-    let mut spent: Vec<Spent> = Vec::with_capacity(turns);
+    // Nanoseconds of the frees and of the allocations of each batch.
+    let mut spent: Vec<[f64; 2]> = Vec::with_capacity(turns);
     let tick = tick();
     let before = heap::in_use();
     let mut source = S::start(&start)?;
@@ -67,10 +68,7 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
         ensure!(given, "it said 'full' although identifiers were free");
         shadow.give(&ids)?;
         if turn >= warm {
-            spent.push(Spent {
-                free: nanos(t1 - t0) - tick,
-                alloc: nanos(t2 - t1) - tick,
-            });
+            spent.push([nanos(t1 - t0) - tick, nanos(t2 - t1) - tick]);
             if spent.len() >= LEAST && begin.elapsed() > budget {
                 break;
             }
@@ -116,48 +114,31 @@ fn alloc_all<S: IdSource>(source: &mut S, out: &mut [u64]) -> bool {
     true
 }
 
-/// Nanoseconds of one batch.
-#[derive(Debug, Clone, Copy)]
-struct Spent {
-    free: f64,
-    alloc: f64,
-}
-
-impl Spent {
-    fn both(self) -> f64 {
-        self.free + self.alloc
-    }
-}
-
 fn nanos(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
 /// What two readings of the clock cost, in nanoseconds: the median of some.
 fn tick() -> f64 {
-    let mut gaps: Vec<f64> = (0..101)
-        .map(|_| {
-            let begin = Instant::now();
-            nanos(begin.elapsed())
-        })
-        .collect();
+    let mut gaps = [(); 101].map(|()| nanos(Instant::now().elapsed()));
     gaps.sort_unstable_by(f64::total_cmp);
-    gaps.get(50).copied().unwrap_or(0.0)
+    gaps[50]
 }
 
 /// Means per pair without the slowest hundredth of the batches, and the batch that only one in a hundred exceeds.
-fn summary(spent: &mut [Spent]) -> Measures {
-    spent.sort_unstable_by(|a, b| a.both().total_cmp(&b.both()));
+fn summary(spent: &mut [[f64; 2]]) -> Measures {
+    let both = |[free, alloc]: &[f64; 2]| free + alloc;
+    spent.sort_unstable_by(|a, b| both(a).total_cmp(&both(b)));
     let kept = &spent[..spent.len() - spent.len() / OUTLIERS];
-    let mean = |of: fn(Spent) -> f64| {
-        let total: f64 = kept.iter().copied().map(of).sum();
+    let mean = |of: &dyn Fn(&[f64; 2]) -> f64| {
+        let total: f64 = kept.iter().map(of).sum();
         (total / (kept.len() * BATCH).max(1) as f64).max(0.0)
     };
-    let slow = kept.last().map_or(0.0, |last| last.both() / BATCH as f64);
+    let slow = kept.last().map_or(0.0, |last| both(last) / BATCH as f64);
     Measures::new()
-        .with("ns_per_pair", mean(Spent::both))
-        .with("ns_per_free", mean(|s| s.free))
-        .with("ns_per_alloc", mean(|s| s.alloc))
+        .with("ns_per_pair", mean(&both))
+        .with("ns_per_free", mean(&|[free, _]| *free))
+        .with("ns_per_alloc", mean(&|[_, alloc]| *alloc))
         .with("p99_ns_per_pair", slow.max(0.0))
 }
 
@@ -235,12 +216,8 @@ mod tests {
 
     #[test]
     fn the_slowest_hundredth_is_left_out() {
-        let mut spent: Vec<Spent> = (0..200)
-            .map(|i| Spent {
-                free: 256.0,
-                alloc: if i < 2 { 1e9 } else { 512.0 },
-            })
-            .collect();
+        let alloc = |i| if i < 2 { 1e9 } else { 512.0 };
+        let mut spent: Vec<[f64; 2]> = (0..200).map(|i| [256.0, alloc(i)]).collect();
         let measures = summary(&mut spent);
         assert_eq!(measures.get("ns_per_pair"), Some(3.0));
         assert_eq!(measures.get("ns_per_alloc"), Some(2.0));

@@ -97,7 +97,10 @@ fn swept(results: &Results<'_>, sweep: &Sweep, most: f64, peers: &[&str]) -> Goa
     });
     match each(bound, goals) {
         Some(goal) => with_absent(goal, peers, |p| results.of(group, p).next().is_some()),
-        None => not_measured(bound, what, &peers.join(", "), lacking(group)),
+        None => {
+            let what = format!("{rule}, every occupancy of {count}");
+            not_measured(bound, what, &peers.join(", "), lacking(group))
+        }
     }
 }
 
@@ -211,7 +214,10 @@ fn distance(results: &Results<'_>, rule: &str) -> Goal {
         (at.text("rule") == Some(rule)).then_some(cell)
     });
     let cells: Vec<_> = cells.collect();
-    let what = format!("fewest until reuse, {rule}, worst of {} cells", cells.len());
+    let what = match cells.len() {
+        0 => format!("fewest until reuse, {rule}"),
+        n => format!("fewest until reuse, {rule}, worst of {n} cells"),
+    };
     let bound = Bound::AtLeast(1.0);
     worst(DISTANCE, bound, &what, ("what it states", "x"), cells)
 }

@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(churn(&mut local, &mut own, &[0, 1], &stop), Some((0, 0)));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                std::thread::sleep(Duration::from_millis(2));
                 stop.store(true, Ordering::Relaxed);
             });
             stop.store(false, Ordering::Relaxed);
