@@ -1,8 +1,8 @@
 //! Goals: a bound on a ratio of two cells.
 
 use super::results::At;
-use super::words::Bound;
-use crate::model::Goal;
+use super::words::{Bound, noted};
+use crate::model::{Goal, GoalState};
 use crate::stats::Estimate;
 
 /// A goal on the ratio of two cells, with the memory that both hold. `called` names the second one where it did not run.
@@ -41,4 +41,84 @@ pub(crate) fn not_measured(
 pub(crate) fn worst<T>(ratios: impl IntoIterator<Item = (T, Estimate)>) -> Option<(T, Estimate)> {
     let by_value = |a: &(T, Estimate), b: &(T, Estimate)| a.1.value.total_cmp(&b.1.value);
     ratios.into_iter().max_by(by_value)
+}
+
+/// One goal that many cells must reach: the worst of them stands for all, and its note names it. A missed cell is worse than
+/// an undecided one, and that worse than one without an interval, so that the goal is met only where every cell meets it.
+/// `None` without cells.
+pub(crate) fn each(bound: Bound, cells: impl IntoIterator<Item = (String, Goal)>) -> Option<Goal> {
+    let badness = |goal: &Goal| {
+        let state = match goal.state {
+            GoalState::Met => 0,
+            GoalState::Skipped => 1,
+            GoalState::Open => 2,
+            GoalState::Missed => 3,
+        };
+        let value = goal.measured.map_or(0.0, |m| m.value);
+        let above = match bound {
+            Bound::AtLeast(_) => -value,
+            Bound::AtMost(_) | Bound::Below(_) => value,
+        };
+        (state, above)
+    };
+    let mut worst: Option<(String, Goal)> = None;
+    for (cell, goal) in cells {
+        let (state, above) = badness(&goal);
+        let is_worse = worst.as_ref().is_none_or(|(_, worst)| {
+            let (worst_state, most) = badness(worst);
+            state > worst_state || (state == worst_state && above > most)
+        });
+        if is_worse {
+            worst = Some((cell, goal));
+        }
+    }
+    worst.map(|(cell, goal)| noted(goal, &format!("worst at {cell}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_cell_stands_for_all() {
+        let goal = |bound: Bound, value: f64, half: f64| {
+            let measured = Estimate {
+                value,
+                lo: value - half,
+                hi: value + half,
+                n: 6,
+                level: 0.95,
+            };
+            (
+                value.to_string(),
+                bound.goal("a", "b", Some(measured), None, ""),
+            )
+        };
+        let of = |bound: Bound, cells: &[(f64, f64)]| {
+            let cells = cells.iter().map(|(value, half)| goal(bound, *value, *half));
+            let worst = each(bound, cells).expect("has cells");
+            (worst.state, worst.note)
+        };
+        let most = Bound::AtMost(1.0);
+        let at = |cell: &str| format!("worst at {cell}");
+        let cells = [(0.5, 0.1), (0.8, 0.1), (0.7, 0.1)];
+        assert_eq!(of(most, &cells), (GoalState::Met, at("0.8")));
+        let undecided = [(0.5, 0.1), (0.95, 0.1), (0.8, 0.9)];
+        assert_eq!(of(most, &undecided), (GoalState::Open, at("0.95")));
+        let missed = [(1.2, 0.1), (1.5, 0.9), (0.8, 0.1)];
+        assert_eq!(of(most, &missed), (GoalState::Missed, at("1.2")));
+        let least = Bound::AtLeast(1.0);
+        assert_eq!(
+            of(least, &[(1.5, 0.1), (1.3, 0.1)]),
+            (GoalState::Met, at("1.3"))
+        );
+        let without = (
+            String::from("none"),
+            most.goal("a", "b", None, None, "too few"),
+        );
+        let worst = each(most, [goal(most, 0.5, 0.1), without]).expect("has cells");
+        assert_eq!(worst.state, GoalState::Skipped);
+        assert_eq!(worst.note, "too few; worst at none");
+        assert!(each(most, []).is_none());
+    }
 }

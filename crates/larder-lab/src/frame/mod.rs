@@ -24,7 +24,9 @@ pub(crate) use bench::{Counted, bench, needing, within};
 pub(crate) use chart::{line, lines, over};
 pub(crate) use curve::Curve;
 pub(crate) use finding::{cost, finding, judged, versus, versus_called};
-pub(crate) use goal::{goal, not_measured, worst};
+pub(crate) use goal::{each, goal, not_measured, worst};
 pub(crate) use plan::{Planner, cross};
-pub(crate) use results::{At, Results, analysis, combined, family, median_of, ratio_of, shown};
-pub(crate) use table::{Column, grid, listing, ratios};
+pub(crate) use results::{
+    At, Results, analysis, combined, family, median_of, ratio_of, shown, together,
+};
+pub(crate) use table::{Column, grid, listing, number, ratios, text};

@@ -99,6 +99,18 @@ impl<'a> Results<'a> {
         })
     }
 
+    /// A metric of that cell as a value of a table.
+    pub(crate) fn value(
+        &self,
+        group: &str,
+        contestant: &str,
+        factors: &[(&str, i64)],
+        metric: &str,
+    ) -> Value {
+        let cell = self.find(group, contestant, factors);
+        cell.map_or(Value::Empty, |at| at.value(metric))
+    }
+
     /// Of these contestants the one with the best median, for instance the best peer.
     pub(crate) fn best<'r>(
         &'r self,
@@ -258,8 +270,37 @@ pub(crate) fn ratio_of(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Option
     stats::paired_ratio(&a, &b, defaults::LEVEL).ok()
 }
 
+/// What a function makes of the values of several cells, by round: of the rounds in which all have one, where it is finite.
+pub(crate) fn together(
+    columns: &[BTreeMap<u32, f64>],
+    of: impl Fn(&[f64]) -> f64,
+) -> BTreeMap<u32, f64> {
+    let value = |round: &u32| {
+        let values: Option<Vec<f64>> = columns.iter().map(|c| c.get(round).copied()).collect();
+        Some((*round, of(&values?))).filter(|(_, value)| value.is_finite())
+    };
+    let rounds = columns.first().into_iter().flat_map(BTreeMap::keys);
+    rounds.filter_map(value).collect()
+}
+
 /// Median of what was computed by round.
 pub(crate) fn median_of(by_round: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let values: Vec<f64> = by_round.values().copied().collect();
     stats::median(&values, defaults::LEVEL).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rounds_that_all_have_are_put_together() {
+        let of = |values: &[(u32, f64)]| values.iter().copied().collect::<BTreeMap<u32, f64>>();
+        let columns = [
+            of(&[(1, 6.0), (2, 8.0), (3, 1.0)]),
+            of(&[(1, 2.0), (3, 0.0), (4, 1.0)]),
+        ];
+        assert_eq!(together(&columns, |v| v[0] / v[1]), of(&[(1, 3.0)]));
+        assert!(together(&[], |_| 1.0).is_empty());
+    }
 }

@@ -4,6 +4,30 @@ use super::results::{At, family};
 use crate::measure::Comparison;
 use crate::model::{Table, TableRow, Value};
 
+/// A text as a value of a table.
+pub(crate) fn text(text: impl Into<String>) -> Value {
+    Value::Text(text.into())
+}
+
+/// A number without a unit and without an interval, where there is one.
+pub(crate) fn number(number: Option<f64>) -> Value {
+    number.map_or(Value::Empty, |n| Value::Number(n, String::new()))
+}
+
+impl Table {
+    /// The table with one more footnote.
+    pub(crate) fn noted(mut self, note: &str) -> Self {
+        self.notes.push(note.to_owned());
+        self
+    }
+
+    /// The table, left to the page because of its size.
+    pub(crate) fn folded(mut self) -> Self {
+        self.long = true;
+        self
+    }
+}
+
 /// A table of rows by columns, for instance a factor by contestant. Rows and columns without any value are left out.
 pub(crate) fn grid<R, C>(
     title: impl Into<String>,

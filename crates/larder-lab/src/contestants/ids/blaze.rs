@@ -28,6 +28,9 @@ impl<const CYCLIC: bool> Blaze<CYCLIC> {
 }
 
 impl<const CYCLIC: bool> IdSource for Blaze<CYCLIC> {
+    const ABOUT: &'static str =
+        "crate range-set-blaze as a set of free identifiers, by the rule of the group";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         Ok(Self {
             free: start.free_ids().collect(),

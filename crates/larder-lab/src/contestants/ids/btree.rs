@@ -12,6 +12,9 @@ pub struct OrderedSet<const CYCLIC: bool> {
 }
 
 impl<const CYCLIC: bool> IdSource for OrderedSet<CYCLIC> {
+    const ABOUT: &'static str =
+        "the standard library's BTreeSet of free identifiers, by the rule of the group";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         Ok(Self {
             free: start.free_ids().collect(),

@@ -9,6 +9,8 @@ use super::{IdSource, Start};
 pub struct Eager(HashSet<u32>);
 
 impl IdSource for Eager {
+    const ABOUT: &'static str = "a hash set of all free identifiers, filled when it is made, as cilium's pool of identities was";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         Ok(Self(start.free_ids().collect()))
     }

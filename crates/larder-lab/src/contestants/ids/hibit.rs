@@ -66,6 +66,13 @@ impl<const SEARCH: u8> Hibit<SEARCH> {
 }
 
 impl<const SEARCH: u8> IdSource for Hibit<SEARCH> {
+    const ABOUT: &'static str = match Self::SEARCH {
+        Search::Iterator => {
+            "crate hibitset as a set of free identifiers, the lowest by its iterator"
+        }
+        _ => "crate hibitset with a search of ours over its levels, by the rule of the group",
+    };
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         ensure!(
             start.count() <= 1 << 24,

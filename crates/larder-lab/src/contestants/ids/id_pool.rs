@@ -9,6 +9,8 @@ pub struct Pool {
 }
 
 impl IdSource for Pool {
+    const ABOUT: &'static str = "crate id-pool: a vector of free ranges, the lowest first";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let end = u32::try_from(start.count())?;
         let mut pool = id_pool::IdPool::new_ranged(0..end);

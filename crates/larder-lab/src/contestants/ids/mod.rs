@@ -55,6 +55,9 @@ pub use tree::Tree;
 /// A source of identifiers of one thread. The lower half of an identifier is its place in `0..count`; the upper half is
 /// zero, or a generation.
 pub trait IdSource: Sized {
+    /// What it is, for a list of contestants.
+    const ABOUT: &'static str = "";
+
     /// A source in the given state.
     ///
     /// # Errors

@@ -67,6 +67,9 @@ fn next_zero(words: &[u64; PAGE_WORDS], from: u64) -> Option<u64> {
 }
 
 impl IdSource for Pidmap {
+    const ABOUT: &'static str =
+        "Linux's pidmap of 2002 to 2017: a bitmap in pages with a count of free bits each; cyclic";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let mut map = Self::new(start.count());
         for id in start.taken_ids() {

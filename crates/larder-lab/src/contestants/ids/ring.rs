@@ -12,6 +12,9 @@ pub struct Ring {
 }
 
 impl IdSource for Ring {
+    const ABOUT: &'static str =
+        "a bare ring of free identifiers of 32 bits: the first freed first, nothing checked";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let slots = start.count().next_power_of_two();
         anyhow::ensure!(

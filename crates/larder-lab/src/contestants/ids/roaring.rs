@@ -12,6 +12,9 @@ pub struct RoaringFree<const CYCLIC: bool> {
 }
 
 impl<const CYCLIC: bool> IdSource for RoaringFree<CYCLIC> {
+    const ABOUT: &'static str =
+        "crate roaring as a set of free identifiers, by the rule of the group";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let free = if start.mostly_free() {
             let mut free = RoaringBitmap::new();
@@ -57,6 +60,9 @@ pub struct RoaringTaken {
 }
 
 impl IdSource for RoaringTaken {
+    const ABOUT: &'static str =
+        "crate roaring as a set of taken identifiers; the next free one is found by trying";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         Ok(Self {
             taken: RoaringBitmap::from_sorted_iter(start.taken_ids())

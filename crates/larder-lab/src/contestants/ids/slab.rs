@@ -10,6 +10,8 @@ pub struct SlabIds {
 }
 
 impl IdSource for SlabIds {
+    const ABOUT: &'static str = "crate slab, Slab<()> with a bound of ours: the last freed first";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let count = usize::try_from(start.count())?;
         let mut slab = slab::Slab::with_capacity(count);

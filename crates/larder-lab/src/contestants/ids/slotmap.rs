@@ -17,6 +17,8 @@ fn id_of(key: DefaultKey) -> u64 {
 }
 
 impl IdSource for SlotMapIds {
+    const ABOUT: &'static str = "crate slotmap, SlotMap<_, ()> with a bound of ours: the last freed first, with generations";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let count = usize::try_from(start.count())?;
         let mut slots = SlotMap::with_capacity(count);

@@ -10,6 +10,9 @@ pub struct Stack {
 }
 
 impl IdSource for Stack {
+    const ABOUT: &'static str =
+        "a bare array of free identifiers of 32 bits: the last freed first, nothing checked";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let mut slots: Vec<u32> = start.free_ids().collect();
         let len = slots.len();

@@ -106,21 +106,19 @@ impl Start {
 
 /// `wanted` different numbers below `count`, ascending; `wanted` is at most half of `count`, or all of it.
 fn choose(count: u64, wanted: u64, rng: &mut Rng) -> Vec<u32> {
-    let mut ids = Vec::with_capacity(wanted as usize);
-    if count <= 1 << 24 {
-        // Knuth's algorithm S: each number in turn, with the chance that keeps the rest possible.
-        let mut left = wanted;
+    if wanted > count / 64 {
+        // Knuth's algorithm S: each number in turn, with the chance that keeps the rest possible. Every number is written
+        // and only the chosen ones stay, because no CPU foretells which those are.
+        let mut ids = vec![0; wanted as usize + 1];
+        let mut len = 0;
         for id in 0..count {
-            if left == 0 {
-                break;
-            }
-            if rng.below(count - id) < left {
-                ids.push(id as u32);
-                left -= 1;
-            }
+            ids[len] = id as u32;
+            len += usize::from(rng.below(count - id) < wanted - len as u64);
         }
+        ids.truncate(len);
         return ids;
     }
+    let mut ids = Vec::with_capacity(wanted as usize);
     while (ids.len() as u64) < wanted {
         ids.extend((ids.len() as u64..wanted).map(|_| rng.below(count) as u32));
         ids.sort_unstable();

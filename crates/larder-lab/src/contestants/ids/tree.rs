@@ -73,6 +73,8 @@ impl<const CYCLIC: bool> Tree<CYCLIC> {
 }
 
 impl<const CYCLIC: bool> IdSource for Tree<CYCLIC> {
+    const ABOUT: &'static str = "a plain hierarchical bitmap, 64 to 1, by the rule of the group";
+
     fn start(start: &Start) -> anyhow::Result<Self> {
         let count = start.count();
         usize::try_from(count).context("so many bits do not fit into this machine's memory")?;

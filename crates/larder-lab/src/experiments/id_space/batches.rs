@@ -1,4 +1,8 @@
 //! Franke's delete and allocate: batches of random frees and as many allocations, timed apart.
+//!
+//! The timed loops are one copy per source, with no virtual call in them, and functions of their own (`inline(never)`), so
+//! that their machine code can be read under their names. After every step the source's state is forced into memory
+//! ([`keep`]): in a program other code runs between two calls.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +11,6 @@ use anyhow::ensure;
 use crate::contestants::ids::{IdSource, Live, Rng, Start, heap};
 use crate::contestants::timing::{keep, peek};
 use crate::model::{Measures, Params};
-
-use super::loops;
 
 /// Frees and allocations of a batch.
 pub(super) const BATCH: usize = 256;
@@ -43,7 +45,8 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     let start = Start::random(count, live, &mut rng)?;
     let mut shadow = Live::new::<S>(&start);
     let mut ids = vec![0; BATCH];
-    let mut spent: Vec<Spent> = Vec::with_capacity(turns);
+    // Nanoseconds of the frees and of the allocations of each batch.
+    let mut spent: Vec<[f64; 2]> = Vec::with_capacity(turns);
     let tick = tick();
     let before = heap::in_use();
     let mut source = S::start(&start)?;
@@ -57,18 +60,15 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
             sweep.run();
         }
         let t0 = Instant::now();
-        let freed = loops::free_all(&mut source, &ids);
+        let freed = free_all(&mut source, &ids);
         let t1 = Instant::now();
-        let given = loops::alloc_all(&mut source, &mut ids);
+        let given = alloc_all(&mut source, &mut ids);
         let t2 = Instant::now();
         ensure!(freed, "it refused an identifier that was taken");
         ensure!(given, "it said 'full' although identifiers were free");
         shadow.give(&ids)?;
         if turn >= warm {
-            spent.push(Spent {
-                free: nanos(t1 - t0) - tick,
-                alloc: nanos(t2 - t1) - tick,
-            });
+            spent.push([nanos(t1 - t0) - tick, nanos(t2 - t1) - tick]);
             if spent.len() >= LEAST && begin.elapsed() > budget {
                 break;
             }
@@ -90,17 +90,28 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     Ok(measures)
 }
 
-/// Nanoseconds of one batch.
-#[derive(Debug, Clone, Copy)]
-struct Spent {
-    free: f64,
-    alloc: f64,
+/// Frees all of these; false when the source refuses one.
+#[inline(never)]
+fn free_all<S: IdSource>(source: &mut S, ids: &[u64]) -> bool {
+    let mut ok = true;
+    for &id in ids {
+        ok &= source.free(id);
+        keep(source);
+    }
+    ok
 }
 
-impl Spent {
-    fn both(self) -> f64 {
-        self.free + self.alloc
+/// Fills `out` with identifiers; false when there are not so many.
+#[inline(never)]
+fn alloc_all<S: IdSource>(source: &mut S, out: &mut [u64]) -> bool {
+    for slot in out {
+        let Some(id) = source.alloc() else {
+            return false;
+        };
+        *slot = id;
+        keep(source);
     }
+    true
 }
 
 fn nanos(time: Duration) -> f64 {
@@ -109,29 +120,25 @@ fn nanos(time: Duration) -> f64 {
 
 /// What two readings of the clock cost, in nanoseconds: the median of some.
 fn tick() -> f64 {
-    let mut gaps: Vec<f64> = (0..101)
-        .map(|_| {
-            let begin = Instant::now();
-            nanos(begin.elapsed())
-        })
-        .collect();
+    let mut gaps = [(); 101].map(|()| nanos(Instant::now().elapsed()));
     gaps.sort_unstable_by(f64::total_cmp);
-    gaps.get(50).copied().unwrap_or(0.0)
+    gaps[50]
 }
 
 /// Means per pair without the slowest hundredth of the batches, and the batch that only one in a hundred exceeds.
-fn summary(spent: &mut [Spent]) -> Measures {
-    spent.sort_unstable_by(|a, b| a.both().total_cmp(&b.both()));
+fn summary(spent: &mut [[f64; 2]]) -> Measures {
+    let both = |[free, alloc]: &[f64; 2]| free + alloc;
+    spent.sort_unstable_by(|a, b| both(a).total_cmp(&both(b)));
     let kept = &spent[..spent.len() - spent.len() / OUTLIERS];
-    let mean = |of: fn(Spent) -> f64| {
-        let total: f64 = kept.iter().copied().map(of).sum();
+    let mean = |of: &dyn Fn(&[f64; 2]) -> f64| {
+        let total: f64 = kept.iter().map(of).sum();
         (total / (kept.len() * BATCH).max(1) as f64).max(0.0)
     };
-    let slow = kept.last().map_or(0.0, |last| last.both() / BATCH as f64);
+    let slow = kept.last().map_or(0.0, |last| both(last) / BATCH as f64);
     Measures::new()
-        .with("ns_per_pair", mean(Spent::both))
-        .with("ns_per_free", mean(|s| s.free))
-        .with("ns_per_alloc", mean(|s| s.alloc))
+        .with("ns_per_pair", mean(&both))
+        .with("ns_per_free", mean(&|[free, _]| *free))
+        .with("ns_per_alloc", mean(&|[_, alloc]| *alloc))
         .with("p99_ns_per_pair", slow.max(0.0))
 }
 
@@ -209,16 +216,23 @@ mod tests {
 
     #[test]
     fn the_slowest_hundredth_is_left_out() {
-        let mut spent: Vec<Spent> = (0..200)
-            .map(|i| Spent {
-                free: 256.0,
-                alloc: if i < 2 { 1e9 } else { 512.0 },
-            })
-            .collect();
+        let alloc = |i| if i < 2 { 1e9 } else { 512.0 };
+        let mut spent: Vec<[f64; 2]> = (0..200).map(|i| [256.0, alloc(i)]).collect();
         let measures = summary(&mut spent);
         assert_eq!(measures.get("ns_per_pair"), Some(3.0));
         assert_eq!(measures.get("ns_per_alloc"), Some(2.0));
         assert_eq!(measures.get("p99_ns_per_pair"), Some(3.0));
         assert!(summary(&mut []).get("ns_per_pair") == Some(0.0));
+    }
+
+    #[test]
+    fn each_loop_does_what_it_says() {
+        let start = Start::random(1000, 500, &mut Rng::new(1)).expect("sensible");
+        let mut map = Pidmap::start(&start).expect("starts");
+        let mut out = vec![0; 500];
+        assert!(alloc_all(&mut map, &mut out));
+        assert!(!alloc_all(&mut map, &mut [0]), "full");
+        assert!(free_all(&mut map, &out));
+        assert!(!free_all(&mut map, &out[..1]), "freed twice");
     }
 }

@@ -1,13 +1,17 @@
 //! The contestants: a source of identifiers each, in every shape and by every rule that it knows.
 
+use anyhow::bail;
 use larder::ids::rule;
 
-use crate::contestants::ids::shared::{Alone, Locked, Nothing, OurSpace, Sbitmap, SharedIds};
+use crate::contestants::ids::shared::{
+    Alone, LocalIds, Locked, Nothing, OurSpace, Sbitmap, SharedIds,
+};
 use crate::contestants::ids::{Eager, IdSource, OrderedSet, Ours, Pidmap, Ring, Stack, Tree};
+use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-use super::{batches, create, distance, ruled, threads};
+use super::{batches, create, distance, threads};
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
@@ -24,18 +28,18 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
                 "last-freed" => alone::<Ours<rule::Lifo>>(p),
                 "epochs" => alone::<Ours<rule::Epochs>>(p),
                 "random" => alone::<Ours<rule::Random>>(p),
-                other => Err(no_rule(other)),
+                other => Err(distance::no_rule(other)),
             },
         ),
         bench(
             "ids-rested",
             "larder's Ids by the rule of the cell, for the distances of rests",
-            ruled::owned,
+            distance::owned,
         ),
         bench(
             "id-space-ruled",
             "larder's IdSpace by the rule of the cell, used by one thread that goes from CPU to CPU, for the distances",
-            ruled::space,
+            distance::space,
         ),
         bench(
             "id-space",
@@ -52,172 +56,68 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
             "larder's IdSpace, for many threads, the last freed first",
             shared::<OurSpace<rule::Lifo>>,
         ),
-        bench(
-            "pidmap",
-            "Linux's pidmap of 2002 to 2017: a bitmap in pages with a count of free bits each; cyclic",
-            alone::<Pidmap>,
-        ),
-        bench(
-            "tree",
-            "a plain hierarchical bitmap, 64 to 1, by the rule of the group",
-            by_order::<Tree<true>, Tree<false>>,
-        ),
-        bench(
-            "btree-set",
-            "the standard library's BTreeSet of free identifiers, by the rule of the group",
-            by_order::<OrderedSet<true>, OrderedSet<false>>,
-        ),
-        bench(
-            "ring",
-            "a bare ring of free identifiers of 32 bits: the first freed first, nothing checked",
-            alone::<Ring>,
-        ),
-        bench(
-            "stack",
-            "a bare array of free identifiers of 32 bits: the last freed first, nothing checked",
-            alone::<Stack>,
-        ),
-        bench(
-            "eager-set",
-            "a hash set of all free identifiers, filled when it is made, as cilium's pool of identities was",
-            alone::<Eager>,
-        ),
-        bench(
-            "sbitmap",
-            "after Linux's sbitmap: words on cache lines of their own, hints per thread, deferred clear",
-            shared::<Sbitmap>,
-        ),
-        bench(
-            "mutex-pidmap",
-            "pidmap under the standard library's mutex",
-            shared::<Locked<Pidmap>>,
-        ),
-        bench(
-            "mutex-ids",
-            "larder's Ids under the standard library's mutex, cyclic",
-            shared::<Locked<Ours<rule::Cyclic>>>,
-        ),
-        bench(
-            "own-stacks",
-            "a bare array for each thread, nothing shared: the floor",
-            shared::<Alone>,
-        ),
-        bench(
-            "empty-loop",
-            "the loop alone: how far the machine itself scales",
-            shared::<Nothing>,
-        ),
+        one::<Pidmap>("pidmap"),
+        either::<Tree<true>, Tree<false>>("tree"),
+        either::<OrderedSet<true>, OrderedSet<false>>("btree-set"),
+        one::<Ring>("ring"),
+        one::<Stack>("stack"),
+        one::<Eager>("eager-set"),
+        many::<Sbitmap>("sbitmap"),
+        many::<Locked<Pidmap>>("mutex-pidmap"),
+        many::<Locked<Ours<rule::Cyclic>>>("mutex-ids"),
+        many::<Alone>("own-stacks"),
+        many::<Nothing>("empty-loop"),
     ];
     #[cfg(feature = "peers")]
-    all.extend(crates());
+    {
+        use crate::contestants::ids::shared::{Queue, ShardedSlab};
+        use crate::contestants::ids::{
+            Blaze, Hibit, Pool, RoaringFree, RoaringTaken, SlabIds, SlotMapIds,
+        };
+        all.extend([
+            one::<Hibit<0>>("hibitset"),
+            either::<Hibit<2>, Hibit<1>>("hibitset-levels"),
+            either::<RoaringFree<true>, RoaringFree<false>>("roaring"),
+            one::<RoaringTaken>("roaring-taken"),
+            either::<Blaze<true>, Blaze<false>>("range-set-blaze"),
+            one::<Pool>("id-pool"),
+            one::<SlabIds>("slab"),
+            one::<SlotMapIds>("slotmap"),
+            many::<ShardedSlab>("sharded-slab"),
+            many::<Queue>("array-queue"),
+        ]);
+    }
     all
 }
 
-/// The crates of others.
-#[cfg(feature = "peers")]
-fn crates() -> Vec<Box<dyn Contestant>> {
-    use crate::contestants::ids::shared::{Queue, ShardedSlab};
-    use crate::contestants::ids::{
-        Blaze, Hibit, Pool, RoaringFree, RoaringTaken, SlabIds, SlotMapIds,
-    };
-    vec![
-        bench(
-            "hibitset",
-            "crate hibitset as a set of free identifiers, the lowest by its iterator",
-            alone::<Hibit<0>>,
-        ),
-        bench(
-            "hibitset-levels",
-            "crate hibitset with a search of ours over its levels, by the rule of the group",
-            by_order::<Hibit<2>, Hibit<1>>,
-        ),
-        bench(
-            "roaring",
-            "crate roaring as a set of free identifiers, by the rule of the group",
-            by_order::<RoaringFree<true>, RoaringFree<false>>,
-        ),
-        bench(
-            "roaring-taken",
-            "crate roaring as a set of taken identifiers; the next free one is found by trying",
-            alone::<RoaringTaken>,
-        ),
-        bench(
-            "range-set-blaze",
-            "crate range-set-blaze as a set of free identifiers, by the rule of the group",
-            by_order::<Blaze<true>, Blaze<false>>,
-        ),
-        bench(
-            "id-pool",
-            "crate id-pool: a vector of free ranges, the lowest first",
-            alone::<Pool>,
-        ),
-        bench(
-            "slab",
-            "crate slab, Slab<()> with a bound of ours: the last freed first",
-            alone::<SlabIds>,
-        ),
-        bench(
-            "slotmap",
-            "crate slotmap, SlotMap<_, ()> with a bound of ours: the last freed first, with generations",
-            alone::<SlotMapIds>,
-        ),
-        bench(
-            "sharded-slab",
-            "crate sharded-slab, Slab<()>; it grows",
-            shared::<ShardedSlab>,
-        ),
-        bench(
-            "array-queue",
-            "crate crossbeam-queue, an ArrayQueue of free identifiers: the first freed first",
-            shared::<Queue>,
-        ),
-    ]
+/// A source of one owner.
+fn one<S: IdSource + 'static>(name: &'static str) -> Box<dyn Contestant> {
+    bench(name, S::ABOUT, alone::<S>)
 }
 
-struct Bench {
-    name: &'static str,
-    about: &'static str,
-    run: fn(&Params) -> anyhow::Result<Measures>,
+/// One that knows two rules.
+fn either<Cyclic: IdSource, Lowest: IdSource>(name: &'static str) -> Box<dyn Contestant> {
+    bench(name, Cyclic::ABOUT, |params| match params.text("rule")? {
+        "cyclic" => alone::<Cyclic>(params),
+        "lowest" => alone::<Lowest>(params),
+        other => Err(distance::no_rule(other)),
+    })
 }
 
-fn bench(
-    name: &'static str,
-    about: &'static str,
-    run: fn(&Params) -> anyhow::Result<Measures>,
-) -> Box<dyn Contestant> {
-    Box::new(Bench { name, about, run })
-}
-
-impl Contestant for Bench {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        (self.run)(params)
-    }
+/// A source that threads share.
+fn many<S: SharedIds + 'static>(name: &'static str) -> Box<dyn Contestant> {
+    bench(name, S::ABOUT, shared::<S>)
 }
 
 /// One thread, in the shape that the factors name.
 fn alone<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     match params.text("shape")? {
         "batches" => batches::run::<S>(params),
-        "create" => create::run::<S>(params),
+        "create" => create::run(params, S::start, IdSource::alloc),
         "distance" => distance::run::<S>(params),
-        other => Err(no_shape(other, "batches, create and distance")),
-    }
-}
-
-/// One thread, by the rule that the factors name.
-fn by_order<Cyclic: IdSource, Lowest: IdSource>(params: &Params) -> anyhow::Result<Measures> {
-    match params.text("rule")? {
-        "cyclic" => alone::<Cyclic>(params),
-        "lowest" => alone::<Lowest>(params),
-        other => Err(no_rule(other)),
+        other => {
+            bail!("shape '{other}' is unknown here; the shapes are batches, create and distance")
+        }
     }
 }
 
@@ -225,17 +125,13 @@ fn by_order<Cyclic: IdSource, Lowest: IdSource>(params: &Params) -> anyhow::Resu
 fn shared<S: SharedIds>(params: &Params) -> anyhow::Result<Measures> {
     match params.text("shape")? {
         "threads" => threads::run::<S>(params),
-        "create" => create::run_shared::<S>(params),
-        other => Err(no_shape(other, "threads and create")),
+        "create" => create::run(
+            params,
+            |start| S::new(start.count()),
+            |source| source.local(0, 1).alloc(),
+        ),
+        other => bail!("shape '{other}' is unknown here; the shapes are threads and create"),
     }
-}
-
-fn no_shape(shape: &str, known: &str) -> anyhow::Error {
-    anyhow::anyhow!("shape '{shape}' is unknown here; the shapes are {known}")
-}
-
-pub(super) fn no_rule(rule: &str) -> anyhow::Error {
-    anyhow::anyhow!("rule '{rule}' is not one of this contestant's")
 }
 
 #[cfg(test)]

@@ -1,42 +1,53 @@
-//! How many allocations lie between a free and the next time that the same identifier is handed out.
+//! How many allocations lie between a free and the next time that the same identifier is handed out, and what each rule
+//! states of it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::hint;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
-use larder::ids::{Allocate, IdError};
+use anyhow::{Context, anyhow, bail, ensure};
+use larder::ids::rule::{self, Clock, NearFull, Rested};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule, Shape, SharedRule};
 
+use super::plan::{CALLS, CYCLIC, EPOCHS, FIRST_FREED, LAST_FREED, LOWEST, RESTED, TIMED};
 use crate::contestants::ids::{IdSource, Live, Rng, Stack, Start};
 use crate::contestants::mapping::pin::{allowed_cpus, stay_on};
 use crate::model::{Measures, Params};
 
-/// What one cell asks for.
-struct Job {
-    live: u64,
-    batch: usize,
-    allocs: u64,
-    start: Start,
-    rng: Rng,
+/// Allocations that [`RESTED`] asks for.
+const REST: u64 = 48;
+/// Calls, which are ticks of its clock, that [`CALLS`] asks for.
+const REST_CALLS: u64 = 100;
+/// What [`TIMED`] asks for.
+const REST_TIME: Duration = Duration::from_micros(100);
+
+/// Allocations on a CPU before the thread goes on to the next. No divisor of what lies ready or of a batch.
+const STAY: usize = 97;
+/// After so long a rest is not waited for any more.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a rule states while `free` are free before a batch, whatever was freed before: 0 is nothing.
+pub(super) fn stated(rule: &str, free: u64, batch: i64) -> u64 {
+    match rule {
+        FIRST_FREED => free,
+        // Of frees and allocations that alternate. The rounding of the sets takes one.
+        EPOCHS if batch == 1 => (free / 2).saturating_sub(1),
+        RESTED => REST,
+        _ => 0,
+    }
 }
 
-impl Job {
-    fn of(params: &Params) -> anyhow::Result<Self> {
-        let (count, live) = (params.count("count")? as u64, params.count("live")? as u64);
-        let (batch, allocs) = (params.count("batch")?, params.count("allocs")? as u64);
-        ensure!(
-            batch > 0 && allocs > 0,
-            "batches of {batch} and {allocs} allocations were asked for; both must be at least 1"
-        );
-        let mut rng = Rng::new(count ^ live);
-        let start = Start::random(count, live, &mut rng)?;
-        Ok(Self {
-            live,
-            batch,
-            allocs,
-            start,
-            rng,
-        })
+/// What is stated of a shared space: the documentation of [`Shape`], as numbers.
+fn of_shape(shape: Shape, alone: impl Fn(u64) -> u64, free: u64, cpus: u64) -> u64 {
+    let ready = (64 * cpus).min(free / 4);
+    match shape {
+        Shape::Exact => alone(free),
+        Shape::Near => 0,
+        Shape::InOrder if free < 4 * cpus => alone(free),
+        Shape::InOrder => alone(free.saturating_sub(128 * cpus)).saturating_sub(ready),
+        Shape::InPlace => alone(free).saturating_sub(ready),
     }
 }
 
@@ -45,11 +56,12 @@ impl Job {
 /// # Errors
 /// Missing factors, and a source that hands out what somebody has or says 'full' too early.
 pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
-    let job = Job::of(params)?;
-    let shadow = Live::new::<S>(&job.start);
-    let source = RefCell::new(S::start(&job.start)?);
+    let (start, rng) = begin(params)?;
+    let shadow = Live::new::<S>(&start);
+    let source = RefCell::new(S::start(&start)?);
     observe(
-        job,
+        params,
+        (&start, rng),
         shadow,
         |id| source.borrow_mut().free(id),
         || source.borrow_mut().alloc(),
@@ -57,8 +69,104 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     )
 }
 
-/// The same of a space by a rule, of one owner or shared, with what the rule states beside. `tick` is what the rule counts:
-/// it is given the number of allocations.
+/// The distances of [`Ids`] under a rule that rests.
+///
+/// # Errors
+/// A rule that is none of these, and those of [`run_ruled`].
+pub(super) fn owned(params: &Params) -> anyhow::Result<Measures> {
+    match params.text("rule")? {
+        RESTED => by_allocations(params, &cell(range(params)?, rested())?, Shape::Exact),
+        CALLS => by_calls(params, cell),
+        TIMED => timed(params, cell),
+        other => Err(no_rule(other)),
+    }
+}
+
+/// The distances of [`IdSpace`] under any rule.
+///
+/// # Errors
+/// A rule that is none of these, and those of [`run_ruled`].
+pub(super) fn space(params: &Params) -> anyhow::Result<Measures> {
+    match params.text("rule")? {
+        LOWEST => shared(params, rule::Lowest),
+        CYCLIC => shared(params, rule::Cyclic),
+        FIRST_FREED => shared(params, rule::Fifo),
+        LAST_FREED => shared(params, rule::Lifo),
+        EPOCHS => shared(params, rule::Epochs::<2>),
+        "random" => shared(params, rule::Random::new([7; 32])),
+        "any" => shared(params, rule::Any),
+        RESTED => shared(params, rested()),
+        CALLS => by_calls(params, IdSpace::new),
+        TIMED => timed(params, IdSpace::new),
+        other => Err(no_rule(other)),
+    }
+}
+
+pub(super) fn no_rule(rule: &str) -> anyhow::Error {
+    anyhow!("rule '{rule}' is not one of this contestant's")
+}
+
+fn rested() -> Rested<rule::Lowest> {
+    Rested::allocations(rule::Lowest, REST, NearFull::Fail)
+}
+
+fn range(params: &Params) -> anyhow::Result<IdRange> {
+    let last = (params.count("count")? as u64).saturating_sub(1);
+    Ok(IdRange::new(0, last)?)
+}
+
+fn cell<R: Rule>(range: IdRange, rule: R) -> Result<RefCell<Ids<R>>, IdError> {
+    Ids::new(range, rule).map(RefCell::new)
+}
+
+fn shared<R: SharedRule>(params: &Params, rule: R) -> anyhow::Result<Measures> {
+    by_allocations(params, &IdSpace::new(range(params)?, rule)?, R::SHAPE)
+}
+
+fn by_allocations<A: Allocate>(params: &Params, ids: &A, shape: Shape) -> anyhow::Result<Measures> {
+    let (name, batch) = (params.text("rule")?, params.int("batch")?);
+    let least = |free, cpus| of_shape(shape, |free| stated(name, free, batch), free, cpus);
+    run_ruled(params, ids, least, |made| made)
+}
+
+/// A clock that goes on by a tick whenever it is read: a rest by it is the same on every machine.
+#[derive(Debug, Clone, Default)]
+struct Calls(Arc<AtomicU64>);
+
+impl Clock for Calls {
+    fn now(&self, _: u64) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+fn by_calls<A: Allocate>(
+    params: &Params,
+    make: impl FnOnce(IdRange, Rested<rule::Lowest, Calls>) -> Result<A, IdError>,
+) -> anyhow::Result<Measures> {
+    let clock = Calls::default();
+    let rule = Rested::by_clock(rule::Lowest, REST_CALLS, NearFull::Fail, clock.clone());
+    let ids = make(range(params)?, rule)?;
+    run_ruled(params, &ids, |_, _| REST_CALLS, |made| clock.now(made))
+}
+
+/// In nanoseconds.
+fn timed<A: Allocate>(
+    params: &Params,
+    make: impl FnOnce(IdRange, Rested<rule::Lowest, rule::Monotonic>) -> Result<A, IdError>,
+) -> anyhow::Result<Measures> {
+    let rule = Rested::time(rule::Lowest, REST_TIME, NearFull::Fail);
+    let ids = make(range(params)?, rule)?;
+    let (start, least) = (Instant::now(), REST_TIME.as_nanos() as u64);
+    run_ruled(
+        params,
+        &ids,
+        |_, _| least,
+        |_| start.elapsed().as_nanos() as u64,
+    )
+}
+
+/// The distances of a space by a rule, of one owner or shared, with what the rule states beside. `tick` is what the rule
+/// counts: it is given the number of allocations.
 ///
 /// A shared space is used by one thread that goes on to the next CPU after every 97 allocations and keeps to no order of
 /// frees and CPUs, so that identifiers come to lie ready everywhere: what is counted is the same in every run but for the
@@ -66,31 +174,27 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
 ///
 /// # Errors
 /// As [`run`], and what the space cannot hold.
-pub(super) fn run_ruled<A: Allocate>(
+fn run_ruled<A: Allocate>(
     params: &Params,
     ids: &A,
-    stated: impl Fn(u64, u64) -> u64,
+    least: impl Fn(u64, u64) -> u64,
     tick: impl Fn(u64) -> u64,
 ) -> anyhow::Result<Measures> {
-    let job = Job::of(params)?;
-    for id in job.start.taken_ids() {
+    let (start, rng) = begin(params)?;
+    for id in start.taken_ids() {
         ids.alloc_at(u64::from(id))?;
     }
-    let shadow = Live::new::<Stack>(&job.start);
-    let cpus = if ids.is_shared() {
-        allowed_cpus()
-    } else {
-        Vec::new()
-    };
+    let shadow = Live::new::<Stack>(&start);
+    let shared = ids.is_shared();
+    let cpus = if shared { allowed_cpus() } else { Vec::new() };
     // The kernel may not tell.
-    let least = stated(job.start.count() - job.live, cpus.len().max(1) as u64);
-    let allocs = Cell::new(0);
+    let least = least(start.count() - start.taken(), cpus.len().max(1) as u64);
+    let mut n = 0;
     let alloc = || {
-        let n = allocs.get() + 1;
-        allocs.set(n);
+        n += 1;
         // What lies ready is made for all CPUs, so the thread stays where it is until then.
-        if n > 2 * STAY && n.is_multiple_of(STAY) && cpus.len() > 1 {
-            stay_on(cpus[(n / STAY) as usize % cpus.len()]);
+        if n > 2 * STAY && n % STAY == 0 && cpus.len() > 1 {
+            stay_on(cpus[n / STAY % cpus.len()]);
         }
         let start = Instant::now();
         loop {
@@ -101,36 +205,43 @@ pub(super) fn run_ruled<A: Allocate>(
             }
         }
     };
-    let measures = observe(job, shadow, |id| ids.free(id).is_ok(), alloc, tick)?;
+    let free = |id| ids.free(id).is_ok();
+    let measures = observe(params, (&start, rng), shadow, free, alloc, tick)?;
     Ok(measures.with("distance_stated", least as f64))
 }
 
-/// Allocations on a CPU before the thread goes on to the next. No divisor of what lies ready or of a batch.
-const STAY: u64 = 97;
-
-/// After so long a rest is not waited for any more.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The identifiers that are taken when a cell begins, and the sequence that goes on from there.
+fn begin(params: &Params) -> anyhow::Result<(Start, Rng)> {
+    let (count, live) = (params.count("count")? as u64, params.count("live")? as u64);
+    let mut rng = Rng::new(count ^ live);
+    Ok((Start::random(count, live, &mut rng)?, rng))
+}
 
 /// Frees `batch` random identifiers and allocates as many, again and again, and notes how long each had rested.
 ///
 /// Identifiers that are freed before as many allocations as there were free ones at the start are not looked at: the
 /// start is a burst of frees, or of allocations, and what is promised for their alternation begins behind it.
 fn observe(
-    mut job: Job,
+    params: &Params,
+    (start, mut rng): (&Start, Rng),
     mut shadow: Live,
     mut free: impl FnMut(u64) -> bool,
     mut alloc: impl FnMut() -> Option<u64>,
     tick: impl Fn(u64) -> u64,
 ) -> anyhow::Result<Measures> {
-    let (count, allocs) = (job.start.count(), job.allocs);
+    let (batch, allocs) = (params.count("batch")?, params.count("allocs")? as u64);
+    ensure!(
+        batch > 0 && allocs > 0,
+        "batches of {batch} and {allocs} allocations were asked for; both must be at least 1"
+    );
     // When the identifier was freed; those that were free at the start count for nothing.
-    let mut freed_at: Vec<Option<u64>> = vec![None; usize::try_from(count)?];
+    let mut freed_at: Vec<Option<u64>> = vec![None; usize::try_from(start.count())?];
     let mut seen = Vec::new();
-    let mut ids = vec![0; job.batch];
+    let mut ids = vec![0; batch];
     let mut made = 0;
-    let warm = (count - job.live).min(allocs / 2);
+    let warm = (start.count() - start.taken()).min(allocs / 2);
     while made < allocs {
-        shadow.draw(&mut job.rng, &mut ids)?;
+        shadow.draw(&mut rng, &mut ids)?;
         for &id in &ids {
             // Before the free, so that no rest looks shorter than it was.
             let now = tick(made);
@@ -171,7 +282,7 @@ fn slot(of: &mut [Option<u64>], id: u64) -> anyhow::Result<&mut Option<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::ids::{OrderedSet, Ring, Stack};
+    use crate::contestants::ids::{OrderedSet, Ring};
 
     fn of<S: IdSource>(live: i64, batch: i64) -> Measures {
         let params = Params::new()
@@ -204,5 +315,53 @@ mod tests {
             .with("allocs", 10);
         assert!(run::<Ring>(&params).is_err());
         assert!(run::<Ring>(&params.with("batch", 0)).is_err());
+    }
+
+    fn ruled(run: fn(&Params) -> anyhow::Result<Measures>, rule: &str, live: i64) -> (f64, f64) {
+        let params = Params::new()
+            .with_text("rule", rule)
+            .with("count", 4096)
+            .with("live", live)
+            .with("batch", 1)
+            .with("allocs", 16_384);
+        let measures = run(&params).expect("runs");
+        let of = |name| measures.get(name).expect("measured");
+        (of("distance_min"), of("distance_stated"))
+    }
+
+    #[test]
+    fn every_rule_keeps_what_it_states() {
+        for rule in [FIRST_FREED, RESTED, CALLS, TIMED, LOWEST, CYCLIC] {
+            for live in [1000, 3500] {
+                let (least, promised) = ruled(space, rule, live);
+                assert!(least >= promised, "{rule}, {live}: {least} of {promised}");
+            }
+        }
+        for rule in [RESTED, CALLS, TIMED] {
+            let (least, promised) = ruled(owned, rule, 3500);
+            assert!(least >= promised && promised > 0.0, "{rule}: {least}");
+        }
+        assert!(ruled(space, FIRST_FREED, 1000).1 > 1000.0);
+    }
+
+    #[test]
+    fn what_lies_ready_is_taken_off() {
+        let fifo = |free| stated(FIRST_FREED, free, 1);
+        assert_eq!(of_shape(Shape::Exact, fifo, 700, 2), 700);
+        assert_eq!(of_shape(Shape::Near, fifo, 700, 2), 0);
+        assert_eq!(
+            of_shape(Shape::InOrder, fifo, 10_000, 2),
+            10_000 - 256 - 128
+        );
+        assert_eq!(of_shape(Shape::InOrder, fifo, 7, 2), 7);
+        assert_eq!(of_shape(Shape::InOrder, fifo, 8, 2), 0);
+        assert_eq!(stated(EPOCHS, 701, 1), 349);
+        assert_eq!(stated(EPOCHS, 701, 256), 0);
+    }
+
+    #[test]
+    fn an_unknown_rule_is_an_error() {
+        let params = Params::new().with("count", 64).with_text("rule", "oldest");
+        assert!(owned(&params).is_err() && space(&params).is_err());
     }
 }

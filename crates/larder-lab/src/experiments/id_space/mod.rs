@@ -1,27 +1,22 @@
 //! The identifiers against their peers: what a pair of free and allocation costs at every occupancy, what is held for it,
 //! how it scales, and how long an identifier rests.
 //!
-//! The timed loops are in `loops`; `batches`, `threads`, `create` and `distance` are what is done with a source; `ruled`
-//! says what each rule states of the rest; `goals` says which ratio counts as reached.
+//! `batches`, `threads`, `create` and `distance` are what is done with a source; `distance` also says what each rule states
+//! of the rest. `goals` says which ratio counts as reached.
 
 mod batches;
 mod contestants;
 mod create;
 mod distance;
 mod goals;
-mod loops;
 mod plan;
-mod promise;
 mod report;
 mod rows;
-mod ruled;
-mod tables;
-mod thread_goals;
 mod threads;
 
-use crate::frame::{Results, cost};
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Cost, Metric, RunRecord};
+use crate::frame;
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `id-space`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,7 +33,7 @@ const METRICS: &[Metric] = &[
     Metric::cost(
         "p99_ns_per_pair",
         "ns",
-        "a pair of the batch that one in a hundred exceeds",
+        "a pair of a slow batch, one in 100",
     ),
     Metric::cost(
         "held_bytes",
@@ -50,27 +45,15 @@ const METRICS: &[Metric] = &[
         "",
         "bits for each identifier of the range, by the source's own account; by the heap where it gives none",
     ),
-    Metric::rate(
-        "mops_per_s",
-        "Mop/s",
-        "pairs of all threads together, million per second",
-    ),
+    Metric::rate("mops_per_s", "Mop/s", "pairs of all threads together"),
     Metric::rate(
         "mops_per_cpu_s",
         "Mop/s",
-        "pairs of all threads together, million for each second of CPU time that they used",
+        "the same for each second of CPU time",
     ),
     Metric::cost("cpu_ns_per_pair", "ns", "CPU time of a pair in threads"),
-    Metric::cost(
-        "false_full",
-        "",
-        "times that 'full' was said although identifiers were free",
-    ),
-    Metric::cost(
-        "lost_ids",
-        "",
-        "free identifiers that could not be had when all were asked for",
-    ),
+    Metric::cost("false_full", "", "times that 'full' was said too early"),
+    Metric::cost("lost_ids", "", "free identifiers that could not be had"),
     Metric::cost(
         "ns_per_space",
         "ns",
@@ -97,7 +80,7 @@ impl Experiment for IdSpaces {
     }
 
     fn title(&self) -> &'static str {
-        "Identifiers against their peers"
+        "Identifiers: what do a free and an allocation cost?"
     }
 
     fn source(&self) -> &'static str {
@@ -116,54 +99,17 @@ impl Experiment for IdSpaces {
         contestants::all()
     }
 
-    fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&["cyclic", "lowest", "bits", "create"])
-    }
-
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = contestants::all();
-        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
-        plan::plan(request, &names)
+        plan::plan(request, &contestants::all())
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            costs: costs(run),
-            findings: report::findings(&view),
-            goals: goals::all(&view),
-            sections: report::sections(&view),
+        frame::analysis(self, run, |results| Analysis {
+            costs: report::costs(results),
+            findings: report::findings(results),
+            goals: goals::all(results),
+            sections: report::sections(results),
             ..Analysis::default()
-        }
+        })
     }
-}
-
-/// What an identifier costs two thirds full, for the summary.
-fn costs(run: &RunRecord) -> Vec<Cost> {
-    let results = Results::new(run, METRICS);
-    let factors = [("live", plan::SMALL_LIVES[2])];
-    let peers = |own: &[&'static str]| -> Vec<&'static str> {
-        let ordered = plan::ORDERED.into_iter().chain(own.iter().copied());
-        ordered.collect()
-    };
-    let rows = [
-        (
-            "identifier, cyclic",
-            plan::CYCLIC,
-            peers(&plan::CYCLIC_PEERS),
-        ),
-        (
-            "identifier, lowest",
-            plan::LOWEST,
-            peers(&plan::LOWEST_PEERS),
-        ),
-    ];
-    let row = |(what, group, peers): (&str, &str, Vec<&str>)| {
-        let ours = results.find(group, "ids", &factors);
-        let peer = results.best(group, &peers, &factors, rows::COST);
-        cost(what, "ns", rows::COST, ours, peer, None)
-    };
-    rows.into_iter().filter_map(row).collect()
 }

@@ -1,274 +1,309 @@
 //! Sections, the chart, and the sentences.
 
-use crate::frame::words::{ratio, short, word};
-use crate::measure::RunView;
-use crate::model::{
-    Axis, Better, Block, Cell, Chart, Finding, Point, Provenance, Scale, Section, Series,
-};
-
-use super::goals::share;
 use super::plan::{
-    CYCLIC, CYCLIC_LARGE, FEW, FIRST_FREED, HUGE, LARGE, LARGE_LIVES, LAST_FREED, LOWEST,
-    LOWEST_LARGE, SMALL, SMALL_LIVES, SPARSE, SPARSE_PEERS, THREAD_LIVES,
+    BITS, CREATE, CYCLIC, DISTANCE_LIVES, FEW, HUGE, LOWEST, SHARED, SHARED_PEERS, SMALL,
+    SMALL_LIVES, SPARSE, SPARSE_PEERS, SWEEPS, Sweep, THREAD_LIVES, THREADED,
 };
-use super::rows::{COST, Clock, best, find, median_of, scaling, spread};
-use super::{promise, tables};
+use super::rows::{
+    COST, Clock, found, of_yardstick, order, place, rests, ruled, scaling, share, spread, stated,
+};
+use crate::frame::words::{ratio, short};
+use crate::frame::{
+    At, Column, Results, cost, finding, grid, lines, listing, median_of, number, over, ratios,
+    text, versus,
+};
+use crate::model::{Block, Chart, Cost, Finding, Scale, Section, Table, Value};
+use crate::stats::Estimate;
+
+/// What an identifier costs two thirds full, for the summary.
+pub(super) fn costs(results: &Results<'_>) -> Vec<Cost> {
+    let factors = [("live", SMALL_LIVES[2])];
+    let row = |sweep: &Sweep| {
+        let ours = results.find(sweep.group, "ids", &factors);
+        let peer = results.best(sweep.group, &sweep.peers(), &factors, COST);
+        let what = format!("identifier, {}", sweep.group);
+        cost(&what, "ns", COST, ours, peer, None)
+    };
+    SWEEPS[..2].iter().filter_map(row).collect()
+}
 
 /// Every section, in reading order.
-pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
-    let small = [
-        (CYCLIC, "The next free one after the last (cyclic)"),
-        (LOWEST, "The lowest free one (lowest)"),
-        (FIRST_FREED, "The one freed first (first-freed)"),
-        (LAST_FREED, "The one freed last (last-freed)"),
-    ];
-    let large = [
-        (CYCLIC_LARGE, "The next free one after the last (cyclic-4m)"),
-        (LOWEST_LARGE, "The lowest free one (lowest-4m)"),
-    ];
-    let mut one = Vec::new();
-    for (group, title) in small {
-        one.push(Block::Table(tables::costs(
-            view,
-            group,
-            title,
-            SMALL,
-            &SMALL_LIVES,
-        )));
-    }
-    one.push(Block::Chart(chart(view)));
-    for (group, title) in small {
-        one.push(Block::Table(tables::parts(
-            view,
-            group,
-            title,
-            SMALL,
-            &SMALL_LIVES,
-        )));
-    }
-    let mut four = Vec::new();
-    for (group, title) in large {
-        four.push(Block::Table(tables::costs(
-            view,
-            group,
-            title,
-            LARGE,
-            &LARGE_LIVES,
-        )));
-        four.push(Block::Table(tables::parts(
-            view,
-            group,
-            title,
-            LARGE,
-            &LARGE_LIVES,
-        )));
-    }
-    let section = |title: &str, blocks| Section {
+pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
+    let section = |title: &str, tables: Vec<Table>| Section {
         title: title.to_owned(),
-        blocks,
+        blocks: tables.into_iter().map(Block::Table).collect(),
     };
+    let swept = |sweeps: &'static [Sweep]| -> Vec<Table> {
+        sweeps
+            .iter()
+            .flat_map(|sweep| swept(results, sweep))
+            .collect()
+    };
+    let mut small = section("32768 identifiers", swept(&SWEEPS[..4]));
+    small.blocks.push(Block::Chart(chart(results)));
+    let huge = "2^32 identifiers, 430 thousand of them taken, or free";
     vec![
-        section("32768 identifiers", one),
-        section("4 million identifiers", four),
-        section("2^32 identifiers", vec![Block::Table(tables::sparse(view))]),
-        section("Memory", vec![Block::Table(tables::bits(view))]),
-        section("Two threads", vec![Block::Table(tables::threads(view))]),
-        section("Making a space", vec![Block::Table(tables::create(view))]),
-        section("Rest", vec![Block::Table(tables::distances(view))]),
+        small,
+        section("4 million identifiers", swept(&SWEEPS[4..])),
+        section("2^32 identifiers", vec![parts(results, SPARSE, HUGE, huge)]),
+        section("Memory", vec![bits(results)]),
+        section("Two threads", vec![threads(results)]),
+        section("Making a space", vec![create(results)]),
+        section("Rest", distances(results).to_vec()),
     ]
 }
 
 /// A pair by occupancy, cyclic.
-fn chart(view: &RunView<'_>) -> Chart {
-    let series = tables::names(view, CYCLIC)
-        .into_iter()
-        .map(|name| Series {
-            name: name.to_owned(),
-            points: SMALL_LIVES
-                .iter()
-                .filter_map(|live| {
-                    let cell = find(view, CYCLIC, name, &[("live", *live)])?;
-                    let e = view.estimate(CYCLIC, cell, COST)?;
-                    Some(Point {
-                        x: *live as f64,
-                        y: e.value,
-                        lo: e.lo,
-                        hi: e.hi,
-                    })
-                })
-                .collect(),
-            from: Provenance::Measured,
-        })
-        .filter(|series| !series.points.is_empty())
-        .collect();
-    Chart {
-        title: "A pair by the number of identifiers that are taken, cyclic".to_owned(),
-        x: Axis {
-            label: "taken of 32768".to_owned(),
-            scale: Scale::Linear,
-        },
-        y: Axis {
-            label: "ns for a free and an allocation".to_owned(),
-            scale: Scale::Log,
-        },
-        series,
-        marks: Vec::new(),
-        categories: Vec::new(),
+fn chart(results: &Results<'_>) -> Chart {
+    let names = ["ids"].into_iter().chain(SWEEPS[0].peers());
+    lines(
+        "A pair by the number of identifiers that are taken, cyclic",
+        ("taken of 32768", Scale::Linear),
+        ("ns for a free and an allocation", Scale::Log),
+        names.map(|name| over(name, results.of(CYCLIC, name), "live", COST)),
+    )
+}
+
+fn estimate(of: Option<Estimate>) -> Value {
+    of.map_or(Value::Empty, |e| Value::Estimate(e, String::new()))
+}
+
+/// How many are taken.
+fn taken<'t>(count: i64) -> Column<'t> {
+    Column::by("taken", move |at| {
+        at.int("live")
+            .map_or(Value::Empty, |live| text(share(live, count)))
+    })
+}
+
+/// A pair by source and occupancy, its ratio to each peer, and its parts.
+fn swept(results: &Results<'_>, sweep: &'static Sweep) -> [Table; 3] {
+    let (group, count, [_, title]) = (sweep.group, sweep.count, sweep.called());
+    let title = format!("{title} ({group})");
+    let lives = || sweep.lives.iter().map(|live| (*live, share(*live, count)));
+    let peers = || sweep.peers().into_iter().map(|name| (name, text(name)));
+    let all = [("ids", text("ids"))].into_iter().chain(peers());
+    let costs = grid(&title, "source", all, lives(), |name, live| {
+        results.value(group, name, &[("live", *live)], COST)
+    });
+    let over = format!("{title}: larder's ids over each");
+    let over = ratios(over, "source", peers(), lives(), COST, |peer, live| {
+        let find = |name| results.find(group, name, &[("live", *live)]);
+        find("ids").zip(find(peer))
+    });
+    let apart = format!("{title}: free and allocation apart");
+    [
+        costs.noted("One free and one allocation in batches of 256 each, wall time without the slowest hundredth of the batches."),
+        over.folded(),
+        parts(results, group, count, &apart).folded(),
+    ]
+}
+
+/// Free and allocation apart, the slow batches, and what is held.
+fn parts(results: &Results<'_>, group: &str, count: i64, title: &str) -> Table {
+    let mut cells: Vec<At<'_, '_>> = results.all(group).collect();
+    cells.sort_by_key(|at| at.int("live"));
+    let metrics = [
+        ("free", "ns_per_free"),
+        ("allocation", "ns_per_alloc"),
+        ("both", COST),
+        ("both in a slow batch", "p99_ns_per_pair"),
+        ("held", "held_bytes"),
+        ("bits an identifier", "bits_per_id"),
+    ];
+    let mut columns = vec![taken(count), Column::contestant("source")];
+    columns.extend(metrics.map(|(heading, metric)| Column::metric(heading, metric)));
+    listing(title, cells, columns).noted("A slow batch is the one that one in a hundred exceeds. With 2^32 identifiers the caches are swept with 48 MB before each batch.")
+}
+
+fn bits(results: &Results<'_>) -> Table {
+    let columns = vec![
+        Column::contestant("source"),
+        Column::factor("rule", "rule"),
+        Column::factor("identifiers", "count"),
+        Column::middle("bits each", "bits_per_id"),
+    ];
+    let title = "Bits held for an identifier, half of them taken";
+    listing(title, results.all(BITS), columns).noted("By each source's own account of its arrays; by the C library's heap where a crate gives none.")
+}
+
+fn threads(results: &Results<'_>) -> Table {
+    let cells = THREAD_LIVES.into_iter().flat_map(|live| {
+        let names = SHARED.into_iter().chain(SHARED_PEERS);
+        names
+            .filter_map(move |name| results.find(THREADED, name, &[("threads", 2), ("live", live)]))
+    });
+    let live = |at: &At<'_, '_>| at.int("live").unwrap_or(0);
+    let mut columns = vec![
+        taken(SMALL),
+        Column::contestant("source"),
+        Column::by("one thread", move |at| {
+            let one = [("threads", 1), ("live", live(at))];
+            results.value(THREADED, at.name(), &one, "mops_per_s")
+        }),
+        Column::metric("two threads", "mops_per_s"),
+    ];
+    for (clock, over, share) in [
+        (Clock::Wall, "two over one", "of the empty loop's"),
+        (
+            Clock::Cpu,
+            "the same by CPU time",
+            "and of the empty loop's",
+        ),
+    ] {
+        let scale = move |at: &At<'_, '_>| scaling(results, at.name(), live(at), clock);
+        columns.push(Column::by(over, move |at| estimate(median_of(&scale(at)))));
+        let of_it = move |at: &At<'_, '_>| of_yardstick(results, at.name(), live(at), clock);
+        columns.push(Column::by(share, move |at| estimate(of_it(at))));
     }
+    columns.extend([
+        Column::metric("CPU time of a pair", "cpu_ns_per_pair"),
+        Column::metric("'full' too early", "false_full"),
+        Column::metric("lost", "lost_ids"),
+    ]);
+    listing("Each thread frees one of its own and takes another", cells, columns)
+        .noted("The loop is in all of them; the empty loop shows how far the machine itself scales, and a bare array for each thread what nothing shared can reach.")
+        .noted("By CPU time: twice the pairs of two threads for each CPU second that they used, over those of one. What other programs take of the CPUs does not count there, and neither does sleeping on a lock.")
+}
+
+fn create(results: &Results<'_>) -> Table {
+    let ranked = results.ranked(CREATE, "ns_per_space").into_iter();
+    let names = ranked
+        .filter(|at| at.int("first") == Some(1))
+        .map(|at| at.name());
+    let rows = names.map(|name| (name, text(name)));
+    let columns = [(0, "alone"), (1, "and its first identifier")];
+    let columns = columns.map(|(first, name)| (first, name.to_owned()));
+    let title = "Making a space of 2^20 identifiers";
+    grid(title, "source", rows, columns, |name, first| {
+        results.value(CREATE, name, &[("first", *first)], "ns_per_space")
+    })
+}
+
+/// The fewest of each rule by occupancy, and everything where a rule states something.
+fn distances(results: &Results<'_>) -> [Table; 2] {
+    let all = rests(results);
+    let mut rules: Vec<String> = all.iter().map(ruled).collect();
+    rules.dedup();
+    let rules = rules.into_iter().map(|rule| (rule.clone(), text(rule)));
+    let lives = DISTANCE_LIVES.map(|live| (live, share(live, SMALL)));
+    let title = "Fewest allocations between a free and the same identifier's return, one by one";
+    let fewest = grid(title, "rule", rules, lives, |rule, live| {
+        let mut alone = all.iter().filter(|at| at.int("batch") == Some(1));
+        let cell = alone.find(|at| ruled(at) == *rule && at.int("live") == Some(*live));
+        number(cell.and_then(found))
+    });
+    let columns = vec![
+        Column::by("rule", |at| text(ruled(at))),
+        taken(SMALL),
+        Column::by("frees", |at| text(order(at))),
+        Column::by("stated", |at| number(stated(at))),
+        Column::by("fewest", |at| number(found(at))),
+        Column::middle("p1", "distance_p1"),
+        Column::middle("median", "distance_median"),
+    ];
+    let stated = all.iter().copied().filter(|at| stated(at).is_some());
+    let stated = listing(
+        "Where a rule states how long an identifier rests",
+        stated,
+        columns,
+    );
+    [
+        fewest.noted("Freed at random. Allocations; 'rested 100 calls' in readings of a clock that goes on whenever it is read, 'rested 100 us' in nanoseconds."),
+        stated.folded().noted("What is stated follows the number of free identifiers before each batch, and in a shared space the number of CPUs, for each of which some lie ready."),
+    ]
 }
 
 /// The sentences.
-pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
+pub(super) fn findings(results: &Results<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
-    all.extend(occupancy(view));
-    for (live, question) in [
-        (FEW, "Does a wide space cost what is used of it?"),
-        (HUGE - FEW, "And one that is nearly full?"),
-    ] {
-        // In whichever form it is better at this occupancy.
-        let theirs = best(view, SPARSE, &SPARSE_PEERS, &[("live", live)], COST)
-            .map_or("roaring", |cell| cell.contestant.as_str());
-        all.extend(versus(view, SPARSE, question, theirs, live, HUGE));
-    }
-    all.extend(versus(
-        view,
-        CYCLIC,
-        "What does the next free identifier cost?",
-        "pidmap",
-        SMALL_LIVES[2],
-        SMALL,
-    ));
-    all.extend(versus(
-        view,
-        LOWEST,
-        "What does the lowest free identifier cost?",
-        "hibitset",
-        SMALL_LIVES[2],
-        SMALL,
-    ));
-    all.extend(THREAD_LIVES.iter().filter_map(|live| threads(view, *live)));
-    all.extend(rest(view));
+    all.extend(occupancy(results));
+    let beside = |question: &str, group, live, peers: &[&str]| {
+        let factors = [("live", live)];
+        let ours = results.find(group, "ids", &factors)?;
+        let peer = results.best(group, peers, &factors, COST)?;
+        versus(question, "larder's id set", &ours, &peer, COST, "ns")
+    };
+    let two_thirds = "free identifier cost, two thirds of 32768 taken?";
+    let next = format!("What does the next {two_thirds}");
+    all.extend(beside(&next, CYCLIC, SMALL_LIVES[2], &["pidmap"]));
+    let lowest = format!("What does the lowest {two_thirds}");
+    all.extend(beside(&lowest, LOWEST, SMALL_LIVES[2], &["hibitset"]));
+    // In whichever form the crate is better at this occupancy.
+    let wide = "Does a wide space cost what is used of it, 0.01 % of 2^32 taken?";
+    all.extend(beside(wide, SPARSE, FEW, &SPARSE_PEERS));
+    let full = "And with all but 0.01 % taken?";
+    all.extend(beside(full, SPARSE, HUGE - FEW, &SPARSE_PEERS));
+    all.extend(second_thread(results));
+    all.extend(rest(results));
     all
 }
 
+/// How far the cost depends on how full the space is.
+fn occupancy(results: &Results<'_>) -> Option<Finding> {
+    let names = ["ids"].into_iter().chain(SWEEPS[0].peers());
+    let table = grid(
+        "The most expensive occupancy from 3 to 100 % over the cheapest",
+        "source",
+        names.map(|name| (name, text(name))),
+        [((), "ratio".to_owned())],
+        |name, ()| estimate(spread(results, CYCLIC, name)),
+    );
+    let answer = format!(
+        "From 3 to 100 % of 32768 taken, larder's ids cost {} times as much at the most expensive occupancy as at the cheapest; the goal is 3.",
+        ratio(&spread(results, CYCLIC, "ids")?)
+    );
+    Some(Finding {
+        table: Some(table),
+        ..finding(
+            "Does an identifier cost more the fuller the space is?",
+            "larder",
+            answer,
+        )
+    })
+}
+
+fn second_thread(results: &Results<'_>) -> Option<Finding> {
+    let live = THREAD_LIVES[0];
+    let gain = |name| of_yardstick(results, name, live, Clock::Cpu);
+    let cyclic = gain("id-space").map_or_else(String::new, |gain| {
+        format!(", the cyclic one {}", short(gain.value))
+    });
+    let answer = format!(
+        "With {} taken, IdSpace without an order gains {} of what an empty loop gains{cyclic}.",
+        share(live, SMALL),
+        ratio(&gain("id-space-any")?)
+    );
+    Some(finding(
+        "Does a second thread double what a shared space does?",
+        "larder",
+        answer,
+    ))
+}
+
 /// Whether every rule keeps the distance that it states.
-fn rest(view: &RunView<'_>) -> Option<Finding> {
+fn rest(results: &Results<'_>) -> Option<Finding> {
     let (mut all, mut broken) = (0, Vec::new());
-    for rule in promise::rules() {
-        for looked in promise::cells(view, rule) {
-            let (Some(least), Some(min)) = (looked.least, looked.min) else {
-                continue;
-            };
-            let text = format!(
-                "{}, {}, {}: {} of {}",
-                looked.of(rule),
-                share(looked.live, SMALL),
-                looked.called(),
-                short(min),
-                short(least)
-            );
-            all += 1;
-            if looked.is_broken() {
-                broken.push(text);
-            }
+    for at in rests(results) {
+        let (Some(least), Some(found)) = (stated(&at), found(&at)) else {
+            continue;
+        };
+        all += 1;
+        if found < least {
+            broken.push(format!("{}: {found} of {least}", place(&at)));
         }
     }
-    let answer = match broken.as_slice() {
+    let answer = match broken.len() {
         _ if all == 0 => return None,
-        [] => format!(
-            "Yes, in all {all} cells of a rule that states one: the fewest found was never below."
-        ),
-        _ => format!(
-            "DEFECT: in {} of {all} cells the fewest found is below what is stated: {}.",
-            broken.len(),
+        0 => format!("Yes, in all {all} cells in which a rule states one."),
+        n => format!(
+            "DEFECT: in {n} of {all} cells the fewest found is below what is stated: {}.",
             broken.join("; ")
         ),
     };
     Some(finding(
         "Does every rule keep the reuse distance that it states, also shared and by a clock?",
+        "larder",
         answer,
-        None,
     ))
-}
-
-fn finding(question: &str, answer: String, verdict: Option<crate::stats::Verdict>) -> Finding {
-    Finding {
-        question: question.to_owned(),
-        asked_by: "larder".to_owned(),
-        answer,
-        verdict,
-        ..Finding::default()
-    }
-}
-
-/// How far the cost depends on how full the space is.
-fn occupancy(view: &RunView<'_>) -> Option<Finding> {
-    let parts: Vec<String> = ["ids", "pidmap", "tree"]
-        .into_iter()
-        .filter_map(|name| {
-            let cells: Vec<&Cell> = SMALL_LIVES
-                .iter()
-                .filter_map(|live| find(view, CYCLIC, name, &[("live", *live)]))
-                .collect();
-            if cells.len() < SMALL_LIVES.len() {
-                return None;
-            }
-            let spread = median_of(&spread(view, CYCLIC, &cells))?;
-            Some(format!("{name} {}", ratio(&spread)))
-        })
-        .collect();
-    (!parts.is_empty()).then(|| {
-        finding(
-            "Does an identifier cost more the fuller the space is?",
-            format!(
-                "The most expensive occupancy from 3 to 100 % costs so many times the cheapest: {}.",
-                parts.join(", ")
-            ),
-            None,
-        )
-    })
-}
-
-fn versus(
-    view: &RunView<'_>,
-    group: &str,
-    question: &str,
-    theirs: &str,
-    live: i64,
-    count: i64,
-) -> Option<Finding> {
-    let ours = find(view, group, "ids", &[("live", live)])?;
-    let peer = find(view, group, theirs, &[("live", live)])?;
-    let c = view.compare(group, ours, peer, COST, Better::Lower);
-    let answer = format!(
-        "{}: {} ns a pair, {} of {theirs} ({} ns): {}.",
-        share(live, count),
-        short(view.middle(group, ours, COST)?),
-        ratio(&c.ratio?),
-        short(view.middle(group, peer, COST)?),
-        word(c.verdict)
-    );
-    Some(finding(question, answer, Some(c.verdict)))
-}
-
-fn threads(view: &RunView<'_>, live: i64) -> Option<Finding> {
-    let parts: Vec<String> = super::plan::SHARED
-        .into_iter()
-        .filter_map(|name| {
-            let cpu = median_of(&scaling(view, name, live, Clock::Cpu))?;
-            let wall = median_of(&scaling(view, name, live, Clock::Wall))?;
-            Some(format!("{name} {} ({})", ratio(&cpu), ratio(&wall)))
-        })
-        .collect();
-    (!parts.is_empty()).then(|| {
-        finding(
-            "How do sources scale from one thread to two?",
-            format!(
-                "{}, by CPU time (and by the clock on the wall, where others use the CPUs, too): {}.",
-                share(live, SMALL),
-                parts.join(", ")
-            ),
-            None,
-        )
-    })
 }

@@ -1,22 +1,37 @@
-//! Cells of a run by contestant and factors, and the best of the peers.
+//! What goals, findings and tables read alike from a run.
 
 use std::collections::BTreeMap;
 
-use crate::measure::RunView;
-use crate::model::Cell;
-use crate::stats::{self, Estimate, defaults};
+use super::distance;
+use super::plan::{DISTANCE, HUGE, LARGE, SMALL, SMALL_LIVES, THREADED, YARDSTICK};
+use crate::frame::{At, Results, median_of, together};
+use crate::stats::Estimate;
 
 /// The metric of batches and of threads.
 pub(super) const COST: &str = "ns_per_pair";
 
-/// Pairs per second of all threads together.
-pub(super) const RATE: &str = "mops_per_s";
+/// `32768`, `2^22`.
+pub(super) fn size(count: i64) -> String {
+    match count {
+        LARGE => "2^22".to_owned(),
+        HUGE => "2^32".to_owned(),
+        other => other.to_string(),
+    }
+}
 
-/// Pairs per second of CPU time, whichever thread used it.
-pub(super) const CPU_RATE: &str = "mops_per_cpu_s";
+/// `67 %`.
+pub(super) fn percent(live: i64, count: i64) -> String {
+    match 100.0 * live as f64 / count as f64 {
+        p if p == p.round() || (0.1..99.0).contains(&p) => format!("{p:.0} %"),
+        p if (99.0..99.9).contains(&p) => format!("{} %", (10.0 * p).round() / 10.0),
+        p => format!("{} %", (100.0 * p).round() / 100.0),
+    }
+}
 
-/// What the threads alone do.
-pub(super) const YARDSTICK: &str = "empty-loop";
+/// `67 % of 32768`.
+pub(super) fn share(live: i64, count: i64) -> String {
+    format!("{} of {}", percent(live, count), size(count))
+}
 
 /// By which clock two threads are compared with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,142 +42,103 @@ pub(super) enum Clock {
     Cpu,
 }
 
-/// The cell of a contestant in a group with these whole-number factors.
-pub(super) fn find<'a>(
-    view: &RunView<'a>,
-    group: &str,
-    contestant: &str,
-    factors: &[(&str, i64)],
-) -> Option<&'a Cell> {
-    view.cells(group).into_iter().find(|cell| {
-        cell.contestant == contestant
-            && !cell.twin
-            && factors
-                .iter()
-                .all(|(name, value)| cell.params.int(name).is_ok_and(|own| own == *value))
-    })
-}
-
-/// The peer with the lowest median.
-pub(super) fn best<'a>(
-    view: &RunView<'a>,
-    group: &str,
-    peers: &[&str],
-    factors: &[(&str, i64)],
-    metric: &str,
-) -> Option<&'a Cell> {
-    peers
-        .iter()
-        .filter_map(|peer| {
-            let cell = find(view, group, peer, factors)?;
-            Some((cell, view.middle(group, cell, metric)?))
-        })
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(cell, _)| cell)
-}
-
-/// The values of a metric by round.
-pub(super) fn by_round(
-    view: &RunView<'_>,
-    group: &str,
-    cell: &Cell,
-    metric: &str,
-) -> BTreeMap<u32, f64> {
-    view.values(group, cell, metric).into_iter().collect()
-}
-
 /// What two threads do over what one does, by round: in as many seconds, or for twice the CPU seconds.
 pub(super) fn scaling(
-    view: &RunView<'_>,
+    results: &Results<'_>,
     contestant: &str,
     live: i64,
     clock: Clock,
 ) -> BTreeMap<u32, f64> {
-    let group = super::plan::THREADED;
     let (metric, cpus) = match clock {
-        Clock::Wall => (RATE, 1.0),
-        Clock::Cpu => (CPU_RATE, 2.0),
+        Clock::Wall => ("mops_per_s", 1.0),
+        Clock::Cpu => ("mops_per_cpu_s", 2.0),
     };
     let of = |threads| {
-        find(
-            view,
-            group,
+        let cell = results.find(
+            THREADED,
             contestant,
             &[("threads", threads), ("live", live)],
-        )
-        .map(|cell| by_round(view, group, cell, metric))
-        .unwrap_or_default()
+        );
+        cell.map(|at| at.by_round(metric)).unwrap_or_default()
     };
-    let one = of(1);
-    of(2)
-        .into_iter()
-        .filter_map(|(round, rate)| {
-            let base = *one.get(&round)?;
-            (base > 0.0).then_some((round, cpus * rate / base))
-        })
-        .collect()
+    together(&[of(2), of(1)], |rates| cpus * rates[0] / rates[1])
 }
 
-/// The scaling of a contestant as a share of the empty loop's, by round.
+/// The scaling of a contestant as a share of the empty loop's: where the machine itself does not scale, nothing does.
 pub(super) fn of_yardstick(
-    view: &RunView<'_>,
+    results: &Results<'_>,
     contestant: &str,
     live: i64,
     clock: Clock,
-) -> BTreeMap<u32, f64> {
-    let yardstick = scaling(view, YARDSTICK, live, clock);
-    scaling(view, contestant, live, clock)
-        .into_iter()
-        .filter_map(|(round, scale)| {
-            let most = *yardstick.get(&round)?;
-            (most > 0.0).then_some((round, scale / most))
-        })
-        .collect()
+) -> Option<Estimate> {
+    let scaling = |name| scaling(results, name, live, clock);
+    let shares = together(&[scaling(contestant), scaling(YARDSTICK)], |s| s[0] / s[1]);
+    median_of(&shares)
 }
 
-/// The largest over the smallest of several cells, by round: only rounds in which all of them ran.
-pub(super) fn spread(view: &RunView<'_>, group: &str, cells: &[&Cell]) -> BTreeMap<u32, f64> {
-    let columns: Vec<_> = cells
-        .iter()
-        .map(|cell| by_round(view, group, cell, COST))
-        .collect();
-    let Some(first) = columns.first() else {
-        return BTreeMap::new();
-    };
-    first
-        .keys()
-        .filter_map(|round| {
-            let values: Option<Vec<f64>> = columns.iter().map(|c| c.get(round).copied()).collect();
-            let values = values?;
-            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = values.iter().copied().fold(0.0, f64::max);
-            let ratio = most / least;
-            (ratio.is_finite() && least > 0.0).then_some((*round, ratio))
-        })
-        .collect()
+/// The most expensive occupancy of the small space over the cheapest one, of the rounds in which all ran.
+pub(super) fn spread(results: &Results<'_>, group: &str, contestant: &str) -> Option<Estimate> {
+    let cells = SMALL_LIVES.map(|live| results.find(group, contestant, &[("live", live)]));
+    let cells: Option<Vec<At<'_, '_>>> = cells.into_iter().collect();
+    let columns: Vec<_> = cells?.iter().map(|at| at.by_round(COST)).collect();
+    let ratios = together(&columns, |costs| {
+        let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        costs.iter().copied().fold(0.0, f64::max) / least
+    });
+    median_of(&ratios)
 }
 
-/// Median of what was computed by round.
-pub(super) fn median_of(by_round: &BTreeMap<u32, f64>) -> Option<Estimate> {
-    let values: Vec<f64> = by_round.values().copied().collect();
-    stats::median(&values, defaults::LEVEL).ok()
+/// Every cell of the distances, by rule, occupancy and size of batch.
+pub(super) fn rests<'r, 'a>(results: &'r Results<'a>) -> Vec<At<'r, 'a>> {
+    let mut all: Vec<At<'r, 'a>> = results.all(DISTANCE).collect();
+    all.sort_by_key(|at| {
+        (
+            at.text("rule"),
+            is_shared(at),
+            at.int("live"),
+            at.int("batch"),
+        )
+    });
+    all
 }
 
-/// A count that does not depend on chance: its interval is itself.
-pub(super) fn exact(value: f64) -> Option<Estimate> {
-    value.is_finite().then_some(Estimate {
-        value,
-        lo: value,
-        hi: value,
-        n: 1,
-        level: 1.0,
-    })
+/// Whether threads may share the space.
+fn is_shared(at: &At<'_, '_>) -> bool {
+    at.name() == "id-space-ruled"
 }
 
-/// What both hold, for the column beside a ratio.
-pub(super) fn held(view: &RunView<'_>, group: &str, a: &Cell, b: &Cell) -> Option<(f64, f64)> {
-    Some((
-        view.middle(group, a, "held_bytes")?,
-        view.middle(group, b, "held_bytes")?,
-    ))
+/// What the rule of a cell states at least, in allocations or in ticks of its clock; `None` where it states nothing.
+pub(super) fn stated(at: &At<'_, '_>) -> Option<f64> {
+    let (rule, live, batch) = (at.text("rule")?, at.int("live")?, at.int("batch")?);
+    let free = u64::try_from(SMALL.checked_sub(live)?).unwrap_or(0);
+    // What it said itself, where it knows how many CPUs there are.
+    let own = at.middle("distance_stated");
+    let least = own.unwrap_or_else(|| distance::stated(rule, free, batch) as f64);
+    (least > 0.0).then_some(least)
+}
+
+/// The fewest that were found.
+pub(super) fn found(at: &At<'_, '_>) -> Option<f64> {
+    let all = at.by_round("distance_min").into_values();
+    all.reduce(f64::min)
+}
+
+/// The rule of a cell, and whether threads may share the space.
+pub(super) fn ruled(at: &At<'_, '_>) -> String {
+    let shared = if is_shared(at) { ", shared" } else { "" };
+    format!("{}{shared}", at.text("rule").unwrap_or_default())
+}
+
+/// How frees and allocations of a cell followed each other.
+pub(super) fn order(at: &At<'_, '_>) -> String {
+    match at.int("batch") {
+        Some(1) | None => "one by one".to_owned(),
+        Some(n) => format!("batches of {n}"),
+    }
+}
+
+/// A cell of the distances in words.
+pub(super) fn place(at: &At<'_, '_>) -> String {
+    let share = share(at.int("live").unwrap_or(0), SMALL);
+    format!("{}, {share}, {}", ruled(at), order(at))
 }

@@ -4,14 +4,13 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use larder::os::thread_cpu_time;
 
 use crate::contestants::ids::Rng;
 use crate::contestants::ids::shared::{LocalIds, SharedIds};
+use crate::contestants::timing::keep;
 use crate::model::{Measures, Params};
-
-use super::loops;
 
 /// Places drawn ahead of time, so that drawing is not timed.
 const PICKS: usize = 1 << 12;
@@ -32,59 +31,50 @@ const CHECKED: usize = 20_000;
 /// Missing factors, threads that cannot be started, and a source that hands out what somebody has, refuses what is
 /// taken, loses identifiers, or says 'full' again and again while some are free.
 pub(super) fn run<S: SharedIds>(params: &Params) -> anyhow::Result<Measures> {
-    let plan = Shape {
-        threads: params.count("threads")?,
-        count: params.count("count")?,
-        live: params.count("live")?,
-        time: Duration::from_millis(params.count("ms")? as u64),
-    };
+    let (threads, count) = (params.count("threads")?, params.count("count")?);
+    let live = params.count("live")?;
+    let time = Duration::from_millis(params.count("ms")? as u64);
     ensure!(
-        plan.threads > 0 && plan.live >= plan.threads && plan.live <= plan.count,
-        "{} live of {} for {} threads were asked for; each thread needs at least one",
-        plan.live,
-        plan.count,
-        plan.threads
+        threads > 0 && live >= threads && live <= count,
+        "{live} live of {count} for {threads} threads were asked for; each thread needs at least one"
     );
-    let source = &S::new(plan.count as u64)?;
-    let stage = &Stage::new(&plan);
-    let plan = &plan;
-    let done: Vec<Done> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..plan.threads)
-            .map(|index| scope.spawn(move || work(source, plan, stage, index)))
-            .collect();
-        for (phase, time) in stage.phases.iter().zip([plan.time / 4, plan.time]) {
+    let source = &S::new(count as u64)?;
+    let stage = &Stage {
+        threads,
+        count,
+        live,
+        turn: AtomicUsize::new(0),
+        phases: [(); 2].map(|()| Phase {
+            gate: Barrier::new(threads + 1),
+            stop: AtomicBool::new(false),
+        }),
+        among: Barrier::new(threads),
+        owners: (0..count).map(|_| AtomicU8::new(0)).collect(),
+    };
+    let [rate, pairs, cpu, full, lost] = std::thread::scope(|scope| {
+        let work = |index| scope.spawn(move || work(source, stage, index));
+        let workers: Vec<_> = (0..threads).map(work).collect();
+        for (phase, time) in stage.phases.iter().zip([time / 4, time]) {
             phase.gate.wait();
             std::thread::sleep(time);
             phase.stop.store(true, Ordering::Relaxed);
         }
-        workers
-            .into_iter()
-            .map(|worker| {
-                worker
-                    .join()
-                    .map_err(|_| anyhow::anyhow!("a thread panicked"))?
-            })
-            .collect::<anyhow::Result<Vec<Done>>>()
+        let mut sums = [0.0; 5];
+        for worker in workers {
+            let done = worker.join().map_err(|_| anyhow!("a thread panicked"))??;
+            sums.iter_mut()
+                .zip(done)
+                .for_each(|(sum, part)| *sum += part);
+        }
+        anyhow::Ok(sums)
     })?;
-    let rate: f64 = done.iter().map(|d| d.pairs_per_s).sum();
-    let pairs: f64 = done.iter().map(|d| d.pairs).sum();
-    let cpu: f64 = done.iter().map(|d| d.cpu_s).sum();
-    let full: u64 = done.iter().map(|d| d.full).sum();
-    let lost = done.iter().map(|d| d.lost).max().unwrap_or(0);
     Ok(Measures::new()
         .with("mops_per_s", rate / 1e6)
-        .with("ns_per_pair", plan.threads as f64 * 1e9 / rate.max(1.0))
+        .with("ns_per_pair", threads as f64 * 1e9 / rate.max(1.0))
         .with("mops_per_cpu_s", pairs / cpu.max(1e-9) / 1e6)
         .with("cpu_ns_per_pair", cpu * 1e9 / pairs.max(1.0))
-        .with("false_full", full as f64)
-        .with("lost_ids", lost as f64))
-}
-
-struct Shape {
-    threads: usize,
-    count: usize,
-    live: usize,
-    time: Duration,
+        .with("false_full", full)
+        .with("lost_ids", lost))
 }
 
 /// A stretch of pairs: the gate before it, where the main thread stands too, and the flag that ends it.
@@ -93,9 +83,12 @@ struct Phase {
     stop: AtomicBool,
 }
 
-/// Where the threads wait for each other.
+/// What was asked for, and where the threads wait for each other.
 struct Stage {
-    /// Whose turn it is to take a run while the space is filled.
+    threads: usize,
+    count: usize,
+    live: usize,
+    /// Which thread may take a run while the space is filled.
     turn: AtomicUsize,
     /// Untimed, then timed.
     phases: [Phase; 2],
@@ -105,22 +98,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(plan: &Shape) -> Self {
-        Self {
-            turn: AtomicUsize::new(0),
-            phases: [(); 2].map(|()| Phase {
-                gate: Barrier::new(plan.threads + 1),
-                stop: AtomicBool::new(false),
-            }),
-            among: Barrier::new(plan.threads),
-            owners: (0..plan.count).map(|_| AtomicU8::new(0)).collect(),
-        }
-    }
-
     fn owner(&self, id: u64) -> anyhow::Result<&AtomicU8> {
-        self.owners
-            .get(usize::try_from(id)?)
-            .with_context(|| format!("identifier {id} is beyond the range"))
+        let owner = self.owners.get(usize::try_from(id)?);
+        owner.with_context(|| format!("identifier {id} is beyond the range"))
     }
 
     /// Notes that `id` is taken.
@@ -134,50 +114,39 @@ impl Stage {
     }
 }
 
-struct Done {
-    pairs_per_s: f64,
-    pairs: f64,
-    /// CPU time of the thread for them: what others took of the CPU is not in it.
-    cpu_s: f64,
-    /// How often the source said 'full' while identifiers were free.
-    full: u64,
-    /// Identifiers that nobody has and nobody gets.
-    lost: u64,
-}
-
-/// One thread. Whatever goes wrong, it comes to every gate, so that nobody waits for it.
-fn work<S: SharedIds>(
-    source: &S,
-    plan: &Shape,
-    stage: &Stage,
-    index: usize,
-) -> anyhow::Result<Done> {
-    let mut local = source.local(index, plan.threads);
+/// One thread: its pairs per second; pairs and the CPU time for them, without what others took of the CPU; how often the
+/// source said 'full' while identifiers were free; and identifiers that no thread has or gets. Whatever goes wrong, the
+/// thread comes to every gate, so that the others never wait for it.
+fn work<S: SharedIds>(source: &S, stage: &Stage, index: usize) -> anyhow::Result<[f64; 5]> {
+    let mut local = source.local(index, stage.threads);
     let mut thread = Thread {
         local: &mut local,
-        plan,
         stage,
         index,
         rng: Rng::new(index as u64),
-        own: Vec::with_capacity(plan.count),
+        own: Vec::with_capacity(stage.count),
     };
     let mut outcome = thread.fill();
     stage.among.wait();
     outcome = outcome.and_then(|()| thread.settle());
-    let picks = thread.picks();
-    let (mut pairs, mut full, mut seconds, mut cpu_s) = (0, 0, 1.0, 1.0);
+    let places = thread.own.len() as u64;
+    let picks: Vec<u32> = (0..PICKS)
+        .map(|_| thread.rng.below(places) as u32)
+        .collect();
+    let mut done = [0.0; 5];
     for phase in &stage.phases {
         phase.gate.wait();
         let (begin, cpu) = (Instant::now(), thread_cpu_time());
         outcome = outcome.and_then(|()| {
-            (pairs, full) = loops::churn(thread.local, &mut thread.own, &picks, &phase.stop)
+            let (pairs, full) = churn(thread.local, &mut thread.own, &picks, &phase.stop)
                 .context("it refused what was taken, or stayed full while some were free")?;
+            let seconds = begin.elapsed().as_secs_f64();
+            let cpu = thread_cpu_time().saturating_sub(cpu).as_secs_f64();
+            let rate = pairs as f64 / seconds.max(1e-9);
+            done = [rate, pairs as f64, cpu, full as f64, 0.0];
             Ok(())
         });
-        seconds = begin.elapsed().as_secs_f64();
-        cpu_s = thread_cpu_time().saturating_sub(cpu).as_secs_f64();
     }
-    let mut lost = 0;
     if S::BOUNDED {
         outcome = outcome.and_then(|()| thread.note());
         stage.among.wait();
@@ -185,26 +154,18 @@ fn work<S: SharedIds>(
         stage.among.wait();
         if index == 0 {
             outcome = outcome.and_then(|()| {
-                lost = thread.exhaust()?;
+                done[4] = thread.lost()?;
                 Ok(())
             });
         }
     }
-    // Nobody leaves before the last identifier was looked for.
+    // No thread leaves before the last identifier was looked for.
     stage.among.wait();
-    outcome?;
-    Ok(Done {
-        pairs_per_s: pairs as f64 / seconds.max(1e-9),
-        pairs: pairs as f64,
-        cpu_s,
-        full,
-        lost,
-    })
+    outcome.map(|()| done)
 }
 
 struct Thread<'a, L> {
     local: &'a mut L,
-    plan: &'a Shape,
     stage: &'a Stage,
     index: usize,
     rng: Rng,
@@ -214,47 +175,45 @@ struct Thread<'a, L> {
 impl<L: LocalIds> Thread<'_, L> {
     /// This thread's part of `all`.
     fn share(&self, all: usize) -> usize {
-        let threads = self.plan.threads;
+        let threads = self.stage.threads;
         all / threads + usize::from(self.index < all % threads)
+    }
+
+    /// A random place among its own.
+    fn place(&mut self) -> usize {
+        self.rng.below(self.own.len() as u64) as usize
     }
 
     /// Takes this thread's share of all identifiers, a run in each of its turns.
     fn fill(&mut self) -> anyhow::Result<()> {
-        let quota = self.share(self.plan.count);
-        let turns = self.plan.count.div_ceil(self.plan.threads).div_ceil(RUN);
+        let (threads, quota) = (self.stage.threads, self.share(self.stage.count));
         let mut outcome = Ok(());
-        for turn in 0..turns {
-            let turn = turn * self.plan.threads + self.index;
+        for turn in 0..self.stage.count.div_ceil(threads).div_ceil(RUN) {
+            let turn = turn * threads + self.index;
             while self.stage.turn.load(Ordering::Acquire) != turn {
                 std::thread::yield_now();
             }
             for _ in 0..RUN.min(quota - self.own.len()) {
                 match self.local.alloc() {
                     Some(id) => self.own.push(id),
-                    None => outcome = Err("it said 'full' although identifiers were free"),
+                    None => outcome = Err(anyhow!("it said 'full' although identifiers were free")),
                 }
             }
             self.stage.turn.store(turn + 1, Ordering::Release);
         }
-        outcome.map_err(anyhow::Error::msg)
+        outcome
     }
 
     /// Gives random ones back until this thread has its share of the live ones.
     fn settle(&mut self) -> anyhow::Result<()> {
-        let share = self.share(self.plan.live);
+        let share = self.share(self.stage.live);
         while self.own.len() > share {
-            let place = self.rng.below(self.own.len() as u64) as usize;
+            let place = self.place();
             let id = self.own.swap_remove(place);
             ensure!(self.local.free(id), "it refused {id}, which was taken");
         }
         ensure!(self.own.len() == share, "a thread has too few identifiers");
         Ok(())
-    }
-
-    fn picks(&mut self) -> Vec<u32> {
-        (0..PICKS)
-            .map(|_| self.rng.below(self.own.len() as u64) as u32)
-            .collect()
     }
 
     /// Notes what this thread has.
@@ -265,34 +224,64 @@ impl<L: LocalIds> Thread<'_, L> {
     /// Pairs with a table of owners.
     fn checked(&mut self) -> anyhow::Result<()> {
         for _ in 0..CHECKED {
-            let place = self.rng.below(self.own.len() as u64) as usize;
-            let Some(slot) = self.own.get_mut(place) else {
-                break;
-            };
-            self.stage.owner(*slot)?.store(0, Ordering::Release);
-            ensure!(self.local.free(*slot), "it refused {slot}, which was taken");
-            let mut tries = 0;
-            *slot = loop {
-                if let Some(id) = self.local.alloc() {
-                    break id;
-                }
-                tries += 1;
-                ensure!(tries < 1_000_000, "it stayed full while some were free");
-            };
-            self.stage.taken(*slot)?;
+            let place = self.place();
+            let id = self.own[place];
+            self.stage.owner(id)?.store(0, Ordering::Release);
+            ensure!(self.local.free(id), "it refused {id}, which was taken");
+            let fresh = (0..1_000_000).find_map(|_| self.local.alloc());
+            self.own[place] = fresh.context("it stayed full while some were free")?;
+            self.stage.taken(self.own[place])?;
         }
         Ok(())
     }
 
     /// Takes what is left and says how many are missing.
-    fn exhaust(&mut self) -> anyhow::Result<u64> {
+    fn lost(&mut self) -> anyhow::Result<f64> {
         let mut left = 0;
         while let Some(id) = self.local.alloc() {
             self.stage.taken(id)?;
             left += 1;
         }
-        Ok((self.plan.count as u64).saturating_sub(self.plan.live as u64 + left))
+        Ok(self.stage.count.saturating_sub(self.stage.live + left) as f64)
     }
+}
+
+/// Pairs between two looks at the flag that ends them.
+const STRETCH: usize = 256;
+
+/// Frees one of `own` and takes another for it, until `stop`. Which one is read from `picks`, a power of two of places
+/// in `own`. Returns how many pairs were made and how often the source was wrongly full; gives up when it stays so.
+#[inline(never)]
+fn churn<L: LocalIds>(
+    local: &mut L,
+    own: &mut [u64],
+    picks: &[u32],
+    stop: &AtomicBool,
+) -> Option<(u64, u64)> {
+    let mask = picks.len().checked_sub(1)?;
+    let mut pairs = 0;
+    let mut full = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..STRETCH {
+            let slot = own.get_mut(*picks.get(pairs & mask)? as usize)?;
+            if !local.free(*slot) {
+                return None;
+            }
+            keep(local);
+            *slot = loop {
+                if let Some(id) = local.alloc() {
+                    break id;
+                }
+                full += 1;
+                if full > 1_000_000 {
+                    return None;
+                }
+            };
+            keep(local);
+            pairs += 1;
+        }
+    }
+    Some((pairs as u64, full))
 }
 
 #[cfg(test)]
@@ -392,5 +381,30 @@ mod tests {
         );
         let loses = run::<Loses>(&params(2, 500)).expect_err("runs dry");
         assert!(format!("{loses:#}").contains("full"), "{loses:#}");
+    }
+
+    #[test]
+    fn churn_ends_when_told_and_keeps_what_it_owns() {
+        let source = Locked::<Pidmap>::new(64).expect("made");
+        let mut local = source.local(0, 1);
+        let mut own: Vec<u64> = (0..8).filter_map(|_| local.alloc()).collect();
+        let stop = AtomicBool::new(true);
+        assert_eq!(churn(&mut local, &mut own, &[0, 1], &stop), Some((0, 0)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(2));
+                stop.store(true, Ordering::Relaxed);
+            });
+            stop.store(false, Ordering::Relaxed);
+            let (pairs, full) = churn(&mut local, &mut own, &[3, 5], &stop).expect("works");
+            assert!((pairs as usize).is_multiple_of(STRETCH) && full == 0);
+        });
+        own.sort_unstable();
+        own.dedup();
+        assert_eq!(own.len(), 8);
+        assert_eq!(
+            churn(&mut local, &mut own, &[], &AtomicBool::new(false)),
+            None
+        );
     }
 }

@@ -31,6 +31,8 @@ impl LocalIds for Echo {
 }
 
 impl SharedIds for Nothing {
+    const ABOUT: &'static str = "the loop alone: how far the machine itself scales";
+
     type Local<'a> = Echo;
 
     fn new(_: u64) -> anyhow::Result<Self> {
@@ -75,6 +77,8 @@ impl LocalIds for OwnStack {
 }
 
 impl SharedIds for Alone {
+    const ABOUT: &'static str = "a bare array for each thread, nothing shared: the floor";
+
     type Local<'a> = OwnStack;
 
     fn new(count: u64) -> anyhow::Result<Self> {

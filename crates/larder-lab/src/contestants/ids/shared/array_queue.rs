@@ -9,6 +9,9 @@ use super::{LocalIds, SharedIds};
 pub struct Queue(ArrayQueue<u32>);
 
 impl SharedIds for Queue {
+    const ABOUT: &'static str =
+        "crate crossbeam-queue, an ArrayQueue of free identifiers: the first freed first";
+
     type Local<'a> = &'a Self;
 
     fn new(count: u64) -> anyhow::Result<Self> {

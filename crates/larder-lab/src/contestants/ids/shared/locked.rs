@@ -10,6 +10,9 @@ use super::{LocalIds, SharedIds};
 pub struct Locked<S>(Mutex<S>);
 
 impl<S: IdSource + Send> SharedIds for Locked<S> {
+    const ABOUT: &'static str =
+        "the source that it is named after, cyclic, under the standard library's mutex";
+
     type Local<'a>
         = &'a Self
     where

@@ -23,6 +23,9 @@ pub use sharded_slab::ShardedSlab;
 /// What all threads of a run share. An identifier is whatever the source says it is; it lies in `0..count` where
 /// [`BOUNDED`](SharedIds::BOUNDED) says so.
 pub trait SharedIds: Sync + Sized {
+    /// What it is, for a list of contestants.
+    const ABOUT: &'static str = "";
+
     /// One thread's way in.
     type Local<'a>: LocalIds
     where

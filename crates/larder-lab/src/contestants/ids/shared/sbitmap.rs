@@ -65,6 +65,8 @@ impl Sbitmap {
 }
 
 impl SharedIds for Sbitmap {
+    const ABOUT: &'static str = "after Linux's sbitmap: words on cache lines of their own, hints per thread, deferred clear";
+
     type Local<'a> = Hinted<'a>;
 
     fn new(count: u64) -> anyhow::Result<Self> {

@@ -7,6 +7,8 @@ use super::{LocalIds, SharedIds};
 pub struct ShardedSlab(sharded_slab::Slab<()>);
 
 impl SharedIds for ShardedSlab {
+    const ABOUT: &'static str = "crate sharded-slab, Slab<()>; it grows";
+
     type Local<'a> = &'a Self;
 
     fn new(_: u64) -> anyhow::Result<Self> {
