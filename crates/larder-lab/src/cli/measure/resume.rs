@@ -132,14 +132,21 @@ pub(super) fn plan(
     format!("{:016x}", fnv1a(format!("{groups:?}").as_bytes()))
 }
 
-/// The settings of a machine that changed: what is free of its memory always does.
+/// What changes while the machine stays the same: how busy it is, and what another boot or clock makes of it. Memory that
+/// was added or taken away changes the fingerprint.
+const VOLATILE: [&str; 4] = ["boot.time", "load", "memory.available", "memory.total"];
+
+/// The settings of a machine that changed.
 fn differences(then: &MachineRecord, now: &MachineRecord) -> Vec<String> {
     let names = then.fields.keys().chain(now.fields.keys());
-    let mut names: Vec<&String> = names.filter(|n| *n != "memory.available").collect();
+    let mut names: Vec<&String> = names.filter(|n| !VOLATILE.contains(&n.as_str())).collect();
     names.sort();
     names.dedup();
+    let was = |n: &str| format!("{n} was {} and is {}", then.text(n), now.text(n));
     let changed = names.into_iter().filter(|n| then.text(n) != now.text(n));
-    changed
-        .map(|n| format!("{n} was {} and is {}", then.text(n), now.text(n)))
-        .collect()
+    let changed: Vec<String> = changed.map(|n| was(n)).collect();
+    match changed.is_empty() && then.fingerprint != now.fingerprint {
+        true => vec![was("memory.total")],
+        false => changed,
+    }
 }
