@@ -15,6 +15,8 @@ use larder_lab::model::{
 };
 use larder_lab::store::id_of;
 
+#[path = "runner/continued.rs"]
+mod continued;
 #[path = "runner/filters.rs"]
 mod filters;
 #[path = "runner/noise.rs"]

@@ -90,10 +90,10 @@ pub(super) enum Command {
 }
 
 /// Take samples, store them, and say what they mean.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Rounds of all contestants in random order, each in a fresh process. Ctrl-C finishes the current cell,
-keeps all complete rounds and reports them; a second Ctrl-C quits at once.
+keeps all complete rounds and reports them; a second Ctrl-C quits at once. --continue then takes what was left.
 
 Examples:
   larder measure                           every experiment, quick, at most 3 minutes in total
@@ -101,6 +101,7 @@ Examples:
   larder measure zero-fill --loop          until it is stable
   larder measure page-pool --details       with all findings and tables
   larder measure --plan                    what would run, and for how long
+  larder measure --continue                the rest of what Ctrl-C interrupted
   larder measure --json | jq .runs[0].run.seed")]
 pub(super) struct Measure {
     /// Names of experiments (see `larder list`) [default: all].
@@ -115,6 +116,16 @@ pub(super) struct Measure {
     /// Print what would run, and for how long; measure nothing.
     #[arg(long)]
     pub(super) plan: bool,
+    /// Go on with the last interrupted measurement of the database: same experiments, depth, seed and filters, only the
+    /// rounds that are missing. Refused where machine, program or plan are not the same.
+    #[arg(
+        long = "continue",
+        conflicts_with_all = [
+            "experiments", "quick", "full", "plan", "seed", "time_cap", "rounds", "group", "contestant", "factors",
+            "cell_limit", "until_stable", "no_save",
+        ]
+    )]
+    pub(super) resume: bool,
     /// Repeat the orders and workloads of an earlier run [default: a random one].
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
@@ -220,6 +231,22 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        fn each(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let example = help.lines().any(|line| line.contains(&path[1..]));
+            assert!(help.contains("Examples:") && example, "{path}: {help}");
+            command
+                .get_subcommands()
+                .filter(|c| !c.is_hide_set())
+                .for_each(|c| each(c, &path));
+        }
+        each(&Cli::command(), "");
     }
 
     #[test]

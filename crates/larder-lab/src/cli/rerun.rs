@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use clap::{Args, Parser};
+use clap::Args;
 
-use super::args::{Cli, Command, Global};
+use super::args::Global;
 use super::failure::{Failure, Outcome};
 use super::{measure, output, results};
 
@@ -35,14 +35,7 @@ pub(super) fn run(global: &Global, args: &Rerun, out: &mut dyn Write) -> Outcome
             output::plain(&line)
         ))
     };
-    let cli = Cli::try_parse_from(&record.argv).map_err(|_| unreadable())?;
-    let Command::Measure(mut again) = cli.command else {
-        return Err(unreadable());
-    };
-    // The record may come from somebody else: it says what is measured, and never where files go.
-    again.out = None;
-    again.no_save = false;
-    again.plan = false;
+    let mut again = measure::stored(&record.argv).ok_or_else(unreadable)?;
     again.allow_noise = args.allow_noise;
     output::hint(global, &format!("again: {}", output::plain(&line)));
     measure::run(global, &again, out)

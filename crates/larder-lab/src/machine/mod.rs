@@ -19,4 +19,5 @@ pub use fingerprint::fingerprint;
 pub(crate) use fnv::{fnv1a, fnv1a_wide};
 pub use memory::memory_limit;
 pub use noise::NoiseMeter;
+pub(crate) use noise::joined;
 pub use root::Root;

@@ -192,6 +192,31 @@ impl NoiseMeter {
     }
 }
 
+/// The noise of a run from those of its two parts, each with its seconds; the sentences are those about the whole.
+pub(crate) fn joined(
+    a: &NoiseRecord,
+    a_seconds: f64,
+    b: &NoiseRecord,
+    b_seconds: f64,
+) -> NoiseRecord {
+    let mean = |of: fn(&NoiseRecord) -> Option<f64>| match (of(a), of(b)) {
+        (Some(a), Some(b)) => Some((a * a_seconds + b * b_seconds) / (a_seconds + b_seconds)),
+        (a, b) => a.or(b),
+    };
+    let mut whole = NoiseRecord {
+        cpu_pressure_percent: mean(|r| r.cpu_pressure_percent),
+        memory_pressure_percent: mean(|r| r.memory_pressure_percent),
+        io_pressure_percent: mean(|r| r.io_pressure_percent),
+        steal_percent: mean(|r| r.steal_percent),
+        load: a.load.zip(b.load).map(|(a, b)| (a.0, b.1)),
+        others_percent: mean(|r| r.others_percent),
+        warnings: Vec::new(),
+        noisy: false,
+    };
+    judge(&mut whole, CPU_SOME_OF_RUN_LIMIT);
+    whole
+}
+
 /// Compares with the thresholds and writes the sentences.
 fn judge(record: &mut NoiseRecord, cpu_limit: f64) {
     // The workers' own waits know who waited; the pressure of the machine does not.

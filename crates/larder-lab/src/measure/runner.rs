@@ -4,9 +4,13 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::stop::Rule;
-use super::{Experiment, Group, Interrupt, LaunchError, Launcher, Options, Progress, permutation};
-use crate::machine::NoiseMeter;
-use crate::model::{Cell, GroupRecord, MachineRecord, RunRecord, Sample, Skipped, StopReason};
+use super::{
+    Experiment, Group, Interrupt, LaunchError, Launcher, Options, Plan, Progress, permutation,
+};
+use crate::machine::{self, NoiseMeter};
+use crate::model::{
+    Cell, GroupRecord, MachineRecord, NoiseRecord, RunRecord, Sample, Skipped, StopReason,
+};
 use crate::store;
 
 /// Takes the samples of an experiment.
@@ -24,7 +28,9 @@ pub struct Runner<'a> {
     launcher: &'a mut dyn Launcher,
     progress: &'a mut dyn Progress,
     interrupt: &'a Interrupt,
-    elapsed: Box<dyn Fn() -> Duration + 'a>,
+    clock: Box<dyn Fn() -> Duration + 'a>,
+    // What an interrupted run took before this one goes on with it.
+    before: Duration,
     noise: NoiseMeter,
 }
 
@@ -63,6 +69,27 @@ impl Live {
             stopped: None,
         }
     }
+
+    /// Goes on where an interrupted run ended: without the cells that failed in it, and with what its looks have seen.
+    fn restore(&mut self, record: &RunRecord) {
+        let name = &self.group.name;
+        let Some(then) = record.groups.iter().find(|g| g.name == *name) else {
+            return;
+        };
+        let failed: Vec<String> = record.skipped.iter().map(|s| s.what.clone()).collect();
+        self.cells
+            .retain(|cell| !failed.contains(&left_out(name, cell)));
+        for rounds in 1..=then.rounds {
+            self.rule.decide(name, rounds, &self.cells, &record.samples);
+        }
+        self.rounds = then.rounds;
+        self.stopped = Some(then.stopped).filter(|s| *s != StopReason::Interrupted);
+    }
+}
+
+/// What a cell that failed is called among what was skipped.
+fn left_out(group: &str, cell: &Cell) -> String {
+    format!("{group}: {cell}")
 }
 
 impl<'a> Runner<'a> {
@@ -77,7 +104,8 @@ impl<'a> Runner<'a> {
             launcher,
             progress,
             interrupt,
-            elapsed: Box::new(move || begin.elapsed()),
+            clock: Box::new(move || begin.elapsed()),
+            before: Duration::ZERO,
             noise: NoiseMeter::of_this_machine(),
         }
     }
@@ -85,7 +113,7 @@ impl<'a> Runner<'a> {
     /// Replaces the clock: a function that tells the time since the run began.
     #[must_use]
     pub fn with_clock(mut self, elapsed: impl Fn() -> Duration + 'a) -> Self {
-        self.elapsed = Box::new(elapsed);
+        self.clock = Box::new(elapsed);
         self
     }
 
@@ -94,6 +122,10 @@ impl<'a> Runner<'a> {
     pub fn with_noise(mut self, noise: NoiseMeter) -> Self {
         self.noise = noise;
         self
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.before + (self.clock)()
     }
 
     /// Runs an experiment and returns its record. A cell that fails is reported as skipped and left out of
@@ -105,58 +137,96 @@ impl<'a> Runner<'a> {
         machine: &MachineRecord,
         options: &Options,
     ) -> RunRecord {
-        let started = jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string();
         let plan = options.plan(experiment, machine);
-        self.progress.begin(experiment.name(), options.guess(&plan));
-        let mut skipped = plan.skipped;
-        let mut samples = Vec::new();
-        let mut groups: Vec<Live> = plan
-            .groups
-            .into_iter()
-            .map(|g| {
-                let max = options.rounds_of(&g);
-                Live::new(g, max)
-            })
-            .collect();
-        while groups.iter().any(|g| g.stopped.is_none()) {
-            for live in groups.iter_mut().filter(|g| g.stopped.is_none()) {
-                live.stopped = self.turn(experiment, options, live, &mut samples, &mut skipped);
-            }
-        }
-        let repeats = self.repeat_noisy(experiment, options, &mut groups, &mut samples);
-        self.progress.end();
-        report_empty(&groups, &mut skipped);
-        let mut noise = self.noise.finish();
-        noise.warnings.extend(repeats.sentence());
-        let mut record = RunRecord {
+        let begun = RunRecord {
             schema: store::SCHEMA,
-            id: String::new(),
             experiment: experiment.name().to_owned(),
-            started,
-            seconds: (self.elapsed)().as_secs_f64(),
+            started: now(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             argv: options.argv.clone(),
             seed: options.seed,
             depth: options.depth.name().to_owned(),
             machine: machine.clone(),
-            noise,
-            groups: groups
-                .into_iter()
-                .map(|g| GroupRecord {
-                    name: g.group.name,
-                    reference: g.group.reference,
-                    metric: g.group.metric.to_owned(),
-                    rounds: g.rounds,
-                    stopped: g.stopped.unwrap_or(StopReason::Interrupted),
-                })
-                .collect(),
-            skipped,
-            samples,
+            skipped: plan.skipped.clone(),
+            ..RunRecord::default()
         };
+        self.complete(experiment, options, plan, begun)
+    }
+
+    /// Takes the rounds that an interrupted run lacks, and returns the whole run: the same groups in the same orders,
+    /// stopped by the same rule. Options, machine and program must be those of the beginning.
+    #[must_use]
+    pub fn resume(
+        mut self,
+        experiment: &dyn Experiment,
+        mut begun: RunRecord,
+        options: &Options,
+    ) -> RunRecord {
+        let plan = options.plan(experiment, &begun.machine);
+        self.before = Duration::try_from_secs_f64(begun.seconds).unwrap_or_default();
+        begun.skipped.retain(|s| s.why != BEFORE_THE_FIRST);
+        self.complete(experiment, options, plan, begun)
+    }
+
+    /// Takes what a record lacks of its plan.
+    fn complete(
+        &mut self,
+        experiment: &dyn Experiment,
+        options: &Options,
+        plan: Plan,
+        mut record: RunRecord,
+    ) -> RunRecord {
+        let guess = options.guess(&plan).saturating_sub(self.before);
+        self.progress.begin(experiment.name(), guess);
+        let live = |group: Group| {
+            let max = options.rounds_of(&group);
+            let mut live = Live::new(group, max);
+            live.restore(&record);
+            live
+        };
+        let mut groups: Vec<Live> = plan.groups.into_iter().map(live).collect();
+        let mut samples = std::mem::take(&mut record.samples);
+        let skipped = &mut record.skipped;
+        while groups.iter().any(|g| g.stopped.is_none()) {
+            for live in groups.iter_mut().filter(|g| g.stopped.is_none()) {
+                live.stopped = self.turn(experiment, options, live, &mut samples, skipped);
+            }
+        }
+        let repeats = self.repeat_noisy(experiment, options, &mut groups, &mut samples);
+        self.progress.end();
+        report_empty(&groups, skipped);
+        record.noise = self.whole_noise(&record.noise);
+        record.noise.warnings.extend(repeats.sentence());
+        record.seconds = self.elapsed().as_secs_f64();
+        record.samples = samples;
+        let ended = |g: Live| GroupRecord {
+            name: g.group.name,
+            reference: g.group.reference,
+            metric: g.group.metric.to_owned(),
+            rounds: g.rounds,
+            stopped: g.stopped.unwrap_or(StopReason::Interrupted),
+        };
+        record.groups = groups.into_iter().map(ended).collect();
         record.id = store::id_of(&record);
         record
+    }
+
+    /// The noise of this run, with that of the part before an interruption.
+    fn whole_noise(&self, early: &NoiseRecord) -> NoiseRecord {
+        let late = self.noise.finish();
+        if self.before.is_zero() {
+            return late;
+        }
+        let (before, here) = (self.before.as_secs_f64(), (self.clock)().as_secs_f64());
+        let mut whole = machine::joined(early, before, &late, here);
+        let earlier = early.warnings.iter().filter(|w| w.starts_with(CONTINUED));
+        whole.warnings.extend(earlier.cloned());
+        let sentence = format!(
+            "{CONTINUED} after {before:.0} s of measuring, at {}.",
+            now()
+        );
+        whole.warnings.push(sentence);
+        whole
     }
 
     /// One round of one group, and whether it was the last.
@@ -174,7 +244,7 @@ impl<'a> Runner<'a> {
         if live.rounds >= live.max_rounds {
             return Some(StopReason::Rounds);
         }
-        let begin = (self.elapsed)();
+        let begin = self.elapsed();
         // A round that would not end in time is not begun: its samples would be thrown away.
         if options
             .time_cap
@@ -191,7 +261,7 @@ impl<'a> Runner<'a> {
             return Some(StopReason::NothingToRun);
         }
         live.rounds += 1;
-        live.last_round = (self.elapsed)().saturating_sub(begin);
+        live.last_round = self.elapsed().saturating_sub(begin);
         live.rule
             .decide(&live.group.name, live.rounds, &live.cells, samples)
     }
@@ -236,7 +306,7 @@ impl<'a> Runner<'a> {
         round: u32,
         samples: &mut Vec<Sample>,
     ) -> bool {
-        let begin = (self.elapsed)();
+        let begin = self.elapsed();
         let late = options
             .time_cap
             .is_some_and(|cap| begin + live.last_round >= cap);
@@ -284,7 +354,7 @@ impl<'a> Runner<'a> {
         let mut failed = Vec::new();
         for (slot, index) in order.into_iter().enumerate() {
             let cell = &live.cells[index];
-            let at = (self.elapsed)();
+            let at = self.elapsed();
             if self.interrupt.asked() {
                 return Err(StopReason::Interrupted);
             }
@@ -301,7 +371,7 @@ impl<'a> Runner<'a> {
                 Ok(measures) => {
                     let measures = self
                         .noise
-                        .cell_ends((self.elapsed)().saturating_sub(at), measures);
+                        .cell_ends(self.elapsed().saturating_sub(at), measures);
                     samples.push(Sample {
                         group: live.group.name.clone(),
                         cell: cell.clone(),
@@ -316,7 +386,7 @@ impl<'a> Runner<'a> {
                     return Err(StopReason::TimeCap);
                 }
                 Err(why) => {
-                    let what = format!("{}: {cell}", live.group.name);
+                    let what = left_out(&live.group.name, cell);
                     self.progress.note(&format!("{what} left out: {why}"));
                     skipped.push(Skipped {
                         what,
@@ -366,6 +436,18 @@ fn noisy_cells(samples: &[Sample], group: &str, round: u32) -> usize {
         .count()
 }
 
+/// The time of the wall, RFC 3339, UTC.
+fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// How the sentence about a continued run begins.
+const CONTINUED: &str = "This run was interrupted and continued";
+
+/// Why a group is empty that the user interrupted.
+const BEFORE_THE_FIRST: &str = "interrupted before its first round was complete";
+
 /// A group without a complete round would be missing from the report in silence.
 fn report_empty(groups: &[Live], skipped: &mut Vec<Skipped>) {
     for live in groups.iter().filter(|g| g.rounds == 0) {
@@ -373,7 +455,7 @@ fn report_empty(groups: &[Live], skipped: &mut Vec<Skipped>) {
             Some(StopReason::TimeCap) => {
                 "no complete round fitted into the time; give more with --time-cap"
             }
-            Some(StopReason::Interrupted) => "interrupted before its first round was complete",
+            Some(StopReason::Interrupted) => BEFORE_THE_FIRST,
             Some(StopReason::Rounds) => "no rounds were asked for",
             _ => "none of its cells could run",
         };

@@ -26,7 +26,7 @@ impl Rule {
 
     /// Looks at a group after a complete round, if this is a round to look at.
     ///
-    /// `samples` may hold those of other groups; `cells` are those that still run.
+    /// `samples` may hold those of other groups and of later rounds; `cells` are those that still run.
     pub(super) fn decide(
         &mut self,
         group: &str,
@@ -38,15 +38,23 @@ impl Rule {
             return None;
         }
         let level = self.stopping.level(rounds);
-        let widest = self.widest(group, cells, samples, level);
+        let seen = samples
+            .iter()
+            .filter(|s| s.group == group && s.round < rounds);
+        let widest = self.widest(cells, seen, level);
         self.stopping.decide(rounds, widest)
     }
 
     /// The widest interval of a cell against the reference, the twin included: it is a comparison too.
     /// `None` when one of them has none. A cell that does not report the metric has nothing to be precise about.
-    fn widest(&self, group: &str, cells: &[Cell], samples: &[Sample], level: f64) -> Option<f64> {
+    fn widest<'s>(
+        &self,
+        cells: &[Cell],
+        samples: impl Iterator<Item = &'s Sample>,
+        level: f64,
+    ) -> Option<f64> {
         let mut values: BTreeMap<&Cell, BTreeMap<u32, f64>> = BTreeMap::new();
-        for s in samples.iter().filter(|s| s.group == group) {
+        for s in samples {
             if let Some(v) = s.measures.get(self.metric) {
                 values.entry(&s.cell).or_default().insert(s.round, v);
             }

@@ -13,6 +13,7 @@ mod records;
 mod rows;
 mod schema;
 mod select;
+mod unfinished;
 
 pub use database::Store;
 pub use error::StoreError;
@@ -21,3 +22,4 @@ pub use id::{SCHEMA, id_of};
 pub use location::{data_directory, default_path};
 pub use records::RunSummary;
 pub use select::Selector;
+pub use unfinished::{Broken, Unfinished};

@@ -1,31 +1,43 @@
 //! `measure`: takes the samples, stores them and says what they mean.
 
+mod line;
+mod resume;
 mod session;
 
-use std::hash::{BuildHasher, RandomState};
+pub(super) use line::stored;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use resume::Earlier;
 
 use super::args::{FailOn, Global, Measure};
 use super::failure::{Code, Failure, Outcome};
 use super::{find, output, plan, preloads, print_json, report, results, settings};
 use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
-use crate::measure::{BadSelection, Depth, Experiment, Interrupt, Options};
+use crate::measure::{BadSelection, Experiment, Interrupt};
 use crate::model::{GoalState, NoiseRecord};
 use crate::report::Document;
 
-/// Leaves eight seconds of the promised three minutes for starting, analysing and drawing; they take two.
-const QUICK_CAP: Duration = Duration::from_secs(172);
 /// How long the machine is watched before the first cell.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outcome {
+    if args.resume {
+        let (words, earlier) = resume::load(global, args)?;
+        return take(global, &words, Some(earlier), out);
+    }
+    take(global, args, None, out)
+}
+
+/// Measures what the words say, or what is left of an earlier measurement by the same words.
+fn take(global: &Global, args: &Measure, earlier: Option<Earlier>, out: &mut dyn Write) -> Outcome {
     let chosen = chosen(&args.experiments)?;
     preloads::build(global, args, &chosen);
     let machine = machine::capture();
-    let options = options(args);
+    let options = line::options(args);
     let chosen = options.select(chosen, &machine)?;
     if args.plan {
         return plan::print(&chosen, &options, &machine, global.json, out);
@@ -41,7 +53,10 @@ pub(super) fn run(global: &Global, args: &Measure, out: &mut dyn Write) -> Outco
     interrupt
         .listen()
         .map_err(|e| Failure::io(format!("Ctrl-C cannot be caught: {e}")))?;
-    let runs = session::take(global, &chosen, &options, &machine, &interrupt, &mut store)?;
+    let earlier = earlier.unwrap_or_else(|| Earlier::of(&args.experiments, &options, &machine));
+    let runs = session::take(
+        global, &chosen, &options, &machine, &interrupt, &mut store, earlier,
+    )?;
     let empty = runs.iter().all(|(r, _)| r.samples.is_empty());
     let document = Document {
         runs,
@@ -77,31 +92,6 @@ impl From<BadSelection> for Failure {
             BadSelection::Missing(why) => Self::refused(why),
         }
     }
-}
-
-fn options(args: &Measure) -> Options {
-    let depth = if args.full { Depth::Full } else { Depth::Quick };
-    let seed = args.seed.unwrap_or_else(random_seed);
-    let cap = match (args.time_cap, depth) {
-        (None, Depth::Quick) if !args.until_stable => Some(QUICK_CAP),
-        (given, _) => given,
-    };
-    Options {
-        time_cap: cap,
-        max_rounds: args.rounds,
-        until_stable: args.until_stable,
-        cell_limit: args.cell_limit,
-        brief: args.experiments.is_empty() && depth == Depth::Quick,
-        groups: args.group.clone(),
-        contestants: args.contestant.clone(),
-        factors: args.factors.clone(),
-        ..Options::new(depth, seed)
-    }
-}
-
-/// 32 bits: short enough to be typed again.
-fn random_seed() -> u64 {
-    RandomState::new().hash_one(std::process::id()) >> 32
 }
 
 /// Looks at the machine while the lab does nothing. A quick run is exploratory and goes on with a warning; a full
@@ -239,16 +229,6 @@ fn judge(document: &Document) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_help_names_the_time_that_a_quick_run_has() {
-        use clap::CommandFactory;
-        let mut cli = super::super::args::Cli::command();
-        let measure = cli.find_subcommand_mut("measure").expect("measure");
-        let help = measure.render_long_help().to_string();
-        let words = format!("{}s for --quick", QUICK_CAP.as_secs());
-        assert!(help.contains(&words), "{help}");
-    }
 
     #[test]
     fn only_a_full_run_on_a_noisy_machine_without_leave_is_refused() {

@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use super::super::args::Global;
 use super::super::failure::Failure;
 use super::super::{output, results};
+use super::line;
+use super::resume::{self, Earlier};
 use crate::measure::{Bar, Experiment, Interrupt, Options, OwnProcess, Progress, Runner, Silent};
-use crate::model::{Analysis, GoalState, MachineRecord, RunRecord};
+use crate::model::{Analysis, GoalState, MachineRecord, RunRecord, StopReason};
 use crate::report::number;
-use crate::store::Store;
+use crate::store::{Broken, Store};
 
-/// Runs the experiments one after the other, each with its share of the time, and stores each at its end.
+/// Runs the experiments one after the other, each with its share of the time, and stores each at its end, with what is
+/// left of all. Those that `earlier` has done are not run again.
 pub(super) fn take(
     global: &Global,
     experiments: &[Box<dyn Experiment>],
@@ -19,35 +22,60 @@ pub(super) fn take(
     machine: &MachineRecord,
     interrupt: &Interrupt,
     store: &mut Option<Store>,
+    earlier: Earlier,
 ) -> Result<Vec<(RunRecord, Analysis)>, Failure> {
     let begin = Instant::now();
-    let needs: Vec<Duration> = experiments
-        .iter()
-        .map(|e| need(e.as_ref(), &options.of(e.as_ref()), machine))
-        .collect();
-    let guesses: Vec<Duration> = experiments
-        .iter()
-        .map(|e| {
-            let own = options.of(e.as_ref());
-            own.guess(&own.plan(e.as_ref(), machine))
+    let Earlier {
+        mut key,
+        mut left,
+        runs,
+        mut broken,
+    } = earlier;
+    let before = Duration::try_from_secs_f64(left.seconds).unwrap_or_default();
+    let spent = || before + begin.elapsed();
+    let mut runs: Vec<(RunRecord, Analysis)> = runs
+        .into_iter()
+        .map(|run| {
+            let analysis = results::analyse(&run);
+            (run, analysis)
         })
         .collect();
-    let mut runs = Vec::new();
-    for (i, experiment) in experiments.iter().enumerate() {
+    // An experiment that was named twice is done when both are.
+    let mut done: Vec<&str> = left.done.iter().map(|(name, _)| name.as_str()).collect();
+    let mut todo: Vec<&dyn Experiment> = experiments.iter().map(AsRef::as_ref).collect();
+    todo.retain(|e| {
+        let place = done.iter().position(|name| *name == e.name());
+        place.map(|i| done.remove(i)).is_none()
+    });
+    let needs: Vec<Duration> = todo
+        .iter()
+        .map(|e| need(*e, &options.of(*e), machine))
+        .collect();
+    let guesses: Vec<Duration> = todo
+        .iter()
+        .map(|e| {
+            let own = options.of(*e);
+            own.guess(&own.plan(*e, machine))
+        })
+        .collect();
+    for (i, experiment) in todo.iter().copied().enumerate() {
         if interrupt.asked() {
             break;
         }
-        let cap = options
-            .time_cap
-            .map(|cap| share(cap.saturating_sub(begin.elapsed()), &needs[i..]));
-        let mut own = Options {
-            time_cap: cap,
-            ..options.of(experiment.as_ref())
+        let begun = broken.take_if(|(run, _)| run.experiment == experiment.name());
+        let own = match &begun {
+            Some((_, options)) => options.clone(),
+            None => {
+                let cap = |cap: Duration| share(cap.saturating_sub(spent()), &needs[i..]);
+                let own = Options {
+                    time_cap: options.time_cap.map(cap),
+                    ..options.of(experiment)
+                };
+                let words = own.own_words(experiment, machine);
+                let argv = line::argv(&[experiment.name()], &words);
+                Options { argv, ..own }
+            }
         };
-        own.argv = argv(
-            experiment.name(),
-            &own.own_words(experiment.as_ref(), machine),
-        );
         let mut launcher = OwnProcess::new(interrupt).map_err(Failure::io)?;
         let (mut bar, mut silent) = (Bar::new(), Silent);
         let progress: &mut dyn Progress = if global.quiet { &mut silent } else { &mut bar };
@@ -55,23 +83,52 @@ pub(super) fn take(
             .iter()
             .fold(Duration::ZERO, |sum, g| sum.saturating_add(*g));
         let rest = options.time_cap.map_or(later, |all| {
-            let own = cap.unwrap_or_default();
-            later.min(all.saturating_sub(begin.elapsed()).saturating_sub(own))
+            let own = own.time_cap.unwrap_or_default();
+            later.min(all.saturating_sub(spent()).saturating_sub(own))
         });
-        progress.place(i + 1, experiments.len(), rest);
-        let run =
-            Runner::new(&mut launcher, progress, interrupt).run(experiment.as_ref(), machine, &own);
-        if let Some(store) = store.as_mut().filter(|_| !run.samples.is_empty()) {
-            store.put(&run)?;
+        let (number, of) = (experiments.len() - todo.len() + i + 1, experiments.len());
+        progress.place(number, of, rest);
+        let runner = Runner::new(&mut launcher, progress, interrupt);
+        let instead = begun.as_ref().map(|(run, _)| run.id.clone());
+        let run = match begun {
+            Some((begun, _)) => runner.resume(experiment, begun, &own),
+            None => runner.run(experiment, machine, &own),
+        };
+        let stored = Some(&run).filter(|run| !run.samples.is_empty());
+        if let Some(store) = store {
+            let id = stored.map(|run| run.id.clone());
+            left.seconds = spent().as_secs_f64();
+            if run
+                .groups
+                .iter()
+                .any(|g| g.stopped == StopReason::Interrupted)
+            {
+                let plan = resume::plan(experiment, &own, &run.machine);
+                left.broken = id.map(|run| Broken { run, plan });
+            } else {
+                left.broken = None;
+                left.done.push((experiment.name().to_owned(), id));
+            }
+            let more = left.done.len() < experiments.len();
+            if more && left.program.is_empty() {
+                left.program = resume::program();
+            }
+            key = store.put_part(stored, instead.as_deref(), key, more.then_some(&left))?;
         }
         let analysis = results::analyse(&run);
         if !global.quiet {
-            let place = format!("{} of {}", i + 1, experiments.len());
-            let line = format!("{place}, {}: {}", experiment.name(), result(&analysis));
+            let line = format!(
+                "{number} of {of}, {}: {}",
+                experiment.name(),
+                result(&analysis)
+            );
             // Nobody may be reading.
             let _ = writeln!(std::io::stderr(), "{}", output::plain(&line));
         }
         runs.push((run, analysis));
+    }
+    if key.is_some() && interrupt.asked() {
+        output::hint(global, "`larder measure --continue` takes the rest");
     }
     Ok(runs)
 }
@@ -118,65 +175,9 @@ fn share(left: Duration, needs: &[Duration]) -> Duration {
     }
 }
 
-/// The command line that repeats one experiment of this run.
-fn argv(experiment: &str, options: &Options) -> Vec<String> {
-    let mut argv: Vec<String> = ["larder", "measure", experiment]
-        .map(str::to_owned)
-        .to_vec();
-    argv.push(format!("--{}", options.depth.name()));
-    argv.push(format!("--seed={}", options.seed));
-    if let Some(cap) = options.time_cap {
-        argv.push(format!("--time-cap={:.3}s", cap.as_secs_f64().max(0.001)));
-    }
-    if let Some(n) = options.max_rounds {
-        argv.push(format!("--rounds={n}"));
-    }
-    if options.until_stable {
-        argv.push("--loop".to_owned());
-    }
-    argv.push(format!(
-        "--cell-limit={:.3}s",
-        options.cell_limit.as_secs_f64().max(0.001)
-    ));
-    argv.extend(options.groups.iter().map(|g| format!("--group={g}")));
-    argv.extend(
-        options
-            .contestants
-            .iter()
-            .map(|c| format!("--contestant={c}")),
-    );
-    argv.extend(options.factors.iter().map(|f| format!("--where={f}")));
-    argv
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::super::args::{Cli, Command};
-    use super::super::options;
     use super::*;
-    use crate::measure::Depth;
-
-    #[test]
-    fn the_stored_command_line_gives_the_same_options_again() {
-        let asked = Options {
-            time_cap: Some(Duration::from_millis(61_500)),
-            max_rounds: Some(7),
-            until_stable: true,
-            groups: vec!["--odd name".to_owned()],
-            contestants: vec!["a".to_owned(), "b".to_owned()],
-            factors: vec!["pages=1,2".parse().unwrap()],
-            ..Options::new(Depth::Full, u64::MAX)
-        };
-        let cli = Cli::try_parse_from(argv("e", &asked)).unwrap();
-        let Command::Measure(args) = cli.command else {
-            panic!("not measure");
-        };
-        assert_eq!(args.experiments, ["e"]);
-        let again = options(&args);
-        assert_eq!(format!("{asked:?}"), format!("{again:?}"));
-    }
 
     #[test]
     fn time_is_shared_by_need_and_what_is_left_over_goes_on() {

@@ -221,6 +221,10 @@ pub(super) enum Batch {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder sim plan *.txt --shards 16                     what each of 16 machines would do
+  larder sim plan *.txt --size 1%,10% --shards 16 --json | jq .cells[0]")]
 pub(super) struct Plan {
     #[command(flatten)]
     pub(super) what: What,
@@ -237,7 +241,11 @@ Which shard this is comes from the first of these that is there:
   SLURM_ARRAY_TASK_ID less SLURM_ARRAY_TASK_MIN, of SLURM_ARRAY_TASK_COUNT or --shards (a Slurm job array)
   JOB_COMPLETION_INDEX, of LARDER_SHARDS or --shards (a Kubernetes indexed job)
 HTCondor sets none of them by itself; its submit file does:
-  environment = \"LARDER_SHARD_INDEX=$(Process) LARDER_SHARDS=16\"")]
+  environment = \"LARDER_SHARD_INDEX=$(Process) LARDER_SHARDS=16\"
+
+Examples:
+  larder sim run *.txt --shard 3/16 --out part-%k.jsonl
+  LARDER_SHARDS=16 larder sim run *.txt --size 1%,10% --out parts/part-%k.jsonl    in a job array")]
 pub(super) struct RunShard {
     #[command(flatten)]
     pub(super) what: What,
@@ -256,6 +264,10 @@ pub(super) struct RunShard {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder sim merge part-*.jsonl                         the table of all parts
+  larder sim merge part-*.jsonl --html sweep.html --json > rows.jsonl")]
 pub(super) struct Merge {
     /// The parts, in any order.
     #[arg(value_name = "PART", required = true)]
