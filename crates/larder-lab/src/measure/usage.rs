@@ -120,15 +120,16 @@ mod tests {
     #[test]
     fn touching_memory_is_charged_as_faults_and_resident_set() {
         let before = Usage::of_this_process();
-        let mut memory = vec![0u8; 8 << 20];
+        // More than any malloc keeps for reuse, so that the pages are new ones.
+        let mut memory = vec![0u8; 64 << 20];
         for page in memory.chunks_mut(4096) {
             page[0] = 1;
         }
         std::hint::black_box(&memory);
         let m = Usage::of_this_process().since(before, Measures::new());
-        // Huge pages may serve the 8 MiB with a handful of faults, so one is all that is certain.
+        // Huge pages may serve them with a handful of faults, so one is all that is certain.
         assert!(m.get("proc.minor_faults").unwrap() >= 1.0);
-        assert!(m.get("proc.max_rss_bytes").unwrap() >= 8e6);
+        assert!(m.get("proc.max_rss_bytes").unwrap() >= 64e6);
         assert!(m.0.values().all(|v| v.is_finite() && *v >= 0.0));
     }
 
