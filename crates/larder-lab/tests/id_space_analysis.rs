@@ -145,7 +145,7 @@ fn every_goal_has_its_row() {
         ("until reuse, first-freed, worst of 12 cells", "it states"),
         ("until reuse, epochs, worst of 6 cells", "it states"),
         (
-            "until reuse, rested 100 calls, worst of 8 cells",
+            "until reuse, rested 100 calls, worst of 4 cells",
             "it states",
         ),
     ] {

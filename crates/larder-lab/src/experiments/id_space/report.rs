@@ -10,10 +10,9 @@ use super::rows::{
 use crate::frame::words::{ratio, short};
 use crate::frame::{
     At, Column, Results, cost, finding, grid, lines, listing, median_of, number, over, ratios,
-    text, versus,
+    shown, text, versus,
 };
 use crate::model::{Block, Chart, Cost, Finding, Scale, Section, Table, Value};
-use crate::stats::Estimate;
 
 /// What an identifier costs two thirds full, for the summary.
 pub(super) fn costs(results: &Results<'_>) -> Vec<Cost> {
@@ -62,10 +61,6 @@ fn chart(results: &Results<'_>) -> Chart {
         ("ns for a free and an allocation", Scale::Log),
         names.map(|name| over(name, results.of(CYCLIC, name), "live", COST)),
     )
-}
-
-fn estimate(of: Option<Estimate>) -> Value {
-    of.map_or(Value::Empty, |e| Value::Estimate(e, String::new()))
 }
 
 /// How many are taken.
@@ -152,9 +147,9 @@ fn threads(results: &Results<'_>) -> Table {
         ),
     ] {
         let scale = move |at: &At<'_, '_>| scaling(results, at.name(), live(at), clock);
-        columns.push(Column::by(over, move |at| estimate(median_of(&scale(at)))));
+        columns.push(Column::by(over, move |at| shown(median_of(&scale(at)), "")));
         let of_it = move |at: &At<'_, '_>| of_yardstick(results, at.name(), live(at), clock);
-        columns.push(Column::by(share, move |at| estimate(of_it(at))));
+        columns.push(Column::by(share, move |at| shown(of_it(at), "")));
     }
     columns.extend([
         Column::metric("CPU time of a pair", "cpu_ns_per_pair"),
@@ -247,7 +242,7 @@ fn occupancy(results: &Results<'_>) -> Option<Finding> {
         "source",
         names.map(|name| (name, text(name))),
         [((), "ratio".to_owned())],
-        |name, ()| estimate(spread(results, CYCLIC, name)),
+        |name, ()| shown(spread(results, CYCLIC, name), ""),
     );
     let answer = format!(
         "From 3 to 100 % of 32768 taken, larder's ids cost {} times as much at the most expensive occupancy as at the cheapest; the goal is 3.",
