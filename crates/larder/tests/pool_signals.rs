@@ -243,6 +243,35 @@ fn storm(mode: Mode, threads: usize, park: bool) {
     }
 }
 
+/// The CPUs that this process may run on, each as a set of its own.
+fn allowed_cpus() -> Vec<libc::cpu_set_t> {
+    // SAFETY: sets of CPUs on the stack, and this thread.
+    unsafe {
+        let mut all: libc::cpu_set_t = core::mem::zeroed();
+        assert_eq!(
+            libc::sched_getaffinity(0, size_of_val(&all), &raw mut all),
+            0
+        );
+        (0..libc::CPU_SETSIZE as usize)
+            .filter(|&cpu| libc::CPU_ISSET(cpu, &all))
+            .map(|cpu| {
+                let mut one: libc::cpu_set_t = core::mem::zeroed();
+                libc::CPU_SET(cpu, &mut one);
+                one
+            })
+            .collect()
+    }
+}
+
+/// Keeps the calling thread on `cpus`.
+fn run_on(cpus: &libc::cpu_set_t) {
+    // SAFETY: a set of CPUs that lives, and this thread.
+    assert_eq!(
+        unsafe { libc::sched_setaffinity(0, size_of_val(cpus), cpus) },
+        0
+    );
+}
+
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
@@ -264,10 +293,18 @@ fn signals_while_more_threads_than_cpus_are_parked() {
 #[test]
 fn handlers_that_use_a_pool_themselves() {
     alone("handlers_that_use_a_pool_themselves", |mode| {
-        // Warm and wide, so that the handler takes the fast path, which is all that a handler may take.
+        // Warm and wide, so that the handler takes the fast path, which is all that a handler may take: on every CPU,
+        // because a thread may be moved to another one in the midst of the first pool's slow path.
         let second = Box::leak(Box::new(builder(mode).magazine(255, 255).build().unwrap()));
-        let warm: Vec<_> = (0..200).map(|_| second.get_zeroed().unwrap()).collect();
-        drop(warm);
+        for cpu in allowed_cpus() {
+            std::thread::scope(|s| {
+                s.spawn(|| {
+                    run_on(&cpu);
+                    let warm: Vec<_> = (0..200).map(|_| second.get_zeroed().unwrap()).collect();
+                    drop(warm);
+                });
+            });
+        }
         SECOND.store(second, Ordering::Release);
         storm(mode, 1, false);
     });
