@@ -14,7 +14,7 @@ pub mod calc;
 pub mod cli;
 pub mod contestants;
 pub mod experiments;
-pub(crate) mod frame;
+pub mod frame;
 pub mod machine;
 pub mod measure;
 pub mod model;

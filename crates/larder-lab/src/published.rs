@@ -143,15 +143,15 @@ pub struct ZerofillMmap {
 /// One row of Franke's first table (2002): searches and microseconds per allocation by algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FrankeGetpid {
-    /// Tasks, his A.
+    /// Tasks, A in the mail.
     pub tasks: u32,
-    /// Tasks deleted and allocated again in each of ten rounds, his D.
+    /// Tasks deleted and allocated again in each of ten rounds, D in the mail.
     pub deletes: u32,
-    /// Allocations measured, his T.
+    /// Allocations measured, T in the mail.
     pub allocations: u32,
-    /// Interval searches of algo-0, his S0.
+    /// Interval searches of algo-0, S0 in the mail.
     pub searches_algo0: u32,
-    /// Microseconds per allocation of algo-0, his G0.
+    /// Microseconds per allocation of algo-0, G0 in the mail.
     pub us_algo0: f64,
     /// S1.
     pub searches_algo1: u32,
@@ -166,15 +166,15 @@ pub struct FrankeGetpid {
 /// One row of Franke's second table (2002): algo-2 without and with intervals of at most 256.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FrankeLimit256 {
-    /// Tasks, his A.
+    /// Tasks, A in the mail.
     pub tasks: u32,
-    /// Tasks deleted and allocated again in each of ten rounds, his D.
+    /// Tasks deleted and allocated again in each of ten rounds, D in the mail.
     pub deletes: u32,
-    /// Allocations measured, his T.
+    /// Allocations measured, T in the mail.
     pub allocations: u32,
-    /// Interval searches of algo-2, his S2.
+    /// Interval searches of algo-2, S2 in the mail.
     pub searches_algo2: u32,
-    /// Microseconds per allocation of algo-2, his G2.
+    /// Microseconds per allocation of algo-2, G2 in the mail.
     pub us_algo2: f64,
     /// S2-256.
     pub searches_algo2_256: u32,
@@ -200,7 +200,7 @@ pub struct MagazineThreads {
     pub variant: String,
     /// Elapsed time, seconds.
     pub elapsed_s: f64,
-    /// Million cycles per second of all threads together, where he gives it.
+    /// Million cycles per second of all threads together, where the mail gives it.
     pub mcycles_s: Option<f64>,
 }
 

@@ -14,7 +14,7 @@ struct Bench {
 }
 
 /// The contestant that a function is: for all that need no process of their own kind and are always available.
-pub(crate) fn bench(
+pub fn bench(
     name: &'static str,
     about: &'static str,
     run: impl Fn(&Params) -> anyhow::Result<Measures> + Sync + 'static,
@@ -51,7 +51,7 @@ struct Given {
 }
 
 /// The contestant, where `needs` finds what it relies on.
-pub(crate) fn needing(needs: Needs, inner: Box<dyn Contestant>) -> Box<dyn Contestant> {
+pub fn needing(needs: Needs, inner: Box<dyn Contestant>) -> Box<dyn Contestant> {
     Box::new(Given {
         inner,
         needs,
@@ -60,7 +60,7 @@ pub(crate) fn needing(needs: Needs, inner: Box<dyn Contestant>) -> Box<dyn Conte
 }
 
 /// The contestant in a process that is started with these variables.
-pub(crate) fn within(environment: Variables, inner: Box<dyn Contestant>) -> Box<dyn Contestant> {
+pub fn within(environment: Variables, inner: Box<dyn Contestant>) -> Box<dyn Contestant> {
     Box::new(Given {
         inner,
         needs: || Ok(()),
@@ -95,19 +95,19 @@ impl Contestant for Given {
 /// The contestant `instructions`: it counts, by callgrind, what one piece of work of another contestant of its experiment takes.
 /// The difference of two runs of the same program, the second with twice as many pieces, leaves only the pieces: start and exit
 /// cancel. The program runs itself under valgrind through its worker subcommand.
-pub(crate) struct Counted {
+pub struct Counted {
     /// What a piece of work is.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
     /// The experiment.
-    pub(crate) experiment: &'static str,
+    pub experiment: &'static str,
     /// The factor that names the other contestant.
-    pub(crate) factor: &'static str,
+    pub factor: &'static str,
     /// Pieces of the shorter run.
-    pub(crate) pieces: u64,
+    pub pieces: u64,
     /// One piece in so many is done more, before the clock starts. It must divide `pieces`.
-    pub(crate) warm_share: u64,
+    pub warm_share: u64,
     /// The factors with which the other contestant does so many pieces.
-    pub(crate) params: fn(i64) -> Params,
+    pub params: fn(i64) -> Params,
 }
 
 impl Contestant for Counted {

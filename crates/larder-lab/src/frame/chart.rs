@@ -5,7 +5,7 @@ use crate::model::{Axis, Chart, Point, Provenance, Scale, Series};
 use crate::stats::Estimate;
 
 /// A chart of lines; those without a point are left out.
-pub(crate) fn lines(
+pub fn lines(
     title: impl Into<String>,
     (x, x_scale): (&str, Scale),
     (y, y_scale): (&str, Scale),
@@ -27,7 +27,7 @@ pub(crate) fn lines(
 }
 
 /// A measured line from points with intervals.
-pub(crate) fn line(
+pub fn line(
     name: impl Into<String>,
     points: impl IntoIterator<Item = (f64, Estimate)>,
 ) -> Series {
@@ -45,7 +45,7 @@ pub(crate) fn line(
 }
 
 /// The line of a metric over a whole-number factor.
-pub(crate) fn over<'r, 'a: 'r>(
+pub fn over<'r, 'a: 'r>(
     name: impl Into<String>,
     cells: impl IntoIterator<Item = At<'r, 'a>>,
     factor: &str,

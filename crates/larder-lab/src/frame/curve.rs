@@ -7,15 +7,15 @@ use crate::stats::defaults::LEVEL;
 use crate::stats::sweep::{Crossover, Sweep, crossover};
 
 /// The cells of one contestant in one group, by ascending value of a whole-number factor.
-pub(crate) struct Curve<'r, 'a> {
+pub struct Curve<'r, 'a> {
     results: &'r Results<'a>,
     /// Value and cell.
-    pub(crate) cells: Vec<(i64, At<'r, 'a>)>,
+    pub cells: Vec<(i64, At<'r, 'a>)>,
 }
 
 impl<'a> Results<'a> {
     /// The cells of a contestant over a factor. They may be none.
-    pub(crate) fn curve<'r>(
+    pub fn curve<'r>(
         &'r self,
         group: &'r str,
         contestant: &'r str,
@@ -34,23 +34,23 @@ impl<'a> Results<'a> {
 
 impl<'r, 'a> Curve<'r, 'a> {
     /// The cell at a value of the factor.
-    pub(crate) fn at(&self, value: i64) -> Option<At<'r, 'a>> {
+    pub fn at(&self, value: i64) -> Option<At<'r, 'a>> {
         let cell = self.cells.iter().find(|(own, _)| *own == value);
         cell.map(|(_, at)| *at)
     }
 
     /// The cell at the smallest value.
-    pub(crate) fn first(&self) -> Option<(i64, At<'r, 'a>)> {
+    pub fn first(&self) -> Option<(i64, At<'r, 'a>)> {
         self.cells.first().copied()
     }
 
     /// The cell at the largest value.
-    pub(crate) fn last(&self) -> Option<(i64, At<'r, 'a>)> {
+    pub fn last(&self) -> Option<(i64, At<'r, 'a>)> {
         self.cells.last().copied()
     }
 
     /// The cell with the lowest median of a cost.
-    pub(crate) fn best(&self, metric: &str) -> Option<(i64, At<'r, 'a>)> {
+    pub fn best(&self, metric: &str) -> Option<(i64, At<'r, 'a>)> {
         let known = self.cells.iter();
         known
             .filter_map(|cell| Some((*cell, cell.1.middle(metric)?)))
@@ -59,7 +59,7 @@ impl<'r, 'a> Curve<'r, 'a> {
     }
 
     /// The values of the factor, as the statistics take them.
-    pub(crate) fn settings(&self) -> Vec<f64> {
+    pub fn settings(&self) -> Vec<f64> {
         self.cells.iter().map(|(value, _)| *value as f64).collect()
     }
 
@@ -76,13 +76,13 @@ impl<'r, 'a> Curve<'r, 'a> {
     }
 
     /// The statistics of the sweep; `None` where no round is complete.
-    pub(crate) fn sweep(&self, metric: &str) -> Option<Sweep> {
+    pub fn sweep(&self, metric: &str) -> Option<Sweep> {
         let rounds: Vec<Vec<f64>> = self.rounds(metric).into_values().collect();
         Sweep::new(&self.settings(), &rounds).ok()
     }
 
     /// Where the cost crosses that of a cell without the factor, which is the same at every value.
-    pub(crate) fn crossing(&self, other: &At<'_, '_>, metric: &str) -> Option<Crossover> {
+    pub fn crossing(&self, other: &At<'_, '_>, metric: &str) -> Option<Crossover> {
         let flat = other.by_round(metric);
         let (own, flat): (Vec<Vec<f64>>, Vec<Vec<f64>>) = self
             .rounds(metric)

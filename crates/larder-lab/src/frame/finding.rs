@@ -6,7 +6,7 @@ use crate::model::{Cost, Finding};
 use crate::stats::Verdict;
 
 /// A finding without a comparison.
-pub(crate) fn finding(
+pub fn finding(
     question: impl Into<String>,
     asked_by: &str,
     answer: impl Into<String>,
@@ -20,7 +20,7 @@ pub(crate) fn finding(
 }
 
 /// `larder's pool: 1.80 ns, 0.42 [0.40, 0.45] of mimalloc (4.30 ns).` `called` is how the first is called in the sentence.
-pub(crate) fn versus(
+pub fn versus(
     question: impl Into<String>,
     called: &str,
     ours: &At<'_, '_>,
@@ -33,7 +33,7 @@ pub(crate) fn versus(
 }
 
 /// The same, where the second is not called by its contestant's name either: a library, a state.
-pub(crate) fn versus_called(
+pub fn versus_called(
     question: impl Into<String>,
     (called, other_called): (&str, &str),
     ours: &At<'_, '_>,
@@ -59,7 +59,7 @@ pub(crate) fn versus_called(
 
 /// A finding with the verdict of one cell against another, both as the reading calls them; `answer` makes the sentence of the
 /// ratio in words and the verdict.
-pub(crate) fn judged(
+pub fn judged(
     question: impl Into<String>,
     asked_by: &str,
     (called, one): (&str, &At<'_, '_>),
@@ -76,7 +76,7 @@ pub(crate) fn judged(
 }
 
 /// A row of the summary: larder's cell beside the best peer and the floor, by their medians.
-pub(crate) fn cost(
+pub fn cost(
     what: &str,
     unit: &str,
     metric: &str,

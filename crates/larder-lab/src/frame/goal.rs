@@ -6,7 +6,7 @@ use crate::model::{Goal, GoalState};
 use crate::stats::Estimate;
 
 /// A goal on the ratio of two cells, with the memory that both hold. `called` names the second one where it did not run.
-pub(crate) fn goal(
+pub fn goal(
     bound: Bound,
     what: impl Into<String>,
     ours: Option<At<'_, '_>>,
@@ -28,7 +28,7 @@ pub(crate) fn goal(
 }
 
 /// A goal that this run cannot judge, with the reason.
-pub(crate) fn not_measured(
+pub fn not_measured(
     bound: Bound,
     what: impl Into<String>,
     against: &str,
@@ -38,7 +38,7 @@ pub(crate) fn not_measured(
 }
 
 /// The largest of several ratios by its value, with its name: the worst cell of a cost.
-pub(crate) fn worst<T>(ratios: impl IntoIterator<Item = (T, Estimate)>) -> Option<(T, Estimate)> {
+pub fn worst<T>(ratios: impl IntoIterator<Item = (T, Estimate)>) -> Option<(T, Estimate)> {
     let by_value = |a: &(T, Estimate), b: &(T, Estimate)| a.1.value.total_cmp(&b.1.value);
     ratios.into_iter().max_by(by_value)
 }
@@ -46,7 +46,7 @@ pub(crate) fn worst<T>(ratios: impl IntoIterator<Item = (T, Estimate)>) -> Optio
 /// One goal that many cells must reach: the worst of them stands for all, and its note names it. A missed cell is worse than
 /// an undecided one, and that worse than one without an interval, so that the goal is met only where every cell meets it.
 /// `None` without cells.
-pub(crate) fn each(bound: Bound, cells: impl IntoIterator<Item = (String, Goal)>) -> Option<Goal> {
+pub fn each(bound: Bound, cells: impl IntoIterator<Item = (String, Goal)>) -> Option<Goal> {
     let badness = |goal: &Goal| {
         let state = match goal.state {
             GoalState::Met => 0,

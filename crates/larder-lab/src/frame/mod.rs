@@ -7,9 +7,6 @@
 //!
 //! It relies on [`measure`](crate::measure) for the statistics of a record; only [`experiments`](crate::experiments) rely on it.
 
-// The experiments move into the frame one after the other; until the last has, some of it has no user.
-#![allow(dead_code, unused_imports)]
-
 mod bench;
 mod chart;
 mod curve;
@@ -18,15 +15,15 @@ mod goal;
 mod plan;
 mod results;
 mod table;
-pub(crate) mod words;
+pub mod words;
 
-pub(crate) use bench::{Counted, bench, needing, within};
-pub(crate) use chart::{line, lines, over};
-pub(crate) use curve::Curve;
-pub(crate) use finding::{cost, finding, judged, versus, versus_called};
-pub(crate) use goal::{each, goal, not_measured, worst};
-pub(crate) use plan::{Planner, cross};
-pub(crate) use results::{
+pub use bench::{Counted, bench, needing, within};
+pub use chart::{line, lines, over};
+pub use curve::Curve;
+pub use finding::{cost, finding, judged, versus, versus_called};
+pub use goal::{each, goal, not_measured, worst};
+pub use plan::{Planner, Rounds, cross};
+pub use results::{
     At, Results, analysis, combined, family, median_of, ratio_of, shown, together,
 };
-pub(crate) use table::{Column, grid, listing, number, ratios, text};
+pub use table::{Column, grid, listing, number, ratios, text};

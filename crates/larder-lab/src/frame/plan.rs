@@ -6,10 +6,10 @@ use crate::measure::{Contestant, Depth, Group, Plan, PlanRequest};
 use crate::model::{Cell, Params, Skipped};
 
 /// Rounds at least, at most, and the half width of a ratio's interval at which a group stops.
-pub(crate) type Rounds = (u32, u32, f64);
+pub type Rounds = (u32, u32, f64);
 
 /// Builds a plan group by group. Contestants that this build lacks are left out and named once.
-pub(crate) struct Planner {
+pub struct Planner {
     quick: bool,
     rounds: Rounds,
     names: Vec<&'static str>,
@@ -19,7 +19,7 @@ pub(crate) struct Planner {
 
 impl Planner {
     /// A plan of nothing. `quick` and `full` are the rounds of a group at each depth.
-    pub(crate) fn new(
+    pub fn new(
         request: &PlanRequest<'_>,
         contestants: &[Box<dyn Contestant>],
         quick: Rounds,
@@ -36,23 +36,23 @@ impl Planner {
     }
 
     /// Whether the quick form is planned.
-    pub(crate) fn quick(&self) -> bool {
+    pub fn quick(&self) -> bool {
         self.quick
     }
 
     /// The one for this depth.
-    pub(crate) fn either<T>(&self, quick: T, full: T) -> T {
+    pub fn either<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
 
     /// Whether this build has the contestant.
-    pub(crate) fn has(&self, contestant: &str) -> bool {
+    pub fn has(&self, contestant: &str) -> bool {
         self.names.contains(&contestant)
     }
 
     /// A group, judged by `metric`; one round takes about `seconds`. The reference is the first cell of the contestant
     /// `reference`, or the first cell of all where that contestant is lacking. A group without cells is left out.
-    pub(crate) fn group(
+    pub fn group(
         &mut self,
         name: &str,
         metric: &'static str,
@@ -86,7 +86,7 @@ impl Planner {
     }
 
     /// Other rounds for the group that was added last.
-    pub(crate) fn rounds(&mut self, (min, max, target): Rounds) -> &mut Self {
+    pub fn rounds(&mut self, (min, max, target): Rounds) -> &mut Self {
         if let Some(group) = self.plan.groups.last_mut() {
             (group.min_rounds, group.max_rounds, group.target) = (min, max, target);
         }
@@ -95,7 +95,7 @@ impl Planner {
 
     /// A group of counts by callgrind: one round, because a count does not depend on noise. Each of `names` is the value of
     /// `factor` of a cell of the contestant `instructions`.
-    pub(crate) fn instructions(&mut self, factor: &str, names: &[&str]) {
+    pub fn instructions(&mut self, factor: &str, names: &[&str]) {
         const GROUP: &str = "instructions";
         if let Err(why) = crate::measure::callgrind::available() {
             self.skip(GROUP, why);
@@ -112,7 +112,7 @@ impl Planner {
     }
 
     /// Says what is not measured, and why; once.
-    pub(crate) fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
+    pub fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
         let line = Skipped {
             what: what.into(),
             why: why.into(),
@@ -123,7 +123,7 @@ impl Planner {
     }
 
     /// The plan.
-    pub(crate) fn finish(mut self) -> Plan {
+    pub fn finish(mut self) -> Plan {
         if !self.lacking.is_empty() {
             let what = self.lacking.join(", ");
             self.skip(
@@ -136,7 +136,7 @@ impl Planner {
 }
 
 /// A cell of each contestant with each set of factors.
-pub(crate) fn cross(contestants: &[&str], params: &[Params]) -> Vec<Cell> {
+pub fn cross(contestants: &[&str], params: &[Params]) -> Vec<Cell> {
     let each = |name: &&str| {
         let name = (*name).to_owned();
         params.iter().map(move |p| Cell::new(&name, p.clone()))

@@ -7,25 +7,25 @@ use crate::model::{Analysis, Better, Block, Cell, Factor, Metric, RunRecord, Val
 use crate::stats::{self, Estimate, defaults};
 
 /// The samples of a run, with the metrics that say their units and directions.
-pub(crate) struct Results<'a> {
+pub struct Results<'a> {
     /// The statistics of the samples.
-    pub(crate) view: RunView<'a>,
+    pub view: RunView<'a>,
     metrics: &'static [Metric],
 }
 
 /// A cell of a group.
 #[derive(Clone, Copy)]
-pub(crate) struct At<'r, 'a> {
+pub struct At<'r, 'a> {
     results: &'r Results<'a>,
     /// Its group.
-    pub(crate) group: &'r str,
+    pub group: &'r str,
     /// The cell.
-    pub(crate) cell: &'a Cell,
+    pub cell: &'a Cell,
 }
 
 /// What the analysis of every experiment begins and ends with: name, title, the check of the twins, warnings; and nothing
 /// that stayed empty.
-pub(crate) fn analysis(
+pub fn analysis(
     experiment: &dyn Experiment,
     run: &RunRecord,
     of: impl FnOnce(&Results<'_>) -> Analysis,
@@ -46,7 +46,8 @@ pub(crate) fn analysis(
 }
 
 impl<'a> Results<'a> {
-    pub(crate) fn new(run: &'a RunRecord, metrics: &'static [Metric]) -> Self {
+    /// The results of a run of the experiment that declares these metrics.
+    pub fn new(run: &'a RunRecord, metrics: &'static [Metric]) -> Self {
         Self {
             view: RunView::new(run),
             metrics,
@@ -59,17 +60,17 @@ impl<'a> Results<'a> {
     }
 
     /// Unit of a metric.
-    pub(crate) fn unit(&self, metric: &str) -> &'static str {
+    pub fn unit(&self, metric: &str) -> &'static str {
         self.metric(metric).map_or("", |m| m.unit)
     }
 
     /// Good direction of a metric.
-    pub(crate) fn better(&self, metric: &str) -> Better {
+    pub fn better(&self, metric: &str) -> Better {
         self.metric(metric).map_or(Better::Neither, |m| m.better)
     }
 
     /// Every cell of a group but the twin, by contestant and factors.
-    pub(crate) fn all<'r>(&'r self, group: &'r str) -> impl Iterator<Item = At<'r, 'a>> {
+    pub fn all<'r>(&'r self, group: &'r str) -> impl Iterator<Item = At<'r, 'a>> {
         let cells = self.view.cells(group).into_iter();
         cells.filter(|cell| !cell.twin).map(move |cell| At {
             results: self,
@@ -79,7 +80,7 @@ impl<'a> Results<'a> {
     }
 
     /// The cells of a contestant in a group.
-    pub(crate) fn of<'r>(
+    pub fn of<'r>(
         &'r self,
         group: &'r str,
         contestant: &'r str,
@@ -88,7 +89,7 @@ impl<'a> Results<'a> {
     }
 
     /// The cell of a contestant in a group with these values of factors.
-    pub(crate) fn find<'r>(
+    pub fn find<'r>(
         &'r self,
         group: &'r str,
         contestant: &str,
@@ -100,7 +101,7 @@ impl<'a> Results<'a> {
     }
 
     /// A metric of that cell as a value of a table.
-    pub(crate) fn value(
+    pub fn value(
         &self,
         group: &str,
         contestant: &str,
@@ -112,7 +113,7 @@ impl<'a> Results<'a> {
     }
 
     /// Of these contestants the one with the best median, for instance the best peer.
-    pub(crate) fn best<'r>(
+    pub fn best<'r>(
         &'r self,
         group: &'r str,
         contestants: &[&str],
@@ -135,13 +136,13 @@ impl<'a> Results<'a> {
     }
 
     /// Those of the contestants that have a sample in the group, in the order given.
-    pub(crate) fn present<'n>(&self, group: &str, contestants: &[&'n str]) -> Vec<&'n str> {
+    pub fn present<'n>(&self, group: &str, contestants: &[&'n str]) -> Vec<&'n str> {
         let has = |name: &&&str| self.all(group).any(|at| at.name() == **name);
         contestants.iter().filter(has).copied().collect()
     }
 
     /// The values of a whole-number factor in a group, ascending.
-    pub(crate) fn values(&self, group: &str, factor: &str) -> Vec<i64> {
+    pub fn values(&self, group: &str, factor: &str) -> Vec<i64> {
         let mut values: Vec<i64> = self.all(group).filter_map(|at| at.int(factor)).collect();
         values.sort_unstable();
         values.dedup();
@@ -149,7 +150,7 @@ impl<'a> Results<'a> {
     }
 
     /// The cells of a group by median of a metric, the best first; cells without one are left out.
-    pub(crate) fn ranked<'r>(&'r self, group: &'r str, metric: &str) -> Vec<At<'r, 'a>> {
+    pub fn ranked<'r>(&'r self, group: &'r str, metric: &str) -> Vec<At<'r, 'a>> {
         let mut ranked: Vec<(f64, At<'r, 'a>)> = self
             .all(group)
             .filter_map(|at| Some((at.middle(metric)?, at)))
@@ -164,22 +165,22 @@ impl<'a> Results<'a> {
 
 impl<'r, 'a> At<'r, 'a> {
     /// The contestant.
-    pub(crate) fn name(&self) -> &'a str {
+    pub fn name(&self) -> &'a str {
         &self.cell.contestant
     }
 
     /// A whole-number factor.
-    pub(crate) fn int(&self, factor: &str) -> Option<i64> {
+    pub fn int(&self, factor: &str) -> Option<i64> {
         self.cell.params.int(factor).ok()
     }
 
     /// A factor that is a name.
-    pub(crate) fn text(&self, factor: &str) -> Option<&'a str> {
+    pub fn text(&self, factor: &str) -> Option<&'a str> {
         self.cell.params.text(factor).ok()
     }
 
     /// A factor as a value of a table.
-    pub(crate) fn factor(&self, name: &str) -> Value {
+    pub fn factor(&self, name: &str) -> Value {
         let factor = self.cell.params.iter().find(|(own, _)| *own == name);
         match factor {
             Some((_, Factor::Int(n))) => Value::Count(*n),
@@ -189,17 +190,17 @@ impl<'r, 'a> At<'r, 'a> {
     }
 
     /// The median of a metric, for any number of rounds.
-    pub(crate) fn middle(&self, metric: &str) -> Option<f64> {
+    pub fn middle(&self, metric: &str) -> Option<f64> {
         self.results.view.middle(self.group, self.cell, metric)
     }
 
     /// The median with its interval.
-    pub(crate) fn estimate(&self, metric: &str) -> Option<Estimate> {
+    pub fn estimate(&self, metric: &str) -> Option<Estimate> {
         self.results.view.estimate(self.group, self.cell, metric)
     }
 
     /// A metric as a value of a table: with its interval where the rounds allow one.
-    pub(crate) fn value(&self, metric: &str) -> Value {
+    pub fn value(&self, metric: &str) -> Value {
         let unit = || self.results.unit(metric).to_owned();
         match (self.estimate(metric), self.middle(metric)) {
             (Some(estimate), _) => Value::Estimate(estimate, unit()),
@@ -209,14 +210,14 @@ impl<'r, 'a> At<'r, 'a> {
     }
 
     /// This over another cell of the group, paired by round.
-    pub(crate) fn ratio(&self, other: &At<'_, '_>, metric: &str) -> Option<Estimate> {
+    pub fn ratio(&self, other: &At<'_, '_>, metric: &str) -> Option<Estimate> {
         self.results
             .view
             .ratio(self.group, self.cell, other.cell, metric)
     }
 
     /// The same with a verdict.
-    pub(crate) fn compare(&self, other: &At<'_, '_>, metric: &str) -> Comparison {
+    pub fn compare(&self, other: &At<'_, '_>, metric: &str) -> Comparison {
         let better = self.results.better(metric);
         self.results
             .view
@@ -224,19 +225,19 @@ impl<'r, 'a> At<'r, 'a> {
     }
 
     /// The values of a metric by round.
-    pub(crate) fn by_round(&self, metric: &str) -> BTreeMap<u32, f64> {
+    pub fn by_round(&self, metric: &str) -> BTreeMap<u32, f64> {
         let values = self.results.view.values(self.group, self.cell, metric);
         values.into_iter().collect()
     }
 
     /// Resident bytes held here and there, for the column beside a ratio.
-    pub(crate) fn held(&self, other: &At<'_, '_>) -> Option<(f64, f64)> {
+    pub fn held(&self, other: &At<'_, '_>) -> Option<(f64, f64)> {
         self.middle("held_bytes").zip(other.middle("held_bytes"))
     }
 }
 
 /// Comparisons that answer one question, with verdicts that are sure together. All pairs are of one run.
-pub(crate) fn family(pairs: &[(At<'_, '_>, At<'_, '_>)], metric: &str) -> Vec<Comparison> {
+pub fn family(pairs: &[(At<'_, '_>, At<'_, '_>)], metric: &str) -> Vec<Comparison> {
     let Some((first, _)) = pairs.first() else {
         return Vec::new();
     };
@@ -249,12 +250,12 @@ pub(crate) fn family(pairs: &[(At<'_, '_>, At<'_, '_>)], metric: &str) -> Vec<Co
 }
 
 /// An estimate as a value of a table, empty where there is none.
-pub(crate) fn shown(estimate: Option<Estimate>, unit: &str) -> Value {
+pub fn shown(estimate: Option<Estimate>, unit: &str) -> Value {
     estimate.map_or(Value::Empty, |e| Value::Estimate(e, unit.to_owned()))
 }
 
 /// What a function makes of two values of the same round.
-pub(crate) fn combined(
+pub fn combined(
     a: &BTreeMap<u32, f64>,
     b: &BTreeMap<u32, f64>,
     of: impl Fn(f64, f64) -> f64,
@@ -264,14 +265,14 @@ pub(crate) fn combined(
 }
 
 /// a / b of what was computed by round.
-pub(crate) fn ratio_of(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Option<Estimate> {
+pub fn ratio_of(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let both = |(round, a): (&u32, &f64)| Some((*a, *b.get(round)?));
     let (a, b): (Vec<f64>, Vec<f64>) = a.iter().filter_map(both).unzip();
     stats::paired_ratio(&a, &b, defaults::LEVEL).ok()
 }
 
 /// What a function makes of the values of several cells, by round: of the rounds in which all have one, where it is finite.
-pub(crate) fn together(
+pub fn together(
     columns: &[BTreeMap<u32, f64>],
     of: impl Fn(&[f64]) -> f64,
 ) -> BTreeMap<u32, f64> {
@@ -284,7 +285,7 @@ pub(crate) fn together(
 }
 
 /// Median of what was computed by round.
-pub(crate) fn median_of(by_round: &BTreeMap<u32, f64>) -> Option<Estimate> {
+pub fn median_of(by_round: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let values: Vec<f64> = by_round.values().copied().collect();
     stats::median(&values, defaults::LEVEL).ok()
 }

@@ -5,31 +5,31 @@ use crate::measure::Comparison;
 use crate::model::{Table, TableRow, Value};
 
 /// A text as a value of a table.
-pub(crate) fn text(text: impl Into<String>) -> Value {
+pub fn text(text: impl Into<String>) -> Value {
     Value::Text(text.into())
 }
 
 /// A number without a unit and without an interval, where there is one.
-pub(crate) fn number(number: Option<f64>) -> Value {
+pub fn number(number: Option<f64>) -> Value {
     number.map_or(Value::Empty, |n| Value::Number(n, String::new()))
 }
 
 impl Table {
     /// The table with one more footnote.
-    pub(crate) fn noted(mut self, note: &str) -> Self {
+    pub fn noted(mut self, note: &str) -> Self {
         self.notes.push(note.to_owned());
         self
     }
 
     /// The table, left to the page because of its size.
-    pub(crate) fn folded(mut self) -> Self {
+    pub fn folded(mut self) -> Self {
         self.long = true;
         self
     }
 }
 
 /// A table of rows by columns, for instance a factor by contestant. Rows and columns without any value are left out.
-pub(crate) fn grid<R, C>(
+pub fn grid<R, C>(
     title: impl Into<String>,
     corner: &str,
     rows: impl IntoIterator<Item = (R, Value)>,
@@ -64,7 +64,7 @@ pub(crate) fn grid<R, C>(
 
 /// A table of ratios with verdicts. Its cells answer one question: the verdicts are sure together, as
 /// [`RunView::family`](crate::measure::RunView::family) makes them.
-pub(crate) fn ratios<'r, 'a: 'r, R, C>(
+pub fn ratios<'r, 'a: 'r, R, C>(
     title: impl Into<String>,
     corner: &str,
     rows: impl IntoIterator<Item = (R, Value)>,
@@ -113,14 +113,14 @@ enum Of<'t> {
 }
 
 /// A column of a list of cells.
-pub(crate) struct Column<'t> {
+pub struct Column<'t> {
     heading: String,
     value: Of<'t>,
 }
 
 impl<'t> Column<'t> {
     /// What a function says of each cell.
-    pub(crate) fn by(heading: &str, value: impl Fn(&At<'_, '_>) -> Value + 't) -> Self {
+    pub fn by(heading: &str, value: impl Fn(&At<'_, '_>) -> Value + 't) -> Self {
         Self {
             heading: heading.to_owned(),
             value: Of::Cell(Box::new(value)),
@@ -128,22 +128,22 @@ impl<'t> Column<'t> {
     }
 
     /// The contestant.
-    pub(crate) fn contestant(heading: &str) -> Self {
+    pub fn contestant(heading: &str) -> Self {
         Self::by(heading, |at| Value::Text(at.name().to_owned()))
     }
 
     /// A factor.
-    pub(crate) fn factor(heading: &str, name: &'t str) -> Self {
+    pub fn factor(heading: &str, name: &'t str) -> Self {
         Self::by(heading, move |at| at.factor(name))
     }
 
     /// A metric, with its interval where there is one.
-    pub(crate) fn metric(heading: &str, metric: &'t str) -> Self {
+    pub fn metric(heading: &str, metric: &'t str) -> Self {
         Self::by(heading, move |at| at.value(metric))
     }
 
     /// The median of a metric alone, for counts.
-    pub(crate) fn middle(heading: &str, metric: &'t str) -> Self {
+    pub fn middle(heading: &str, metric: &'t str) -> Self {
         Self::by(heading, move |at| {
             match (at.middle(metric), at.value(metric)) {
                 (Some(v), Value::Number(_, unit) | Value::Estimate(_, unit)) => {
@@ -155,7 +155,7 @@ impl<'t> Column<'t> {
     }
 
     /// The ratio to another cell, which a function finds for each; without a verdict.
-    pub(crate) fn over<'o, 'a: 'o>(
+    pub fn over<'o, 'a: 'o>(
         heading: &str,
         metric: &'t str,
         other: impl Fn(&At<'_, '_>) -> Option<At<'o, 'a>> + 't,
@@ -168,12 +168,12 @@ impl<'t> Column<'t> {
 
     /// The ratio to one and the same cell, with its verdict; empty for that cell itself. The column is one question: its
     /// verdicts are sure together.
-    pub(crate) fn against(heading: &str, other: Option<At<'t, 't>>, metric: &'t str) -> Self {
+    pub fn against(heading: &str, other: Option<At<'t, 't>>, metric: &'t str) -> Self {
         Self::against_each(heading, move |_| other, metric)
     }
 
     /// The same, where each cell has its own other one.
-    pub(crate) fn against_each(
+    pub fn against_each(
         heading: &str,
         other: impl Fn(&At<'_, '_>) -> Option<At<'t, 't>> + 't,
         metric: &'t str,
@@ -199,7 +199,7 @@ impl<'t> Column<'t> {
 }
 
 /// A row for each cell. Columns without any value are left out.
-pub(crate) fn listing<'r, 'a: 'r>(
+pub fn listing<'r, 'a: 'r>(
     title: impl Into<String>,
     cells: impl IntoIterator<Item = At<'r, 'a>>,
     columns: Vec<Column<'_>>,

@@ -5,7 +5,7 @@ use crate::model::{Goal, GoalState};
 use crate::stats::{Estimate, Verdict};
 
 /// `1.23 [1.20, 1.26]`.
-pub(crate) fn ratio(estimate: &Estimate) -> String {
+pub fn ratio(estimate: &Estimate) -> String {
     format!(
         "{} [{}, {}]",
         short(estimate.value),
@@ -15,7 +15,7 @@ pub(crate) fn ratio(estimate: &Estimate) -> String {
 }
 
 /// A number with three digits that matter.
-pub(crate) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let size = value.abs();
     if size >= 100.0 || size == 0.0 {
         format!("{value:.0}")
@@ -31,7 +31,7 @@ pub(crate) fn short(value: f64) -> String {
 }
 
 /// The verdict's word.
-pub(crate) fn word(verdict: Verdict) -> String {
+pub fn word(verdict: Verdict) -> String {
     match verdict {
         Verdict::Faster => "faster".to_owned(),
         Verdict::Slower => "slower".to_owned(),
@@ -43,7 +43,7 @@ pub(crate) fn word(verdict: Verdict) -> String {
 }
 
 /// The verdict with its subject: `larder's pool is faster than mimalloc`.
-pub(crate) fn reading(ours: &str, verdict: Verdict, theirs: &str) -> String {
+pub fn reading(ours: &str, verdict: Verdict, theirs: &str) -> String {
     match verdict {
         Verdict::Faster => format!("{ours} is faster than {theirs}"),
         Verdict::Slower => format!("{ours} is slower than {theirs}"),
@@ -58,7 +58,7 @@ pub(crate) fn reading(ours: &str, verdict: Verdict, theirs: &str) -> String {
 }
 
 /// Members of a sweep as in a sentence: neighbours are drawn together, `2, 14 to 18 and 64`.
-pub(crate) fn spans(settings: &[f64], members: &[usize]) -> String {
+pub fn spans(settings: &[f64], members: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &index in members {
         match runs.last_mut() {
@@ -88,7 +88,7 @@ pub(crate) fn spans(settings: &[f64], members: &[usize]) -> String {
 
 /// A bound on a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Bound {
+pub enum Bound {
     /// The ratio should be this or less.
     AtMost(f64),
     /// The ratio should be this or more.
@@ -99,7 +99,7 @@ pub(crate) enum Bound {
 
 impl Bound {
     /// The bound in words.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         match self {
             Self::AtMost(x) => format!("at most {x}"),
             Self::AtLeast(x) => format!("at least {x}"),
@@ -108,7 +108,7 @@ impl Bound {
     }
 
     /// Met when the whole interval is on the good side, missed when it is on the bad side.
-    pub(crate) fn state(self, measured: Option<&Estimate>) -> GoalState {
+    pub fn state(self, measured: Option<&Estimate>) -> GoalState {
         let Some(Estimate { lo, hi, .. }) = measured else {
             return GoalState::Skipped;
         };
@@ -125,7 +125,7 @@ impl Bound {
     }
 
     /// A goal with this bound. A goal without a measurement says in `note` why.
-    pub(crate) fn goal(
+    pub fn goal(
         self,
         what: impl Into<String>,
         against: impl Into<String>,
@@ -156,7 +156,7 @@ impl Bound {
 
 impl Bound {
     /// A goal whose size this run does not have: not measured, with the command that measures it.
-    pub(crate) fn needs(
+    pub fn needs(
         self,
         what: impl Into<String>,
         against: impl Into<String>,
@@ -168,7 +168,7 @@ impl Bound {
     }
 
     /// A goal on a count of instructions: exact, and of a release build only.
-    pub(crate) fn counted(
+    pub fn counted(
         self,
         view: &RunView<'_>,
         what: impl Into<String>,
@@ -196,7 +196,7 @@ impl Bound {
 }
 
 /// A count has no interval: it is the same every time.
-pub(crate) fn exact(value: f64) -> Estimate {
+pub fn exact(value: f64) -> Estimate {
     Estimate {
         value,
         lo: value,
@@ -207,7 +207,7 @@ pub(crate) fn exact(value: f64) -> Estimate {
 }
 
 /// The goal, whose note also says this, unless it is empty.
-pub(crate) fn noted(mut goal: Goal, more: &str) -> Goal {
+pub fn noted(mut goal: Goal, more: &str) -> Goal {
     if !more.is_empty() {
         let comma = if goal.note.is_empty() { "" } else { "; " };
         goal.note = format!("{}{comma}{more}", goal.note);
@@ -216,7 +216,7 @@ pub(crate) fn noted(mut goal: Goal, more: &str) -> Goal {
 }
 
 /// The goal, whose note also names the peers that did not run: "best" is the best of those that did.
-pub(crate) fn with_absent(goal: Goal, peers: &[&str], ran: impl Fn(&str) -> bool) -> Goal {
+pub fn with_absent(goal: Goal, peers: &[&str], ran: impl Fn(&str) -> bool) -> Goal {
     let gone: Vec<&str> = peers.iter().copied().filter(|peer| !ran(peer)).collect();
     if gone.is_empty() {
         return goal;

@@ -48,7 +48,7 @@ const FIRST: u64 = 16;
 /// Slices into which each of the four loops is cut, so that all four see the same machine.
 const SLICES: u64 = 16;
 
-/// Names of the four timings as measures, in the order of his table: CPU time per operation.
+/// Names of the four timings as measures, in the order of the table of 2003: CPU time per operation.
 pub const FOUR: [&str; 4] = [
     "alloc1_cpu_ns",
     "alloc1_fault_cpu_ns",
@@ -59,7 +59,7 @@ pub const FOUR: [&str; 4] = [
 /// The contestant of a [`Supply`].
 ///
 /// With the factors `pages`, `touch` (0 or 1) and `ops` it runs one loop. With `loops` = `four` and `ops` it runs all
-/// four of 2003 in one process, as his program did, but in turns of short slices: the derived costs are differences of
+/// four of 2003 in one process, as that program did, but in turns of short slices: the derived costs are differences of
 /// the four, and a machine that changes its speed between two loops would be derived too.
 pub struct Cycle<S>(PhantomData<fn() -> S>);
 

@@ -45,7 +45,7 @@ fn map_cycle<const TOUCH: bool>(pages: usize, page: usize, extra: MapFlags) -> i
     }
 }
 
-/// `mmap`, touch, `munmap`: his loop.
+/// `mmap`, touch, `munmap`: the loop of 2003.
 pub struct MapUnmap {
     pages: usize,
     page: usize,
@@ -78,7 +78,7 @@ pub struct MapPopulate {
 impl Supply for MapPopulate {
     const NAME: &'static str = "mmap-populate";
     const ABOUT: &'static str =
-        "mmap with MAP_POPULATE, touch, munmap: what he proposed for small allocations";
+        "mmap with MAP_POPULATE, touch, munmap: what was proposed in 2003 for small allocations";
 
     fn open(pages: usize) -> io::Result<Self> {
         Ok(Self {

@@ -8,7 +8,7 @@ use super::{Mapper, Supplier, page_size};
 /// Program 2 of Walfield 2001: `get` takes the next page of a preallocated cluster and maps a new cluster when it is
 /// used up; `put` unmaps the page at once. Nothing is ever recycled.
 ///
-/// His mutex around `get` stays, although one thread runs: it is part of the cost that he measured.
+/// The mutex around `get` stays, although one thread runs: it is part of the cost that was measured in 2001.
 #[derive(Debug)]
 pub struct Cluster {
     page: usize,

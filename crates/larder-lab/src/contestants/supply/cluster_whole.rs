@@ -8,7 +8,7 @@ use super::{Mapper, Supplier, page_size};
 /// Walfield's cluster with one change: `put` only counts, and the cluster is unmapped in one call when all of its
 /// pages are back. Optionally the whole cluster is populated by the call that maps it.
 ///
-/// The change separates two costs that his program pays together: how many pages a call supplies, and how many pages
+/// The change separates two costs that the program of 2001 pays together: how many pages a call supplies, and how many pages
 /// a call gives back.
 #[derive(Debug)]
 pub struct ClusterWhole {
