@@ -14,51 +14,11 @@
 
 use std::sync::LazyLock;
 
-use serde::Serialize;
-
-/// Why a table could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TableError {
-    /// The first line is not the expected heading.
-    #[error(
-        "table {table}: the first line is '{found}', expected '{expected}'; restore the file from the repository"
-    )]
-    Heading {
-        /// File name.
-        table: &'static str,
-        /// What stands there.
-        found: String,
-        /// What should stand there.
-        expected: &'static str,
-    },
-    /// A row has too few or too many fields.
-    #[error("table {table}, line {line}: {found} fields, expected {expected}")]
-    Fields {
-        /// File name.
-        table: &'static str,
-        /// Line number, from 1.
-        line: usize,
-        /// Fields found.
-        found: usize,
-        /// Fields expected.
-        expected: usize,
-    },
-    /// A field is not a number.
-    #[error("table {table}, line {line}, column {column}: '{found}' is not a number of this table")]
-    Number {
-        /// File name.
-        table: &'static str,
-        /// Line number, from 1.
-        line: usize,
-        /// Name of the column.
-        column: &'static str,
-        /// What stands there.
-        found: String,
-    },
-}
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// One cell of Walfield's table 1: elapsed seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WalfieldElapsed {
     /// Pages per pool; 0 is unbuffered.
     pub pool_pages: u32,
@@ -69,7 +29,7 @@ pub struct WalfieldElapsed {
 }
 
 /// One cell of the lower half of Walfield's table 1: the standard deviation of at least ten runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WalfieldStddev {
     /// Pages per pool; 0 is unbuffered.
     pub pool_pages: u32,
@@ -80,7 +40,7 @@ pub struct WalfieldStddev {
 }
 
 /// One row of Walfield's table 2: the standard error at 1048576 allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WalfieldStderr {
     /// Pages per pool; 0 is unbuffered.
     pub pool_pages: u32,
@@ -89,7 +49,7 @@ pub struct WalfieldStderr {
 }
 
 /// One run of Lord's dbench table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LordDbench {
     /// `vanilla` or `use-once`.
     pub kernel: String,
@@ -101,8 +61,23 @@ pub struct LordDbench {
     pub throughput_mb_s: f64,
 }
 
+/// One build of a kernel in Lord's second table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LordBuild {
+    /// `vanilla` or `use-once`.
+    pub kernel: String,
+    /// CPU time in the user's code, seconds.
+    pub user_s: f64,
+    /// CPU time in the kernel, seconds.
+    pub system_s: f64,
+    /// Elapsed time, seconds.
+    pub elapsed_s: f64,
+    /// Page faults.
+    pub page_faults: u32,
+}
+
 /// One submitted machine of 2003: microseconds per operation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ZerofillMachine {
     /// Processor and machine, as printed.
     pub cpu_machine: String,
@@ -121,7 +96,7 @@ pub struct ZerofillMachine {
 }
 
 /// One cost that was derived from the 1 GHz machine's row in 2003.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ZerofillDerived {
     /// Name of the cost, for instance `page_extra_cost`.
     pub quantity: String,
@@ -130,7 +105,7 @@ pub struct ZerofillDerived {
 }
 
 /// One timing of the 450 MHz Cube in 2003, with two ways to get memory.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ZerofillMmap {
     /// `alloc1`, `alloc1_fault`, `alloc2` or `alloc2_fault`.
     pub operation: String,
@@ -141,7 +116,7 @@ pub struct ZerofillMmap {
 }
 
 /// One row of Franke's first table (2002): searches and microseconds per allocation by algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FrankeGetpid {
     /// Tasks, A in the mail.
     pub tasks: u32,
@@ -164,7 +139,7 @@ pub struct FrankeGetpid {
 }
 
 /// One row of Franke's second table (2002): algo-2 without and with intervals of at most 256.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FrankeLimit256 {
     /// Tasks, A in the mail.
     pub tasks: u32,
@@ -183,7 +158,7 @@ pub struct FrankeLimit256 {
 }
 
 /// A row of the mail's single-thread numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MagazineSingle {
     /// What ran.
     pub variant: String,
@@ -192,7 +167,7 @@ pub struct MagazineSingle {
 }
 
 /// A cell of the mail's tables by threads: ten million cycles by each.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MagazineThreads {
     /// Threads on two processors.
     pub threads: u32,
@@ -204,263 +179,56 @@ pub struct MagazineThreads {
     pub mcycles_s: Option<f64>,
 }
 
-/// A line of a table with what an error message about it needs.
-struct Line<'a> {
-    table: &'static str,
-    number: usize,
-    columns: &'a [&'static str],
-    fields: Vec<&'a str>,
-}
-
-impl Line<'_> {
-    fn text(&self, i: usize) -> String {
-        self.fields[i].to_owned()
-    }
-
-    fn bad(&self, i: usize) -> TableError {
-        TableError::Number {
-            table: self.table,
-            line: self.number,
-            column: self.columns[i],
-            found: self.fields[i].to_owned(),
-        }
-    }
-
-    fn count(&self, i: usize) -> Result<u32, TableError> {
-        self.fields[i].parse().map_err(|_| self.bad(i))
-    }
-
-    fn number(&self, i: usize) -> Result<f64, TableError> {
-        match self.fields[i].parse::<f64>() {
-            Ok(v) if v.is_finite() && v >= 0.0 => Ok(v),
-            _ => Err(self.bad(i)),
-        }
-    }
-
-    fn number_or_absent(&self, i: usize) -> Result<Option<f64>, TableError> {
-        if self.fields[i].is_empty() {
-            return Ok(None);
-        }
-        self.number(i).map(Some)
-    }
-}
-
-/// Reads the plain CSV of these tables: no quotes, no escapes, the heading given in advance.
-fn parse<T>(
-    table: &'static str,
-    heading: &'static str,
-    text: &str,
-    row: impl Fn(&Line<'_>) -> Result<T, TableError>,
-) -> Result<Vec<T>, TableError> {
-    let columns: Vec<&'static str> = heading.split(',').collect();
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    if first != heading {
-        return Err(TableError::Heading {
-            table,
-            found: first.to_owned(),
-            expected: heading,
-        });
-    }
-    let mut rows = Vec::new();
-    for (i, text) in lines.enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-        if fields.len() != columns.len() {
-            return Err(TableError::Fields {
-                table,
-                line: i + 2,
-                found: fields.len(),
-                expected: columns.len(),
-            });
-        }
-        rows.push(row(&Line {
-            table,
-            number: i + 2,
-            columns: &columns,
-            fields,
-        })?);
-    }
-    Ok(rows)
+/// Reads a table: every column of a row's type by its name, columns beyond them left out.
+fn parse<T: DeserializeOwned>(text: &str) -> csv::Result<Vec<T>> {
+    csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes())
+        .deserialize()
+        .collect()
 }
 
 macro_rules! embedded {
-    ($(#[$doc:meta])* $name:ident, $parse:ident, $row:ty, $file:literal, $heading:literal, $build:expr) => {
-        fn $parse(text: &str) -> Result<Vec<$row>, TableError> {
-            parse($file, $heading, text, $build)
-        }
-
+    ($($(#[$doc:meta])* $name:ident: $row:ty = $file:literal;)*) => {$(
         $(#[$doc])*
         #[must_use]
         pub fn $name() -> &'static [$row] {
             static ROWS: LazyLock<Vec<$row>> = LazyLock::new(|| {
-                // The text is part of the program and a test parses it: this cannot fail at run time.
-                $parse(include_str!(concat!("../../../published/", $file)))
-                    .unwrap_or_else(|e| unreachable!("embedded {e}"))
+                // The text is part of the program and a test reads it: this cannot fail at run time.
+                parse(include_str!(concat!("../../../published/", $file)))
+                    .unwrap_or_else(|e| unreachable!("{}: {e}", $file))
             });
             &ROWS
         }
-    };
+    )*};
 }
 
-embedded!(
+embedded! {
     /// Walfield 2001, table 1: 38 pool sizes (0 is unbuffered) by five totals, seconds.
-    walfield_elapsed,
-    parse_walfield_elapsed,
-    WalfieldElapsed,
-    "walfield2001_elapsed.csv",
-    "pool_pages,allocations,elapsed_s",
-    |l| Ok(WalfieldElapsed {
-        pool_pages: l.count(0)?,
-        allocations: l.count(1)?,
-        elapsed_s: l.number(2)?,
-    })
-);
-embedded!(
+    walfield_elapsed: WalfieldElapsed = "walfield2001_elapsed.csv";
     /// Walfield 2001, lower half of table 1: standard deviations for eight pool sizes, seconds.
-    walfield_stddev,
-    parse_walfield_stddev,
-    WalfieldStddev,
-    "walfield2001_stddev.csv",
-    "pool_pages,allocations,stddev_s",
-    |l| Ok(WalfieldStddev {
-        pool_pages: l.count(0)?,
-        allocations: l.count(1)?,
-        stddev_s: l.number(2)?,
-    })
-);
-embedded!(
+    walfield_stddev: WalfieldStddev = "walfield2001_stddev.csv";
     /// Walfield 2001, table 2: standard errors at 1048576 allocations, seconds.
-    walfield_stderr,
-    parse_walfield_stderr,
-    WalfieldStderr,
-    "walfield2001_stderr.csv",
-    "pool_pages,stderr_s_1m",
-    |l| Ok(WalfieldStderr {
-        pool_pages: l.count(0)?,
-        stderr_s_1m: l.number(1)?,
-    })
-);
-embedded!(
+    walfield_stderr: WalfieldStderr = "walfield2001_stderr.csv";
     /// Zerofilling 2003, part I: seven submitted machines.
-    zerofill_machines,
-    parse_zerofill_machines,
-    ZerofillMachine,
-    "zerofill2003_machines.csv",
-    "cpu_machine,os,submitter,alloc1_us,alloc1_fault_us,alloc2_us,alloc2_fault_us",
-    |l| Ok(ZerofillMachine {
-        cpu_machine: l.text(0),
-        os: l.text(1),
-        submitter: l.text(2),
-        alloc1_us: l.number(3)?,
-        alloc1_fault_us: l.number(4)?,
-        alloc2_us: l.number_or_absent(5)?,
-        alloc2_fault_us: l.number(6)?,
-    })
-);
-embedded!(
+    zerofill_machines: ZerofillMachine = "zerofill2003_machines.csv";
     /// Zerofilling 2003, part III: the costs derived from the 1 GHz machine's row, as printed.
-    zerofill_derived,
-    parse_zerofill_derived,
-    ZerofillDerived,
-    "zerofill2003_derived_1ghz.csv",
-    "quantity,us",
-    |l| Ok(ZerofillDerived {
-        quantity: l.text(0),
-        us: l.number(1)?,
-    })
-);
-embedded!(
+    zerofill_derived: ZerofillDerived = "zerofill2003_derived_1ghz.csv";
     /// Zerofilling 2003, part IV: mmap against `vm_allocate` on a 450 MHz Cube.
-    zerofill_mmap,
-    parse_zerofill_mmap,
-    ZerofillMmap,
-    "zerofill2003_mmap.csv",
-    "operation,mmap_us,vm_allocate_us",
-    |l| Ok(ZerofillMmap {
-        operation: l.text(0),
-        mmap_us: l.number(1)?,
-        vm_allocate_us: l.number(2)?,
-    })
-);
-
-embedded!(
+    zerofill_mmap: ZerofillMmap = "zerofill2003_mmap.csv";
     /// Franke 2002, first table: 87 numbers of tasks, algo-0, algo-1 and algo-2.
-    franke_getpid,
-    parse_franke_getpid,
-    FrankeGetpid,
-    "franke2002_getpid.csv",
-    "tasks,deletes,allocations,searches_algo0,us_algo0,searches_algo1,us_algo1,searches_algo2,us_algo2",
-    |l| Ok(FrankeGetpid {
-        tasks: l.count(0)?,
-        deletes: l.count(1)?,
-        allocations: l.count(2)?,
-        searches_algo0: l.count(3)?,
-        us_algo0: l.number(4)?,
-        searches_algo1: l.count(5)?,
-        us_algo1: l.number(6)?,
-        searches_algo2: l.count(7)?,
-        us_algo2: l.number(8)?,
-    })
-);
-embedded!(
+    franke_getpid: FrankeGetpid = "franke2002_getpid.csv";
     /// Franke 2002, second table: the same rows, algo-2 without and with the bound of 256.
-    franke_limit256,
-    parse_franke_limit256,
-    FrankeLimit256,
-    "franke2002_limit256.csv",
-    "tasks,deletes,allocations,searches_algo2,us_algo2,searches_algo2_256,us_algo2_256",
-    |l| Ok(FrankeLimit256 {
-        tasks: l.count(0)?,
-        deletes: l.count(1)?,
-        allocations: l.count(2)?,
-        searches_algo2: l.count(3)?,
-        us_algo2: l.number(4)?,
-        searches_algo2_256: l.count(5)?,
-        us_algo2_256: l.number(6)?,
-    })
-);
-
-embedded!(
+    franke_limit256: FrankeLimit256 = "franke2002_limit256.csv";
     /// The mail on magazines for Parrot: million cycles per second of one thread.
-    magazine_single,
-    parse_magazine_single,
-    MagazineSingle,
-    "magazine_single.csv",
-    "variant,mcycles_s",
-    |l| Ok(MagazineSingle {
-        variant: l.text(0),
-        mcycles_s: l.number(1)?,
-    })
-);
-embedded!(
+    magazine_single: MagazineSingle = "magazine_single.csv";
     /// The mail on magazines for Parrot: seconds by threads and variant.
-    magazine_threads,
-    parse_magazine_threads,
-    MagazineThreads,
-    "magazine_threads.csv",
-    "threads,variant,elapsed_s,mcycles_s",
-    |l| Ok(MagazineThreads {
-        threads: l.count(0)?,
-        variant: l.text(1),
-        elapsed_s: l.number(2)?,
-        mcycles_s: l.number_or_absent(3)?,
-    })
-);
-
-embedded!(
+    magazine_threads: MagazineThreads = "magazine_threads.csv";
     /// Lord 2001: dbench throughput by kernel and clients, three runs each. NetBench's number is 1.25 times the first.
-    lord_dbench,
-    parse_lord_dbench,
-    LordDbench,
-    "lord2001_dbench.csv",
-    "kernel,clients,run,throughput_mb_s,netbench_mb_s",
-    |l| Ok(LordDbench {
-        kernel: l.text(0),
-        clients: l.count(1)?,
-        run: l.count(2)?,
-        throughput_mb_s: l.number(3)?,
-    })
-);
+    lord_dbench: LordDbench = "lord2001_dbench.csv";
+    /// Lord 2001: a kernel built under each kernel, two runs each.
+    lord_build: LordBuild = "lord2001_build.csv";
+}
 
 #[cfg(test)]
 mod tests;

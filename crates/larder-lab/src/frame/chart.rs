@@ -27,10 +27,7 @@ pub fn lines(
 }
 
 /// A measured line from points with intervals.
-pub fn line(
-    name: impl Into<String>,
-    points: impl IntoIterator<Item = (f64, Estimate)>,
-) -> Series {
+pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, Estimate)>) -> Series {
     let point = |(x, e): (f64, Estimate)| Point {
         x,
         y: e.value,

@@ -15,12 +15,7 @@ pub struct Curve<'r, 'a> {
 
 impl<'a> Results<'a> {
     /// The cells of a contestant over a factor. They may be none.
-    pub fn curve<'r>(
-        &'r self,
-        group: &'r str,
-        contestant: &'r str,
-        factor: &str,
-    ) -> Curve<'r, 'a> {
+    pub fn curve<'r>(&'r self, group: &'r str, contestant: &'r str, factor: &str) -> Curve<'r, 'a> {
         let cells = self.of(group, contestant);
         let mut cells: Vec<(i64, At<'r, 'a>)> =
             cells.filter_map(|at| Some((at.int(factor)?, at))).collect();

@@ -6,11 +6,7 @@ use crate::model::{Cost, Finding};
 use crate::stats::Verdict;
 
 /// A finding without a comparison.
-pub fn finding(
-    question: impl Into<String>,
-    asked_by: &str,
-    answer: impl Into<String>,
-) -> Finding {
+pub fn finding(question: impl Into<String>, asked_by: &str, answer: impl Into<String>) -> Finding {
     Finding {
         question: question.into(),
         asked_by: asked_by.to_owned(),

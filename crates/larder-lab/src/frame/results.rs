@@ -272,10 +272,7 @@ pub fn ratio_of(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Option<Estima
 }
 
 /// What a function makes of the values of several cells, by round: of the rounds in which all have one, where it is finite.
-pub fn together(
-    columns: &[BTreeMap<u32, f64>],
-    of: impl Fn(&[f64]) -> f64,
-) -> BTreeMap<u32, f64> {
+pub fn together(columns: &[BTreeMap<u32, f64>], of: impl Fn(&[f64]) -> f64) -> BTreeMap<u32, f64> {
     let value = |round: &u32| {
         let values: Option<Vec<f64>> = columns.iter().map(|c| c.get(round).copied()).collect();
         Some((*round, of(&values?))).filter(|(_, value)| value.is_finite())
