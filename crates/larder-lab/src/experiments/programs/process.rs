@@ -36,9 +36,10 @@ pub(super) struct Program {
     pub(super) tools: &'static [&'static str],
     /// What else it needs and does not find.
     pub(super) lacks: fn() -> Option<String>,
-    /// How much it does: some tenths of a second in the full form, a tenth in the quick one; 0 leaves it out there.
+    /// How much it does for some tenths of a second: enough that its start weighs little.
     pub(super) scale: i64,
-    pub(super) quick: i64,
+    /// Whether it takes part in the quick form.
+    pub(super) quick: bool,
     /// Does it, on this malloc.
     pub(super) run: fn(&Shop, &Malloc) -> anyhow::Result<Measures>,
 }

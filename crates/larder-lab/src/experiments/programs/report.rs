@@ -203,14 +203,7 @@ fn goal(row: &Row<'_, '_>) -> Goal {
         );
         goal = noted(missed(goal, GoalState::Open), &why);
     }
-    let whole = find(row.program).map(|program| program.scale);
-    match own.int("scale").zip(whole) {
-        Some((scale, whole)) if scale < whole => noted(
-            goal,
-            &format!("{scale} of the {whole} parts of the work of --full"),
-        ),
-        _ => goal,
-    }
+    goal
 }
 
 /// Which programs are surely slower, surely not, and which this run cannot tell.
@@ -262,35 +255,40 @@ fn slower(rows: &[Row<'_, '_>]) -> Option<Finding> {
     ))
 }
 
-/// Geometric means over the programs that every malloc ran.
+/// Geometric means, of each malloc over the programs that it ran.
 fn over_all(rows: &[Row<'_, '_>], names: &[String]) -> Option<Finding> {
-    let complete = rows
-        .iter()
-        .filter(|row| names.iter().all(|malloc| row.of(malloc).is_some()));
-    let complete: Vec<&Row<'_, '_>> = complete.collect();
-    let mean = |malloc: &str, metric: &str| {
-        let log = |row: &&Row<'_, '_>| {
+    let logs = |malloc: &str, metric: &str| -> Vec<f64> {
+        let log = |row: &Row<'_, '_>| {
             let (own, system) = (row.of(malloc)?.middle(metric)?, row.system.middle(metric)?);
             let log = (own > 0.0 && system > 0.0).then(|| own.ln() - system.ln());
             log.filter(|log| log.is_finite())
         };
-        let logs: Option<Vec<f64>> = complete.iter().map(log).collect();
-        let logs = logs.filter(|logs| !logs.is_empty())?;
-        Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+        rows.iter().filter_map(log).collect()
     };
+    let mean = |malloc: &str, metric: &str| {
+        let logs = logs(malloc, metric);
+        let log = logs.iter().sum::<f64>() / logs.len() as f64;
+        (!logs.is_empty()).then(|| log.exp())
+    };
+    let count = |malloc: &str| logs(malloc, SECONDS).len();
     let first = names.first()?;
     let (time, peak) = (mean(first, SECONDS)?, mean(first, PEAK)?);
-    let columns = [(SECONDS, "wall time"), (PEAK, "peak")];
+    let columns = [("", "programs"), (SECONDS, "wall time"), (PEAK, "peak")];
     let table = grid(
-        "Geometric means, the system's malloc is 1",
+        "Geometric means over the programs that each ran, the system's malloc is 1",
         "malloc",
         names.iter().map(|name| (name, text(name))),
         columns.map(|(metric, name)| (metric, name.to_owned())),
-        |malloc, metric| number(mean(malloc, metric)),
+        |malloc, metric| match *metric {
+            "" => Value::Count(count(malloc) as i64),
+            metric => number(mean(malloc, metric)),
+        },
     );
-    let (time, peak, count) = (short(time), short(peak), complete.len());
     let answer = format!(
-        "{first} takes {time} of the system's time and {peak} of its peak, in the geometric mean of the {count} programs that all ran."
+        "{first} takes {} of the system's time and {} of its peak, in the geometric mean over programs ({}).",
+        short(time),
+        short(peak),
+        count(first)
     );
     let question = "How do the preloaded mallocs fare over all programs?";
     Some(Finding {

@@ -16,8 +16,7 @@ pub(super) const CPP: Program = Program {
     tools: &["c++"],
     lacks: || None,
     scale: 1,
-    // A second, most of it for the headers.
-    quick: 0,
+    quick: true,
     run: |shop, malloc| {
         let source = shop.write("work.cpp", &cpp(shop.scale))?;
         compile(shop, malloc, "c++", "-O1", &source)
@@ -30,7 +29,6 @@ pub(super) const C: Program = Program {
     about: "cc -O2: generated functions with loops, branches and tables",
     tools: &["cc"],
     scale: 15,
-    quick: 3,
     run: |shop, malloc| {
         let source = shop.write("work.c", &c(shop.scale))?;
         compile(shop, malloc, "cc", "-O2", &source)
@@ -50,7 +48,7 @@ pub(super) const SQLITE: Program = Program {
         })
     },
     scale: 1,
-    quick: 0,
+    quick: false,
     run: |shop, malloc| {
         let source = sqlite3_c().context("sqlite3.c is gone from cargo's registry")?;
         compile(shop, malloc, "cc", "-O0", &source)

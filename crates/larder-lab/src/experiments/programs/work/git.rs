@@ -12,7 +12,7 @@ pub(super) const GIT: Program = Program {
     tools: &["git"],
     lacks: || None,
     scale: 32,
-    quick: 8,
+    quick: true,
     run,
 };
 

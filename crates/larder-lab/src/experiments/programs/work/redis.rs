@@ -16,7 +16,7 @@ pub(super) const REDIS: Program = Program {
     tools: &["redis-server", "redis-benchmark", "redis-cli"],
     lacks: || None,
     scale: 4,
-    quick: 1,
+    quick: true,
     run,
 };
 

@@ -18,7 +18,7 @@ pub(super) const PYTHON: Program = Program {
     tools: &["python3"],
     lacks: || None,
     scale: 12,
-    quick: 2,
+    quick: true,
     run: |shop, malloc| python(shop, malloc, OBJECTS, "pymalloc"),
 };
 
@@ -35,7 +35,6 @@ pub(super) const PYTHON_TEXT: Program = Program {
     name: "python-text",
     about: "python3: texts of some kilobytes joined, split, searched and compressed",
     scale: 36,
-    quick: 8,
     run: |shop, malloc| python(shop, malloc, include_str!("inputs/text.py"), "pymalloc"),
     ..PYTHON
 };
@@ -45,7 +44,6 @@ pub(super) const PERL: Program = Program {
     name: "perl",
     about: "perl: words counted in hashes, arrays of arrays sorted, patterns replaced in texts",
     tools: &["perl"],
-    quick: 3,
     run: |shop, malloc| {
         let file = shop.write("work.pl", include_str!("inputs/work.pl"))?;
         let words = [&*file.to_string_lossy(), &shop.scale.to_string()];
@@ -61,7 +59,6 @@ pub(super) const GHOSTSCRIPT: Program = Program {
     about: "gs: pages of curves, clipped patterns and text, as an image and as PDF",
     tools: &["gs"],
     scale: 4,
-    quick: 1,
     run: |shop, malloc| {
         let pages = include_str!("inputs/work.ps").replace("PAGES", &shop.scale.to_string());
         let file = shop.write("work.ps", &pages)?;
@@ -99,7 +96,7 @@ pub(super) const SQLITE: Program = Program {
 pub(super) const SQLITE_FILE: Program = Program {
     name: "sqlite-file",
     about: "the same in a file, without waiting for the disk",
-    quick: 0,
+    quick: false,
     run: |shop, malloc| sqlite(shop, malloc, "work.db"),
     ..SQLITE
 };

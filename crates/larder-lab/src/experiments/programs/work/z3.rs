@@ -11,7 +11,7 @@ pub(super) const Z3: Program = Program {
     tools: &["z3"],
     lacks: || None,
     scale: 6,
-    quick: 2,
+    quick: true,
     run: |shop, malloc| {
         let file = shop.write("work.smt2", &formulas(shop.scale))?;
         let words = [
