@@ -1,7 +1,8 @@
-//! One command, started, waited for, and what it cost and wrote.
+//! A program's work: commands started one after the other and waited for, and what they cost and wrote.
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::Deref;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,8 +11,88 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 use sha2::{Digest, Sha256};
 
-use super::shop::Shop;
+use crate::experiments::scratch::{Scratch, which};
 use crate::model::Measures;
+
+/// Wall time.
+pub(super) const SECONDS: &str = "seconds";
+/// User and system time.
+pub(super) const CPU: &str = "cpu_seconds";
+/// Largest resident set.
+pub(super) const PEAK: &str = "peak_bytes";
+/// Faults.
+pub(super) const FAULTS: &str = "faults";
+/// What a program wrote, as a number.
+pub const OUTPUT: &str = "output";
+
+/// A real program and its work.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Name of its group.
+    pub(super) name: &'static str,
+    /// What it does.
+    pub(super) about: &'static str,
+    /// Executables without which it is skipped.
+    pub(super) tools: &'static [&'static str],
+    /// What else it needs and does not find.
+    pub(super) lacks: fn() -> Option<String>,
+    /// How much it does for some tenths of a second: enough that its start weighs little.
+    pub(super) scale: i64,
+    /// Whether it takes part in the quick form.
+    pub(super) quick: bool,
+    /// Does it, on this malloc.
+    pub(super) run: fn(&Shop, &Malloc) -> anyhow::Result<Measures>,
+}
+
+impl Program {
+    /// Why it cannot run here.
+    pub(super) fn missing(&self) -> Option<String> {
+        let tools = self.tools.iter().copied();
+        let missing: Vec<_> = tools.filter(|tool| which(tool).is_none()).collect();
+        match missing.as_slice() {
+            [] => (self.lacks)(),
+            [one] => Some(format!("{one} is not installed")),
+            several => Some(format!("{} are not installed", several.join(" and "))),
+        }
+    }
+}
+
+/// Where a program works: a folder with its input and its output, and how much it has to do.
+#[derive(Debug)]
+pub(super) struct Shop {
+    scratch: Scratch,
+    /// How much the program has to do; 1 is least.
+    pub(super) scale: usize,
+}
+
+impl Shop {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// Nothing can be written where temporary files go.
+    pub(super) fn open(scale: usize) -> anyhow::Result<Self> {
+        let scratch = Scratch::open("programs")?;
+        Ok(Self { scratch, scale })
+    }
+}
+
+impl Deref for Shop {
+    type Target = Scratch;
+
+    fn deref(&self) -> &Scratch {
+        &self.scratch
+    }
+}
+
+/// Runs commands one after the other.
+///
+/// # Errors
+/// One cannot be started, does not load the malloc, or fails.
+pub(super) fn commands(shop: &Shop, malloc: &Malloc, steps: &[Step]) -> anyhow::Result<Measures> {
+    let mut output = Output::default();
+    let spent = malloc.run(shop, steps, &mut output)?;
+    Ok(measures(spent, output))
+}
 
 /// Which malloc the programs get.
 #[derive(Debug, Clone, Default)]
@@ -132,11 +213,11 @@ impl Output {
 /// The measures of a program's work.
 pub(super) fn measures(spent: Spent, output: Output) -> Measures {
     Measures::new()
-        .with(super::rows::SECONDS, spent.seconds)
-        .with(super::rows::CPU, spent.cpu)
-        .with(super::rows::PEAK, spent.peak)
-        .with(super::rows::FAULTS, spent.faults)
-        .with(super::rows::OUTPUT, output.number())
+        .with(SECONDS, spent.seconds)
+        .with(CPU, spent.cpu)
+        .with(PEAK, spent.peak)
+        .with(FAULTS, spent.faults)
+        .with(OUTPUT, output.number())
 }
 
 impl Malloc {
@@ -281,8 +362,8 @@ pub(super) fn wait(child: Child) -> anyhow::Result<(ExitStatus, Spent)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shop::tool;
     use super::*;
+    use crate::experiments::scratch::tool;
 
     fn ran(words: &[&str]) -> anyhow::Result<(Spent, f64)> {
         let shop = Shop::open(1)?;

@@ -1,274 +1,312 @@
-//! Tables and sentences.
+//! Goals, tables and sentences: no program slower than with the system's malloc by more than one in a hundred.
 
-use crate::frame::words::{ratio, short, word};
-use crate::measure::RunView;
-use crate::model::{Better, Block, Finding, Section, Table, Value};
+use super::process::{CPU, FAULTS, OUTPUT, PEAK, SECONDS};
+use super::work::find;
+use crate::contestants::heaps::PRELOADED;
+use crate::contestants::heaps::found::{LARDER, contestants};
+use crate::frame::words::{Bound, noted, ratio, short};
+use crate::frame::{At, Results, family, finding, grid, not_measured, number, text};
+use crate::measure::Comparison;
+use crate::model::{Analysis, Block, Finding, Goal, GoalState, Section, Table, Value};
 
-use super::LARDER;
-use super::goals::MOST;
-use super::rows::{
-    CPU, FAULTS, PEAK, Row, SECONDS, beyond_chance, find, mallocs, name, rows, says_the_same,
-};
-use super::work::ALL;
+/// Name of the contestant that is the system's malloc.
+pub(super) const SYSTEM: &str = "system";
 
-/// The tables.
-pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
-    let rows = rows(view);
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let names = mallocs(&rows);
-    let table = |metric, unit, title: &str, note: &str| {
-        Block::Table(by_program(view, &rows, &names, metric, unit, title, note))
-    };
-    vec![
-        Section {
-            title: "Time".to_owned(),
-            blocks: vec![
-                table(
-                    SECONDS,
-                    "s",
-                    "Wall time with the system's malloc, and with the others as shares of it",
-                    "A share below 1 is faster. Paired by round; in brackets 95 %.",
-                ),
-                table(
-                    CPU,
-                    "s",
-                    "User and system time, the program and what it started",
-                    "",
-                ),
-            ],
-        },
-        Section {
-            title: "Memory".to_owned(),
-            blocks: vec![
-                table(
-                    PEAK,
-                    "B",
-                    "Largest resident set of any process",
-                    "At least that of the lab's own process, some ten megabytes: small programs look alike.",
-                ),
-                table(FAULTS, "", "Page faults", ""),
-            ],
-        },
-        Section {
-            title: "The programs".to_owned(),
-            blocks: vec![Block::Table(what_they_do(&rows))],
-        },
-    ]
+/// The most that larder's malloc may cost.
+const MOST: f64 = 1.01;
+
+/// A program of a run.
+struct Row<'r, 'a> {
+    /// Its group.
+    program: &'r str,
+    /// The system's malloc.
+    system: At<'r, 'a>,
+    /// The others.
+    others: Vec<At<'r, 'a>>,
 }
 
-fn by_program(
-    view: &RunView<'_>,
-    rows: &[Row<'_>],
-    names: &[String],
-    metric: &str,
-    unit: &str,
-    title: &str,
-    note: &str,
-) -> Table {
-    let mut columns = vec!["program".to_owned(), "system".to_owned()];
-    columns.extend(names.iter().cloned());
-    let rows = rows
-        .iter()
-        .map(|row| {
-            let mut values = vec![Value::Text(row.program.to_owned())];
-            values.push(match view.estimate(row.program, row.system, metric) {
-                Some(estimate) => Value::Estimate(estimate, unit.to_owned()),
-                None => view
-                    .middle(row.program, row.system, metric)
-                    .map_or(Value::Empty, |v| Value::Number(v, unit.to_owned())),
-            });
-            values.extend(names.iter().map(|malloc| share(view, row, malloc, metric)));
-            values
+/// Every program with samples of the system's malloc, in the order of the plan.
+fn rows<'r, 'a>(results: &'r Results<'a>) -> Vec<Row<'r, 'a>> {
+    let row = |program: &'a str| {
+        let (system, others): (Vec<_>, Vec<_>) =
+            results.all(program).partition(|at| at.name() == SYSTEM);
+        let system = system.first().copied()?;
+        Some(Row {
+            program,
+            system,
+            others,
         })
-        .collect();
-    Table {
+    };
+    results.view.groups().into_iter().filter_map(row).collect()
+}
+
+/// A malloc as a column: its contestant, and the library's file where the user named it.
+fn called<'a>(at: &At<'_, 'a>) -> &'a str {
+    match at.text("library") {
+        Some(library) if at.name() == PRELOADED => library.rsplit('/').next().unwrap_or(library),
+        _ => at.name(),
+    }
+}
+
+/// The mallocs of a run beside the system's, larder's first.
+fn mallocs(rows: &[Row<'_, '_>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for known in contestants() {
+        let cells = rows.iter().flat_map(|row| &row.others);
+        for at in cells.filter(|at| at.name() == known) {
+            if !names.iter().any(|name| name == called(at)) {
+                names.push(called(at).to_owned());
+            }
+        }
+    }
+    names
+}
+
+impl<'r, 'a> Row<'r, 'a> {
+    fn ran(&self, malloc: &str) -> Option<At<'r, 'a>> {
+        let mut others = self.others.iter().copied();
+        others.find(|at| called(at) == malloc)
+    }
+
+    /// The cell of a malloc, where it wrote what it should.
+    fn of(&self, malloc: &str) -> Option<At<'r, 'a>> {
+        let at = self.ran(malloc)?;
+        (self.says_the_same(&at) == Some(true)).then_some(at)
+    }
+
+    /// Whether every run of a malloc wrote what the system's malloc wrote, which must be one and the same. `None` without a
+    /// sample of both.
+    fn says_the_same(&self, at: &At<'_, '_>) -> Option<bool> {
+        let (own, system) = (at.by_round(OUTPUT), self.system.by_round(OUTPUT));
+        let expected = system.values().next()?;
+        let mut all = own.values().chain(system.values());
+        (!own.is_empty()).then(|| all.all(|number| number == expected))
+    }
+
+    fn wall(&self, own: &At<'_, '_>) -> Comparison {
+        own.compare(&self.system, SECONDS)
+    }
+}
+
+/// Whether a cost lies further off than the system's malloc lies from its twin, with its whole interval.
+fn beyond_chance(c: &Comparison) -> bool {
+    let both = c.ratio.zip(c.floor);
+    both.is_some_and(|(ratio, floor)| ratio.lo.ln() > floor)
+}
+
+/// What a run says.
+pub(super) fn of(results: &Results<'_>) -> Analysis {
+    let rows = rows(results);
+    let names = mallocs(&rows);
+    let table = |metric, title: &str| Block::Table(by_program(&rows, &names, metric, title));
+    let section = |title: &str, blocks| Section {
         title: title.to_owned(),
-        columns,
-        rows,
-        notes: [note]
+        blocks,
+    };
+    let time = vec![
+        table(
+            SECONDS,
+            "Wall time with the system's malloc, and with the others as shares of it",
+        ),
+        table(CPU, "User and system time, the program and what it started"),
+    ];
+    let memory = vec![
+        table(
+            PEAK,
+            "Largest resident set of any process: at least that of the lab's own, some ten megabytes",
+        ),
+        table(FAULTS, "Page faults"),
+    ];
+    let programs = vec![Block::Table(what_they_do(&rows))];
+    Analysis {
+        findings: slower(&rows)
             .into_iter()
-            .filter(|n| !n.is_empty())
-            .map(str::to_owned)
+            .chain(over_all(&rows, &names))
             .collect(),
-        long: false,
+        goals: rows.iter().map(goal).collect(),
+        sections: vec![
+            section("Time", time),
+            section("Memory", memory),
+            section("The programs", programs),
+        ],
+        warnings: rows.iter().flat_map(others).collect(),
+        ..Analysis::default()
     }
 }
 
-fn share(view: &RunView<'_>, row: &Row<'_>, malloc: &str, metric: &str) -> Value {
-    if let Some(cell) = find(view, row, malloc) {
-        let c = view.compare(row.program, cell, row.system, metric, Better::Lower);
-        return c.ratio.map_or(Value::Empty, |r| Value::Ratio(r, c.verdict));
-    }
-    let ran = row.others.iter().any(|cell| name(cell) == malloc);
-    if ran {
-        Value::Text("another output".to_owned())
-    } else {
-        Value::Empty
-    }
+fn by_program(rows: &[Row<'_, '_>], names: &[String], metric: &str, title: &str) -> Table {
+    let cells = rows.iter().flat_map(|row| {
+        let cells = names.iter().filter_map(|malloc| row.of(malloc));
+        cells.map(|at| (at, row.system))
+    });
+    let pairs: Vec<(At<'_, '_>, At<'_, '_>)> = cells.collect();
+    let judged = family(&pairs, metric);
+    let share = |at: At<'_, '_>| {
+        let is_it =
+            |(own, _): &(At<'_, '_>, At<'_, '_>)| (own.group, own.cell) == (at.group, at.cell);
+        let c = &judged[pairs.iter().position(is_it)?];
+        c.ratio.map(|ratio| Value::Ratio(ratio, c.verdict))
+    };
+    let system = SYSTEM.to_owned();
+    let columns = [&system].into_iter().chain(names);
+    grid(
+        title,
+        "program",
+        rows.iter().map(|row| (row, text(row.program))),
+        columns.map(|name| (name, name.clone())),
+        |row, malloc| match (row.of(malloc), row.ran(malloc)) {
+            _ if *malloc == &system => row.system.value(metric),
+            (Some(at), _) => share(at).unwrap_or(Value::Empty),
+            (None, Some(_)) => text("another output"),
+            (None, None) => Value::Empty,
+        },
+    )
 }
 
-fn what_they_do(rows: &[Row<'_>]) -> Table {
-    Table {
-        title: "What they do".to_owned(),
-        columns: ["program", "what"].map(str::to_owned).to_vec(),
-        rows: ALL
-            .iter()
-            .filter(|program| rows.iter().any(|row| row.program == program.name))
-            .map(|program| {
-                vec![
-                    Value::Text(program.name.to_owned()),
-                    Value::Text(program.about.to_owned()),
-                ]
-            })
-            .collect(),
-        notes: Vec::new(),
-        long: true,
-    }
+fn what_they_do(rows: &[Row<'_, '_>]) -> Table {
+    let programs = rows.iter().filter_map(|row| find(row.program));
+    grid(
+        "What they do",
+        "program",
+        programs.map(|program| (program, text(program.name))),
+        [((), "what".to_owned())],
+        |program, ()| text(program.about),
+    )
+    .folded()
 }
 
-/// The sentences.
-pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
-    let rows = rows(view);
-    let mut findings = Vec::new();
-    findings.extend(slower(view, &rows));
-    findings.extend(over_all(view, &rows));
-    findings
-}
-
-fn finding(question: &str, answer: String) -> Finding {
-    Finding {
-        question: question.to_owned(),
-        asked_by: "larder".to_owned(),
-        answer,
-        verdict: None,
-        ..Finding::default()
+/// A goal for each program that ran.
+fn goal(row: &Row<'_, '_>) -> Goal {
+    let bound = Bound::AtMost(MOST);
+    let what = format!("{}: wall time with {LARDER}", row.program);
+    let against = "the system's malloc";
+    let missed = |goal: Goal, state| Goal { state, ..goal };
+    let Some(own) = row.ran(LARDER) else {
+        return not_measured(bound, what, against, format!("{LARDER} did not run"));
+    };
+    if row.of(LARDER).is_none() {
+        let why = "what it wrote is not what it wrote with the system's malloc";
+        return missed(not_measured(bound, what, against, why), GoalState::Missed);
     }
+    let c = row.wall(&own);
+    let held = own.middle(PEAK).zip(row.system.middle(PEAK));
+    let mut goal = bound.goal(what, against, c.ratio, held, "");
+    if goal.state == GoalState::Missed && !beyond_chance(&c) {
+        let why = c.floor.map_or_else(
+            || "the system's malloc has no twin to be told from".to_owned(),
+            |floor| {
+                let apart = short(100.0 * floor.exp_m1());
+                format!(
+                    "not told from chance: the system's malloc and its twin lie {apart} % apart"
+                )
+            },
+        );
+        goal = noted(missed(goal, GoalState::Open), &why);
+    }
+    goal
 }
 
 /// Which programs are surely slower, surely not, and which this run cannot tell.
-fn slower(view: &RunView<'_>, rows: &[Row<'_>]) -> Option<Finding> {
+fn slower(rows: &[Row<'_, '_>]) -> Option<Finding> {
     let (mut slow, mut good, mut open, mut broken) = (vec![], vec![], vec![], vec![]);
+    let mut worst: Option<(f64, String)> = None;
     for row in rows {
-        let Some(own) = row.others.iter().copied().find(|cell| name(cell) == LARDER) else {
-            continue;
-        };
-        if says_the_same(view, row, own) != Some(true) {
-            broken.push(row.program.to_owned());
+        let Some(own) = row.ran(LARDER) else { continue };
+        if row.of(LARDER).is_none() {
+            broken.push(row.program);
             continue;
         }
-        let c = view.compare(row.program, own, row.system, SECONDS, Better::Lower);
+        let c = row.wall(&own);
         let Some(wall) = c.ratio else { continue };
-        let cpu = view.ratio(row.program, own, row.system, CPU);
-        let text = format!(
-            "{} {} ({}{})",
-            row.program,
-            ratio(&wall),
-            word(c.verdict),
-            cpu.map_or_else(String::new, |cpu| format!(
-                "; CPU time {}",
-                short(cpu.value)
-            ))
-        );
-        if wall.lo > MOST && beyond_chance(&c) {
-            slow.push(text);
-        } else if wall.hi <= MOST {
-            good.push(text);
-        } else {
-            open.push(text);
+        let list = match wall {
+            wall if wall.lo > MOST && beyond_chance(&c) => &mut slow,
+            wall if wall.hi <= MOST => &mut good,
+            _ => &mut open,
+        };
+        list.push(row.program);
+        if worst.as_ref().is_none_or(|(most, _)| wall.value > *most) {
+            worst = Some((
+                wall.value,
+                format!(" Most: {}, {}.", row.program, ratio(&wall)),
+            ));
         }
     }
     let all = slow.len() + good.len() + open.len() + broken.len();
-    if all == 0 {
-        return None;
-    }
-    let mut parts = vec![match (slow.len(), open.len(), broken.len()) {
-        (0, 0, 0) => format!("None of {all} programs is slower by more than 1 %."),
-        (0, open, 0) => format!(
-            "None of {all} programs is surely slower by more than 1 %: {} surely not, {open} this run cannot tell.",
-            good.len()
-        ),
-        (slow, _, 0) => format!("Slower by more than 1 %: {slow} of {all} programs."),
-        (slow, _, broken) => {
-            format!(
-                "Slower by more than 1 %: {slow} of {all} programs; {broken} say something else."
-            )
-        }
-    }];
-    for (title, list) in [
-        ("Another output than with the system's malloc", broken),
-        ("Slower", slow),
-        ("Not slower", good),
-        ("Cannot be told", open),
+    let mut answer = match (all, slow.as_slice(), open.len() + broken.len()) {
+        (0, ..) => return None,
+        (_, [], 0) => format!("None of {all} programs"),
+        (_, [], _) => format!("None of {all} programs surely"),
+        (_, slow, _) => format!("{} of {all} programs: {}", slow.len(), slow.join(", ")),
+    };
+    for (what, list) in [
+        ("surely not", good),
+        ("cannot be told", open),
+        ("another output than with the system's malloc", broken),
     ] {
         if !list.is_empty() {
-            parts.push(format!("{title}: {}.", list.join(", ")));
+            answer.push_str(&format!("; {what}: {}", list.join(", ")));
         }
     }
+    let most = worst.map_or_else(String::new, |(_, most)| most);
     Some(finding(
         "Is any real program slower with larder's malloc preloaded than with the system's, by more than 1 %?",
-        parts.join(" "),
+        "larder",
+        format!("{answer}.{most}"),
     ))
 }
 
-/// Geometric means over the programs that every malloc ran.
-fn over_all(view: &RunView<'_>, rows: &[Row<'_>]) -> Option<Finding> {
-    let names = mallocs(rows);
-    let complete: Vec<&Row<'_>> = rows
-        .iter()
-        .filter(|row| names.iter().all(|malloc| find(view, row, malloc).is_some()))
-        .collect();
-    let mean = |malloc: &str, metric: &str| {
-        let logs: Vec<f64> = complete
-            .iter()
-            .filter_map(|row| {
-                let own = view.middle(row.program, find(view, row, malloc)?, metric)?;
-                let system = view.middle(row.program, row.system, metric)?;
-                (own > 0.0 && system > 0.0).then(|| own.ln() - system.ln())
-            })
-            .filter(|log| log.is_finite())
-            .collect();
-        (!logs.is_empty() && logs.len() == complete.len())
-            .then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+/// Geometric means, of each malloc over the programs that it ran.
+fn over_all(rows: &[Row<'_, '_>], names: &[String]) -> Option<Finding> {
+    let logs = |malloc: &str, metric: &str| -> Vec<f64> {
+        let log = |row: &Row<'_, '_>| {
+            let (own, system) = (row.of(malloc)?.middle(metric)?, row.system.middle(metric)?);
+            let log = (own > 0.0 && system > 0.0).then(|| own.ln() - system.ln());
+            log.filter(|log| log.is_finite())
+        };
+        rows.iter().filter_map(log).collect()
     };
-    let parts: Vec<String> = names
-        .iter()
-        .filter_map(|malloc| {
-            Some(format!(
-                "{malloc} {} of the time and {} of the peak",
-                short(mean(malloc, SECONDS)?),
-                short(mean(malloc, PEAK)?)
-            ))
-        })
-        .collect();
-    (!parts.is_empty()).then(|| {
-        finding(
-            "How do the preloaded mallocs fare over all programs?",
-            format!(
-                "Geometric means over the {} programs that all of them ran, the system's malloc is 1: {}.",
-                complete.len(),
-                parts.join("; ")
-            ),
-        )
+    let mean = |malloc: &str, metric: &str| {
+        let logs = logs(malloc, metric);
+        let log = logs.iter().sum::<f64>() / logs.len() as f64;
+        (!logs.is_empty()).then(|| log.exp())
+    };
+    let count = |malloc: &str| logs(malloc, SECONDS).len();
+    let first = names.first()?;
+    let (time, peak) = (mean(first, SECONDS)?, mean(first, PEAK)?);
+    let columns = [("", "programs"), (SECONDS, "wall time"), (PEAK, "peak")];
+    let table = grid(
+        "Geometric means over the programs that each ran, the system's malloc is 1",
+        "malloc",
+        names.iter().map(|name| (name, text(name))),
+        columns.map(|(metric, name)| (metric, name.to_owned())),
+        |malloc, metric| match *metric {
+            "" => Value::Count(count(malloc) as i64),
+            metric => number(mean(malloc, metric)),
+        },
+    );
+    let answer = format!(
+        "{first} takes {} of the system's time and {} of its peak, in the geometric mean over programs ({}).",
+        short(time),
+        short(peak),
+        count(first)
+    );
+    let question = "How do the preloaded mallocs fare over all programs?";
+    Some(Finding {
+        table: (names.len() > 1).then_some(table),
+        ..finding(question, "larder", answer)
     })
 }
 
-/// Programs whose output depends on the malloc, or on chance.
-pub(super) fn warnings(view: &RunView<'_>) -> Vec<String> {
-    let rows = rows(view);
-    rows.iter()
-        .flat_map(|row| {
-            row.others
-                .iter()
-                .filter(|cell| says_the_same(view, row, cell) == Some(false))
-                .map(move |cell| {
-                    format!(
-                        "{} wrote something else with {} than with the system's malloc; it is not compared",
-                        row.program,
-                        name(cell)
-                    )
-                })
-        })
-        .collect()
+/// Mallocs on which the output of a program depends, or chance.
+fn others(row: &Row<'_, '_>) -> Vec<String> {
+    let others = row.others.iter();
+    let others = others.filter(|at| row.says_the_same(at) == Some(false));
+    let warning = |at: &At<'_, '_>| {
+        format!(
+            "{} wrote something else with {} than with the system's malloc; it is not compared",
+            row.program,
+            called(at)
+        )
+    };
+    others.map(warning).collect()
 }

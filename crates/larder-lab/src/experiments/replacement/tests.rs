@@ -1,54 +1,58 @@
 //! The plan is whole, every cell runs, and goals follow the counts.
 
-use super::plan::{DEFAULT, LRU, MADE, OPT, PUBLIC, plan};
-use super::standing::{Standing, mean_gap};
-use super::{HITS, contestants};
+use std::path::PathBuf;
+
+use super::*;
 use crate::experiments::scratch::Scratch;
 use crate::measure::Depth;
+use crate::model::{GoalState, MachineRecord};
 
-fn names() -> Vec<&'static str> {
-    contestants::all().iter().map(|c| c.name()).collect()
+fn plan(depth: Depth, folder: Option<PathBuf>) -> Plan {
+    let machine = MachineRecord::default();
+    let request = PlanRequest {
+        depth,
+        machine: &machine,
+        seed: 1,
+    };
+    planned(&request, folder)
 }
 
 #[test]
 fn without_traces_the_workloads_are_left_and_a_line() {
     for depth in [Depth::Quick, Depth::Full] {
-        let plan = plan(depth, &names(), None);
+        let plan = plan(depth, None);
         assert_eq!(plan.groups.len(), 1);
         assert_eq!(plan.groups[0].name, MADE);
-        assert!(plan.groups[0].cells.contains(&plan.groups[0].reference));
+        assert_eq!(plan.groups[0].reference.contestant, LRU);
         assert!(plan.skipped[0].why.contains("LARDER_TRACES"));
     }
 }
 
 #[test]
-fn traces_that_are_there_are_taken() {
+fn traces_that_are_there_are_taken_and_quickly_under_three_rules() {
     let scratch = Scratch::open("test").expect("room");
     scratch.write("lirs-sprite.txt.gz", "").expect("written");
     scratch.write("arc-P3.lis.zst", "").expect("written");
-    let traces = |depth| -> Vec<String> {
-        let plan = plan(depth, &names(), Some(scratch.folder().to_owned()));
-        let public = plan.groups.iter().find(|group| group.name == PUBLIC);
-        let mut traces: Vec<String> = public
-            .expect("some are there")
-            .cells
-            .iter()
-            .map(|cell| cell.params.text("trace").expect("named").to_owned())
-            .collect();
-        traces.dedup();
-        traces
+    scratch.write("lirs-cs.txt.gz", "").expect("written");
+    let cells = |depth, group: &str, trace: &str| {
+        let plan = plan(depth, Some(scratch.folder().to_owned()));
+        let cells = plan.groups.into_iter().filter(|g| g.name == group);
+        let named = |cell: &Cell| cell.params.text("trace").ok() == Some(trace);
+        cells.flat_map(|g| g.cells).filter(named).count()
     };
-    assert_eq!(traces(Depth::Quick), ["lirs-sprite.txt.gz"]);
-    assert_eq!(
-        traces(Depth::Full),
-        ["lirs-sprite.txt.gz", "arc-P3.lis.zst"]
-    );
+    let rules = Replacement.contestants().len();
+    for (depth, rules) in [(Depth::Quick, 3), (Depth::Full, rules)] {
+        assert_eq!(cells(depth, PUBLIC, "lirs-sprite.txt.gz"), rules);
+        assert_eq!(cells(depth, PUBLIC, "arc-P3.lis.zst"), 2 * rules);
+        assert_eq!(cells(depth, PUBLIC, "lirs-loop.txt.gz"), 0);
+        assert_eq!(cells(depth, "elsewhere", "lirs-cs.txt.gz"), rules);
+    }
 }
 
 #[test]
 fn made_workloads_run_under_the_rules_that_are_looked_at() {
-    let group = plan(Depth::Quick, &names(), None).groups.remove(0);
-    let all = contestants::all();
+    let group = plan(Depth::Quick, None).groups.remove(0);
+    let all = Replacement.contestants();
     for cell in &group.cells {
         if ![LRU, DEFAULT, OPT].contains(&cell.contestant.as_str()) {
             continue;
@@ -79,9 +83,39 @@ fn shares_and_distances_are_those_of_the_definition() {
     let two = standing(20.0, 15.0, 10.0, 40.0);
     assert_eq!((two.gap(DEFAULT), two.behind()), (Some(-25.0), Some(5.0)));
     assert_eq!(two.best(), Some((LRU, 20.0)));
-    assert_eq!(mean_gap(&[one.clone(), two], DEFAULT), Some(12.5));
+    assert_eq!(gaps(&[one.clone(), two], DEFAULT), Some((12.5, -25.0)));
     let flat = standing(20.0, 20.0, 20.0, 20.0);
     assert_eq!(flat.gap(DEFAULT), None);
-    assert_eq!(mean_gap(&[one, flat], DEFAULT), None);
-    assert_eq!(mean_gap(&[], DEFAULT), None);
+    assert_eq!(gaps(&[one, flat], DEFAULT), None);
+    assert_eq!(gaps(&[], DEFAULT), None);
+}
+
+#[test]
+fn goals_need_every_cell_and_the_last_one_every_rule() {
+    let states = |standings: &[Standing]| {
+        let goals = goals(standings);
+        goals.iter().map(|goal| goal.state).collect::<Vec<_>>()
+    };
+    use GoalState::{Met, Missed, Skipped};
+    let good = standing(20.0, 30.0, 29.0, 40.0);
+    let cells = GROUPS[0].sizes().count();
+    let mut all = vec![good.clone(); cells];
+    assert_eq!(states(&all[1..]), [Skipped; 3]);
+    assert_eq!(states(&all), [Met; 3]);
+    all[3].hits.retain(|(rule, _)| rule != "arc");
+    assert_eq!(states(&all), [Met, Met, Skipped]);
+    all[3] = standing(20.0, 19.0, 19.6, 40.0);
+    assert_eq!(states(&all), [Met, Missed, Missed]);
+}
+
+#[test]
+fn rules_are_ranked_by_their_means() {
+    let all = [
+        standing(20.0, 40.0, 21.0, 40.0),
+        standing(20.0, 25.0, 30.0, 40.0),
+    ];
+    let table = ranking(&all);
+    let rules: Vec<&Value> = table.rows.iter().map(|row| &row[0]).collect();
+    let named = [OPT, DEFAULT, "arc", LRU].map(text);
+    assert_eq!(rules, named.iter().collect::<Vec<_>>());
 }

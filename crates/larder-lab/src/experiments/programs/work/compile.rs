@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::super::process::{Malloc, Step};
-use super::super::shop::{Shop, tool};
-use super::{Program, commands, nothing};
+use super::super::process::{Malloc, Program, Shop, Step, commands};
+use crate::experiments::scratch::tool;
 use crate::model::Measures;
 
 /// Classes and functions over the standard library's own headers.
@@ -15,7 +14,7 @@ pub(super) const CPP: Program = Program {
     name: "c++",
     about: "c++ -O1: a generated source over the standard library's maps, strings, vectors and algorithms",
     tools: &["c++"],
-    lacks: nothing,
+    lacks: || None,
     scale: 1,
     quick: true,
     run: |shop, malloc| {
@@ -94,29 +93,9 @@ fn sqlite3_c() -> Option<PathBuf> {
 
 /// A C++ source of `scale` classes.
 fn cpp(scale: usize) -> String {
-    let mut text = String::from(
-        "#include <algorithm>\n#include <functional>\n#include <map>\n#include <memory>\n#include <numeric>\n\
-         #include <sstream>\n#include <string>\n#include <unordered_map>\n#include <vector>\n",
-    );
-    for i in 0..scale {
-        let _ = write!(
-            text,
-            "struct K{i} {{ int a; std::string b; bool operator<(const K{i}& o) const {{ return a < o.a; }} }};\n\
-             class C{i} {{\n  std::map<K{i}, std::vector<std::unique_ptr<K{i}>>> m;\n  \
-             std::unordered_map<std::string, std::function<int(int)>> f;\npublic:\n  \
-             void add(int x, const std::string& s) {{ m[K{i}{{x, s}}].push_back(std::make_unique<K{i}>(K{i}{{x + {i}, s}})); \
-             f[s] = [x](int y) {{ return x * y + {i}; }}; }}\n  \
-             int sum() const {{ int n = 0; for (const auto& [k, v] : m) {{ n += k.a; for (const auto& p : v) n += p->a; }} \
-             return n; }}\n  \
-             std::vector<K{i}> sorted() const {{ std::vector<K{i}> r; for (const auto& [k, v] : m) r.push_back(k); \
-             std::sort(r.begin(), r.end(), [](const K{i}& x, const K{i}& y) {{ return y < x; }}); return r; }}\n  \
-             std::string text() const {{ std::ostringstream o; for (const auto& k : sorted()) o << k.a << ' ' << k.b; \
-             return o.str(); }}\n}};\n\
-             int use{i}(int n) {{ C{i} c; for (int i = 0; i < n; ++i) c.add(i % 7, std::to_string(i)); \
-             return c.sum() + (int) c.text().size(); }}\n"
-        );
-    }
-    text
+    let class = |i: usize| include_str!("inputs/class.cpp").replace("@N@", &i.to_string());
+    let classes: String = (0..scale).map(class).collect();
+    format!("{}{classes}", include_str!("inputs/headers.cpp"))
 }
 
 /// A C source of `scale` functions.

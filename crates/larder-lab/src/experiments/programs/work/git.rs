@@ -2,24 +2,23 @@
 
 use std::fmt::Write;
 
-use super::super::process::{Malloc, Output, Step};
-use super::super::shop::{Shop, tool};
-use super::{Program, commands, nothing};
+use super::super::process::{Malloc, Output, Program, Shop, Step, commands};
+use crate::experiments::scratch::tool;
 use crate::model::Measures;
 
 pub(super) const GIT: Program = Program {
     name: "git",
     about: "git: log with patches, grep, blame, and gc by one thread, over a history made for the purpose",
     tools: &["git"],
-    lacks: nothing,
+    lacks: || None,
     scale: 32,
     quick: true,
     run,
 };
 
-fn git(shop: &Shop, words: &[&str]) -> anyhow::Result<Step> {
+fn git(words: &[&str]) -> anyhow::Result<Step> {
     let null = "/dev/null";
-    let mut all = vec![
+    let at = [
         "-C",
         "repository",
         "-c",
@@ -27,8 +26,7 @@ fn git(shop: &Shop, words: &[&str]) -> anyhow::Result<Step> {
         "-c",
         "gc.auto=0",
     ];
-    all.extend(words);
-    let _ = shop;
+    let all = [&at, words].concat();
     Ok(Step::new(tool("git")?, &all)
         .with("GIT_CONFIG_GLOBAL", null)
         .with("GIT_CONFIG_NOSYSTEM", "1")
@@ -39,17 +37,17 @@ fn run(shop: &Shop, malloc: &Malloc) -> anyhow::Result<Measures> {
     let history = shop.write("history", &history(shop.scale))?;
     std::fs::create_dir(shop.path("repository"))?;
     let make = [
-        git(shop, &["init", "-q", "-b", "main", "."])?,
-        git(shop, &["fast-import", "--quiet"])?.reads(history),
-        git(shop, &["reset", "-q", "--hard", "main"])?,
+        git(&["init", "-q", "-b", "main", "."])?,
+        git(&["fast-import", "--quiet"])?.reads(history),
+        git(&["reset", "-q", "--hard", "main"])?,
     ];
     Malloc::default().run(shop, &make, &mut Output::default())?;
     let work = [
-        git(shop, &["log", "-p", "--stat", "--date=iso"])?,
-        git(shop, &["grep", "-n", "-E", "line [0-9]*7 of"])?,
-        git(shop, &["blame", "--line-porcelain", "file-3.txt"])?,
-        git(shop, &["gc", "--quiet", "--prune=now"])?,
-        git(shop, &["log", "--format=%H %s", "--name-status"])?,
+        git(&["log", "-p", "--stat", "--date=iso"])?,
+        git(&["grep", "-n", "-E", "line [0-9]*7 of"])?,
+        git(&["blame", "--line-porcelain", "file-3.txt"])?,
+        git(&["gc", "--quiet", "--prune=now"])?,
+        git(&["log", "--format=%H %s", "--name-status"])?,
     ];
     commands(shop, malloc, &work)
 }

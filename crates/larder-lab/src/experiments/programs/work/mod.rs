@@ -1,91 +1,38 @@
-//! The programs, one to a file: what each is given to do, and which of its words must be the same with every malloc.
+//! The programs: what each is given to do, and which of its words must be the same with every malloc.
 
 mod compile;
-mod ghostscript;
 mod git;
-mod perl;
-mod python;
 mod redis;
-mod sqlite;
+mod scripts;
 mod z3;
 
-use super::process::{Malloc, Output, Step, measures};
-use super::shop::{Shop, which};
-use crate::model::Measures;
-
-/// A real program and its work.
-#[derive(Debug)]
-pub(super) struct Program {
-    /// Name of its group.
-    pub(super) name: &'static str,
-    /// What it does.
-    pub(super) about: &'static str,
-    /// Executables without which it is skipped.
-    pub(super) tools: &'static [&'static str],
-    /// What else it needs and does not find.
-    pub(super) lacks: fn() -> Option<String>,
-    /// How much it does for some tenths of a second.
-    pub(super) scale: i64,
-    /// Whether it takes part in the quick form.
-    pub(super) quick: bool,
-    /// Does it, on this malloc.
-    pub(super) run: fn(&Shop, &Malloc) -> anyhow::Result<Measures>,
-}
+use super::process::Program;
 
 /// Every program, in the order of the tables.
 pub(super) const ALL: [Program; 13] = [
-    python::OBJECTS,
-    python::MALLOC,
-    python::TEXT,
-    perl::PERL,
+    scripts::PYTHON,
+    scripts::PYTHON_MALLOC,
+    scripts::PYTHON_TEXT,
+    scripts::PERL,
     compile::CPP,
     compile::C,
     compile::SQLITE,
-    sqlite::SQLITE,
-    sqlite::FILE,
+    scripts::SQLITE,
+    scripts::SQLITE_FILE,
     git::GIT,
     redis::REDIS,
-    ghostscript::GHOSTSCRIPT,
+    scripts::GHOSTSCRIPT,
     z3::Z3,
 ];
-
-impl Program {
-    /// Why it cannot run here.
-    pub(super) fn missing(&self) -> Option<String> {
-        let missing: Vec<_> = self
-            .tools
-            .iter()
-            .filter(|tool| which(tool).is_none())
-            .copied()
-            .collect();
-        match missing.as_slice() {
-            [] => (self.lacks)(),
-            [one] => Some(format!("{one} is not installed")),
-            several => Some(format!("{} are not installed", several.join(" and "))),
-        }
-    }
-}
 
 /// The program of a group.
 pub(super) fn find(name: &str) -> Option<&'static Program> {
     ALL.iter().find(|program| program.name == name)
 }
 
-/// Nothing beside its tools.
-const fn nothing() -> Option<String> {
-    None
-}
-
-/// Runs commands one after the other.
-fn commands(shop: &Shop, malloc: &Malloc, steps: &[Step]) -> anyhow::Result<Measures> {
-    let mut output = Output::default();
-    let spent = malloc.run(shop, steps, &mut output)?;
-    Ok(measures(spent, output))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::rows::OUTPUT;
+    use super::super::process::{Malloc, OUTPUT, Shop};
     use super::*;
 
     #[test]
@@ -129,7 +76,7 @@ mod tests {
         let absent = |tools: &'static [&'static str]| {
             Program {
                 tools,
-                ..python::OBJECTS
+                ..scripts::PYTHON
             }
             .missing()
         };

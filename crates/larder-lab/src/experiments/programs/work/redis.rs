@@ -6,22 +6,27 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use super::super::process::{Malloc, Output, Spent, measures, wait};
-use super::super::shop::{Shop, tool};
-use super::{Program, nothing};
+use super::super::process::{Malloc, Output, Program, Shop, Spent, measures, wait};
+use crate::experiments::scratch::tool;
 use crate::model::Measures;
 
 pub(super) const REDIS: Program = Program {
     name: "redis",
     about: "redis-server on a local socket, asked by redis-benchmark: set, get, lpush, lpop, sadd, hset, zadd, mset",
     tools: &["redis-server", "redis-benchmark", "redis-cli"],
-    lacks: nothing,
+    lacks: || None,
     scale: 4,
     quick: true,
     run,
 };
 
 const SOCKET: &str = "redis.sock";
+
+/// Of the server; the empty word after `--save` turns it off.
+const OPTIONS: &str = "--port 0 --unixsocket redis.sock --save  --appendonly no --daemonize no --activedefrag no --loglevel warning";
+
+/// Of the benchmark, beside the number of its requests.
+const BENCHMARK: &str = "-q -c 20 -P 16 -d 120 -t set,get,lpush,lpop,sadd,hset,zadd,mset -n";
 
 /// How long the server may take to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -51,25 +56,9 @@ impl Drop for Server {
 fn run(shop: &Shop, malloc: &Malloc) -> anyhow::Result<Measures> {
     let server = tool("redis-server")?;
     malloc.check(shop, &server)?;
-    let options = [
-        "--port",
-        "0",
-        "--unixsocket",
-        SOCKET,
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--daemonize",
-        "no",
-        "--activedefrag",
-        "no",
-        "--loglevel",
-        "warning",
-    ];
     let mut command = malloc.command(shop, &server);
     command
-        .args(options)
+        .args(OPTIONS.split(' '))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     die_with_us(&mut command);
@@ -79,23 +68,8 @@ fn run(shop: &Shop, malloc: &Malloc) -> anyhow::Result<Measures> {
 
     let begin = Instant::now();
     let count = (10_000 * shop.scale).to_string();
-    ask(
-        shop,
-        "redis-benchmark",
-        &[
-            "-q",
-            "-n",
-            &count,
-            "-c",
-            "20",
-            "-P",
-            "16",
-            "-d",
-            "120",
-            "-t",
-            "set,get,lpush,lpop,sadd,hset,zadd,mset",
-        ],
-    )?;
+    let words: Vec<&str> = BENCHMARK.split(' ').chain([&*count]).collect();
+    ask(shop, "redis-benchmark", &words)?;
     let seconds = begin.elapsed().as_secs_f64();
 
     let mut output = Output::default();

@@ -2,15 +2,14 @@
 
 use std::fmt::Write;
 
-use super::super::process::Step;
-use super::super::shop::tool;
-use super::{Program, commands, nothing};
+use super::super::process::{Program, Step, commands};
+use crate::experiments::scratch::tool;
 
 pub(super) const Z3: Program = Program {
     name: "z3",
     about: "z3: pigeons and holes, bit vectors, arrays and linear integers, one formula after the other",
     tools: &["z3"],
-    lacks: nothing,
+    lacks: || None,
     scale: 6,
     quick: true,
     run: |shop, malloc| {

@@ -1,0 +1,15 @@
+pragma synchronous = off;
+create table item (id integer primary key, kind integer, name text, price real);
+create table sale (item integer, day integer, count integer);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < ROWS) insert into item select i, i * 7919 % 101, 'item number ' || (i * 31 % 9973), i * 0.37 from n;
+with recursive n(i) as (select 1 union all select i + 1 from n where i < ROWS) insert into sale select i * 17 % ROWS + 1, i % 365, i % 9 from n;
+create index item_name on item (name);
+create index sale_item on sale (item);
+select kind, count(*), round(sum(price), 2), min(name), max(name) from item group by kind order by kind;
+select day, round(sum(count * price), 2) from sale join item on item.id = sale.item group by day order by day limit 40;
+select count(distinct name), sum(length(name)) from item where name like '%7%';
+select name, group_concat(id) from item where id % 50 = 3 group by name order by length(group_concat(id)) desc, name limit 20;
+update item set name = name || ' (old)' where kind < 20;
+delete from sale where day % 3 = 0;
+select count(*), sum(length(name)) from item;
+select count(*), sum(count) from sale;
