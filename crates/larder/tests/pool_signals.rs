@@ -266,10 +266,8 @@ fn allowed_cpus() -> Vec<libc::cpu_set_t> {
 /// Keeps the calling thread on `cpus`.
 fn run_on(cpus: &libc::cpu_set_t) {
     // SAFETY: a set of CPUs that lives, and this thread.
-    assert_eq!(
-        unsafe { libc::sched_setaffinity(0, size_of_val(cpus), cpus) },
-        0
-    );
+    let error = unsafe { libc::sched_setaffinity(0, size_of_val(cpus), cpus) };
+    assert_eq!(error, 0);
 }
 
 fn threads() -> usize {
