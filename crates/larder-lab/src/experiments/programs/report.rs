@@ -193,12 +193,10 @@ fn goal(row: &Row<'_, '_>) -> Goal {
     let mut goal = bound.goal(what, against, c.ratio, held, "");
     if goal.state == GoalState::Missed && !beyond_chance(&c) {
         let why = c.floor.map_or_else(
-            || "the system's malloc has no twin to be told from".to_owned(),
+            || "the system's malloc has no twin that shows what chance does".to_owned(),
             |floor| {
                 let apart = short(100.0 * floor.exp_m1());
-                format!(
-                    "not told from chance: the system's malloc and its twin lie {apart} % apart"
-                )
+                format!("within chance: the system's malloc and its twin lie {apart} % apart")
             },
         );
         goal = noted(missed(goal, GoalState::Open), &why);
@@ -234,13 +232,17 @@ fn slower(rows: &[Row<'_, '_>]) -> Option<Finding> {
     let all = slow.len() + good.len() + open.len() + broken.len();
     let mut answer = match (all, slow.as_slice(), open.len() + broken.len()) {
         (0, ..) => return None,
-        (_, [], 0) => format!("None of {all} programs"),
-        (_, [], _) => format!("None of {all} programs surely"),
-        (_, slow, _) => format!("{} of {all} programs: {}", slow.len(), slow.join(", ")),
+        (_, [], 0) => format!("None of {all} programs is"),
+        (_, [], _) => format!("None of {all} programs surely is"),
+        (_, slow, _) => format!(
+            "{} of {all} programs surely: {}",
+            slow.len(),
+            slow.join(", ")
+        ),
     };
     for (what, list) in [
         ("surely not", good),
-        ("cannot be told", open),
+        ("this run cannot decide", open),
         ("another output than with the system's malloc", broken),
     ] {
         if !list.is_empty() {

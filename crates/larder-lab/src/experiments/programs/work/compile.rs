@@ -1,6 +1,5 @@
 //! The C and C++ compilers: generated sources, and SQLite's where cargo's registry has it.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -100,37 +99,24 @@ fn cpp(scale: usize) -> String {
 
 /// A C source of `scale` functions.
 fn c(scale: usize) -> String {
-    let mut text = String::from("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n");
-    for i in 0..scale {
-        let _ = write!(
-            text,
-            "struct s{i} {{ int a[{}]; double d; struct s{i} *next; }};\nstatic const int t{i}[] = {{",
-            i % 13 + 3
-        );
-        for j in 0..40 {
-            let _ = write!(text, "{},", (i * 31 + j * 17) % 251);
-        }
-        let _ = write!(
-            text,
-            "}};\nint f{i}(struct s{i} *s, int n, char *out) {{\n  int sum = 0;\n  \
-             for (struct s{i} *p = s; p; p = p->next) {{\n    \
-             for (int k = 0; k < n; ++k) sum += p->a[k % {m}] * t{i}[(k + sum) & 31];\n    switch (sum & 15) {{\n",
-            m = i % 13 + 3
-        );
-        for j in 0..14 {
-            let _ = writeln!(
-                text,
-                "    case {j}: if (n > {}) {{ sum ^= n << {}; p->d += sum / {}.5; }} else sum -= t{i}[{j}]; break;",
+    let function = |i: usize| {
+        let number = |j: usize| format!("{},", (i * 31 + j * 17) % 251);
+        let case = |j: usize| {
+            format!(
+                "    case {j}: if (n > {}) {{ sum ^= n << {}; p->d += sum / {}.5; }} else sum -= t{i}[{j}]; break;\n",
                 j * i % 29,
                 j % 7,
                 j + 1
-            );
-        }
-        text.push_str(
-            "    default: sum = -sum; }\n  }\n  sprintf(out, \"%d\", sum);\n  return (int) strlen(out) + sum;\n}\n",
-        );
-    }
-    text
+            )
+        };
+        include_str!("inputs/function.c")
+            .replace("@CASES@", &(0..14).map(case).collect::<String>())
+            .replace("@TABLE@", &(0..40).map(number).collect::<String>())
+            .replace("@SIZE@", &(i % 13 + 3).to_string())
+            .replace("@N@", &i.to_string())
+    };
+    let functions: String = (0..scale).map(function).collect();
+    format!("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n{functions}")
 }
 
 #[cfg(test)]
