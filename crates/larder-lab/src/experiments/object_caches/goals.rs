@@ -11,7 +11,7 @@ use super::plan::{
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{contestant_of, peers};
 use crate::frame::words::{Bound, noted, short, with_absent};
-use crate::frame::{At, Results, goal};
+use crate::frame::{At, Results, each, goal};
 use crate::model::Goal;
 
 /// Most instructions of a pair with a handle.
@@ -30,12 +30,7 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Goal> {
     all.extend(KEEPING.map(|name| constructed(results, name)));
     all.extend(SIZES.map(|bytes| preloaded(results, bytes)));
     all.push(destroyed(results));
-    for (calls, how) in [
-        ("no", "no calls are made, the thread is on"),
-        ("yes", "calls are made, no thread"),
-    ] {
-        all.extend(["heap", "global"].map(|name| returned(results, name, calls, how)));
-    }
+    all.push(returned(results));
     let counted = ["heap", "object-handle"].into_iter();
     all.extend(counted.filter_map(|name| instructions(results, name)));
     all
@@ -140,27 +135,40 @@ fn destroyed(results: &Results<'_>) -> Goal {
     }
 }
 
-fn returned(results: &Results<'_>, ours: &str, calls: &str, how: &str) -> Goal {
+/// What is back of a burst, whoever returns it: the thread where no calls are made, and calls where it is off.
+fn returned(results: &Results<'_>) -> Goal {
     let (mb, interval) = WHOLE_BURST;
     let seconds = interval * i64::from(super::held::INTERVALS) / 1000;
-    let what =
-        format!("memory of a burst of {mb} MiB that is returned after {seconds} s: {ours}, {how}");
-    let mut cells = results.of(HELD, ours);
-    let cell = cells.find(|at| {
-        let whole = at.int("mb") == Some(mb) && at.int("interval_ms") == Some(interval);
-        whole && at.text("calls") == Some(calls)
-    });
+    let what = format!("memory of a burst of {mb} MiB that is returned after {seconds} s");
     let bound = Bound::AtLeast(0.8);
-    let goal = match cell {
-        Some(at) => bound.goal(what, "the burst", at.estimate(RETURNED), None, ""),
-        None => bound.needs(
-            what,
+    let size = [("mb", mb), ("interval_ms", interval)];
+    let burst = |name: &'static str, calls: &str, how: &str| {
+        let mut cells = results.of(HELD, name);
+        let cell = cells.find(|at| {
+            let whole = size
+                .iter()
+                .all(|(factor, value)| at.int(factor) == Some(*value));
+            whole && at.text("calls") == Some(calls)
+        })?;
+        let goal = bound.goal(what.clone(), "the burst", cell.estimate(RETURNED), None, "");
+        Some((format!("{name}, {how}"), goal.in_unit("")))
+    };
+    let cells = ["heap", "global"].into_iter().flat_map(|name| {
+        let ways = [
+            ("no", "no calls are made"),
+            ("yes", "calls are made, no thread"),
+        ];
+        ways.map(|(calls, how)| burst(name, calls, how))
+    });
+    each(bound, cells.flatten()).unwrap_or_else(|| {
+        let command = "object-caches --full --group held";
+        bound.needs(
+            &what,
             "the burst",
             &format!("{mb} MiB and {seconds} s"),
-            "object-caches --full --group held",
-        ),
-    };
-    goal.in_unit("")
+            command,
+        )
+    })
 }
 
 /// Instructions of an allocator's pair, the loop included.
