@@ -7,8 +7,8 @@ mod ids_common;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use common::cpus::{allowed_cpus, pin};
 use common::modes;
-use ids_common::{allowed_cpus, pin};
 use larder::ids::rule::NearFull;
 use larder::ids::{Allocate, IdError, IdRange, IdSpace, Rule, SharedRule, SpaceConfig, rule};
 use larder::os::rseq::Mode;
@@ -287,7 +287,7 @@ impl<R: SharedRule> Model<R> {
             Op::Look(n) => self.look(self.pick(n)),
             Op::Move(n) => {
                 if let Some(n) = n.checked_rem(self.cpus.len()) {
-                    pin(0, self.cpus[n]);
+                    pin(0, &self.cpus[n..=n]);
                 }
             }
         }
@@ -388,7 +388,7 @@ fn check<R: SharedRule>(
     ops.iter().for_each(|op| model.step(op));
     model.finish(rule.clone());
     // The next case looks where it may run.
-    ids_common::pin_all(&cpus);
+    pin(0, &cpus);
 }
 
 /// Allocations; small ranges come to their end before, and large ones do not.

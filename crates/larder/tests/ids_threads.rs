@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
+use common::cpus::{allowed_cpus, pin};
 use common::{Rng, modes, stress};
 use ids_common::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
@@ -201,7 +202,7 @@ fn the_last_ones_of_another_cpu_are_found() {
             for &cpu in cpus.iter().take(2) {
                 let ids = &ids;
                 s.spawn(move || {
-                    pin(0, cpu);
+                    pin(0, &[cpu]);
                     for _ in 0..200 {
                         let id = ids.alloc().unwrap();
                         ids.free(id).unwrap();
@@ -212,14 +213,14 @@ fn the_last_ones_of_another_cpu_are_found() {
             }
         });
         // Those threads are gone; what lay ready for their CPUs is not.
-        pin(0, cpus[0]);
+        pin(0, &cpus[..1]);
         let rest: BTreeSet<u64> = std::iter::from_fn(|| ids.alloc().ok()).collect();
         assert_eq!(rest.len(), 500);
         for &cpu in &cpus {
-            pin_all(&[cpu]);
+            pin(0, &[cpu]);
             assert_eq!(ids.alloc(), Err(IdError::Full { allocated: 1000 }));
         }
-        pin_all(&cpus);
+        pin(0, &cpus);
     }
 }
 
@@ -471,7 +472,7 @@ fn moved<R: SharedRule + Sync>(rule: R, mode: Mode, cpus: &[usize]) {
         let tids: Vec<_> = receiver.iter().collect();
         let mut rng = Rng(3);
         while Instant::now() < end {
-            pin(tids[rng.below(tids.len())], cpus[rng.below(cpus.len())]);
+            pin(tids[rng.below(tids.len())], &[cpus[rng.below(cpus.len())]]);
         }
     });
     assert_holds(&ids, LEN);

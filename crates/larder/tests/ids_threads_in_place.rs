@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::cpus::{allowed_cpus, pin};
 use common::{Rng, modes};
 use ids_common::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
@@ -106,7 +107,7 @@ fn two_laps_are_in_order() {
     for mode in modes() {
         // One CPU has one lot; the order is that of one thread.
         let cpus = allowed_cpus();
-        pin_all(&cpus[..1]);
+        pin(0, &cpus[..1]);
         let ids = space(Cyclic, 0, LEN, mode);
         for id in 0..LEN {
             assert_eq!(ids.alloc(), Ok(id));
@@ -129,7 +130,7 @@ fn two_laps_are_in_order() {
             assert_eq!(ids.alloc(), Ok(id));
         }
         assert_eq!(ids.alloc(), Err(IdError::Full { allocated: LEN }));
-        pin_all(&cpus);
+        pin(0, &cpus);
     }
 }
 

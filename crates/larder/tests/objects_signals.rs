@@ -13,6 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use common::cpus::{allowed_cpus, pin};
 use common::*;
 use larder::heap::Classes;
 use larder::objects::RawCache;
@@ -83,26 +84,11 @@ fn take_alarms(take: bool) {
     }
 }
 
-/// Lets a thread run on one CPU, or on all that this process may use.
-fn bind(thread: libc::pid_t, cpus: &libc::cpu_set_t) {
-    // SAFETY: a set of CPUs. A refusal, where there are none of these, changes nothing.
-    unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), cpus) };
-}
-
 /// All CPUs of this process, and each by itself.
-fn cpus() -> Vec<libc::cpu_set_t> {
-    // SAFETY: sets of CPUs on the stack.
-    unsafe {
-        let mut all: libc::cpu_set_t = core::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut all);
-        let usable = (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &all));
-        let single = usable.map(|cpu| {
-            let mut one: libc::cpu_set_t = core::mem::zeroed();
-            libc::CPU_SET(cpu, &mut one);
-            one
-        });
-        core::iter::once(all).chain(single.take(16)).collect()
-    }
+fn cpus() -> Vec<Vec<usize>> {
+    let all = allowed_cpus();
+    let single: Vec<_> = all.iter().take(16).map(|&cpu| vec![cpu]).collect();
+    core::iter::once(all).chain(single).collect()
 }
 
 /// What is under the storm: objects that are taken and given back, by themselves or many at once.
@@ -251,7 +237,7 @@ fn storm(mode: Mode, threads: usize, source: impl Source) {
                 // SAFETY: a thread that has not been joined: it lives until `stop`.
                 unsafe { libc::pthread_kill(thread, libc::SIGALRM) };
                 if turn % 16 == 0 {
-                    bind(id, &cpus[(turn / 16 + id as usize) % cpus.len()]);
+                    pin(id, &cpus[(turn / 16 + id as usize) % cpus.len()]);
                 }
             }
             turn += 1;
@@ -260,7 +246,7 @@ fn storm(mode: Mode, threads: usize, source: impl Source) {
             }
         }
         for &(_, id) in &targets {
-            bind(id, &cpus[0]);
+            pin(id, &cpus[0]);
         }
         stop.store(true, Ordering::Relaxed);
         let ends: Vec<_> = workers

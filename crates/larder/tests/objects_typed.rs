@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use common::cpus::{allowed_cpus, pin};
 use common::*;
 use larder::objects::{CreateError, Family, GetError, Object, ObjectCache, ObjectError};
 use objects_common::*;
@@ -68,6 +69,9 @@ fn a_value_is_made_once_and_keeps_its_state() {
 
 #[test]
 fn values_are_made_as_they_are_needed() {
+    // On one CPU: a thread that moves leaves values in the magazines of the CPU that it came from, and makes others.
+    let cpus = allowed_cpus();
+    pin(0, &cpus[..1]);
     for mode in modes() {
         let (family, count) = (family(mode), Arc::new(Count::default()));
         let cache = values(&family, &count);

@@ -10,6 +10,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use common::cpus::{allowed_cpus, pin};
 use common::*;
 use larder::os::page_size;
 use larder::os::rseq::Mode;
@@ -243,33 +244,6 @@ fn storm(mode: Mode, threads: usize, park: bool) {
     }
 }
 
-/// The CPUs that this process may run on, each as a set of its own.
-fn allowed_cpus() -> Vec<libc::cpu_set_t> {
-    // SAFETY: sets of CPUs on the stack, and this thread.
-    unsafe {
-        let mut all: libc::cpu_set_t = core::mem::zeroed();
-        assert_eq!(
-            libc::sched_getaffinity(0, size_of_val(&all), &raw mut all),
-            0
-        );
-        (0..libc::CPU_SETSIZE as usize)
-            .filter(|&cpu| libc::CPU_ISSET(cpu, &all))
-            .map(|cpu| {
-                let mut one: libc::cpu_set_t = core::mem::zeroed();
-                libc::CPU_SET(cpu, &mut one);
-                one
-            })
-            .collect()
-    }
-}
-
-/// Keeps the calling thread on `cpus`.
-fn run_on(cpus: &libc::cpu_set_t) {
-    // SAFETY: a set of CPUs that lives, and this thread.
-    let error = unsafe { libc::sched_setaffinity(0, size_of_val(cpus), cpus) };
-    assert_eq!(error, 0);
-}
-
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
@@ -297,7 +271,7 @@ fn handlers_that_use_a_pool_themselves() {
         for cpu in allowed_cpus() {
             std::thread::scope(|s| {
                 s.spawn(|| {
-                    run_on(&cpu);
+                    pin(0, &[cpu]);
                     let warm: Vec<_> = (0..200).map(|_| second.get_zeroed().unwrap()).collect();
                     drop(warm);
                 });

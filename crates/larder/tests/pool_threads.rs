@@ -10,6 +10,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use common::cpus::{allowed_cpus, pin};
 use common::*;
 use larder::os::testing::{Call, Failing, Hook, Hooked};
 use larder::os::{Linux, OsError, page_size};
@@ -420,33 +421,12 @@ fn threads_are_moved_from_cpu_to_cpu() {
             let tids: Vec<_> = receiver.iter().collect();
             let mut rng = Rng(3);
             while Instant::now() < end {
-                pin(tids[rng.below(tids.len())], cpus[rng.below(cpus.len())]);
+                pin(tids[rng.below(tids.len())], &[cpus[rng.below(cpus.len())]]);
                 moves.fetch_add(1, Ordering::Relaxed);
             }
         });
         assert!(moves.load(Ordering::Relaxed) > 0);
         assert_holds(&pool, 400);
-    }
-}
-
-fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: a set of bits, all zero at first; the kernel fills it in.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
-        (0..libc::CPU_SETSIZE as usize)
-            .filter(|&cpu| libc::CPU_ISSET(cpu, &set))
-            .collect()
-    }
-}
-
-/// Moves a thread; one that has just ended is not there any more, which is as well.
-fn pin(tid: libc::pid_t, cpu: usize) {
-    // SAFETY: a set of bits on the stack.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(tid, size_of_val(&set), &raw const set);
     }
 }
 

@@ -3,6 +3,8 @@
 // Every test binary uses its own part of it.
 #![allow(dead_code)]
 
+pub(crate) mod cpus;
+
 use std::collections::HashSet;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};

@@ -79,36 +79,3 @@ pub(crate) fn assert_holds<R: SharedRule>(space: &IdSpace<R>, len: u64) {
     }
     assert_eq!(space.allocated(), 0);
 }
-
-pub(crate) fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: a set of bits, all zero at first; the kernel fills it in.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
-        (0..libc::CPU_SETSIZE as usize)
-            .filter(|&cpu| libc::CPU_ISSET(cpu, &set))
-            .collect()
-    }
-}
-
-/// Moves a thread, 0 being the caller; one that has just ended is not there any more, which is as well.
-pub(crate) fn pin(tid: libc::pid_t, cpu: usize) {
-    // SAFETY: a set of bits on the stack.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(tid, size_of_val(&set), &raw const set);
-    }
-}
-
-/// Lets the caller run on these.
-pub(crate) fn pin_all(cpus: &[usize]) {
-    // SAFETY: a set of bits on the stack.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        for &cpu in cpus {
-            libc::CPU_SET(cpu, &mut set);
-        }
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
-    }
-}
