@@ -217,6 +217,12 @@ impl PagePool {
         self.inner.clusters.take_large(n)
     }
 
+    /// Takes the `n` pages from an address on, so that a run that ends there grows; false where one of them is in use, or the
+    /// limit or the system refuses.
+    pub(crate) fn take_span_at(&self, addr: usize, n: usize) -> bool {
+        self.inner.clusters.take_span_at(addr, n)
+    }
+
     /// Brings back what [`take_span`](Self::take_span) gave: first pages' addresses, and how many pages.
     pub(crate) fn put_spans(&self, spans: impl Iterator<Item = (usize, usize)>) {
         self.inner.clusters.put_spans(spans);
