@@ -130,6 +130,56 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
     drop(heap);
 }
 
+/// Pages of a range that are backed.
+fn backed(at: NonNull<u8>, bytes: usize) -> usize {
+    let mut pages = vec![0_u8; bytes.div_ceil(page_size())];
+    // SAFETY: the range is mapped, and there is a byte for each of its pages.
+    let error = unsafe { libc::mincore(at.as_ptr().cast(), bytes, pages.as_mut_ptr()) };
+    assert_eq!(error, 0);
+    pages.iter().filter(|&&page| page & 1 != 0).count()
+}
+
+#[test]
+fn zeroed_memory_that_is_new_is_not_written() {
+    // A slab of a private heap has several objects of 100 KiB.
+    let heap = Heap::private(&family());
+    for size in [100 << 10, 1 << 20, 3 << 20] {
+        let layout = layout(size);
+        let is_zero = |at: NonNull<u8>| {
+            // SAFETY: the object has this many bytes.
+            unsafe { std::slice::from_raw_parts(at.as_ptr(), size) }
+                .iter()
+                .all(|&byte| byte == 0)
+        };
+        let fresh = heap.alloc_zeroed(layout).unwrap();
+        assert_eq!(backed(fresh, size), 0, "{size}: nothing was written");
+        assert!(is_zero(fresh));
+        // What was used is zeroed, wherever it lay in between: in a magazine, in the depot, in a slab that another object of
+        // it keeps, in the pool.
+        let neighbour = heap.alloc(layout).unwrap();
+        for reaps in 0..5 {
+            // SAFETY: the object has this many bytes; each is put once.
+            unsafe {
+                let object = heap.alloc(layout).unwrap();
+                object.write_bytes(0x77, size);
+                heap.dealloc(object, layout);
+            }
+            if reaps > 0 {
+                heap.trim();
+                (0..reaps).for_each(|_| drop(heap.classes().family().reap()));
+            }
+            let object = heap.alloc_zeroed(layout).unwrap();
+            assert!(is_zero(object), "{size}, {reaps}");
+            // SAFETY: as above.
+            unsafe { heap.dealloc(object, layout) };
+        }
+        // SAFETY: as above.
+        unsafe { heap.dealloc(neighbour, layout) };
+        // SAFETY: as above.
+        unsafe { heap.dealloc(fresh, layout) };
+    }
+}
+
 #[test]
 fn free_objects_of_the_heap_itself_are_had_at_the_limit() {
     let heap = Heap::new(&Classes::new(&family()));

@@ -196,9 +196,10 @@ impl PagePool {
         self.inner.clusters.ground()
     }
 
-    /// Address of the first of `n` neighbouring pages that somebody else keeps account of; they come back by
+    /// Address of the first of `n` neighbouring pages that somebody else keeps account of, and whether all of them are known to
+    /// be zero; they come back by
     /// [`put_spans`](Self::put_spans). Nothing is trimmed for it: the caller has more to give up than this pool knows.
-    pub(crate) fn take_span(&self, n: usize) -> Result<usize, PoolError> {
+    pub(crate) fn take_span(&self, n: usize) -> Result<(usize, bool), PoolError> {
         self.inner.clusters.take_span(n)
     }
 

@@ -20,24 +20,24 @@ impl Clusters {
         (self.span, self.system.clone())
     }
 
-    /// Address of the first of `n` neighbouring pages. Where none are ready, more are backed, up to a cluster, and what is left
+    /// Address of the first of `n` neighbouring pages, and whether all of them are known to be zero. Where none are ready, more are backed, up to a cluster, and what is left
     /// of them stays ready, so that short runs do not cost a system call each.
-    pub(in crate::pages) fn take_span(&self, n: usize) -> Result<usize, PoolError> {
+    pub(in crate::pages) fn take_span(&self, n: usize) -> Result<(usize, bool), PoolError> {
         if n == 0 {
             return Err(PoolError::EmptyRun);
         }
         if self.populate && n <= MOST_POPULATED {
             if let Some(ready) = self.take_ready_span(n) {
-                return Ok(ready);
+                return Ok((ready, false));
             }
             let backed = self.state.lock().space.resident();
             let ahead = (backed / AHEAD).max(LEAST_AHEAD).min(self.cluster_pages());
             // A refusal is told by the long way below, which also takes less.
             if let Some(start) = self.fault_span(n, ahead.max(n)) {
-                return Ok(self.addr(start));
+                return Ok((self.addr(start), false));
             }
         }
-        self.take_large(n).map(|(addr, _)| addr)
+        self.take_large(n)
     }
 
     /// Address of the first of `n` neighbouring pages of one block that are backed already; none where there are no such.

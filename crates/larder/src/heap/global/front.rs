@@ -67,12 +67,7 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
 pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
     match (slot::heap(), class_of(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
-            let at = or_null(heap.get(class));
-            if !at.is_null() {
-                // SAFETY: just taken, with at least this size.
-                unsafe { at.write_bytes(0, size) };
-            }
-            at
+            or_null(heap.get_zeroed(class, size))
         }
         _ => alloc_odd(size, align, true, Origin::Malloc),
     }
