@@ -1989,7 +1989,7 @@ larder_status larder_classes_new(const struct larder_family *family,
 
 /**
  * Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones
- * (more than 32 KiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
+ * (more than 1 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
  *
  * # Safety
  * `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
@@ -2100,7 +2100,7 @@ larder_status larder_heap_new(const struct larder_classes *classes,
 
 /**
  * Makes a heap with slabs of its own: ending it ends its objects, large ones included, without visiting one. A large object (more
- * than 32 KiB, or aligned to more than a page) has two pages at least. `out` gets it, or NULL after a failure.
+ * than 1 MiB, or aligned to more than a page) has two pages at least. `out` gets it, or NULL after a failure.
  *
  * # Safety
  * `family` is NULL or a live family; `out` and `error` are NULL or can be written.

@@ -189,15 +189,15 @@ fn what_came_from_elsewhere_or_with_another_size_is_not_taken() {
             larder_heap_dealloc_aligned(h, object, 100, 3),
             LARDER_ARGUMENT
         );
-        let large = alloc(h, 1 << 20);
+        let large = alloc(h, 2 << 20);
         assert_eq!(
-            larder_heap_dealloc_sized(h, large, (1 << 20) + 1),
+            larder_heap_dealloc_sized(h, large, (2 << 20) + 1),
             LARDER_SIZE
         );
         assert_eq!(larder_heap_dealloc_sized(h, large, 100), LARDER_SIZE);
         assert_eq!(larder_heap_dealloc(h, large.byte_add(4096)), LARDER_FOREIGN);
         assert_eq!(
-            larder_heap_dealloc_sized(h, large, (1 << 20) - 9),
+            larder_heap_dealloc_sized(h, large, (2 << 20) - 9),
             LARDER_OK
         );
         assert_eq!(
@@ -367,13 +367,13 @@ fn the_numbers_can_be_read() {
     unsafe {
         let h = made(|out, e| larder_heap_new_private(f, out, e));
         alloc(h, 100);
-        let large = alloc(h, 1 << 20);
+        let large = alloc(h, 2 << 20);
         let read = stats(h);
-        assert_eq!(read.large_bytes, 1 << 20);
-        assert_eq!(read.charged_bytes - read.stocked_bytes, (1 << 20) + 112);
+        assert_eq!(read.large_bytes, 2 << 20);
+        assert_eq!(read.charged_bytes - read.stocked_bytes, (2 << 20) + 112);
         assert_eq!((read.limit_bytes, read.refills), (u64::MAX, 2));
         let told = json(|at, n, needed| larder_heap_stats_json(h, at, n, needed, null_mut()));
-        assert_eq!(told["large_bytes"], 1 << 20);
+        assert_eq!(told["large_bytes"], 2 << 20);
         assert!(told["limit_bytes"].is_null());
         assert_eq!(told.as_object().unwrap().len(), 6);
         assert_eq!(larder_heap_dealloc(h, large), LARDER_OK);

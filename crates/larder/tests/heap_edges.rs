@@ -59,14 +59,125 @@ fn a_limit_is_an_error_that_names_it_and_passes() {
     }
     heap.trim();
     assert_eq!(heap.stats().charged_bytes, 0);
-    let large = heap.alloc(layout(90 << 10)).unwrap();
-    assert_eq!(heap.stats().large_bytes, 92 << 10);
-    // SAFETY: as above.
-    unsafe { heap.free(large) };
+    heap.set_limit(3 << 20);
+    let large = heap.alloc(layout(MAX_SMALL + 1)).unwrap();
+    let bytes = MAX_SMALL + page_size();
+    assert_eq!(heap.stats().large_bytes, bytes);
+    // SAFETY: as above; a refusal leaves the object as it is.
+    unsafe {
+        let more = heap.realloc(large, layout(MAX_SMALL + 1), layout(3 << 20));
+        assert_eq!(more, Ok(large), "up to the limit");
+        let error = heap.realloc(large, layout(3 << 20), layout(4 << 20));
+        assert!(matches!(error, Err(AllocError::Limit { .. })), "{error:?}");
+        heap.free(large);
+    }
     assert_eq!(
         (heap.stats().large_bytes, heap.stats().charged_bytes),
         (0, 0)
     );
+}
+
+#[test]
+fn a_large_object_grows_and_shrinks_where_it_is() {
+    let classes = Classes::new(&family());
+    let heap = Heap::new(&classes);
+    let page = page_size();
+    let sizes = [
+        2 << 20,
+        (2 << 20) + 1,
+        5 << 20,
+        (5 << 20) - 3 * page,
+        2 << 20,
+    ];
+    for heap_is_private in [false, true] {
+        let heap = match heap_is_private {
+            true => Heap::private(classes.family()),
+            false => Heap::new(&classes),
+        };
+        let object = heap.alloc(layout(sizes[0])).unwrap();
+        for pair in sizes.windows(2) {
+            // SAFETY: the object is this test's; all of it is written.
+            unsafe {
+                let same = heap.realloc(object, layout(pair[0]), layout(pair[1]));
+                assert_eq!(same, Ok(object), "nothing lies behind it: {pair:?}");
+                object.write_bytes(0x5a, pair[1]);
+            }
+        }
+        assert!(heap.stats().large_bytes >= 2 << 20 && heap.stats().large_bytes < 5 << 20);
+        // What it gave up serves others, who find it behind the object, which moves when it grows.
+        let behind: Vec<_> = (0..8)
+            .map(|_| heap.alloc(layout(MAX_SMALL + 1)).unwrap())
+            .collect();
+        // SAFETY: as above; each object is put once, by the size that it was last given.
+        unsafe {
+            let moved = heap
+                .realloc(object, layout(2 << 20), layout(6 << 20))
+                .unwrap();
+            assert_ne!(moved, object, "its neighbours are in use");
+            let bytes = std::slice::from_raw_parts(moved.as_ptr(), 2 << 20);
+            assert!(bytes.iter().all(|&byte| byte == 0x5a));
+            let same = heap.realloc(moved, layout(6 << 20), layout(9 << 20));
+            assert_eq!(same, Ok(moved), "one that moved has room to grow");
+            for object in behind {
+                heap.dealloc(object, layout(MAX_SMALL + 1));
+            }
+            heap.dealloc(moved, layout(9 << 20));
+        }
+        assert_eq!(heap.stats().large_bytes, 0);
+        drop(heap);
+        assert_eq!(classes.family().large_held_bytes(), 0);
+    }
+    drop(heap);
+}
+
+/// Pages of a range that are backed.
+fn backed(at: NonNull<u8>, bytes: usize) -> usize {
+    let mut pages = vec![0_u8; bytes.div_ceil(page_size())];
+    // SAFETY: the range is mapped, and there is a byte for each of its pages.
+    let error = unsafe { libc::mincore(at.as_ptr().cast(), bytes, pages.as_mut_ptr()) };
+    assert_eq!(error, 0);
+    pages.iter().filter(|&&page| page & 1 != 0).count()
+}
+
+#[test]
+fn zeroed_memory_that_is_new_is_not_written() {
+    // A slab of a private heap has several objects of 100 KiB.
+    let heap = Heap::private(&family());
+    for size in [100 << 10, 1 << 20, 3 << 20] {
+        let layout = layout(size);
+        let is_zero = |at: NonNull<u8>| {
+            // SAFETY: the object has this many bytes.
+            unsafe { std::slice::from_raw_parts(at.as_ptr(), size) }
+                .iter()
+                .all(|&byte| byte == 0)
+        };
+        let fresh = heap.alloc_zeroed(layout).unwrap();
+        assert_eq!(backed(fresh, size), 0, "{size}: nothing was written");
+        assert!(is_zero(fresh));
+        // What was used is zeroed, wherever it lay in between: in a magazine, in the depot, in a slab that another object of
+        // it keeps, in the pool.
+        let neighbour = heap.alloc(layout).unwrap();
+        for reaps in 0..5 {
+            // SAFETY: the object has this many bytes; each is put once.
+            unsafe {
+                let object = heap.alloc(layout).unwrap();
+                object.write_bytes(0x77, size);
+                heap.dealloc(object, layout);
+            }
+            if reaps > 0 {
+                heap.trim();
+                (0..reaps).for_each(|_| drop(heap.classes().family().reap()));
+            }
+            let object = heap.alloc_zeroed(layout).unwrap();
+            assert!(is_zero(object), "{size}, {reaps}");
+            // SAFETY: as above.
+            unsafe { heap.dealloc(object, layout) };
+        }
+        // SAFETY: as above.
+        unsafe { heap.dealloc(neighbour, layout) };
+        // SAFETY: as above.
+        unsafe { heap.dealloc(fresh, layout) };
+    }
 }
 
 #[test]
@@ -198,12 +309,12 @@ fn a_private_heap_takes_all_its_objects_with_it() {
 fn a_private_heap_takes_its_large_objects_with_it() {
     let family = family();
     let shared = Heap::new(&Classes::new(&family));
-    let outlives = shared.alloc(layout(100 << 10)).unwrap();
+    let outlives = shared.alloc(layout(MAX_SMALL + 1)).unwrap();
     let held = family.large_held_bytes();
     for known in [false, true] {
         let heap = Heap::private(&family);
         let aligned = Layout::from_size_align(10, 2 * page_size()).unwrap();
-        let layouts = [layout(MAX_SMALL + 1), aligned, layout(1 << 20), layout(64)];
+        let layouts = [layout(MAX_SMALL + 1), aligned, layout(2 << 20), layout(64)];
         let mut some = Vec::new();
         // More than go back together.
         for i in 0..400 {
@@ -260,7 +371,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
     let live = family.metadata_bytes();
     for _ in 0..3 {
         let heap = Heap::private(&family);
-        heap.alloc(layout(1 << 20)).unwrap();
+        heap.alloc(layout(2 << 20)).unwrap();
         drop(heap);
         assert_eq!(family.metadata_bytes(), live, "nodes and lists go, too");
     }
@@ -343,7 +454,7 @@ fn with_refusals(first: usize, many: usize, private: bool) -> (usize, usize) {
     };
     system.hook().armed.store(true, Ordering::Relaxed);
     let mut objects = Vec::new();
-    for size in [16, 100, 5000, MAX_SMALL, 100_000].repeat(20) {
+    for size in [16, 100, 5000, 32 << 10, 60_000].repeat(20) {
         match heap.alloc(layout(size)) {
             Ok(object) => {
                 let stamp = objects.len() as u8;

@@ -37,7 +37,7 @@ enum Op {
 }
 
 fn size() -> impl Strategy<Value = usize> {
-    prop_oneof![6 => 0_usize..200, 3 => 0_usize..5000, 1 => 0_usize..300_000]
+    prop_oneof![12 => 0_usize..200, 6 => 0_usize..5000, 2 => 0_usize..300_000, 1 => 0_usize..4_000_000]
 }
 
 fn op() -> impl Strategy<Value = Op> {

@@ -13,12 +13,15 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 8).unwrap()
 }
 
-/// A heap over a pool that has given away all it may: of 1000 bytes and of 100000 bytes.
+/// A heap over a pool that has given away all it may: runs of pages, and objects of 100000 and of 1000 bytes.
 fn full(classes: &Classes) -> (Heap, Vec<(NonNull<u8>, Layout)>) {
     let heap = Heap::new(classes);
     let mut objects = Vec::new();
-    for size in [100_000, 1000] {
-        while let Ok(object) = heap.alloc(layout(size)) {
+    for (size, most) in [(1_200_000, 1000), (100_000, 5), (1000, 100_000)] {
+        for _ in 0..most {
+            let Ok(object) = heap.alloc(layout(size)) else {
+                break;
+            };
             // SAFETY: the object has this many bytes.
             unsafe { object.write_bytes(objects.len() as u8, size) };
             objects.push((object, layout(size)));
@@ -41,7 +44,7 @@ fn an_object_can_be_made_smaller_without_memory() {
     // The last first: runs of pages that go would make room.
     for (i, (object, old)) in objects.iter_mut().enumerate().rev() {
         // Classes that nobody has used, sizes that divide by more than their blocks, and runs of pages.
-        let size = [60, 512, 500, 90_000, 40_000, 601, 0][i % 7].min(old.size());
+        let size = [60, 512, 500, 1_100_000, 90_000, 601, 0][i % 7].min(old.size());
         // SAFETY: each object has one layout, the last it was given.
         let to = unsafe { heap.realloc(*object, *old, layout(size)) }.unwrap();
         let another = class_of_layout(*old) != class_of_layout(layout(size));
@@ -92,14 +95,17 @@ fn an_object_can_be_made_smaller_without_memory() {
 #[test]
 fn an_object_can_be_made_smaller_at_the_heaps_limit() {
     let heap = Heap::new(&Classes::new(&Family::new().unwrap()));
-    let large = heap.alloc(layout(100_000)).unwrap();
+    let large = heap.alloc(layout(2_000_000)).unwrap();
     heap.set_limit(heap.stats().charged_bytes);
     assert!(heap.alloc(layout(16)).is_err());
     // SAFETY: one object, with the layout that it was given last.
     unsafe {
-        let smaller = heap.realloc(large, layout(100_000), layout(40_000));
+        let smaller = heap.realloc(large, layout(2_000_000), layout(1_100_000));
         assert_eq!(smaller, Ok(large), "a run of pages stays");
-        assert_eq!(heap.realloc(large, layout(40_000), layout(100)), Ok(large));
+        assert_eq!(
+            heap.realloc(large, layout(1_100_000), layout(100)),
+            Ok(large)
+        );
         assert_eq!(heap.stats().large_bytes, 0);
         assert!(heap.stats().charged_bytes <= 112, "what it knows of");
         heap.dealloc(large, layout(100));
@@ -183,9 +189,9 @@ fn what_is_no_object_cannot_be_resized() {
         // The same object, by its address alone: larger, smaller, and where it is.
         let object = heap.alloc(layout(100)).unwrap();
         object.write_bytes(3, 100);
-        let large = classes.resize(object, layout(100_000)).unwrap();
+        let large = classes.resize(object, layout(2_000_000)).unwrap();
         assert_eq!(large.add(99).read(), 3);
-        assert_eq!(heap.resize(large, layout(90_000)), Ok(large));
+        assert_eq!(heap.resize(large, layout(1_900_000)), Ok(large));
         let small = heap.resize(large, layout(100)).unwrap();
         assert_eq!(small.add(99).read(), 3);
         heap.free(small);

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn larder_heap_new(
 }
 
 /// Makes a heap with slabs of its own: ending it ends its objects, large ones included, without visiting one. A large object (more
-/// than 32 KiB, or aligned to more than a page) has two pages at least. `out` gets it, or NULL after a failure.
+/// than 1 MiB, or aligned to more than a page) has two pages at least. `out` gets it, or NULL after a failure.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `out` and `error` are NULL or can be written.

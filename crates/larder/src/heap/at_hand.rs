@@ -115,7 +115,7 @@ mod tests {
     fn what_is_no_object_of_a_class_is_not_put() {
         let family = Family::new().unwrap();
         let heap = Heap::new(&Classes::plain(&family, false));
-        let large = Layout::from_size_align(1 << 20, 1).unwrap();
+        let large = Layout::from_size_align(2 << 20, 1).unwrap();
         let run = heap.alloc(large).unwrap();
         let beside = 0_u64;
         // SAFETY: none is put.

@@ -7,19 +7,22 @@
 use core::alloc::Layout;
 
 /// Largest size of a class in bytes. What is larger is a run of pages by itself.
-pub const MAX_SMALL: usize = 32 << 10;
+pub const MAX_SMALL: usize = 1 << 20;
+
+/// Largest size whose class is looked up in a table; that of a larger one is computed.
+const MAX_TABLED: usize = 32 << 10;
 
 /// What every class is a multiple of, in bytes, and so the alignment that all objects have.
 pub const GRAIN: usize = 16;
 
 /// Number of classes.
-pub const CLASSES: usize = 40;
+pub const CLASSES: usize = 60;
 
 /// Sizes of all classes in bytes, ascending.
 pub const SIZES: [usize; CLASSES] = sizes();
 
 /// Element `i` is the class of `i` grains.
-static TABLE: [u8; MAX_SMALL / GRAIN + 1] = table();
+static TABLE: [u8; MAX_TABLED / GRAIN + 1] = table();
 
 const fn sizes() -> [usize; CLASSES] {
     let mut sizes = [0; CLASSES];
@@ -36,8 +39,8 @@ const fn sizes() -> [usize; CLASSES] {
     sizes
 }
 
-const fn table() -> [u8; MAX_SMALL / GRAIN + 1] {
-    let mut table = [0; MAX_SMALL / GRAIN + 1];
+const fn table() -> [u8; MAX_TABLED / GRAIN + 1] {
+    let mut table = [0; MAX_TABLED / GRAIN + 1];
     let (mut i, mut class) = (0, 0);
     while i < table.len() {
         while SIZES[class] < i * GRAIN {
@@ -57,18 +60,32 @@ const fn table() -> [u8; MAX_SMALL / GRAIN + 1] {
 /// use larder::heap::{SIZES, class_of};
 /// assert_eq!(class_of(100).map(|c| SIZES[c]), Some(112));
 /// assert_eq!(class_of(0).map(|c| SIZES[c]), Some(16));
-/// assert_eq!(class_of(40_000), None);
+/// assert_eq!(class_of(40_000).map(|c| SIZES[c]), Some(40 << 10));
+/// assert_eq!(class_of(2 << 20), None);
 /// ```
 #[inline(always)]
 #[must_use]
 pub fn class_of(size: usize) -> Option<usize> {
-    if size > MAX_SMALL {
-        return None;
+    if size > MAX_TABLED {
+        return class_beyond_table(size);
     }
     let class = usize::from(TABLE[(size + GRAIN - 1) >> GRAIN.ilog2()]);
     // SAFETY: the table has numbers of classes only (a test looks at each). It spares whoever indexes by it a comparison.
     unsafe { core::hint::assert_unchecked(class < CLASSES) };
     Some(class)
+}
+
+/// The class of a size above [`MAX_TABLED`]: its doubling, and the quarter of it.
+#[inline(never)]
+fn class_beyond_table(size: usize) -> Option<usize> {
+    if size > MAX_SMALL {
+        return None;
+    }
+    let below = size - 1;
+    let doubling = below.ilog2();
+    let quarter = (below >> (doubling - 2)) & 3;
+    let first = (doubling - 7) as usize * 4 + 8;
+    Some(first + quarter)
 }
 
 /// The class of a layout; `None` when it is too large, or aligned to more than a page.
@@ -132,7 +149,7 @@ mod tests {
     #[test]
     fn every_alignment_up_to_a_page_is_kept() {
         for align in (0..=12).map(|n| 1 << n) {
-            for size in (0..3000).chain((3000..=MAX_SMALL).step_by(61)) {
+            for size in (0..3000).chain((3000..=MAX_SMALL).step_by(601)) {
                 let layout = Layout::from_size_align(size, align).unwrap();
                 let Some(class) = class_of_layout(layout) else {
                     panic!("{size} aligned to {align} has no class");

@@ -165,8 +165,12 @@ impl Heap {
     /// ```
     #[inline]
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        if class_of_layout(layout).is_none() {
-            return self.alloc_large(layout, true);
+        match class_of_layout(layout) {
+            None => return self.alloc_large(layout, true),
+            Some(class) if layout.align() <= GRAIN && self.classes.debug().is_none() => {
+                return self.get_zeroed(class, layout.size());
+            }
+            Some(_) => {}
         }
         let at = self.alloc(layout)?;
         // SAFETY: just taken, with at least this size.
@@ -362,14 +366,37 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        self.refill(class).map(|(object, _)| object)
+    }
+
+    /// An object of `size` bytes, all zero. Where it is new, and the system has just given its pages, nothing is written: a
+    /// program that asks for much and uses little of it pays for what it uses.
+    #[inline]
+    pub(super) fn get_zeroed(&self, class: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
+        let (at, zero) = match self.pair(class).try_get() {
+            Some(round) => (object(round), false),
+            None => self.refill(class)?,
+        };
+        if !zero {
+            // SAFETY: just taken, with at least this size.
+            unsafe { at.write_bytes(0, size) };
+        }
+        Ok(at)
+    }
+
+    /// An object of a class whose loaded magazine is empty, and whether it is known to be zero.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, class: usize) -> Result<(NonNull<u8>, bool), AllocError> {
         self.upkeep_if_due();
         // What the heap holds already is charged.
         if let Some(round) = self.pair(class).turn() {
-            return Ok(object(round));
+            return Ok((object(round), false));
         }
         let cache = self.classes.cache_or_make(class)?;
         let size = SIZES[class];
         let room = self.account().room(size)?;
+        let mut zero = false;
         let (round, taken) = if room < cache.stock().rounds() * size {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
@@ -379,13 +406,14 @@ impl Heap {
         } else {
             self.with_pair(class, &cache, |pair| -> Result<_, GetError> {
                 let before = pair.len();
-                let round = cache.get_into(pair, &|| self.spare(cache.slab_bytes()))?;
+                let round;
+                (round, zero) = cache.get_into(pair, &|| self.spare(cache.slab_bytes()))?;
                 Ok((round, (pair.len() + 1).saturating_sub(before)))
             })?
         };
         self.account().take(taken * size);
         self.warn();
-        Ok(object(round))
+        Ok((object(round), zero))
     }
 
     #[cold]

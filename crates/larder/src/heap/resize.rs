@@ -25,6 +25,10 @@ trait Source {
     /// # Safety
     /// The object was given up, and goes back to this class.
     unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>);
+    /// Makes a run of pages larger or smaller where it is, if that can be done.
+    /// # Safety
+    /// The object is the caller's, and nothing beyond `bytes` is used afterwards.
+    unsafe fn resize_large(&self, object: NonNull<u8>, bytes: usize) -> bool;
     /// An object of `has` bytes, a run of pages if `large`, counts as one of `bytes` from now on.
     fn outgrow(&self, has: usize, large: bool, bytes: usize);
 }
@@ -43,6 +47,10 @@ impl Source for Heap {
             // SAFETY: as above.
             None => unsafe { self.free(object) },
         }
+    }
+    unsafe fn resize_large(&self, object: NonNull<u8>, bytes: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.resize_run(object, bytes) }
     }
     fn outgrow(&self, has: usize, large: bool, bytes: usize) {
         self.account().outgrow(has, large, bytes);
@@ -64,10 +72,43 @@ impl Source for Classes {
             None => unsafe { self.free(object) },
         }
     }
+    unsafe fn resize_large(&self, object: NonNull<u8>, bytes: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.family().resize_large(object, bytes) }.unwrap_or(false)
+    }
     fn outgrow(&self, _: usize, _: bool, _: usize) {}
 }
 
+/// What a run of pages that moves to grow asks for: half as much again, so that one that grows in steps moves seldom. The pages
+/// cost addresses until they are written.
+pub(super) fn with_headroom(bytes: usize) -> usize {
+    bytes.saturating_add(bytes / 2)
+}
+
 impl Heap {
+    /// Makes a run of pages larger or smaller where it is; false when it stays as it was.
+    ///
+    /// # Safety
+    /// It is the caller's, and nothing beyond `bytes` is used afterwards.
+    pub(super) unsafe fn resize_run(&self, object: NonNull<u8>, bytes: usize) -> bool {
+        let family = self.classes().family();
+        let Ok(has) = family.large_bytes(object) else {
+            return false;
+        };
+        let more = bytes.saturating_sub(has);
+        // SAFETY: the caller's promise.
+        let done = self.account().room(more).is_ok()
+            && unsafe { family.resize_large(object, bytes) }.unwrap_or(false);
+        let now = family.large_bytes(object).unwrap_or(has);
+        if now > has {
+            self.account().take_large(now - has);
+            self.warn();
+        } else {
+            self.account().give_large(has - now);
+        }
+        done
+    }
+
     /// Makes an object larger or smaller; it may move. On error it stays as it is. To make it smaller, and not more aligned,
     /// never fails: where there is no memory to move to, or the heap's limit forbids, the object stays as large as it is, and
     /// may be given back by its new layout all the same.
@@ -252,15 +293,21 @@ unsafe fn resize(
         (Some(a), Some(b)) => a == b,
         (None, None) => {
             let has = source.classes().usable_size(object).unwrap_or(0);
-            // Half of a run is enough reason to stay where it is.
-            new.size() <= has && new.size() > has / 2
+            let keeps = new.size() <= has && new.size() > has / 2;
+            // SAFETY: the object is the caller's, who gives up what is beyond the new size.
+            aligned && (keeps || unsafe { source.resize_large(object, new.size()) })
         }
         _ => false,
     };
     if same && aligned {
         return Ok(object);
     }
-    let to = match source.take(new) {
+    let grows = had.class.is_none() && new.size() > had.bytes;
+    let roomy = grows
+        .then(|| Layout::from_size_align(with_headroom(new.size()), new.align()).ok())
+        .flatten();
+    let taken = roomy.and_then(|layout| source.take(layout).ok());
+    let to = match taken.map_or_else(|| source.take(new), Ok) {
         Ok(to) => to,
         Err(_) if aligned && may_keep(source, object, had.bytes, new) => return Ok(object),
         Err(error) => return Err(error),

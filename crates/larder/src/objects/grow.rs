@@ -24,19 +24,20 @@ impl Cache {
 
     /// Makes a slab.
     pub(super) fn grow(&self) -> Result<(), GetError> {
-        let take = |pages| self.inner().pool.take_span(pages).map(Some);
-        self.grow_from(|pages| Ok(take(pages)?)).map(|_| ())
+        let take = |pages| Ok(Some(self.inner().pool.take_span(pages)?));
+        self.grow_from(take).map(|_| ())
     }
 
     /// Makes a slab of pages that are backed already; false where there are none, and memory would have to grow.
     pub(super) fn grow_ready(&self) -> Result<bool, GetError> {
-        self.grow_from(|pages| Ok(self.inner().pool.take_ready_span(pages)))
+        let take = |pages| Some((self.inner().pool.take_ready_span(pages)?, false));
+        self.grow_from(|pages| Ok(take(pages)))
     }
 
-    /// Makes a slab of pages that `take` finds, if it does. Says whether there is one.
+    /// Makes a slab of pages that `take` finds, if it does: their address, and whether all of them are zero. Says whether there is one.
     fn grow_from(
         &self,
-        take: impl FnOnce(usize) -> Result<Option<usize>, GetError>,
+        take: impl FnOnce(usize) -> Result<Option<(usize, bool)>, GetError>,
     ) -> Result<bool, GetError> {
         let (bytes, limit) = (self.shape.bytes(), self.config.limit_bytes);
         self.held
@@ -53,12 +54,12 @@ impl Cache {
 
     fn make_slab(
         &self,
-        take: impl FnOnce(usize) -> Result<Option<usize>, GetError>,
+        take: impl FnOnce(usize) -> Result<Option<(usize, bool)>, GetError>,
     ) -> Result<bool, GetError> {
         let (inner, ground) = (self.inner(), self.ground());
         let number = inner.meta.take(slab_bytes(ground))?;
-        let addr = match take(self.shape.pages) {
-            Ok(Some(addr)) => addr,
+        let (addr, zero) = match take(self.shape.pages) {
+            Ok(Some(found)) => found,
             none => {
                 // SAFETY: taken above, and not used.
                 unsafe { inner.meta.put(number, slab_bytes(ground)) };
@@ -73,7 +74,7 @@ impl Cache {
             0
         };
         // SAFETY: the block was taken for a slab of this cache, and nobody knows it.
-        unsafe { ground.set_up(number, page, colour) };
+        unsafe { ground.set_up(number, page, colour, zero) };
         inner
             .map
             .set(page, self.shape.pages, self.number.get(), number);

@@ -137,6 +137,56 @@ impl Family {
         Ok(pages * page_size())
     }
 
+    /// Makes a large object larger or smaller where it is: at least `bytes` bytes, in whole pages. False when it stays as it
+    /// was, because the pages behind it are in use or there are none.
+    ///
+    /// ```
+    /// let family = larder::objects::Family::new()?;
+    /// let run = family.get_large(1 << 20, 1)?;
+    /// // SAFETY: taken above, and used by nothing else.
+    /// unsafe {
+    ///     assert!(family.resize_large(run, 3 << 20)?, "nothing lies behind it");
+    ///     assert_eq!(family.large_bytes(run)?, 3 << 20);
+    ///     assert!(family.resize_large(run, 2 << 20)?, "what is over goes back");
+    ///     assert_eq!(family.large_bytes(run)?, 2 << 20);
+    ///     family.put_large(run)?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When no large object begins there.
+    ///
+    /// # Safety
+    /// If one does, it is the caller's alone, and nothing beyond `bytes` is used afterwards.
+    pub unsafe fn resize_large(&self, at: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
+        let (inner, addr) = (&*self.inner, at.as_ptr() as usize);
+        let has = inner.large_at(addr)?;
+        // The second page's entry is the object's place on a list, which one page would lose.
+        let least = has.min(2);
+        let wanted = bytes.div_ceil(page_size()).max(least);
+        let end = addr + has * page_size();
+        if wanted > has {
+            if u32::try_from(wanted).is_err() || !inner.pool.take_span_at(end, wanted - has) {
+                return Ok(false);
+            }
+            inner.large_pages.fetch_add(wanted - has, Ordering::Relaxed);
+        }
+        let first = inner.map.page(addr);
+        if has == 1 && wanted > 1 {
+            // On no list.
+            inner.map.set_entry(first + 1, 0);
+        }
+        inner.map.set_entry(first, wanted as u32);
+        if wanted < has {
+            let over = has - wanted;
+            inner.large_pages.fetch_sub(over, Ordering::Relaxed);
+            let rest = addr + wanted * page_size();
+            inner.pool.put_spans(core::iter::once((rest, over)));
+        }
+        Ok(true)
+    }
+
     /// Bytes in large objects.
     ///
     /// ```

@@ -444,6 +444,7 @@ impl RawCache {
             },
             cache: &self.cache,
             spare: None,
+            untouched: None,
         }
     }
 

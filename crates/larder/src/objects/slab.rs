@@ -26,6 +26,8 @@ struct Header {
     colour: u16,
     /// The list.
     list: u8,
+    /// The pages were all zero when the slab was made, and no object of it has come back since.
+    untouched: bool,
 }
 
 /// Bytes of a slab's block.
@@ -70,6 +72,11 @@ impl<'l> Slab<'l> {
     /// Bytes before the first object.
     pub(super) fn colour(&self) -> usize {
         self.header.colour as usize
+    }
+
+    /// Whether every free object is zero, as far as is known.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.header.untouched
     }
 
     /// Free objects.
@@ -157,6 +164,7 @@ impl<'l> Slab<'l> {
             return false;
         }
         self.free[w] |= bit;
+        self.header.untouched = false;
         if let Some(word) = self.constructed.get_mut(w) {
             *word = if constructed {
                 *word | bit
@@ -194,6 +202,7 @@ pub(super) unsafe fn set_up(
     constructs: bool,
     page: u32,
     colour: usize,
+    zero: bool,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -205,6 +214,7 @@ pub(super) unsafe fn set_up(
             first: 0,
             colour: colour as u16,
             list: 0,
+            untouched: zero,
         });
         let bits = at.add(size_of::<Header>()).cast::<u64>();
         for w in 0..shape.words() {
@@ -232,7 +242,7 @@ mod tests {
         let at = NonNull::new(block.as_mut_ptr()).unwrap().cast();
         // SAFETY: the block is long enough and this test's own.
         unsafe {
-            set_up(at, &shape, constructs, 7, 64);
+            set_up(at, &shape, constructs, 7, 64, true);
             f(Slab::at(at, &shape, constructs), &shape);
         }
     }

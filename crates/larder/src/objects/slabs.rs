@@ -56,11 +56,11 @@ impl<'a> Ground<'a> {
         self.map.addr(slab.page()) + slab.colour()
     }
 
-    /// Writes a new slab into its block, the first object `colour` bytes in.
+    /// Writes a new slab into its block, the first object `colour` bytes in; `zero` says that its pages are.
     ///
     /// # Safety
     /// The block was taken with [`slab_bytes`] and is the caller's.
-    pub(super) unsafe fn set_up(&self, number: BlockNumber, page: u32, colour: usize) {
+    pub(super) unsafe fn set_up(&self, number: BlockNumber, page: u32, colour: usize, zero: bool) {
         // SAFETY: the caller's promise.
         unsafe {
             slab::set_up(
@@ -69,6 +69,7 @@ impl<'a> Ground<'a> {
                 self.constructs,
                 page,
                 colour,
+                zero,
             )
         };
     }
@@ -93,6 +94,12 @@ impl Slabs {
     /// Slabs that exist.
     pub(super) fn slabs(&self) -> usize {
         self.slabs
+    }
+
+    /// Whether an object that was just taken of a slab is zero, as far as is known.
+    pub(super) fn is_untouched(&self, ground: Ground<'_>, number: BlockNumber) -> bool {
+        // SAFETY: the page map named it for an object that is out, so it is a slab of this cache; the lock is held.
+        unsafe { ground.slab(number) }.is_untouched()
     }
 
     /// Objects that are free in slabs.

@@ -33,7 +33,7 @@ impl Fixture {
         for page in 0..slabs as u32 {
             let number = this.meta.take(slab_bytes(this.ground())).unwrap();
             // SAFETY: taken for it.
-            unsafe { this.ground().set_up(number, page, 0) };
+            unsafe { this.ground().set_up(number, page, 0, true) };
             this.map.set(page, 1, 1, number);
             this.with(|slabs, ground| slabs.add(ground, number));
         }

@@ -1,6 +1,7 @@
 //! How objects get from slabs into magazines, constructed, and back.
 
 use core::any::Any;
+use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,6 +50,8 @@ pub(super) struct Objects<'a, C> {
     pub(super) constructor: C,
     /// Called before memory grows: it may bring home what lies free elsewhere.
     pub(super) spare: Option<&'a dyn Fn()>,
+    /// Where a caller hears that the one object which a fetch brought is zero, as far as is known.
+    pub(super) untouched: Option<&'a Cell<bool>>,
 }
 
 impl<C: Construct> Supply for Objects<'_, C> {
@@ -84,6 +87,10 @@ impl<C: Construct> Supply for Objects<'_, C> {
                 None => cache.grow().map_err(Failure::Get)?,
             }
         };
+        if let (Some(untouched), 1) = (self.untouched, n) {
+            let number = cache.inner().map.entry(rounds[0]);
+            untouched.set(cache.slabs().is_untouched(cache.ground(), number));
+        }
         if !cache.hooks.constructs {
             return Ok(n);
         }

@@ -1,5 +1,6 @@
 //! What the heap needs of a cache beside the public part: to keep it behind one word, and to have its own magazines.
 
+use core::cell::Cell;
 use core::ptr::NonNull;
 
 use super::cache::CacheRef;
@@ -35,15 +36,24 @@ impl RawCache {
         &self.cache.stock
     }
 
-    /// An object for a pair whose loaded magazine has none. `spare` is called before memory grows for it.
-    pub(crate) fn get_into(&self, pair: &mut Pair, spare: &dyn Fn()) -> Result<usize, GetError> {
+    /// An object for a pair whose loaded magazine has none, and whether it is known to be zero. `spare` is called before memory
+    /// grows for it.
+    pub(crate) fn get_into(
+        &self,
+        pair: &mut Pair,
+        spare: &dyn Fn(),
+    ) -> Result<(usize, bool), GetError> {
+        let untouched = Cell::new(false);
         let supply = Objects {
             spare: Some(spare),
+            untouched: Some(&untouched),
             ..self.supply()
         };
-        self.cache
+        let round = self
+            .cache
             .patiently(|| pair.get(&self.cache.stock, &supply), Failure::is_short)
-            .map_err(unfold)
+            .map_err(unfold)?;
+        Ok((round, untouched.get()))
     }
 
     /// Brings the depot's objects to slabs and whole slabs to the pool, before memory grows: for caches whose objects are not

@@ -58,6 +58,7 @@ impl Cache {
             cache: self,
             constructor: Plain,
             spare: None,
+            untouched: None,
         }
     }
 

@@ -16,8 +16,10 @@ const RELEASE_BLOCKS: usize = 1;
 /// later, so single pages between others are kept; a trim gives them, too.
 const RUN_PAGES: usize = 4;
 
-/// Of how many backed pages one is free, in pieces, before these go where others are needed, and the shortest piece that does.
+/// Of how many backed pages one is free, in pieces, before these go where others are needed, beside so many pages that are free
+/// anyway (1 MiB: a small program would trade system calls for less than it starts with); and the shortest piece that goes.
 const SCATTERED: usize = 16;
+const SCATTERED_LEAST: usize = 256;
 const SHORT_RUN: usize = 2;
 
 /// Most runs in a block: every other page.
@@ -89,7 +91,8 @@ impl Clusters {
         let scattered = {
             let space = &self.state.lock().space;
             let free = space.resident().saturating_sub(space.out());
-            free > space.resident() / SCATTERED && n <= BLOCK_PAGES && !space.has_ready_run(n)
+            let most = space.resident() / SCATTERED + SCATTERED_LEAST;
+            free > most && n <= BLOCK_PAGES && !space.has_ready_run(n)
         };
         if scattered {
             self.release_runs(SHORT_RUN, u64::MAX, n, 0, LOOKS);

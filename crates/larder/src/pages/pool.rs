@@ -196,9 +196,10 @@ impl PagePool {
         self.inner.clusters.ground()
     }
 
-    /// Address of the first of `n` neighbouring pages that somebody else keeps account of; they come back by
+    /// Address of the first of `n` neighbouring pages that somebody else keeps account of, and whether all of them are known to
+    /// be zero; they come back by
     /// [`put_spans`](Self::put_spans). Nothing is trimmed for it: the caller has more to give up than this pool knows.
-    pub(crate) fn take_span(&self, n: usize) -> Result<usize, PoolError> {
+    pub(crate) fn take_span(&self, n: usize) -> Result<(usize, bool), PoolError> {
         self.inner.clusters.take_span(n)
     }
 
@@ -215,6 +216,12 @@ impl PagePool {
     /// As [`take_span`](Self::take_span), and whether all of it is zero. A long run is not populated.
     pub(crate) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
         self.inner.clusters.take_large(n)
+    }
+
+    /// Takes the `n` pages from an address on, so that a run that ends there grows; false where one of them is in use, or the
+    /// limit or the system refuses.
+    pub(crate) fn take_span_at(&self, addr: usize, n: usize) -> bool {
+        self.inner.clusters.take_span_at(addr, n)
     }
 
     /// Brings back what [`take_span`](Self::take_span) gave: first pages' addresses, and how many pages.

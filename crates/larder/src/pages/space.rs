@@ -158,6 +158,37 @@ impl Space {
         }
     }
 
+    /// Takes the `n` pages from page `at` on, if all of them are here and at most `room` are not backed.
+    pub(super) fn take_at(&mut self, at: usize, n: usize, room: usize) -> Option<Taken> {
+        let end = at.checked_add(n).filter(|&end| end <= self.pages)?;
+        // Pages that were never taken follow one another: a range may end among them, but not begin beyond the first.
+        let fresh = end.saturating_sub(self.frontier);
+        let known = at..end - fresh;
+        if at > self.frontier || !self.are_home(known.clone()) {
+            return None;
+        }
+        if self.count_cold(known.clone()) + fresh > room {
+            return None;
+        }
+        let mut taken = self.take_range(known);
+        if fresh > 0 {
+            let more = self.take_frontier(fresh)?;
+            taken.zero &= more.zero;
+            taken.resident &= more.resident;
+            taken.pages.end = more.pages.end;
+        }
+        Some(taken)
+    }
+
+    /// Whether all pages of a range are home.
+    fn are_home(&mut self, pages: Range<usize>) -> bool {
+        let mut home = true;
+        self.for_blocks(pages, |space, b, mask| {
+            home &= space.blocks[b].home & mask == mask
+        });
+        home
+    }
+
     /// Takes `n` neighbouring pages of one block, at most 64, that are all ready.
     pub(super) fn take_ready_run(&mut self, n: usize) -> Option<Taken> {
         let start = self.find_ready_run(n)?;

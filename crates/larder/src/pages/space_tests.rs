@@ -25,6 +25,7 @@ enum Op {
     Cold(usize),
     ColdRun(usize, usize),
     Run(usize),
+    At(usize, usize),
     Put { nth: usize, zero: bool },
     PutCold { nth: usize },
     Idle { blocks: usize, age: u64, gone: bool },
@@ -38,6 +39,7 @@ fn op() -> impl Strategy<Value = Op> {
         (1_usize..200).prop_map(Op::Cold),
         (1_usize..65, 0_usize..100).prop_map(|(least, more)| Op::ColdRun(least, least + more)),
         (1_usize..200).prop_map(Op::Run),
+        (0_usize..17 * BLOCK_PAGES, 1_usize..200).prop_map(|(at, n)| Op::At(at, n)),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
         any::<usize>().prop_map(|nth| Op::PutCold { nth }),
@@ -105,6 +107,32 @@ proptest! {
                             prop_assert!(is_out.insert(page));
                             prop_assert!(!taken.zero || zero.get(&page).copied().unwrap_or(true));
                             prop_assert!(!taken.resident || resident.contains(&page));
+                            resident.insert(page);
+                        }
+                        out.push(taken.pages);
+                    }
+                }
+                Op::At(at, n) => {
+                    // Behind a run where there is one, as a run grows; else anywhere.
+                    let at = match out.is_empty() {
+                        false if n % 2 == 0 => out[at % out.len()].end,
+                        _ => at,
+                    };
+                    let end = at + n;
+                    let frontier = space.frontier;
+                    let free = at <= frontier && end <= 16 * BLOCK_PAGES && (at..end).all(|page| !is_out.contains(&page));
+                    let cold = (at..end).filter(|page| !resident.contains(page)).count();
+                    if free && cold > 0 {
+                        prop_assert_eq!(space.take_at(at, n, cold - 1), None);
+                    }
+                    let taken = space.take_at(at, n, cold);
+                    prop_assert_eq!(taken.is_some(), free, "{} pages from {} on, the frontier at {}", n, at, frontier);
+                    if let Some(taken) = taken {
+                        prop_assert_eq!(taken.pages.clone(), at..end);
+                        prop_assert_eq!(taken.resident, cold == 0);
+                        for page in at..end {
+                            prop_assert!(is_out.insert(page));
+                            prop_assert!(!taken.zero || zero.get(&page).copied().unwrap_or(true));
                             resident.insert(page);
                         }
                         out.push(taken.pages);

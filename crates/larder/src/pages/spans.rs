@@ -6,8 +6,9 @@ use super::{BLOCK_PAGES, Clusters};
 use crate::os::{Span, System, coarse_now};
 use crate::pages::PoolError;
 
-/// Pages of the longest run that is populated at once.
-const MOST_POPULATED: usize = 256;
+/// Pages of the longest run that is populated at once. A program writes a short run soon and as a whole; of a longer one it
+/// may never touch the end, and to populate that costs more than the faults that it spares.
+const MOST_POPULATED: usize = 16;
 /// Of how many pages that are backed one more is backed ahead, and the fewest that are: a cluster at once would be most of the
 /// memory of a small program, and the number of calls grows with the logarithm until clusters are whole.
 const AHEAD: usize = 8;
@@ -19,24 +20,24 @@ impl Clusters {
         (self.span, self.system.clone())
     }
 
-    /// Address of the first of `n` neighbouring pages. Where none are ready, more are backed, up to a cluster, and what is left
+    /// Address of the first of `n` neighbouring pages, and whether all of them are known to be zero. Where none are ready, more are backed, up to a cluster, and what is left
     /// of them stays ready, so that short runs do not cost a system call each.
-    pub(in crate::pages) fn take_span(&self, n: usize) -> Result<usize, PoolError> {
+    pub(in crate::pages) fn take_span(&self, n: usize) -> Result<(usize, bool), PoolError> {
         if n == 0 {
             return Err(PoolError::EmptyRun);
         }
-        if self.populate && n <= BLOCK_PAGES {
+        if self.populate && n <= MOST_POPULATED {
             if let Some(ready) = self.take_ready_span(n) {
-                return Ok(ready);
+                return Ok((ready, false));
             }
             let backed = self.state.lock().space.resident();
             let ahead = (backed / AHEAD).max(LEAST_AHEAD).min(self.cluster_pages());
             // A refusal is told by the long way below, which also takes less.
             if let Some(start) = self.fault_span(n, ahead.max(n)) {
-                return Ok(self.addr(start));
+                return Ok((self.addr(start), false));
             }
         }
-        self.take_run(n).map(|taken| self.addr(taken.pages.start))
+        self.take_large(n)
     }
 
     /// Address of the first of `n` neighbouring pages of one block that are backed already; none where there are no such.
@@ -53,8 +54,7 @@ impl Clusters {
         (1..=BLOCK_PAGES).contains(&n) && self.state.lock().space.has_ready_run(n)
     }
 
-    /// Address of the first of `n` neighbouring pages, and whether all of them are zero. Long runs are not populated: who
-    /// asks for so much may touch little of it.
+    /// Address of the first of `n` neighbouring pages, and whether all of them are zero. Long runs are not populated.
     pub(in crate::pages) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
         if n == 0 {
             return Err(PoolError::EmptyRun);
@@ -64,6 +64,16 @@ impl Clusters {
             self.back(&taken, n <= MOST_POPULATED)?;
         }
         Ok((self.addr(taken.pages.start), taken.zero))
+    }
+
+    /// Takes the `n` pages from an address on that no run has, not populated; false where one of them is in use.
+    pub(in crate::pages) fn take_span_at(&self, addr: usize, n: usize) -> bool {
+        let taken = {
+            let mut state = self.state.lock();
+            let room = self.limit_pages().saturating_sub(state.space.resident());
+            state.space.take_at(self.number(addr), n, room)
+        };
+        taken.is_some_and(|taken| taken.resident || self.back(&taken, false).is_ok())
     }
 
     /// Brings runs back under one lock.

@@ -8,6 +8,7 @@ use super::debugged::{self, UNSAID};
 use super::state::{self, Global, Source};
 use super::{bootstrap, misuse, slot};
 use crate::heap::debug::{Call, Origin};
+use crate::heap::resize::with_headroom;
 use crate::heap::{AllocError, GRAIN, SIZES, class_of};
 
 #[inline(always)]
@@ -66,12 +67,7 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
 pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
     match (slot::heap(), class_of(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
-            let at = or_null(heap.get(class));
-            if !at.is_null() {
-                // SAFETY: just taken, with at least this size.
-                unsafe { at.write_bytes(0, size) };
-            }
-            at
+            or_null(heap.get_zeroed(class, size))
         }
         _ => alloc_odd(size, align, true, Origin::Malloc),
     }
@@ -258,13 +254,23 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
     let stays = match (class_of(size), class) {
         (Some(new), Some(old)) => new == old,
         // Large ones are found by their address. More than half is in use.
-        (None, None) => size <= has && size > has / 2,
+        (None, None) => {
+            let keeps = size <= has && size > has / 2;
+            // SAFETY: the object is the caller's, who gives up what is beyond the new size.
+            keeps || unsafe { resize_run(object, size) }
+        }
         _ => false,
     };
     if stays && (object.as_ptr() as usize).is_multiple_of(align) {
         return object.as_ptr();
     }
-    let to = alloc(size, align);
+    let mut to = null_mut();
+    if class.is_none() && size > has {
+        to = alloc(with_headroom(size), align);
+    }
+    if to.is_null() {
+        to = alloc(size, align);
+    }
     if to.is_null() {
         let smaller = size <= has && (object.as_ptr() as usize).is_multiple_of(align);
         if smaller {
@@ -279,6 +285,23 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
         free(object.as_ptr());
     }
     to
+}
+
+/// Makes a large block larger or smaller where it is; false when it stays as it was.
+///
+/// # Safety
+/// It is the caller's, and nothing beyond `bytes` is used afterwards.
+unsafe fn resize_run(object: NonNull<u8>, bytes: usize) -> bool {
+    match (slot::heap(), state::global()) {
+        // SAFETY: the caller's promise.
+        (Some(heap), _) => unsafe { heap.resize_run(object, bytes) },
+        (None, Some(global)) => {
+            let family = global.classes.family();
+            // SAFETY: as above.
+            unsafe { family.resize_large(object, bytes) }.unwrap_or(false)
+        }
+        (None, None) => false,
+    }
 }
 
 /// Bytes that may be used of a block: at least what was asked for. 0 for null and for what is not in use.

@@ -30,9 +30,9 @@ pub struct ClassStats {
 ///
 /// ```
 /// use larder::heap::global;
-/// let at = global::alloc(100_000, 1);
+/// let at = global::alloc(2_000_000, 1);
 /// let stats = global::stats();
-/// assert!(stats.large_bytes >= 100_000 && stats.held_bytes >= stats.out_bytes);
+/// assert!(stats.large_bytes >= 2_000_000 && stats.held_bytes >= stats.out_bytes);
 /// # // SAFETY: taken above, put once.
 /// # unsafe { global::free(at) };
 /// ```

@@ -393,6 +393,7 @@ impl<T, E> ObjectCache<T, E> {
             constructor: unsafe { &*self.cache.hooks.data.cast_const().cast() },
             cache: &self.cache,
             spare: None,
+            untouched: None,
         }
     }
 
