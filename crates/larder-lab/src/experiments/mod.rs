@@ -1,6 +1,7 @@
 //! The experiments, one file (or folder) each.
 
 pub mod alloc_workloads;
+mod allocators;
 pub mod arenas;
 pub mod block_cache;
 pub mod id_space;
