@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::stamp::Block;
+use super::stamp::{Block, Lost, give_all};
+use crate::contestants::heaps::{Heap, Heaps};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A mailbox for each thread. Nobody waits: what does not fit comes back.
+/// A mailbox for each thread. No thread waits: what does not fit comes back.
 #[derive(Debug)]
 pub(super) struct Mailboxes {
     boxes: Vec<Mutex<Vec<Block>>>,
@@ -28,30 +29,40 @@ impl Mailboxes {
         }
     }
 
-    /// Puts blocks into a box; they stay in `blocks` when it is full.
-    pub(super) fn send(&self, to: usize, blocks: &mut Vec<Block>) {
-        let mut mailbox = lock(&self.boxes[to % self.boxes.len()]);
-        if mailbox.len() + blocks.len() <= 2 * self.room {
-            mailbox.append(blocks);
+    /// Two empty vectors as large as a box: for what goes and for what comes.
+    pub(super) fn vectors(&self) -> [Vec<Block>; 2] {
+        [(); 2].map(|()| Vec::with_capacity(2 * self.room))
+    }
+
+    /// Sends the blocks that are `away` to the next thread, and gives back what came, and what finds no room there.
+    ///
+    /// # Errors
+    /// A block is not as its owner left it.
+    pub(super) fn exchange<H: Heap>(
+        &self,
+        heap: &mut H,
+        thread: usize,
+        [away, came]: &mut [Vec<Block>; 2],
+    ) -> Result<(), Lost> {
+        let mut next = lock(&self.boxes[(thread + 1) % self.boxes.len()]);
+        if next.len() + away.len() <= 2 * self.room {
+            next.append(away);
         }
+        drop(next);
+        give_all(away.drain(..), heap)?;
+        // The empty vector becomes the box.
+        std::mem::swap(came, &mut *lock(&self.boxes[thread]));
+        give_all(came.drain(..), heap)
     }
 
-    /// Takes what lies in a box; `into` is empty and becomes the box.
-    pub(super) fn receive(&self, own: usize, into: &mut Vec<Block>) {
-        std::mem::swap(into, &mut *lock(&self.boxes[own]));
-    }
-
-    /// A vector as large as a box.
-    pub(super) fn vector(&self) -> Vec<Block> {
-        Vec::with_capacity(2 * self.room)
-    }
-
-    /// Everything that is left, when the threads have ended.
-    pub(super) fn rest(self) -> Vec<Block> {
-        self.boxes
-            .into_iter()
-            .flat_map(|mailbox| mailbox.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect()
+    /// Gives everything back that is left when the threads have ended.
+    ///
+    /// # Errors
+    /// As [`exchange`](Self::exchange).
+    pub(super) fn end<H: Heaps>(self, heaps: &H) -> anyhow::Result<()> {
+        let boxes = self.boxes.into_iter();
+        let rest = boxes.flat_map(|own| own.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(give_all(rest, &mut heaps.local()?)?)
     }
 }
 
@@ -90,13 +101,9 @@ impl Queue {
 
     /// Adds a batch, waiting for room. When all consumers are gone the batch comes back.
     pub(super) fn push(&self, batch: Vec<Block>) -> Option<Vec<Block>> {
-        let mut state = lock(&self.state);
-        while state.batches.len() >= self.room && state.consumers > 0 {
-            state = self
-                .emptied
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let is_full = |s: &mut State| s.batches.len() >= self.room && s.consumers > 0;
+        let state = self.emptied.wait_while(lock(&self.state), is_full);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
         if state.consumers == 0 {
             return Some(batch);
         }
@@ -108,21 +115,13 @@ impl Queue {
 
     /// Takes a batch, waiting for one; `None` when all producers are gone and nothing is left.
     pub(super) fn pop(&self) -> Option<Vec<Block>> {
-        let mut state = lock(&self.state);
-        loop {
-            if let Some(batch) = state.batches.pop_front() {
-                drop(state);
-                self.emptied.notify_one();
-                return Some(batch);
-            }
-            if state.producers == 0 {
-                return None;
-            }
-            state = self
-                .filled
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let is_empty = |s: &mut State| s.batches.is_empty() && s.producers > 0;
+        let state = self.filled.wait_while(lock(&self.state), is_empty);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let batch = state.batches.pop_front()?;
+        drop(state);
+        self.emptied.notify_one();
+        Some(batch)
     }
 
     /// Says, when it is dropped, that a producer is gone, however it ended.
@@ -135,13 +134,15 @@ impl Queue {
         Gone(self, false)
     }
 
-    /// Everything that is left, when the threads have ended.
-    pub(super) fn rest(self) -> Vec<Block> {
-        let state = self
-            .state
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        state.batches.into_iter().flatten().collect()
+    /// Gives everything back that is left when the threads have ended.
+    ///
+    /// # Errors
+    /// A block is not as its owner left it.
+    pub(super) fn end<H: Heaps>(self, heaps: &H) -> anyhow::Result<()> {
+        let state = self.state.into_inner();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let rest = state.batches.into_iter().flatten();
+        Ok(give_all(rest, &mut heaps.local()?)?)
     }
 }
 

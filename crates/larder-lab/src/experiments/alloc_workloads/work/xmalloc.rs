@@ -1,8 +1,8 @@
 //! The pattern of Lever and Boreham's xmalloc-test (USENIX 2000): some threads only allocate, others only free.
 
 use super::super::handover::Queue;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, in_threads, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Blocks of a batch: the queue's lock is taken as rarely.
@@ -23,7 +23,7 @@ impl Workload for Xmalloc {
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
         let batches = job.ops.div_ceil(BATCH as u64);
         if job.threads == 1 {
-            return in_threads(1, |_| Ok(alternately(&mut heaps.local()?, batches)?));
+            return with_heaps(heaps, 1, |heap, _| alternately(heap, batches));
         }
         let producers = job.threads / 2;
         let consumers = job.threads - producers;
@@ -39,10 +39,7 @@ impl Workload for Xmalloc {
                 Ok(consume(&mut heaps.local()?, &queue)?)
             }
         })?;
-        let mut heap = heaps.local()?;
-        for block in queue.rest() {
-            block.give(&mut heap)?;
-        }
+        queue.end(heaps)?;
         Ok(ops)
     }
 }
@@ -72,9 +69,7 @@ fn consume<H: Heap>(heap: &mut H, queue: &Queue) -> Result<u64, Lost> {
     let mut ops = 0;
     while let Some(batch) = queue.pop() {
         ops += batch.len() as u64;
-        for block in batch {
-            block.give(heap)?;
-        }
+        give_all(batch, heap)?;
     }
     Ok(ops)
 }
@@ -83,9 +78,7 @@ fn consume<H: Heap>(heap: &mut H, queue: &Queue) -> Result<u64, Lost> {
 fn alternately<H: Heap>(heap: &mut H, batches: u64) -> Result<u64, Lost> {
     let mut owner = Owner::new(0);
     for _ in 0..batches {
-        for block in batch(heap, &mut owner)? {
-            block.give(heap)?;
-        }
+        give_all(batch(heap, &mut owner)?, heap)?;
     }
     Ok(batches * BATCH as u64)
 }
