@@ -43,3 +43,38 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
 pub fn find(name: &str) -> Option<Box<dyn Experiment>> {
     all().into_iter().find(|e| e.name() == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Depth, PlanRequest};
+    use crate::model::MachineRecord;
+
+    #[test]
+    fn groups_hold_their_reference_and_each_cell_of_a_contestant_once() {
+        let machine = MachineRecord::default();
+        for (experiment, depth) in all()
+            .iter()
+            .flat_map(|e| [Depth::Quick, Depth::Full].map(|depth| (e, depth)))
+        {
+            let contestants = experiment.contestants();
+            let plan = experiment.plan(&PlanRequest {
+                depth,
+                machine: &machine,
+                seed: 1,
+            });
+            for group in plan.groups {
+                let name = format!("{}, {}", experiment.name(), group.name);
+                assert!(group.cells.contains(&group.reference), "{name}");
+                for cell in &group.cells {
+                    let known = contestants.iter().any(|c| c.name() == cell.contestant);
+                    assert!(known, "{name}: {cell}");
+                }
+                let mut cells = group.cells.clone();
+                cells.sort();
+                cells.dedup();
+                assert_eq!(cells.len(), group.cells.len(), "{name}");
+            }
+        }
+    }
+}
