@@ -81,7 +81,9 @@ pub(super) fn of(results: &Results<'_>) -> Analysis {
     });
     let places: Vec<Place<'_, '_>> = places.collect();
     let ran = |name: &&str| places.iter().any(|place| place.find(name).is_some());
-    let ours: Vec<&str> = OURS.into_iter().filter(ran).collect();
+    let ours: Vec<&'static str> = OURS.into_iter().filter(ran).collect();
+    let standing = |name: &&'static str| Standing::of(&places, name);
+    let standings: Vec<Standing<'_, '_>> = ours.iter().map(standing).collect();
     let others = PEERS.into_iter().chain([PRELOADED]).filter(ran);
     let names: Vec<&str> = ours.iter().copied().chain(others).collect();
     let by_place = |metric, title| by_place(&places, &names, metric, title);
@@ -107,7 +109,7 @@ pub(super) fn of(results: &Results<'_>) -> Analysis {
         ),
     ];
     let sections = [
-        ("Time", vec![time, beside_peers(&places, &ours)]),
+        ("Time", vec![time, beside_peers(&standings)]),
         ("Memory", vec![peak, held]),
         ("Interpreters", vec![interpreters(results, &names)]),
         ("The path", vec![path(&places)]),
@@ -120,7 +122,7 @@ pub(super) fn of(results: &Results<'_>) -> Analysis {
                 over_all(&places, &names, question, (metric, first))
             })
             .collect(),
-        goals: goals(&places, &ours)
+        goals: goals(&standings)
             .into_iter()
             .map(|goal| with_absent(goal, &PEERS, |peer| ran(&peer)))
             .collect(),
@@ -135,125 +137,123 @@ pub(super) fn of(results: &Results<'_>) -> Analysis {
     }
 }
 
+/// How one of larder's allocators stands beside the peers.
+struct Standing<'r, 'a> {
+    name: &'static str,
+    /// Time over the best peer of each place, with the place in words.
+    ratios: Vec<(String, Estimate)>,
+    /// Of each workload whose peak is bound the place at which it is highest over the leanest of the fast peers, and that peer.
+    peaks: [Option<((Place<'r, 'a>, At<'r, 'a>), Estimate)>; BOUND_PEAK.len()],
+}
+
+impl<'r, 'a> Standing<'r, 'a> {
+    fn of(places: &[Place<'r, 'a>], name: &'static str) -> Self {
+        let ratio = |place: &Place<'_, '_>| {
+            let peer = place.best(COST)?;
+            let ratio = place.find(name)?.ratio(&peer, COST)?;
+            let (workload, threads, peer) = (place.0.group, place.threads(), peer.name());
+            let at = format!("{workload} with {threads} threads against {peer}");
+            Some((at, ratio))
+        };
+        let peak = |workload| {
+            let of = places.iter().filter(|place| place.0.group == workload);
+            worst(of.filter_map(|place| {
+                let peer = place.leanest()?;
+                let ratio = place.find(name)?.ratio(&peer, PEAK)?;
+                Some(((*place, peer), ratio))
+            }))
+        };
+        Self {
+            name,
+            ratios: places.iter().filter_map(ratio).collect(),
+            peaks: BOUND_PEAK.map(peak),
+        }
+    }
+
+    /// The share of the cells in which no peer is faster; its ends are those in which surely and in which possibly none is.
+    fn share(&self) -> Option<Estimate> {
+        let all = self.ratios.len();
+        let share = |is_in: fn(&Estimate) -> bool| {
+            self.ratios.iter().filter(|(_, r)| is_in(r)).count() as f64 / all as f64
+        };
+        (all > 0).then(|| Estimate {
+            value: share(|r| r.value <= 1.0),
+            lo: share(|r| r.hi <= 1.0),
+            hi: share(|r| r.lo <= 1.0),
+            n: all,
+            level: 0.95,
+        })
+    }
+
+    fn slowest(&self) -> Option<(String, Estimate)> {
+        worst(self.ratios.iter().cloned())
+    }
+
+    /// The goal of a workload's peak, with its place in words.
+    fn peak(&self, i: usize, bound: Bound) -> (String, Goal) {
+        let what = "workloads: peak memory of larder";
+        let (name, workload) = (self.name, BOUND_PEAK[i]);
+        let Some(((place, peer), ratio)) = self.peaks[i] else {
+            let why = format!("{name} or the peers have no six rounds with a peak in {workload}");
+            let against = "the leanest of the fast peers";
+            return (workload.to_owned(), not_measured(bound, what, against, why));
+        };
+        let held = place
+            .middle(name, HELD)
+            .zip(place.middle(peer.name(), HELD));
+        let against = format!("{}, the leanest of the fast ones", peer.name());
+        let goal = bound.goal(what, against, Some(ratio), held, "");
+        (format!("{workload} with {} threads", place.threads()), goal)
+    }
+}
+
 /// What larder's allocators should reach: each goal speaks of the one that is farthest from it.
-fn goals(places: &[Place<'_, '_>], ours: &[&str]) -> Vec<Goal> {
-    let bounds = [
-        Bound::AtLeast(0.75),
-        Bound::AtMost(1.15),
-        Bound::AtMost(1.1),
-    ];
-    let goals = |name: &&str| {
-        let peaks = BOUND_PEAK.map(|workload| {
-            let (goal, threads) = peak(places, name, workload, bounds[2]);
-            (format!("{workload}{threads}"), goal)
+fn goals(standings: &[Standing<'_, '_>]) -> Vec<Goal> {
+    let farthest = |bound, goal: &dyn Fn(&Standing<'_, '_>) -> Option<Goal>| {
+        let named = |own: &Standing<'_, '_>| Some((own.name.to_owned(), goal(own)?));
+        each(bound, standings.iter().filter_map(named))
+    };
+    let best = "best peer of each cell";
+    let bound = Bound::AtLeast(0.75);
+    let share = farthest(bound, &|own| {
+        let measured = own.share();
+        let note = measured.map_or_else(String::new, |share| {
+            let cells = share.n;
+            format!(
+                "{cells} cells; the interval counts those that surely and those that possibly are"
+            )
         });
-        let named = |goal| Some(((*name).to_owned(), goal?));
-        let [share, slowest] = cells(places, name, bounds);
-        [
-            named(Some(share)),
-            named(Some(slowest)),
-            named(each(bounds[2], peaks)),
-        ]
-    };
-    let all: Vec<_> = ours.iter().map(goals).collect();
-    let goal = |i: usize| {
-        let of_each = all.iter().filter_map(|goals| goals[i].clone());
-        each(bounds[i], of_each)
-    };
-    (0..bounds.len()).filter_map(goal).collect()
-}
-
-/// Time over the best peer of each place, with the place in words.
-fn ratios(places: &[Place<'_, '_>], ours: &str) -> Vec<(String, Estimate)> {
-    let ratio = |place: &Place<'_, '_>| {
-        let peer = place.best(COST)?;
-        let ratio = place.find(ours)?.ratio(&peer, COST)?;
-        let (workload, threads, peer) = (place.0.group, place.threads(), peer.name());
-        let name = format!("{workload} with {threads} threads against {peer}");
-        Some((name, ratio))
-    };
-    places.iter().filter_map(ratio).collect()
-}
-
-/// The share of the cells in which no peer is faster; its ends are those in which surely and in which possibly none is.
-fn share_as_fast(ratios: &[(String, Estimate)]) -> Option<Estimate> {
-    let share = |is_in: fn(&Estimate) -> bool| {
-        let count = ratios.iter().filter(|(_, r)| is_in(r)).count();
-        count as f64 / ratios.len() as f64
-    };
-    (!ratios.is_empty()).then(|| Estimate {
-        value: share(|r| r.value <= 1.0),
-        lo: share(|r| r.hi <= 1.0),
-        hi: share(|r| r.lo <= 1.0),
-        n: ratios.len(),
-        level: 0.95,
-    })
-}
-
-/// The share of the cells in which no peer is faster, and the slowest cell.
-fn cells(places: &[Place<'_, '_>], ours: &str, [fast, slow, _]: [Bound; 3]) -> [Goal; 2] {
-    let ratios = ratios(places, ours);
-    let measured = share_as_fast(&ratios);
-    let count = ratios.len();
-    let note = measured.map_or_else(String::new, |_| {
-        format!("{count} cells; the interval counts those that surely and those that possibly are")
+        let what = "workloads: share of the cells in which larder is at least as fast";
+        Some(bound.goal(what, best, measured, None, note).in_unit(""))
     });
-    let what = "workloads: share of the cells in which larder is at least as fast";
-    let against = "best peer of each cell";
-    let share = fast.goal(what, against, measured, None, note).in_unit("");
-    let (name, ratio) = worst(ratios).unzip();
-    let what = "workloads: time in the worst cell of larder";
-    let slowest = slow.goal(what, against, ratio, None, name.unwrap_or_default());
-    [share, slowest]
-}
-
-/// The place of a workload at which the peak is highest over that of the leanest of the fast peers.
-fn highest_peak<'r, 'a>(
-    places: &[Place<'r, 'a>],
-    ours: &str,
-    workload: &str,
-) -> Option<((Place<'r, 'a>, At<'r, 'a>), Estimate)> {
-    let of = places.iter().filter(|place| place.0.group == workload);
-    worst(of.filter_map(|place| {
-        let peer = place.leanest()?;
-        let ratio = place.find(ours)?.ratio(&peer, PEAK)?;
-        Some(((*place, peer), ratio))
-    }))
-}
-
-/// The goal of a workload's peak, and its number of threads in words.
-fn peak(places: &[Place<'_, '_>], ours: &str, workload: &str, bound: Bound) -> (Goal, String) {
-    let what = "workloads: peak memory of larder";
-    let Some(((place, peer), ratio)) = highest_peak(places, ours, workload) else {
-        let why = format!("{ours} or the peers have no six rounds with a peak in {workload}");
-        let goal = not_measured(bound, what, "the leanest of the fast peers", why);
-        return (goal, String::new());
-    };
-    let held = place
-        .middle(ours, HELD)
-        .zip(place.middle(peer.name(), HELD));
-    let against = format!("{}, the leanest of the fast ones", peer.name());
-    let threads = format!(" with {} threads", place.threads());
-    (bound.goal(what, against, Some(ratio), held, ""), threads)
+    let bound = Bound::AtMost(1.15);
+    let slowest = farthest(bound, &|own| {
+        let (place, ratio) = own.slowest().unzip();
+        let what = "workloads: time in the worst cell of larder";
+        Some(bound.goal(what, best, ratio, None, place.unwrap_or_default()))
+    });
+    let bound = Bound::AtMost(1.1);
+    let peaks = farthest(bound, &|own| {
+        let peaks = (0..BOUND_PEAK.len()).map(|i| own.peak(i, bound));
+        each(bound, peaks)
+    });
+    [share, slowest, peaks].into_iter().flatten().collect()
 }
 
 /// What the goals speak of, for each of larder's.
-fn beside_peers(places: &[Place<'_, '_>], ours: &[&str]) -> Table {
-    let peaks = BOUND_PEAK.map(|workload| (Some(workload), format!("peak in {workload}")));
-    let columns = ["as fast in", "slowest cell"].map(|name| (None, name.to_owned()));
+fn beside_peers(standings: &[Standing<'_, '_>]) -> Table {
+    let peaks = BOUND_PEAK.map(|workload| format!("peak in {workload}"));
+    let columns = ["as fast in", "slowest cell"].map(str::to_owned);
     let columns = columns.into_iter().chain(peaks).enumerate();
     grid(
         "Beside the best peer of each cell, and at the peak beside the leanest of the fast ones",
         "allocator",
-        ours.iter().map(|name| (*name, text(*name))),
-        columns.map(|(i, (workload, name))| ((i, workload), name)),
-        |name, (i, workload)| {
-            let ratio = match (i, workload) {
-                (_, Some(workload)) => highest_peak(places, name, workload).map(|(_, r)| r),
-                (0, None) => return shown(share_as_fast(&ratios(places, name)), ""),
-                _ => worst(ratios(places, name)).map(|(_, r)| r),
-            };
-            shown(ratio, "x")
+        standings.iter().map(|own| (own, text(own.name))),
+        columns,
+        |own, column| match column {
+            0 => shown(own.share(), ""),
+            1 => shown(own.slowest().map(|(_, r)| r), "x"),
+            i => shown(own.peaks[i - 2].map(|(_, r)| r), "x"),
         },
     )
 }
