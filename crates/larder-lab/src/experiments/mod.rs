@@ -44,26 +44,29 @@ pub fn find(name: &str) -> Option<Box<dyn Experiment>> {
     all().into_iter().find(|e| e.name() == name)
 }
 
+/// The plan of an experiment for a machine of which nothing is known.
+#[cfg(test)]
+fn plan_of(experiment: &dyn Experiment, depth: crate::measure::Depth) -> crate::measure::Plan {
+    experiment.plan(&crate::measure::PlanRequest {
+        depth,
+        machine: &crate::model::MachineRecord::default(),
+        seed: 1,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Depth, PlanRequest};
-    use crate::model::MachineRecord;
+    use crate::measure::Depth;
 
     #[test]
     fn groups_hold_their_reference_and_each_cell_of_a_contestant_once() {
-        let machine = MachineRecord::default();
         for (experiment, depth) in all()
             .iter()
             .flat_map(|e| [Depth::Quick, Depth::Full].map(|depth| (e, depth)))
         {
             let contestants = experiment.contestants();
-            let plan = experiment.plan(&PlanRequest {
-                depth,
-                machine: &machine,
-                seed: 1,
-            });
-            for group in plan.groups {
+            for group in plan_of(experiment.as_ref(), depth).groups {
                 let name = format!("{}, {}", experiment.name(), group.name);
                 assert!(group.cells.contains(&group.reference), "{name}");
                 for cell in &group.cells {

@@ -61,30 +61,21 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
 mod tests {
     use std::time::Duration;
 
+    use super::super::AllocWorkloads;
     use super::*;
+    use crate::experiments::plan_of;
     use crate::measure::Depth;
-    use crate::model::MachineRecord;
-
-    fn plan_of(depth: Depth) -> Plan {
-        let machine = MachineRecord::default();
-        let request = PlanRequest {
-            depth,
-            machine: &machine,
-            seed: 1,
-        };
-        plan(&request)
-    }
 
     #[test]
     fn each_workload_is_a_group() {
         for depth in [Depth::Quick, Depth::Full] {
-            assert_eq!(plan_of(depth).groups.len(), ALL.len());
+            assert_eq!(plan_of(&AllocWorkloads, depth).groups.len(), ALL.len());
         }
     }
 
     #[test]
     fn full_has_four_numbers_of_threads_and_quick_is_short() {
-        let larson = plan_of(Depth::Full)
+        let larson = plan_of(&AllocWorkloads, Depth::Full)
             .groups
             .into_iter()
             .find(|g| g.name == "larson")
@@ -97,7 +88,7 @@ mod tests {
                     .any(|c| c.params.int("threads").ok() == Some(threads))
             );
         }
-        let guess: Duration = plan_of(Depth::Quick)
+        let guess: Duration = plan_of(&AllocWorkloads, Depth::Quick)
             .groups
             .iter()
             .map(|g| g.round_guess * g.min_rounds)

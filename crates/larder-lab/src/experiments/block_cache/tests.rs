@@ -4,17 +4,12 @@ use std::time::Duration;
 
 use super::{BlockCaches, INSTRUCTIONS, shapes};
 use crate::contestants::block_cache::Larder;
-use crate::measure::{Depth, Experiment, Group, PlanRequest};
-use crate::model::{MachineRecord, Params};
+use crate::experiments::plan_of;
+use crate::measure::{Depth, Experiment, Group};
+use crate::model::Params;
 
 fn groups(depth: Depth) -> Vec<Group> {
-    let machine = MachineRecord::default();
-    let request = PlanRequest {
-        depth,
-        machine: &machine,
-        seed: 1,
-    };
-    BlockCaches.plan(&request).groups
+    plan_of(&BlockCaches, depth).groups
 }
 
 #[test]

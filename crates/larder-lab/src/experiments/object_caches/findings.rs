@@ -4,14 +4,14 @@ use super::contestants::{LARDER_PRELOADED, LOCKED};
 use super::goals::{best_preloaded, malloc_name, million};
 use super::plan::{
     APART, AS_MAIL, CONSTRUCTED, CPU, DEPOT, DEPOT_THREADS, ENDED, HELD, KEEPING, LOCK, MAIL,
-    MILLION, OBJECT, ONE_CPU, OURS, PAIR, RATE, RETURNED, SECONDS, SIZE, SIZES, SLEEPS, THREADS,
-    asked, of_size,
+    MILLION, OBJECT, ONE_CPU, OURS, PAIR, RATE, RETURNED, SECONDS, SIZE, SLEEPS, THREADS, asked,
+    of_size,
 };
 use super::second::{Facts, Slowest, over_one_thread, second};
 use crate::experiments::allocators::PEERS;
 use crate::frame::words::{ratio, short};
 use crate::frame::{
-    self, At, Column, Results, finding, judged, listing, ratios, shown, text, versus_called, worst,
+    self, At, Column, Results, finding, judged, listing, shown, text, versus_called, worst,
 };
 use crate::model::{Cost, Finding, ShortAnswer, Table, Value};
 
@@ -218,63 +218,24 @@ fn destruction(results: &Results<'_>) -> Option<Finding> {
     )
 }
 
-/// A block of 64 bytes, and by size what larder's contestants cost over the best of the others.
-fn by_size<'r, 'a: 'r>(
-    results: &'r Results<'a>,
-    groups: &'r [String; SIZES.len()],
-    (question, called): (&str, &str),
-    ours: &[&'static str],
-    best: impl Fn(&'r str) -> Option<At<'r, 'a>>,
-) -> Option<Finding> {
-    let cell = |group: &'r str, name| results.find(group, name, &[]).zip(best(group));
-    let group = groups
-        .iter()
-        .zip(SIZES)
-        .find(|(_, bytes)| *bytes == SIZE)?
-        .0;
-    let (own, other) = cell(group, ours[0])?;
-    let finding = versus_called(
-        question,
-        (called, malloc_name(&other)),
-        &own,
-        &other,
-        PAIR,
-        "ns",
-    )?;
-    let table = ratios(
-        "CPU time over that of the best of the others",
-        "bytes",
-        groups
-            .iter()
-            .zip(SIZES)
-            .map(|(group, bytes)| (group, Value::Count(bytes))),
-        ours.iter().map(|name| (*name, (*name).to_owned())),
-        PAIR,
-        |group, name| cell(group, name),
-    );
-    Some(with_table(finding, table))
-}
-
 fn pairs(results: &Results<'_>) -> Option<Finding> {
-    let groups = SIZES.map(|bytes| of_size("pair", bytes));
+    let group = of_size("pair", SIZE);
     let question = format!("What does a block of {SIZE} bytes cost, there and back?");
-    let ours = ["heap", "object-handle", "object-cache", "classes", "global"];
-    let best = |group| results.best(group, &PEERS, &[], PAIR);
-    by_size(results, &groups, (&question, "larder's heap"), &ours, best)
+    let own = results.find(&group, "heap", &[])?;
+    let best = results.best(&group, &PEERS, &[], PAIR)?;
+    let called = ("larder's heap", malloc_name(&best));
+    versus_called(question, called, &own, &best, PAIR, "ns")
 }
 
 fn preloaded(results: &Results<'_>) -> Option<Finding> {
-    let groups = SIZES.map(|bytes| of_size("preloaded", bytes));
-    let question = "And in a program that knows nothing of larder, through malloc?";
-    let called = "larder's malloc, preloaded";
-    let best = |group| best_preloaded(results, group);
-    by_size(
-        results,
-        &groups,
-        (question, called),
-        &[LARDER_PRELOADED],
-        best,
-    )
+    let group = of_size("preloaded", SIZE);
+    let question = format!(
+        "What does a block of {SIZE} bytes cost through malloc, in a program that knows nothing of larder?"
+    );
+    let own = results.find(&group, LARDER_PRELOADED, &[])?;
+    let best = best_preloaded(results, &group)?;
+    let called = ("larder's malloc, preloaded", malloc_name(&best));
+    versus_called(question, called, &own, &best, PAIR, "ns")
 }
 
 /// What a constructor adds.

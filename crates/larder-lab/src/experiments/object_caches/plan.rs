@@ -163,8 +163,8 @@ fn loop_cell(name: &str, threads: i64, (cpus, slab): (&str, &str), quick: bool) 
         (true, "global-locked", 2..) => 40_000,
         (true, _, 1) if locks => 200_000,
         (true, _, 1) => 1_000_000,
-        (true, _, 2 | 3) if MAIL.contains(&name) => 200_000,
-        (true, _, 4..) => 50_000,
+        (true, _, 4..) if locks => 50_000,
+        (true, _, 2..) if MAIL.contains(&name) => 200_000,
         (true, ..) => 500_000,
     };
     let in_program = ["explicit-handle", "global-locked"].contains(&name);
@@ -197,7 +197,7 @@ fn mails_loop(plan: &mut Planner, linked: &[&str], named: &[String]) {
             cells.push(any("malloc", 1));
         }
     }
-    let (seconds, most) = plan.either((0.32, 8), (260.0, 8));
+    let (seconds, most) = plan.either((0.42, 8), (260.0, 8));
     let group = plan.group(THREADS, SECONDS, "malloc", seconds, cells);
     group.rounds((6, most, 0.05));
 
@@ -321,21 +321,14 @@ fn held(plan: &mut Planner, names: &[&str]) {
 mod tests {
     use std::time::Duration;
 
+    use super::super::ObjectCaches;
     use super::*;
+    use crate::experiments::plan_of;
     use crate::measure::Depth;
-    use crate::model::MachineRecord;
-
-    fn plan_of(depth: Depth) -> Plan {
-        plan(&PlanRequest {
-            depth,
-            machine: &MachineRecord::default(),
-            seed: 1,
-        })
-    }
 
     #[test]
     fn full_is_the_mails_and_quick_is_short() {
-        let full = plan_of(Depth::Full);
+        let full = plan_of(&ObjectCaches, Depth::Full);
         let table = full.groups.iter().find(|g| g.name == THREADS);
         let table = table.expect("planned");
         for name in MAIL {
@@ -345,7 +338,7 @@ mod tests {
                 assert_eq!(cell.params.int("turns").ok(), Some(10_000_000));
             }
         }
-        let quick = plan_of(Depth::Quick);
+        let quick = plan_of(&ObjectCaches, Depth::Quick);
         let brief = |name: &str| BRIEF.iter().any(|known| name.contains(known));
         let guess: Duration = quick
             .groups

@@ -61,7 +61,10 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
     let mails = BY_THREADS.map(|(title, columns, note)| {
         by_threads(results, title, columns.iter().copied()).noted(note)
     });
+    // The quick form has malloc alone, which stands in the mail's tables.
+    let is_whole = !results.present(THREADS, &OURS).is_empty();
     let names = OURS.into_iter().chain(PEERS).chain([PRELOADED]);
+    let names = names.filter(|_| is_whole);
     let names = names.map(|name| (name, name, Show::Rate));
     let rates = by_threads(results, "Million cycles per second of all threads", names);
     let pairs = SIZES.map(|bytes| {
