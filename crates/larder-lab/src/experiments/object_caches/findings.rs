@@ -14,6 +14,7 @@ use crate::frame::{
     self, At, Column, Results, finding, judged, listing, shown, text, versus_called, worst,
 };
 use crate::model::{Cost, Finding, ShortAnswer, Table, Value};
+use crate::stats::Verdict;
 
 const MAIL_ON: &str = "the mail on magazines for Parrot";
 const LARDER: &str = "larder";
@@ -137,12 +138,23 @@ fn locked<'r, 'a>(results: &'r Results<'a>, threads: i64) -> Option<(At<'r, 'a>,
 /// "I am assuming that even with solaris optimizations the overhead of locking will hurt performance."
 fn lock(results: &Results<'_>) -> Option<Finding> {
     let (free, behind) = locked(results, 1)?;
-    let called = (
-        "larder's object cache without a lock",
-        "the same cache with a lock",
-    );
-    let question = "Can per-CPU caches do without the lock?";
-    let finding = versus_called(question, called, &free, &behind, CPU, "ns")?;
+    let finding = judged(
+        "Can per-CPU caches do without the lock?",
+        MAIL_ON,
+        ("larder's object cache without a lock", &free),
+        ("the same cache with a lock", &behind),
+        CPU,
+        |r, verdict| {
+            let says = match verdict {
+                Verdict::Faster => "Yes",
+                Verdict::Slower => "Yes, but it does not pay",
+                _ => "Yes, but this run does not decide whether it pays",
+            };
+            format!(
+                "{says}: a block takes {r} of the CPU time that the same cache takes with a lock."
+            )
+        },
+    )?;
     let with_lock = |at: &At<'_, '_>| Some(locked(results, at.int("threads")?)?.1);
     let columns = vec![
         Column::factor("threads", "threads"),
@@ -154,14 +166,7 @@ fn lock(results: &Results<'_>) -> Option<Finding> {
     ];
     let title = "CPU time of a block, there and back, through a CPU's magazines";
     let table = listing(title, results.of(LOCK, "object-cache"), columns);
-    let asked_by = MAIL_ON.to_owned();
-    Some(with_table(
-        Finding {
-            asked_by,
-            ..finding
-        },
-        table,
-    ))
+    Some(with_table(finding, table))
 }
 
 /// "The more threads that were used, the more efficient it became."

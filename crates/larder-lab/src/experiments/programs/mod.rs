@@ -47,8 +47,9 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
-/// The programs under which the quick form runs the mallocs of others, too: one that is short of malloc's time, one that is not.
-const COMPARED: [&str; 2] = ["git", "python-malloc"];
+/// The programs under which the quick form runs the mallocs of others, too: one with many small blocks, one with large ones. A
+/// run of all experiments has neither.
+const COMPARED: [&str; 2] = ["python-malloc", "python-text"];
 
 /// Programs that cannot run here, whether or not there is a malloc to compare.
 #[must_use]
@@ -173,7 +174,8 @@ fn planned(
         plan.group(program.name, SECONDS, SYSTEM, seconds, cells);
     }
     if plan.quick() && libraries.iter().any(|l| l.contestant != LARDER) {
-        let why = "the quick form has time for them under git and python-malloc; run with --full";
+        let why =
+            "the quick form has time for them under python-malloc and python-text; run with --full";
         plan.skip("other mallocs under most programs", why);
     }
     plan.finish()

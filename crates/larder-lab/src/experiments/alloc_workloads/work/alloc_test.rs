@@ -2,24 +2,17 @@
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, give_all};
-use super::super::workload::{Job, Workload, with_heaps};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Slots of a thread: about half are full.
 const SLOTS: usize = 1 << 12;
 
-pub(in super::super) struct AllocTest;
-
-impl Workload for AllocTest {
-    const NAME: &'static str = "alloc-test";
-    const ABOUT: &'static str = "a random slot is freed when it is full and filled when it is empty, Pareto sizes up to 1 KiB";
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        with_heaps(heaps, job.threads, |heap, thread| {
-            slots(heap, thread, job.share())
-        })
-    }
+/// `alloc-test`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, job.threads, |heap, thread| {
+        slots(heap, thread, job.share())
+    })
 }
 
 #[inline(never)]

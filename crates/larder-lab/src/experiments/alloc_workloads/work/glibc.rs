@@ -2,7 +2,7 @@
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, give_all};
-use super::super::workload::{Job, Workload, with_heaps};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Sizes of the simple one.
@@ -13,33 +13,16 @@ const OUT: [usize; 4] = [25, 100, 400, 1600];
 const SLOTS: usize = 1024;
 const BYTES: (usize, usize) = (8, 32 << 10);
 
-pub(in super::super) struct GlibcSimple;
-
-impl Workload for GlibcSimple {
-    const NAME: &'static str = "glibc-simple";
-    const ABOUT: &'static str =
-        "blocks of one size, 25 to 1600 at a time, freed in the order in which they came";
-    const ALONE: bool = true;
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        with_heaps(heaps, 1, |heap, _| one_size_at_a_time(heap, job.ops))
-    }
+/// `glibc-simple`.
+pub(super) fn simple<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, 1, |heap, _| one_size_at_a_time(heap, job.ops))
 }
 
-pub(in super::super) struct GlibcThread;
-
-impl Workload for GlibcThread {
-    const NAME: &'static str = "glibc-thread";
-    const ABOUT: &'static str =
-        "random slots of each thread, sizes of 8 bytes to 32 KiB by an inverse power law";
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        with_heaps(heaps, job.threads, |heap, thread| {
-            random_slots(heap, thread, job.share())
-        })
-    }
+/// `glibc-thread`.
+pub(super) fn in_slots<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, job.threads, |heap, thread| {
+        random_slots(heap, thread, job.share())
+    })
 }
 
 #[inline(never)]

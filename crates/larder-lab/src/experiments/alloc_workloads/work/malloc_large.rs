@@ -2,7 +2,7 @@
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, give_all};
-use super::super::workload::{Job, Workload, with_heaps};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 use crate::contestants::timing::touch;
 
@@ -13,18 +13,9 @@ const BYTES: (usize, usize) = (1 << 20, 8 << 20);
 /// A write every so many bytes.
 const STRIDE: usize = 64 << 10;
 
-pub(in super::super) struct MallocLarge;
-
-impl Workload for MallocLarge {
-    const NAME: &'static str = "malloc-large";
-    const ABOUT: &'static str =
-        "eight blocks of 1 to 8 MiB, replaced at random, written every 64 KiB";
-    const ALONE: bool = true;
-    const OPS: u64 = 500;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        with_heaps(heaps, 1, |heap, _| replace(heap, job.ops))
-    }
+/// `malloc-large`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, 1, |heap, _| replace(heap, job.ops))
 }
 
 #[inline(never)]

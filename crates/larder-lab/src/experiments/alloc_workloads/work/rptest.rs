@@ -3,7 +3,7 @@
 use super::super::draw::Draw;
 use super::super::handover::Mailboxes;
 use super::super::stamp::{Block, Lost, Owner, give_all};
-use super::super::workload::{Job, Workload, with_heaps};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Sizes.
@@ -15,22 +15,15 @@ const ROUND: usize = 64;
 /// One in so many goes to the next thread.
 const CROSS: usize = 10;
 
-pub(in super::super) struct Rptest;
-
-impl Workload for Rptest {
-    const NAME: &'static str = "rptest";
-    const ABOUT: &'static str = "random sizes of 8 to 16000 bytes in random order; one block in ten is freed by the next thread";
-    const OPS: u64 = 100_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        let mail = Mailboxes::new(job.threads, ROUND);
-        let count = job.share().div_ceil(ROUND as u64);
-        let ops = with_heaps(heaps, job.threads, |heap, thread| {
-            rounds(heap, &mail, thread, count)
-        })?;
-        mail.end(heaps)?;
-        Ok(ops)
-    }
+/// `rptest`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    let mail = Mailboxes::new(job.threads, ROUND);
+    let count = job.share().div_ceil(ROUND as u64);
+    let ops = with_heaps(heaps, job.threads, |heap, thread| {
+        rounds(heap, &mail, thread, count)
+    })?;
+    mail.end(heaps)?;
+    Ok(ops)
 }
 
 #[inline(never)]

@@ -2,7 +2,7 @@
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, give_all};
-use super::super::workload::{Job, Workload, with_heaps};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Blocks of a table.
@@ -10,20 +10,12 @@ pub(super) const TABLE: usize = 1000;
 /// Sizes.
 pub(super) const BYTES: (usize, usize) = (8, 1000);
 
-pub(in super::super) struct Sh6bench;
-
-impl Workload for Sh6bench {
-    const NAME: &'static str = "sh6bench";
-    const ABOUT: &'static str =
-        "tables of mostly small blocks, freed last in first out, first in first out, and mixed";
-    const OPS: u64 = 300_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        let passes = job.share().div_ceil(TABLE as u64);
-        with_heaps(heaps, job.threads, |heap, thread| {
-            tables(heap, thread, passes)
-        })
-    }
+/// `sh6bench`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    let passes = job.share().div_ceil(TABLE as u64);
+    with_heaps(heaps, job.threads, |heap, thread| {
+        tables(heap, thread, passes)
+    })
 }
 
 /// Fills the table up.

@@ -3,27 +3,19 @@
 use super::super::draw::Draw;
 use super::super::handover::Mailboxes;
 use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, with_heaps};
+use super::super::workload::{Job, with_heaps};
 use super::sh6bench::{BYTES, TABLE, every_second, fill};
 use crate::contestants::heaps::{Heap, Heaps};
 
-pub(in super::super) struct Sh8bench;
-
-impl Workload for Sh8bench {
-    const NAME: &'static str = "sh8bench";
-    const ABOUT: &'static str =
-        "tables of mostly small blocks, half of which the next thread frees";
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        let mail = Mailboxes::new(job.threads, 2 * TABLE);
-        let passes = job.share().div_ceil(TABLE as u64);
-        let ops = with_heaps(heaps, job.threads, |heap, thread| {
-            tables(heap, &mail, thread, passes)
-        })?;
-        mail.end(heaps)?;
-        Ok(ops)
-    }
+/// `sh8bench`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    let mail = Mailboxes::new(job.threads, 2 * TABLE);
+    let passes = job.share().div_ceil(TABLE as u64);
+    let ops = with_heaps(heaps, job.threads, |heap, thread| {
+        tables(heap, &mail, thread, passes)
+    })?;
+    mail.end(heaps)?;
+    Ok(ops)
 }
 
 #[inline(never)]
