@@ -164,6 +164,7 @@ fn loop_cell(name: &str, threads: i64, (cpus, slab): (&str, &str), quick: bool) 
         (true, _, 1) if locks => 200_000,
         (true, _, 1) => 1_000_000,
         (true, _, 4..) if locks => 50_000,
+        (true, _, 5..) => 100_000,
         (true, _, 2..) if MAIL.contains(&name) => 200_000,
         (true, ..) => 500_000,
     };
