@@ -4,7 +4,10 @@ use std::time::Instant;
 
 use anyhow::{anyhow, ensure};
 
+use super::INTERPRETERS;
 use super::memory::Memory;
+use super::stamp::Lost;
+use super::work::About;
 use crate::contestants::heaps::Heaps;
 use crate::contestants::timing::process_cpu_ns;
 use crate::model::{Measures, Params};
@@ -23,27 +26,6 @@ impl Job {
     pub(super) fn share(&self) -> u64 {
         (self.ops / self.threads as u64).max(1)
     }
-}
-
-/// A pattern of allocation. Statically dispatched over the allocator, so that the call is what is timed.
-pub(crate) trait Workload {
-    /// Its name in the field.
-    const NAME: &'static str;
-
-    /// What it does, in one sentence.
-    const ABOUT: &'static str;
-
-    /// Whether it is for one thread only.
-    const ALONE: bool = false;
-
-    /// Operations of the quick form: some 10 ms.
-    const OPS: u64;
-
-    /// Does it; returns the number of operations that were done.
-    ///
-    /// # Errors
-    /// No memory, and a block whose owner's number is gone: such a run is not scored.
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64>;
 }
 
 /// Runs `work(thread)` in as many threads, each of which returns its operations.
@@ -66,14 +48,26 @@ pub(super) fn in_threads(
     })
 }
 
-/// Runs a workload once and measures it.
+/// The same, each thread with a heap of its own.
+pub(super) fn with_heaps<'h, H: Heaps>(
+    heaps: &'h H,
+    threads: usize,
+    work: impl Fn(&mut H::Local<'h>, usize) -> Result<u64, Lost> + Sync,
+) -> anyhow::Result<u64> {
+    in_threads(threads, |thread| Ok(work(&mut heaps.local()?, thread)?))
+}
+
+/// Runs a workload once, by `work`, which returns the number of operations that it did, and measures it.
 ///
 /// # Errors
 /// Missing factors and whatever the workload found wrong.
-pub(super) fn measured<W: Workload, H: Heaps>(
+pub(super) fn measured<H: Heaps>(
+    workload: &About,
     heaps: &H,
     params: &Params,
+    work: impl FnOnce(&Job) -> anyhow::Result<u64>,
 ) -> anyhow::Result<Measures> {
+    let name = workload.name;
     let job = Job {
         threads: params.count("threads")?,
         ops: params.count("ops")? as u64,
@@ -85,23 +79,21 @@ pub(super) fn measured<W: Workload, H: Heaps>(
         job.threads
     );
     ensure!(
-        !W::ALONE || job.threads == 1,
-        "{} is for one thread, and {} were asked for",
-        W::NAME,
+        !workload.alone || job.threads == 1,
+        "{name} is for one thread, and {} were asked for",
         job.threads
     );
     ensure!(
-        !H::DIES_WHOLE || W::NAME == "interpreters",
-        "{} hands blocks from thread to thread or keeps them longer than their heap; heaps that die whole run in interpreters",
-        W::NAME
+        !H::DIES_WHOLE || name == INTERPRETERS,
+        "{name} hands blocks from thread to thread or keeps them longer than their heap; heaps that die whole run in interpreters"
     );
     let memory = Memory::watch();
     let cpu = process_cpu_ns();
     let start = Instant::now();
-    let ops = W::run(heaps, &job)?;
+    let ops = work(&job)?;
     let wall = start.elapsed().as_nanos() as f64;
     let cpu = process_cpu_ns() - cpu;
-    ensure!(ops > 0, "{} did nothing", W::NAME);
+    ensure!(ops > 0, "{name} did nothing");
     let peak = memory.peak();
     let share = heaps.path_taken()?;
     let mut measures = Measures::new()

@@ -47,8 +47,9 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
-/// The programs under which the quick form runs the mallocs of others, too: one that is short of malloc's time, one that is not.
-const COMPARED: [&str; 2] = ["git", "python-malloc"];
+/// The programs under which the quick form runs the mallocs of others, too: one with many small blocks, one with large ones. A
+/// run of all experiments has neither.
+const COMPARED: [&str; 2] = ["python-malloc", "python-text"];
 
 /// Programs that cannot run here, whether or not there is a malloc to compare.
 #[must_use]
@@ -153,9 +154,11 @@ fn planned(
             plan.skip(program.name, why);
             continue;
         }
+        // Each runs some tenths of a second in the full form.
+        let scale = plan.either((program.scale / 3).max(1), program.scale);
         let params = Params::new()
             .with_text("program", program.name)
-            .with("scale", program.scale);
+            .with("scale", scale);
         // Where larder's malloc is missing, its peers are what there is to see.
         let own = libraries.iter().filter(|l| l.contestant == LARDER).count();
         let is_alone = plan.quick() && own > 0 && !COMPARED.contains(&program.name);
@@ -166,12 +169,13 @@ fn planned(
         };
         let mut cells = vec![Cell::new(SYSTEM, params.clone())];
         cells.extend(libraries.iter().filter(wanted).map(of));
-        let each = if program.quick { 0.2 } else { 2.5 };
+        let each = plan.either(0.2, if program.quick { 0.6 } else { 2.5 });
         let seconds = each * (cells.len() + 1) as f64;
         plan.group(program.name, SECONDS, SYSTEM, seconds, cells);
     }
     if plan.quick() && libraries.iter().any(|l| l.contestant != LARDER) {
-        let why = "the quick form has time for them under git and python-malloc; run with --full";
+        let why =
+            "the quick form has time for them under python-malloc and python-text; run with --full";
         plan.skip("other mallocs under most programs", why);
     }
     plan.finish()

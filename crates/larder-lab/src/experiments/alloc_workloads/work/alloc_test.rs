@@ -1,25 +1,18 @@
 //! The pattern of OLogN's alloc-test (2018): random slots with sizes of a Pareto law up to 1 KiB.
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Slots of a thread: about half are full.
 const SLOTS: usize = 1 << 12;
 
-pub(in super::super) struct AllocTest;
-
-impl Workload for AllocTest {
-    const NAME: &'static str = "alloc-test";
-    const ABOUT: &'static str = "a random slot is freed when it is full and filled when it is empty, Pareto sizes up to 1 KiB";
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(slots(&mut heaps.local()?, thread, job.share())?)
-        })
-    }
+/// `alloc-test`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, job.threads, |heap, thread| {
+        slots(heap, thread, job.share())
+    })
 }
 
 #[inline(never)]
@@ -35,8 +28,6 @@ fn slots<H: Heap>(heap: &mut H, thread: usize, ops: u64) -> Result<u64, Lost> {
             None => *slot = Some(owner.take(heap, sizes[draw.below(sizes.len())])?),
         }
     }
-    for block in slots.into_iter().flatten() {
-        block.give(heap)?;
-    }
+    give_all(slots.into_iter().flatten(), heap)?;
     Ok(ops)
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Bytes of a block: eight for the owner's number, eight to write to.
@@ -12,48 +12,30 @@ const BYTES: usize = 16;
 /// Writes to each block.
 const WRITES: u64 = 100;
 
-pub(in super::super) struct CacheScratch;
-
-impl Workload for CacheScratch {
-    const NAME: &'static str = "cache-scratch";
-    const ABOUT: &'static str = "each thread frees a block that the main thread took beside the others', and writes to what it gets instead";
-    const OPS: u64 = 60_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        let mut owner = Owner::new(job.threads);
-        let mut heap = heaps.local()?;
-        let mut neighbours = Vec::with_capacity(job.threads);
-        for _ in 0..job.threads {
-            neighbours.push(std::sync::Mutex::new(Some(
-                owner.take_head(&mut heap, BYTES)?,
-            )));
-        }
-        in_threads(job.threads, |thread| {
-            let mut heap = heaps.local()?;
-            let block = neighbours[thread]
-                .lock()
-                .ok()
-                .and_then(|mut place| place.take());
-            if let Some(block) = block {
-                block.give(&mut heap)?;
-            }
-            Ok(scratch(&mut heap, thread, job.share())?)
-        })
+/// `cache-scratch`.
+pub(super) fn cache_scratch<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    let mut owner = Owner::new(job.threads);
+    let mut heap = heaps.local()?;
+    let mut neighbours = Vec::with_capacity(job.threads);
+    for _ in 0..job.threads {
+        neighbours.push(std::sync::Mutex::new(Some(
+            owner.take_head(&mut heap, BYTES)?,
+        )));
     }
+    with_heaps(heaps, job.threads, |heap, thread| {
+        let block = neighbours[thread].lock();
+        if let Some(block) = block.ok().and_then(|mut place| place.take()) {
+            block.give(heap)?;
+        }
+        scratch(heap, thread, job.share())
+    })
 }
 
-pub(in super::super) struct CacheThrash;
-
-impl Workload for CacheThrash {
-    const NAME: &'static str = "cache-thrash";
-    const ABOUT: &'static str = "each thread takes a small block, writes to it and frees it";
-    const OPS: u64 = 60_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(scratch(&mut heaps.local()?, thread, job.share())?)
-        })
-    }
+/// `cache-thrash`.
+pub(super) fn cache_thrash<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, job.threads, |heap, thread| {
+        scratch(heap, thread, job.share())
+    })
 }
 
 /// `turns` times: a block, its writes, back. One block is kept to the end: it must not be handed out meanwhile.

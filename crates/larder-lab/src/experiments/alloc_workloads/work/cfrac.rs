@@ -4,7 +4,7 @@
 //! The last step must satisfy A^2 = (-1)^k Q modulo N: a number that was overwritten does not.
 
 use super::super::stamp::{Block, Lost, Owner, STAMP};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// A product of two primes, 2^40 + 15 and 2^39 + 23.
@@ -12,20 +12,12 @@ const N: u128 = ((1 << 40) + 15) * ((1 << 39) + 23);
 /// Numbers made in a step.
 const PER_STEP: u64 = 7;
 
-pub(in super::super) struct Cfrac;
-
-impl Workload for Cfrac {
-    const NAME: &'static str = "cfrac";
-    const ABOUT: &'static str =
-        "the continued fraction of a square root, every number in a block of its own";
-    const OPS: u64 = 150_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            let steps = (job.share() / PER_STEP).max(2);
-            Ok(fraction(&mut heaps.local()?, thread, steps)?)
-        })
-    }
+/// `cfrac`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    let steps = (job.share() / PER_STEP).max(2);
+    with_heaps(heaps, job.threads, |heap, thread| {
+        fraction(heap, thread, steps)
+    })
 }
 
 /// A number in a block: the owner's number, then as many words of 32 bits as it needs.

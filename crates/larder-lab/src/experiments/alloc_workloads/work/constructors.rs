@@ -2,7 +2,7 @@
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, STAMP};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Sizes of the four kinds.
@@ -10,18 +10,11 @@ const KINDS: [usize; 4] = [64, 128, 192, 320];
 /// Objects of a thread.
 const OUT: usize = 64;
 
-pub(in super::super) struct Constructors;
-
-impl Workload for Constructors {
-    const NAME: &'static str = "constructors";
-    const ABOUT: &'static str = "objects of four kinds whose constructor fills them and whose destructor looks at every word";
-    const OPS: u64 = 80_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(objects(&mut heaps.local()?, thread, job.share())?)
-        })
-    }
+/// `constructors`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, job.threads, |heap, thread| {
+        objects(heap, thread, job.share())
+    })
 }
 
 /// An object: the owner's number, then words that follow from the first of them.

@@ -1,8 +1,8 @@
 //! The patterns of glibc's own two benchmarks of malloc: one size at a time by one thread, and random sizes by many.
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Sizes of the simple one.
@@ -13,33 +13,16 @@ const OUT: [usize; 4] = [25, 100, 400, 1600];
 const SLOTS: usize = 1024;
 const BYTES: (usize, usize) = (8, 32 << 10);
 
-pub(in super::super) struct GlibcSimple;
-
-impl Workload for GlibcSimple {
-    const NAME: &'static str = "glibc-simple";
-    const ABOUT: &'static str =
-        "blocks of one size, 25 to 1600 at a time, freed in the order in which they came";
-    const ALONE: bool = true;
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(1, |_| Ok(one_size_at_a_time(&mut heaps.local()?, job.ops)?))
-    }
+/// `glibc-simple`.
+pub(super) fn simple<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, 1, |heap, _| one_size_at_a_time(heap, job.ops))
 }
 
-pub(in super::super) struct GlibcThread;
-
-impl Workload for GlibcThread {
-    const NAME: &'static str = "glibc-thread";
-    const ABOUT: &'static str =
-        "random slots of each thread, sizes of 8 bytes to 32 KiB by an inverse power law";
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(random_slots(&mut heaps.local()?, thread, job.share())?)
-        })
-    }
+/// `glibc-thread`.
+pub(super) fn in_slots<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, job.threads, |heap, thread| {
+        random_slots(heap, thread, job.share())
+    })
 }
 
 #[inline(never)]
@@ -54,9 +37,7 @@ fn one_size_at_a_time<H: Heap>(heap: &mut H, ops: u64) -> Result<u64, Lost> {
                 for _ in 0..out {
                     blocks.push(owner.take(heap, bytes)?);
                 }
-                for block in blocks.drain(..) {
-                    block.give(heap)?;
-                }
+                give_all(blocks.drain(..), heap)?;
                 done += out as u64;
             }
         }
@@ -75,8 +56,6 @@ fn random_slots<H: Heap>(heap: &mut H, thread: usize, ops: u64) -> Result<u64, L
             block.give(heap)?;
         }
     }
-    for block in slots.into_iter().flatten() {
-        block.give(heap)?;
-    }
+    give_all(slots.into_iter().flatten(), heap)?;
     Ok(ops)
 }

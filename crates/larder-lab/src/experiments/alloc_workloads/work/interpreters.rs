@@ -2,8 +2,8 @@
 //! destruction could be murder."
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, in_threads};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Size classes that an interpreter uses: the "30+ fixed-sized caches" of the mail.
@@ -11,38 +11,28 @@ const CLASSES: usize = 30;
 /// Objects of an interpreter.
 const OBJECTS: usize = 300;
 
-pub(in super::super) struct Interpreters;
-
-impl Workload for Interpreters {
-    const NAME: &'static str = "interpreters";
-    const ABOUT: &'static str =
-        "heaps are made, filled with 300 objects of 30 sizes, and destroyed";
-    const OPS: u64 = 120_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            let lives = job.share().div_ceil(OBJECTS as u64);
-            let mut draw = Draw::new(thread);
-            let mut owner = Owner::new(thread);
-            let mut objects = Vec::with_capacity(OBJECTS);
-            for _ in 0..lives {
-                let mut heap = heaps.local()?;
-                live(&mut heap, &mut draw, &mut owner, &mut objects)?;
-                if H::DIES_WHOLE {
-                    // The objects die with the heap; only that they are whole is looked at.
-                    for object in objects.drain(..) {
-                        object.check()?;
-                    }
-                } else {
-                    for object in objects.drain(..) {
-                        object.give(&mut heap)?;
-                    }
+/// `interpreters`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    in_threads(job.threads, |thread| {
+        let lives = job.share().div_ceil(OBJECTS as u64);
+        let mut draw = Draw::new(thread);
+        let mut owner = Owner::new(thread);
+        let mut objects = Vec::with_capacity(OBJECTS);
+        for _ in 0..lives {
+            let mut heap = heaps.local()?;
+            live(&mut heap, &mut draw, &mut owner, &mut objects)?;
+            if H::DIES_WHOLE {
+                // The objects die with the heap; only that they are whole is looked at.
+                for object in objects.drain(..) {
+                    object.check()?;
                 }
-                drop(heap);
+            } else {
+                give_all(objects.drain(..), &mut heap)?;
             }
-            Ok(lives * OBJECTS as u64)
-        })
-    }
+            drop(heap);
+        }
+        Ok(lives * OBJECTS as u64)
+    })
 }
 
 /// What an interpreter does: some of its objects live to its end, others are replaced.

@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload};
+use super::super::workload::Job;
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Slots of a thread, as in the usual call of the program.
@@ -18,27 +18,20 @@ const GENERATIONS: usize = 10;
 /// Sizes.
 const BYTES: (usize, usize) = (8, 1000);
 
-pub(in super::super) struct Larson;
-
 type Outcome = Mutex<Vec<anyhow::Result<u64>>>;
 
-impl Workload for Larson {
-    const NAME: &'static str = "larson";
-    const ABOUT: &'static str = "a server: random slots are freed and filled anew, and each thread leaves its slots to a new thread";
-    const OPS: u64 = 200_000;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        let turns = job.share().div_ceil(GENERATIONS as u64);
-        let ends = &Outcome::default();
-        std::thread::scope(|scope| {
-            for lane in 0..job.threads {
-                let slots = Vec::with_capacity(SLOTS);
-                scope.spawn(move || generation(scope, heaps, (lane, 0), slots, turns, ends));
-            }
-        });
-        let ends = std::mem::take(&mut *ends.lock().ok().context("a thread panicked")?);
-        ends.into_iter().sum()
-    }
+/// `larson`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    let turns = job.share().div_ceil(GENERATIONS as u64);
+    let ends = &Outcome::default();
+    std::thread::scope(|scope| {
+        for lane in 0..job.threads {
+            let slots = Vec::with_capacity(SLOTS);
+            scope.spawn(move || generation(scope, heaps, (lane, 0), slots, turns, ends));
+        }
+    });
+    let ends = std::mem::take(&mut *ends.lock().ok().context("a thread panicked")?);
+    ends.into_iter().sum()
 }
 
 /// One thread's life; its last act is to start the next one.

@@ -1,8 +1,8 @@
 //! Blocks of megabytes, a few at a time, sparsely written: what decides is whether memory goes back to the kernel.
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 use crate::contestants::timing::touch;
 
@@ -13,18 +13,9 @@ const BYTES: (usize, usize) = (1 << 20, 8 << 20);
 /// A write every so many bytes.
 const STRIDE: usize = 64 << 10;
 
-pub(in super::super) struct MallocLarge;
-
-impl Workload for MallocLarge {
-    const NAME: &'static str = "malloc-large";
-    const ABOUT: &'static str =
-        "eight blocks of 1 to 8 MiB, replaced at random, written every 64 KiB";
-    const ALONE: bool = true;
-    const OPS: u64 = 500;
-
-    fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(1, |_| Ok(replace(&mut heaps.local()?, job.ops)?))
-    }
+/// `malloc-large`.
+pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
+    with_heaps(heaps, 1, |heap, _| replace(heap, job.ops))
 }
 
 #[inline(never)]
@@ -44,8 +35,6 @@ fn replace<H: Heap>(heap: &mut H, ops: u64) -> Result<u64, Lost> {
         }
         *slot = Some(block);
     }
-    for block in slots.into_iter().flatten() {
-        block.give(heap)?;
-    }
+    give_all(slots.into_iter().flatten(), heap)?;
     Ok(ops)
 }
