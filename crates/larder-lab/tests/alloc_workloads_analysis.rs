@@ -4,7 +4,9 @@ mod page_record;
 
 use larder_lab::experiments::alloc_workloads::AllocWorkloads;
 use larder_lab::measure::{Depth, Experiment};
-use larder_lab::model::{Analysis, Cell, Goal, GoalState, Measures, RunRecord};
+use larder_lab::model::{
+    Analysis, Block, Cell, Goal, GoalState, Measures, RunRecord, Table, Value,
+};
 use larder_lab::report::{self, Document, Style};
 use page_record::record;
 
@@ -63,26 +65,40 @@ fn goal<'a>(analysis: &'a Analysis, what: &str) -> &'a Goal {
         .unwrap_or_else(|| panic!("no goal '{what}'"))
 }
 
+fn table<'a>(analysis: &'a Analysis, title: &str) -> &'a Table {
+    let blocks = analysis.sections.iter().flat_map(|s| &s.blocks);
+    let tables = blocks.filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let mut titled = tables.filter(|table| table.title.starts_with(title));
+    titled
+        .next()
+        .unwrap_or_else(|| panic!("no table '{title}'"))
+}
+
 #[test]
 fn peers_alone_have_no_goals_and_are_ranked() {
     let analysis = AllocWorkloads.analyse(&peers(Depth::Quick));
     assert!(analysis.goals.is_empty());
-    let fastest = &analysis.findings[0].answer;
+    let fastest = &analysis.findings[0];
+    let said = "mimalloc is nearest to the fastest of each cell: 1.00 of it in the geometric mean.";
+    assert_eq!(fastest.answer, said);
+    let first = &fastest.table.as_ref().expect("a row for each").rows[0];
+    assert_eq!(first[2], Value::Count(15));
+    let leanest = &analysis.findings[1];
     assert!(
-        fastest.contains(
-            "least of each cell, and how often it is the least: mimalloc 1.00 (15 of 15 cells)"
-        ),
-        "{fastest}"
+        leanest
+            .answer
+            .starts_with("rpmalloc is nearest to the leanest")
     );
-    let leanest = &analysis.findings[1].answer;
-    assert!(
-        leanest.contains("rpmalloc 1.00 (15 of 15 cells)"),
-        "{leanest}"
-    );
-    assert!(
-        leanest.contains("jemalloc 2.00 (0 of 15 cells)"),
-        "{leanest}"
-    );
+    let rows = &leanest.table.as_ref().expect("a row for each").rows;
+    let jemalloc = rows
+        .iter()
+        .find(|row| row[0] == Value::Text("jemalloc".to_owned()));
+    let jemalloc = jemalloc.expect("it ran");
+    assert!(matches!(jemalloc[1], Value::Number(mean, _) if (mean - 2.0).abs() < 0.01));
+    assert_eq!(jemalloc[2], Value::Count(0));
 }
 
 #[test]
@@ -118,7 +134,7 @@ fn goals_name_the_peers_that_did_not_run() {
         run.samples
             .retain(|s| !gone.contains(&s.cell.contestant.as_str()));
         let analysis = AllocWorkloads.analyse(&run);
-        ["share of the cells", "worst cell", "larson: peak memory"]
+        ["share of the cells", "worst cell", "peak memory"]
             .map(|what| goal(&analysis, what).note.clone())
     };
     for note in notes(&["snmalloc"]) {
@@ -133,10 +149,19 @@ fn goals_name_the_peers_that_did_not_run() {
 fn a_peak_is_held_against_the_leanest_of_the_fast() {
     for (peak, state) in [(8.5e6, GoalState::Met), (9.5e6, GoalState::Missed)] {
         let analysis = AllocWorkloads.analyse(&with_ours(Depth::Full, |_| 0.9, peak));
+        let goal = goal(&analysis, "peak memory");
+        assert_eq!(goal.state, state, "{goal:?}");
+        assert!(goal.against.starts_with("jemalloc"), "{}", goal.against);
+        let beside = table(&analysis, "Beside the best peer");
         for workload in ["larson", "mstress", "xmalloc-test", "sh8bench"] {
-            let goal = goal(&analysis, &format!("{workload}: peak memory"));
-            assert_eq!(goal.state, state, "{goal:?}");
-            assert!(goal.against.starts_with("jemalloc"), "{}", goal.against);
+            let column = format!("peak in {workload}");
+            let at = beside.columns.iter().position(|c| *c == column);
+            let value = &beside.rows[0][at.expect("a column")];
+            let is_it = |ratio: f64| (ratio - peak / 8e6).abs() < 0.01;
+            assert!(
+                matches!(value, Value::Estimate(e, _) if is_it(e.value)),
+                "{value:?}"
+            );
         }
     }
 }
@@ -152,20 +177,15 @@ fn the_path_that_was_taken_is_told() {
             }
         });
         let analysis = AllocWorkloads.analyse(&run);
-        let section = analysis.sections.iter().find(|s| s.title == "The path");
-        format!("{:?}", section.expect("counted").blocks)
+        let shares = table(&analysis, "Blocks of classes that came");
+        (format!("{:?}", shares.rows), analysis.warnings)
     };
-    let (good, bad) = (path(0.9), path(0.0));
-    assert!(
-        good.contains("larson") && !good.contains("Warning"),
-        "{good}"
-    );
-    assert!(
-        bad.contains("Warning: fewer than half came this way in larson with"),
-        "{bad}"
-    );
-    let nobody = AllocWorkloads.analyse(&peers(Depth::Quick));
-    assert!(nobody.sections.iter().all(|s| s.title != "The path"));
+    let ((good, none), (_, warnings)) = (path(0.9), path(0.0));
+    assert!(good.contains("larson") && none.is_empty(), "{none:?}");
+    let said = "classes in group larson: only 0 % of the blocks came from a CPU's magazines";
+    assert_eq!(warnings, [said]);
+    let peers = AllocWorkloads.analyse(&peers(Depth::Quick));
+    assert!(peers.sections.iter().all(|s| s.title != "The path"));
 }
 
 /// Draws a run in every format: none may show a number that is none.

@@ -98,13 +98,14 @@ fn usage_of(who: libc::c_int) -> Usage {
 pub fn resident_bytes() -> u64 {
     std::fs::read_to_string("/proc/self/smaps_rollup")
         .ok()
-        .and_then(|text| rss_of_smaps(&text))
+        .and_then(|text| bytes_of(&text, "Rss"))
         .unwrap_or_else(resident_bytes_roughly)
 }
 
-/// The `Rss` line in bytes.
-fn rss_of_smaps(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
+/// The line of a field in kB, as the files in /proc have it, in bytes.
+pub(crate) fn bytes_of(text: &str, field: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -368,11 +369,11 @@ mod tests {
     #[test]
     fn the_line_of_smaps_is_read_or_refused() {
         assert_eq!(
-            rss_of_smaps("00-01 rollup\nRss:    12 kB\nPss: 3 kB\n"),
+            bytes_of("00-01 rollup\nRss:    12 kB\nPss: 3 kB\n", "Rss"),
             Some(12 * 1024)
         );
         for bad in ["", "Rss: kB", "Rss: 12", "Rss: -1 kB", "Pss: 3 kB"] {
-            assert_eq!(rss_of_smaps(bad), None, "{bad}");
+            assert_eq!(bytes_of(bad, "Rss"), None, "{bad}");
         }
     }
 }

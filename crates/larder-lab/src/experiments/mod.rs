@@ -1,6 +1,7 @@
 //! The experiments, one file (or folder) each.
 
 pub mod alloc_workloads;
+mod allocators;
 pub mod arenas;
 pub mod block_cache;
 pub mod id_space;
@@ -41,4 +42,42 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
 #[must_use]
 pub fn find(name: &str) -> Option<Box<dyn Experiment>> {
     all().into_iter().find(|e| e.name() == name)
+}
+
+/// The plan of an experiment for a machine of which nothing is known.
+#[cfg(test)]
+fn plan_of(experiment: &dyn Experiment, depth: crate::measure::Depth) -> crate::measure::Plan {
+    experiment.plan(&crate::measure::PlanRequest {
+        depth,
+        machine: &crate::model::MachineRecord::default(),
+        seed: 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Depth;
+
+    #[test]
+    fn groups_hold_their_reference_and_each_cell_of_a_contestant_once() {
+        for (experiment, depth) in all()
+            .iter()
+            .flat_map(|e| [Depth::Quick, Depth::Full].map(|depth| (e, depth)))
+        {
+            let contestants = experiment.contestants();
+            for group in plan_of(experiment.as_ref(), depth).groups {
+                let name = format!("{}, {}", experiment.name(), group.name);
+                assert!(group.cells.contains(&group.reference), "{name}");
+                for cell in &group.cells {
+                    let known = contestants.iter().any(|c| c.name() == cell.contestant);
+                    assert!(known, "{name}: {cell}");
+                }
+                let mut cells = group.cells.clone();
+                cells.sort();
+                cells.dedup();
+                assert_eq!(cells.len(), group.cells.len(), "{name}");
+            }
+        }
+    }
 }

@@ -6,11 +6,51 @@ use quick_cache::{sync, unsync};
 
 use super::{Blocks, Reader, SharedBlocks};
 
-/// `sync::Cache<u64, u32>`: a get copies the value under a shard's lock; nothing is pinned.
-pub struct Quick(sync::Cache<u64, u32>);
+/// What a block's number leads to.
+pub trait Kept: Clone + Send + Sync {
+    /// Of a block that comes.
+    fn of(block: u64) -> Self;
 
-impl Blocks for Quick {
-    type Reader<'s> = &'s sync::Cache<u64, u32>;
+    /// Something of it.
+    fn word(&self) -> u64;
+}
+
+impl Kept for u32 {
+    fn of(block: u64) -> Self {
+        block as Self
+    }
+
+    #[inline]
+    fn word(&self) -> u64 {
+        u64::from(*self)
+    }
+}
+
+impl Kept for Arc<u64> {
+    fn of(block: u64) -> Self {
+        Self::new(block)
+    }
+
+    #[inline]
+    fn word(&self) -> u64 {
+        Self::as_ptr(self).addr() as u64
+    }
+}
+
+/// `sync::Cache<u64, V>`: a get copies the value under a shard's lock.
+pub struct Shared<V>(sync::Cache<u64, V>);
+
+/// A get copies a number; nothing is pinned.
+pub type Quick = Shared<u32>;
+
+/// What a program takes whose blocks must stay while it reads them.
+pub type QuickArc = Shared<Arc<u64>>;
+
+impl<V: Kept> Blocks for Shared<V> {
+    type Reader<'s>
+        = &'s sync::Cache<u64, V>
+    where
+        V: 's;
     const SLACK: usize = 30;
 
     fn new(blocks: usize) -> anyhow::Result<Self> {
@@ -26,59 +66,20 @@ impl Blocks for Quick {
     }
 }
 
-impl SharedBlocks for Quick {
+impl<V: Kept> SharedBlocks for Shared<V> {
     fn share(&self) -> Self::Reader<'_> {
         &self.0
     }
 }
 
-impl Reader for &sync::Cache<u64, u32> {
+impl<V: Kept> Reader for &sync::Cache<u64, V> {
     #[inline]
     fn get(&mut self, block: u64) -> Option<u64> {
-        sync::Cache::get(self, &block).map(u64::from)
+        Some(sync::Cache::get(self, &block)?.word())
     }
 
     fn bring(&mut self, block: u64) -> bool {
-        sync::Cache::insert(self, block, block as u32);
-        true
-    }
-}
-
-/// `sync::Cache<u64, Arc<u64>>`: what a program takes whose blocks must stay while it reads them.
-pub struct QuickArc(sync::Cache<u64, Arc<u64>>);
-
-impl Blocks for QuickArc {
-    type Reader<'s> = &'s sync::Cache<u64, Arc<u64>>;
-    const SLACK: usize = 30;
-
-    fn new(blocks: usize) -> anyhow::Result<Self> {
-        Ok(Self(sync::Cache::new(blocks)))
-    }
-
-    fn reader(&mut self) -> Self::Reader<'_> {
-        &self.0
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
-impl SharedBlocks for QuickArc {
-    fn share(&self) -> Self::Reader<'_> {
-        &self.0
-    }
-}
-
-impl Reader for &sync::Cache<u64, Arc<u64>> {
-    #[inline]
-    fn get(&mut self, block: u64) -> Option<u64> {
-        let pinned = sync::Cache::get(self, &block)?;
-        Some(Arc::as_ptr(&pinned).addr() as u64)
-    }
-
-    fn bring(&mut self, block: u64) -> bool {
-        sync::Cache::insert(self, block, Arc::new(block));
+        sync::Cache::insert(self, block, V::of(block));
         true
     }
 }

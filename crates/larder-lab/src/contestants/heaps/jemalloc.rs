@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::{Heap, Heaps};
+use super::Heap;
 
 /// `malloc` and `sdallocx`: jemalloc's fast way in and its fast way out, which is told the size.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,13 +19,5 @@ impl Heap for Jemalloc {
     unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
         // SAFETY: allocated with as many bytes and no flags, and given up by the caller.
         unsafe { tikv_jemalloc_sys::sdallocx(block.as_ptr().cast(), bytes, 0) };
-    }
-}
-
-impl Heaps for Jemalloc {
-    type Local<'a> = Self;
-
-    fn local(&self) -> anyhow::Result<Self> {
-        Ok(*self)
     }
 }

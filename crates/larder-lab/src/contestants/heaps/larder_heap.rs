@@ -169,11 +169,3 @@ impl Heap for LarderGlobal {
         unsafe { GlobalAlloc::dealloc(&global::Larder, block.as_ptr(), layout(bytes)) };
     }
 }
-
-impl Heaps for LarderGlobal {
-    type Local<'a> = Self;
-
-    fn local(&self) -> anyhow::Result<Self> {
-        Ok(*self)
-    }
-}

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::{Heap, Heaps};
+use super::Heap;
 
 /// `mi_malloc` and `mi_free`. Its sized free is the same free, so the size is not told.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,13 +19,5 @@ impl Heap for Mimalloc {
     unsafe fn free(&mut self, block: NonNull<u8>, _bytes: usize) {
         // SAFETY: allocated by mimalloc and given up by the caller.
         unsafe { libmimalloc_sys::mi_free(block.as_ptr().cast()) };
-    }
-}
-
-impl Heaps for Mimalloc {
-    type Local<'a> = Self;
-
-    fn local(&self) -> anyhow::Result<Self> {
-        Ok(*self)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::{ALIGN, Heap, Heaps};
+use super::{ALIGN, Heap};
 
 /// `sn_rust_alloc` and `sn_rust_dealloc`, which are told size and alignment as Rust's allocators are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,13 +19,5 @@ impl Heap for Snmalloc {
     unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
         // SAFETY: allocated with the same alignment and size, and given up by the caller.
         unsafe { snmalloc_sys::sn_rust_dealloc(block.as_ptr().cast(), ALIGN, bytes) };
-    }
-}
-
-impl Heaps for Snmalloc {
-    type Local<'a> = Self;
-
-    fn local(&self) -> anyhow::Result<Self> {
-        Ok(*self)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::{Heap, Heaps};
+use super::Heap;
 
 /// `malloc` and `free` of the C library that the process runs with, or of what was loaded before it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,13 +19,5 @@ impl Heap for SystemMalloc {
     unsafe fn free(&mut self, block: NonNull<u8>, _bytes: usize) {
         // SAFETY: allocated by the same malloc and given up by the caller.
         unsafe { libc::free(block.as_ptr().cast()) };
-    }
-}
-
-impl Heaps for SystemMalloc {
-    type Local<'a> = Self;
-
-    fn local(&self) -> anyhow::Result<Self> {
-        Ok(*self)
     }
 }

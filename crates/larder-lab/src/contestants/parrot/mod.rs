@@ -18,7 +18,7 @@ pub use global::{GlobalLocked, GlobalRef};
 pub use hashed::{Hashed, HashedLocal, HashedMutex, HashedMutexLocal};
 pub use lock::PthreadMutex;
 pub use slab::{Slab, Spacing};
-pub use stack::{LockedStack, StackRef, UnlockedStack};
+pub use stack::{LockedStack, Stack, StackRef, UnlockedStack};
 
 /// Most threads, as in the mail's program.
 pub const MOST_THREADS: usize = 30;

@@ -21,43 +21,31 @@ struct Memory {
     taken: AtomicBool,
 }
 
-impl Memory {
-    fn new() -> Box<Self> {
-        Box::new(Self {
+/// The stack; `LOCKED` takes the mutex around every call. For one thread.
+#[derive(Debug)]
+pub struct Stack<const LOCKED: bool>(Box<Memory>);
+
+/// "An unlocked pair which simply used a stack for allocation."
+pub type UnlockedStack = Stack<false>;
+
+/// "Next I added mutex's": the same with a lock around every call.
+pub type LockedStack = Stack<true>;
+
+// SAFETY: the stack is given to one thread only, see `local`.
+unsafe impl<const LOCKED: bool> Sync for Stack<LOCKED> {}
+
+/// The one thread's way to a stack.
+#[derive(Debug)]
+pub struct StackRef<'a, const LOCKED: bool>(&'a Memory);
+
+impl<const LOCKED: bool> Default for Stack<LOCKED> {
+    fn default() -> Self {
+        Self(Box::new(Memory {
             bytes: UnsafeCell::new([0; BYTES]),
             top: UnsafeCell::new(0),
             lock: PthreadMutex::new(),
             taken: AtomicBool::new(false),
-        })
-    }
-}
-
-/// "An unlocked pair which simply used a stack for allocation." For one thread.
-#[derive(Debug)]
-pub struct UnlockedStack(Box<Memory>);
-
-/// "Next I added mutex's": the same with a lock around every call.
-#[derive(Debug)]
-pub struct LockedStack(Box<Memory>);
-
-// SAFETY: the stack is given to one thread only, see `claim`.
-unsafe impl Sync for UnlockedStack {}
-// SAFETY: as above.
-unsafe impl Sync for LockedStack {}
-
-/// The one thread's way to a stack; `LOCKED` takes the mutex around every call.
-#[derive(Debug)]
-pub struct StackRef<'a, const LOCKED: bool>(&'a Memory);
-
-impl Default for UnlockedStack {
-    fn default() -> Self {
-        Self(Memory::new())
-    }
-}
-
-impl Default for LockedStack {
-    fn default() -> Self {
-        Self(Memory::new())
+        }))
     }
 }
 
@@ -104,26 +92,14 @@ impl<const LOCKED: bool> Drop for StackRef<'_, LOCKED> {
     }
 }
 
-fn claim<const LOCKED: bool>(memory: &Memory) -> anyhow::Result<StackRef<'_, LOCKED>> {
-    ensure!(
-        !memory.taken.swap(true, Ordering::Acquire),
-        "a stack needs its blocks back in reverse order, so it serves one thread; ask for 1 thread"
-    );
-    Ok(StackRef(memory))
-}
+impl<const LOCKED: bool> Heaps for Stack<LOCKED> {
+    type Local<'a> = StackRef<'a, LOCKED>;
 
-impl Heaps for UnlockedStack {
-    type Local<'a> = StackRef<'a, false>;
-
-    fn local(&self) -> anyhow::Result<StackRef<'_, false>> {
-        claim(&self.0)
-    }
-}
-
-impl Heaps for LockedStack {
-    type Local<'a> = StackRef<'a, true>;
-
-    fn local(&self) -> anyhow::Result<StackRef<'_, true>> {
-        claim(&self.0)
+    fn local(&self) -> anyhow::Result<StackRef<'_, LOCKED>> {
+        ensure!(
+            !self.0.taken.swap(true, Ordering::Acquire),
+            "a stack needs its blocks back in reverse order, so it serves one thread; ask for 1 thread"
+        );
+        Ok(StackRef(&self.0))
     }
 }

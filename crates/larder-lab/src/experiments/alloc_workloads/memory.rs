@@ -1,6 +1,6 @@
 //! What a workload needed at its peak, and what is held when all is freed.
 
-use crate::contestants::timing::resident_bytes;
+use crate::contestants::timing::{bytes_of, resident_bytes};
 
 /// Watches this process's memory.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Memory {
             return None;
         }
         let text = std::fs::read_to_string("/proc/self/status").ok()?;
-        Some(peak_of(&text)?.saturating_sub(self.before))
+        Some(bytes_of(&text, "VmHWM")?.saturating_sub(self.before))
     }
 
     /// Growth of resident memory now.
@@ -38,28 +38,9 @@ impl Memory {
     }
 }
 
-/// The `VmHWM` line in bytes.
-fn peak_of(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_line_of_the_peak_is_read() {
-        assert_eq!(
-            peak_of("VmPeak:\t 9 kB\nVmHWM:\t   12 kB\n"),
-            Some(12 * 1024)
-        );
-        assert_eq!(peak_of("VmHWM: many kB"), None);
-        assert_eq!(peak_of(""), None);
-    }
 
     #[test]
     fn a_peak_that_is_over_is_remembered() {

@@ -3,26 +3,35 @@
 //!
 //! `work` has the workloads; `stamp` says who owns a block; `workload` runs and measures one.
 
-mod contestants;
 mod draw;
-mod goals;
 mod handover;
 mod memory;
 mod plan;
 mod report;
-mod rows;
 mod stamp;
 mod work;
 mod workload;
 
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Metric, RunRecord};
+use super::allocators::{Work, classes, peers};
+use crate::contestants::heaps::{Heaps, LarderGlobal, LarderHeaps, LarderPrivate};
+use crate::frame::{self, bench};
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::model::{Analysis, Measures, Metric, Params, RunRecord};
 
 pub use work::{ALL, About, run};
 
 /// The experiment `alloc-workloads`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllocWorkloads;
+
+/// The library's allocators.
+const OURS: [&str; 3] = ["heap", "classes", "global"];
+
+/// Heaps that die whole: only for interpreters.
+const WHOLE: [&str; 2] = ["heap-whole", "mimalloc-heap"];
+
+/// The workload in which heaps of their own take part.
+const INTERPRETERS: &str = "interpreters";
 
 const METRICS: &[Metric] = &[
     Metric::cost(
@@ -70,24 +79,46 @@ impl Experiment for AllocWorkloads {
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants::all()
+        contestants()
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = contestants::all();
-        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
-        plan::plan(request, &names)
+        plan::plan(request)
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            findings: report::findings(&view),
-            goals: goals::all(&view),
-            sections: report::sections(&view),
-            ..Analysis::default()
-        }
+        frame::analysis(self, run, report::of)
     }
+}
+
+/// The workload that the factors name.
+struct Named;
+
+impl Work for Named {
+    fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+        run(heaps, params)
+    }
+}
+
+/// Every contestant, in the order of the tables.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    let ours = [
+        bench(
+            "heap",
+            "larder's explicit heap, one for each thread, over shared classes",
+            |params| run(&LarderHeaps::new()?, params),
+        ),
+        classes::<Named>(),
+        bench(
+            "global",
+            "larder as Rust's global allocator: sized and aligned",
+            |params| run(&LarderGlobal, params),
+        ),
+        bench(
+            "heap-whole",
+            "a private heap of larder's for each interpreter, dropped whole",
+            |params| run(&LarderPrivate::new()?, params),
+        ),
+    ];
+    ours.into_iter().chain(peers::<Named>()).collect()
 }

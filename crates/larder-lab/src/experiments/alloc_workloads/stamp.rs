@@ -116,6 +116,18 @@ impl Block {
     }
 }
 
+/// Checks blocks and gives them back.
+///
+/// # Errors
+/// Somebody wrote to one; the rest is given up.
+#[inline(always)]
+pub(super) fn give_all<H: Heap>(
+    blocks: impl IntoIterator<Item = Block>,
+    heap: &mut H,
+) -> Result<(), Lost> {
+    blocks.into_iter().try_for_each(|block| block.give(heap))
+}
+
 /// Makes blocks its own.
 #[derive(Debug)]
 pub(crate) struct Owner {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::{anyhow, ensure};
 
 use super::memory::Memory;
+use super::stamp::Lost;
 use crate::contestants::heaps::Heaps;
 use crate::contestants::timing::process_cpu_ns;
 use crate::model::{Measures, Params};
@@ -64,6 +65,15 @@ pub(super) fn in_threads(
         }
         Ok(ops)
     })
+}
+
+/// The same, each thread with a heap of its own.
+pub(super) fn with_heaps<'h, H: Heaps>(
+    heaps: &'h H,
+    threads: usize,
+    work: impl Fn(&mut H::Local<'h>, usize) -> Result<u64, Lost> + Sync,
+) -> anyhow::Result<u64> {
+    in_threads(threads, |thread| Ok(work(&mut heaps.local()?, thread)?))
 }
 
 /// Runs a workload once and measures it.

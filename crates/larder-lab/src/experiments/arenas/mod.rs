@@ -11,7 +11,9 @@ use self::loops::{BOOKKEEPING, COST, run, units};
 use self::ranges::arena;
 use crate::contestants::timing::resident_bytes;
 use crate::frame::words::{Bound, ratio, short};
-use crate::frame::{self, Column, Planner, Results, bench, finding, grid, listing};
+use crate::frame::{
+    self, Column, Planner, Results, bench, each, finding, grid, listing, shown, text, worst,
+};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
     Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Section, Table,
@@ -101,6 +103,9 @@ impl Experiment for Arenas {
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
+        let plain = |name, about, policy| {
+            bench(name, about, move |params| with_arena(policy, false, params))
+        };
         // Only the crates of others are added.
         #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
         let mut all = vec![
@@ -118,17 +123,13 @@ impl Experiment for Arenas {
                     run(&mut arena.handle(), before, params)
                 },
             ),
-            bench(
+            plain(
                 "instant",
                 "larder's arena without quantum caches, instant fit",
-                |params| with_arena(Policy::Instant, false, params),
+                Policy::Instant,
             ),
-            bench("best", "the same, best fit", |params| {
-                with_arena(Policy::Best, false, params)
-            }),
-            bench("next", "the same, next fit", |params| {
-                with_arena(Policy::Next, false, params)
-            }),
+            plain("best", "the same, best fit", Policy::Best),
+            plain("next", "the same, next fit", Policy::Next),
         ];
         #[cfg(feature = "peers")]
         all.extend([
@@ -181,7 +182,7 @@ impl Experiment for Arenas {
             (shape, cells)
         });
         for (shape, cells) in groups {
-            let seconds = plan.either(0.025, 0.35) * (cells.len() + 1) as f64;
+            let seconds = plan.either(0.03, 0.35) * (cells.len() + 1) as f64;
             plan.group(shape, COST, "quantum", seconds, cells);
         }
         plan.skip(
@@ -202,9 +203,12 @@ impl Experiment for Arenas {
                     growth.into_iter().chain(against_peers(results, shape))
                 })
                 .collect(),
-            goals: ["quantum", "handle"]
-                .map(|name| constant(results, name))
-                .to_vec(),
+            goals: each(
+                Bound::AtMost(FLAT),
+                ["quantum", "handle"].map(|name| (name.to_owned(), constant(results, name))),
+            )
+            .into_iter()
+            .collect(),
             sections: SHAPES
                 .into_iter()
                 .map(|[shape, title, table, _]| Section {
@@ -234,7 +238,7 @@ fn with_arena(policy: Policy, cached: bool, params: &Params) -> anyhow::Result<M
 /// Constant time is measured where nothing but the arena is touched: in pairs.
 fn constant(results: &Results<'_>, name: &str) -> Goal {
     let bound = Bound::AtMost(FLAT);
-    let what = format!("{name}: cost of a range when most are out");
+    let what = "larder's arena with quantum caches: cost of a range when most are out";
     let curve = results.curve("pair", name, "live");
     match curve.first().zip(curve.last()) {
         Some(((few, first), (many, last))) if few <= FEW && many >= MANY => bound.goal(
@@ -271,36 +275,32 @@ fn growth(results: &Results<'_>, shape: &str, question: &str) -> Option<Finding>
         })
         .collect();
     let promised = grown.iter().filter(|(name, ..)| CONSTANT.contains(name));
-    let (name, few, many, most) = promised.max_by(|a, b| a.3.value.total_cmp(&b.3.value))?;
-    let rows = grown.iter().map(|(name, few, many, r)| {
-        vec![
-            Value::Text((*name).to_owned()),
-            Value::Count(*few),
-            Value::Count(*many),
-            Value::Estimate(*r, "x".to_owned()),
-            Value::Text(word(r).to_owned()),
-            Value::Text(if CONSTANT.contains(name) { "yes" } else { "" }.to_owned()),
-        ]
-    });
-    let table = Table {
-        title: "Cost at the most ranges over the cost at the fewest".to_owned(),
-        columns: [
-            "arena",
-            "from",
-            "to",
-            "cost grows to",
-            "which is",
-            "constant by promise",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: rows.collect(),
-        ..Table::default()
-    };
+    let promised = promised.map(|row| ((row.0, row.1, row.2), row.3));
+    let ((name, few, many), most) = worst(promised)?;
+    let columns = [
+        "from",
+        "to",
+        "cost grows to",
+        "which is",
+        "constant by promise",
+    ];
+    let table = grid(
+        "Cost at the most ranges over the cost at the fewest",
+        "arena",
+        grown.iter().map(|row| (row, text(row.0))),
+        columns.map(|name| (name, name.to_owned())),
+        |(name, few, many, r), column| match *column {
+            "from" => Value::Count(*few),
+            "to" => Value::Count(*many),
+            "cost grows to" => shown(Some(*r), "x"),
+            "which is" => text(word(r)),
+            _ => text(if CONSTANT.contains(name) { "yes" } else { "no" }),
+        },
+    );
     let answer = format!(
         "Of those that promise it, {name} grows most: to {} of its cost from {few} to {many} ranges ({}).",
-        ratio(most),
-        word(most)
+        ratio(&most),
+        word(&most)
     );
     Some(Finding {
         table: Some(table),
@@ -313,8 +313,11 @@ fn against_peers(results: &Results<'_>, shape: &str) -> Vec<Finding> {
     let finding = |peer: &&str| {
         let (live, theirs) = results.curve(shape, peer, "live").last()?;
         let ours = results.find(shape, "quantum", &[("live", live)])?;
-        let question =
-            format!("What does a range cost beside {peer}, {live} of them out ({shape})?");
+        let how = match shape {
+            "pair" => "taken and given back at once",
+            _ => "in the place of a random one",
+        };
+        let question = format!("What does a range cost beside {peer}, {live} of them out, {how}?");
         let mut finding = frame::versus(question, "larder's arena", &ours, &theirs, COST, "ns")?;
         let own = results
             .all(shape)

@@ -3,6 +3,7 @@
 use anyhow::{Context, ensure};
 
 use crate::contestants::block_cache::{Blocks, Reader};
+use crate::contestants::timing::bytes_of;
 use crate::model::{Measures, Params};
 
 /// Three times as many blocks come as there is room for, so that what is remembered of those that left is there too. `said` is
@@ -44,30 +45,12 @@ fn own_bytes() -> anyhow::Result<u64> {
     let path = "/proc/self/smaps_rollup";
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{path} cannot be read, so memory cannot be measured here"))?;
-    anonymous(&text).with_context(|| format!("{path} has no line 'Anonymous' in kB"))
-}
-
-/// The `Anonymous` line in bytes.
-fn anonymous(text: &str) -> Option<u64> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Anonymous:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    bytes_of(&text, "Anonymous").with_context(|| format!("{path} has no line 'Anonymous' in kB"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_line_of_own_memory_is_read_and_others_are_not() {
-        let text = "Rss:            1000 kB\nAnonymous:         12 kB\nAnonHugePages:    0 kB\n";
-        assert_eq!(anonymous(text), Some(12 * 1024));
-        for bad in ["", "Rss: 3 kB", "Anonymous: 3", "Anonymous: x kB"] {
-            assert_eq!(anonymous(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn what_is_held_counts_and_what_was_freed_does_not() {

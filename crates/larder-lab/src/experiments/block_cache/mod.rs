@@ -1,22 +1,46 @@
 //! What a hit in the block cache costs, and what a cached page costs in memory, against today's crates.
 
-mod contestants;
-mod goals;
-mod instructions;
 mod memory;
-mod plan;
 mod report;
 mod shapes;
 #[cfg(test)]
 mod tests;
 
-use crate::frame::{Results, cost};
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Cost, Metric, RunRecord};
+use anyhow::bail;
+
+use crate::contestants::block_cache::{Blocks, Larder, SharedBlocks};
+use crate::frame::{self, Counted, Planner, bench, cross};
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::model::{Analysis, Measures, Metric, Params, RunRecord};
 
 /// The experiment `block-cache`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BlockCaches;
+
+/// Names of the groups; [`hit_group`] has those of hits.
+const THREADED: &str = "threads";
+const MISS: &str = "miss";
+const MEMORY: &str = "memory";
+const INSTRUCTIONS: &str = "instructions";
+
+/// The library's.
+const OURS: &str = "larder";
+
+/// Today's crates; the first three may be used by several threads.
+const PEERS: [&str; 5] = ["quick", "quick-arc", "moka", "quick-unsync", "hashlink"];
+const SHARED: usize = 3;
+
+/// Threads of the group of threads.
+const THREADS: [i64; 2] = [1, 2];
+
+/// Blocks of the groups of hits: the first in both forms, the second in the quick one, the last in the full one. 32,768 pages are
+/// 128 MiB; 1,048,576 are 4 GiB, of which no byte is touched.
+const SIZES: [i64; 3] = [1 << 15, 1 << 18, 1 << 20];
+
+/// Name of the group of hits among so many blocks.
+fn hit_group(blocks: i64) -> String {
+    format!("hit-{blocks}")
+}
 
 const METRICS: &[Metric] = &[
     Metric::cost(
@@ -45,7 +69,7 @@ const METRICS: &[Metric] = &[
         "the same as the cache itself says",
     ),
     Metric::cost(
-        "instructions",
+        INSTRUCTIONS,
         "",
         "instructions of one hit with the loop around it, counted by callgrind",
     ),
@@ -73,46 +97,151 @@ impl Experiment for BlockCaches {
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants::all()
+        let mut all = vec![
+            bench(
+                OURS,
+                "BlockCache with its default rule: a get is a guard that pins the block, and its end",
+                ours,
+            ),
+            bench(
+                "loop",
+                "the loop alone: a number is drawn and nothing looked up",
+                shapes::empty,
+            ),
+        ];
+        #[cfg(feature = "peers")]
+        {
+            use crate::contestants::block_cache::{HashLink, Moka, Quick, QuickArc, QuickUnsync};
+            all.extend([
+                bench(
+                    "quick",
+                    "quick_cache's sync::Cache<u64, u32>: a copy of the value, nothing pinned",
+                    shared::<Quick>,
+                ),
+                bench(
+                    "quick-arc",
+                    "quick_cache's sync::Cache<u64, Arc<u64>>: the value stays while the Arc is held",
+                    shared::<QuickArc>,
+                ),
+                bench(
+                    "quick-unsync",
+                    "quick_cache's unsync::Cache<u64, u32>: one thread, nothing pinned",
+                    alone::<QuickUnsync>,
+                ),
+                bench(
+                    "hashlink",
+                    "hashlink's LruCache<u64, u32>: one thread, nothing pinned",
+                    alone::<HashLink>,
+                ),
+                bench(
+                    "moka",
+                    "moka's sync::Cache<u64, u32>: a copy of the value, nothing pinned",
+                    shared::<Moka>,
+                ),
+            ]);
+        }
+        all.push(Box::new(Counted {
+            about: "instructions of one hit of the named cache, counted by callgrind",
+            experiment: "block-cache",
+            factor: "cache",
+            pieces: 1_000_000,
+            warm_share: shapes::WARM_SHARE,
+            params: |turns| shape("hit", SIZES[0]).with("turns", turns),
+        }));
+        all
     }
 
     fn brief(&self) -> Option<&'static [&'static str]> {
         // Filling the larger cache takes most of the time, and with fewer than six rounds no group has a verdict.
-        Some(&["hit-32768", plan::THREADED, plan::MISS, plan::MEMORY])
+        Some(&["hit-32768", THREADED, MISS, MEMORY])
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = contestants::all();
-        let names: Vec<_> = contestants.iter().map(|c| c.name()).collect();
-        plan::plan(request.depth, &names)
+        let contestants = self.contestants();
+        let mut plan = Planner::new(request, &contestants, (6, 8, 0.05), (15, 33, 0.05));
+        let quick = plan.quick();
+        let caches = |count: usize| -> Vec<&str> {
+            let peers = PEERS.into_iter().take(count);
+            // Filling it takes longer than all the others together.
+            let peers = peers.filter(|name| !(quick && *name == "moka"));
+            [OURS].into_iter().chain(peers).collect()
+        };
+        let (all, shared) = (caches(PEERS.len()), caches(SHARED));
+
+        let sizes = plan.either(
+            [(SIZES[0], 400_000, 0.24), (SIZES[1], 600_000, 0.75)],
+            [(SIZES[0], 10_000_000, 3.0), (SIZES[2], 10_000_000, 12.0)],
+        );
+        for (blocks, turns, seconds) in sizes {
+            let params = shape("hit", blocks).with("turns", turns);
+            let cells = cross(&[&all[..], &["loop"]].concat(), &[params]);
+            plan.group(&hit_group(blocks), "ns_per_hit", OURS, seconds, cells);
+        }
+
+        let (milliseconds, seconds) = plan.either((15, 0.35), (1000, 10.0));
+        let threads = THREADS.map(|threads| {
+            let params = shape("threads", SIZES[0]).with("threads", threads);
+            params.with("milliseconds", milliseconds)
+        });
+        plan.group(
+            THREADED,
+            "mops_per_s",
+            OURS,
+            seconds,
+            cross(&shared, &threads),
+        );
+
+        let (turns, seconds) = plan.either((30_000, 0.12), (1_000_000, 5.0));
+        let params = shape("miss", 1 << 13).with("turns", turns);
+        plan.group(MISS, "ns_per_miss", OURS, seconds, cross(&all, &[params]));
+
+        let (blocks, seconds) = plan.either((SIZES[0], 0.16), (1 << 17, 2.0));
+        let cells = cross(&all, &[shape("memory", blocks)]);
+        plan.group(MEMORY, "bytes_per_block", OURS, seconds, cells);
+
+        if quick {
+            plan.skip(
+                "1,048,576 blocks, moka and instructions",
+                "the quick form takes 262,144 blocks instead, and moka is slow to fill; run with --full, about ten minutes",
+            );
+        } else {
+            plan.instructions("cache", &[&all[..], &["loop"]].concat());
+        }
+        plan.finish()
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            costs: costs(run),
-            findings: report::findings(&view),
-            goals: goals::all(&view),
-            sections: report::sections(&view),
-            ..Analysis::default()
-        }
+        frame::analysis(self, run, report::of)
     }
 }
 
-/// What a cached block costs, for the summary.
-fn costs(run: &RunRecord) -> Vec<Cost> {
-    let results = Results::new(run, METRICS);
-    let hit = plan::hit_group(plan::SIZES[0]);
-    let rows = [
-        ("cached block, found", hit.as_str(), "ns_per_hit"),
-        ("cached block, missed", plan::MISS, "ns_per_miss"),
-    ];
-    let row = |(what, group, metric)| {
-        let find = |name| results.find(group, name, &[]);
-        let peer = results.best(group, &plan::PEERS, &[], metric);
-        cost(what, "ns", metric, find(plan::OURS), peer, find("loop"))
-    };
-    rows.into_iter().filter_map(row).collect()
+fn shape(name: &str, blocks: i64) -> Params {
+    Params::new()
+        .with_text("shape", name)
+        .with("blocks", blocks)
+}
+
+fn ours(params: &Params) -> anyhow::Result<Measures> {
+    match params.text("shape")? {
+        "memory" => memory::with(params, |cache: &Larder| Some(cache.table_bytes())),
+        _ => shared::<Larder>(params),
+    }
+}
+
+/// Caches for one thread.
+fn alone<B: Blocks>(params: &Params) -> anyhow::Result<Measures> {
+    match params.text("shape")? {
+        "hit" => shapes::hit::<B>(params),
+        "miss" => shapes::miss::<B>(params),
+        "memory" => memory::with::<B>(params, |_| None),
+        other => bail!("shape '{other}' is unknown; the shapes are hit, miss and memory"),
+    }
+}
+
+/// Caches for many threads.
+fn shared<B: SharedBlocks>(params: &Params) -> anyhow::Result<Measures> {
+    match params.text("shape")? {
+        "threads" => shapes::threads::<B>(params),
+        _ => alone::<B>(params),
+    }
 }

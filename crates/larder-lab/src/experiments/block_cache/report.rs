@@ -1,220 +1,195 @@
-//! Tables and sentences.
+//! Goals, tables and sentences.
 
-use crate::frame::words::{ratio, short, word};
-use crate::measure::RunView;
-use crate::model::{Better, Block, Cell, Finding, Section, Table, Value};
+use super::{INSTRUCTIONS, MEMORY, MISS, OURS, PEERS, SIZES, THREADED, THREADS, hit_group};
+use crate::frame::words::{Bound, ratio};
+use crate::frame::{
+    At, Column, Results, cost, each, finding, goal, grid, listing, median_of, shown, text,
+    together, versus,
+};
+use crate::model::{Analysis, Block, Cost, Finding, Goal, Section, Table};
+use crate::stats::Estimate;
 
-use super::goals::{best, find, instructions, scaling};
-use super::plan::{MEMORY, MISS, OURS, PEERS, SIZES, THREADED, THREADS, hit_group};
+/// What larder's is called in a sentence.
+const CALLED: &str = "larder's block cache";
 
-fn estimate(view: &RunView<'_>, group: &str, cell: &Cell, metric: &str, unit: &str) -> Value {
-    match view.estimate(group, cell, metric) {
-        Some(estimate) => Value::Estimate(estimate, unit.to_owned()),
-        None => view
-            .middle(group, cell, metric)
-            .map_or(Value::Empty, |value| Value::Number(value, unit.to_owned())),
-    }
+/// The library's cell and that of the peer with the least of a metric.
+fn both<'r, 'a>(results: &'r Results<'a>, group: &'r str, metric: &str) -> [Option<At<'r, 'a>>; 2] {
+    let ours = results.find(group, OURS, &[]);
+    [ours, results.best(group, &PEERS, &[], metric)]
 }
 
-fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
+/// Rate of two threads over the rate of one, the median of the rounds.
+fn scaling(results: &Results<'_>, contestant: &str) -> Option<Estimate> {
+    let rates = |n| Some(threaded(results, contestant, n)?.by_round("mops_per_s"));
+    median_of(&together(&[rates(2)?, rates(1)?], |v| v[0] / v[1]))
 }
 
-/// Every section, in reading order.
-pub(super) fn sections(view: &RunView<'_>) -> Vec<Section> {
-    let mut costs: Vec<Table> = SIZES
-        .iter()
-        .map(|blocks| {
-            let title = format!("A get of one of {blocks} blocks that are in memory");
-            by_cost(view, &hit_group(*blocks), "ns_per_hit", "ns", &title)
-        })
-        .collect();
-    costs.push(by_cost(
-        view,
-        MISS,
-        "ns_per_miss",
-        "ns",
-        "A block comes and another one leaves; no byte is moved",
-    ));
-    let memory = by_cost(
-        view,
-        MEMORY,
-        "bytes_per_block",
-        "B",
-        "Memory for each block that is in, without its page",
-    );
+fn threaded<'r, 'a>(results: &'r Results<'a>, name: &str, threads: i64) -> Option<At<'r, 'a>> {
+    results.find(THREADED, name, &[("threads", threads)])
+}
+
+/// Instructions of a hit, loop included.
+fn counted(results: &Results<'_>, cache: &str) -> Option<f64> {
+    let mut cells = results.all(INSTRUCTIONS);
+    let cell = cells.find(|at| at.text("cache") == Some(cache))?;
+    cell.middle(INSTRUCTIONS)
+}
+
+/// What a run says.
+pub(super) fn of(results: &Results<'_>) -> Analysis {
+    let hits = SIZES.iter().map(|blocks| {
+        let title = format!("A get of one of {blocks} blocks that are in memory");
+        by_cost(results, &hit_group(*blocks), "ns_per_hit", "ns", title)
+    });
+    let title = "A block comes and another one leaves; no byte is moved".to_owned();
+    let miss = by_cost(results, MISS, "ns_per_miss", "ns", title);
+    let title = "Memory for each block that is in, without its page".to_owned();
+    let memory = by_cost(results, MEMORY, "bytes_per_block", "B", title);
     let section = |title: &str, tables: Vec<Table>| Section {
         title: title.to_owned(),
-        blocks: tables
-            .into_iter()
-            .filter(|table| !table.rows.is_empty())
-            .map(Block::Table)
-            .collect(),
+        blocks: tables.into_iter().map(Block::Table).collect(),
     };
-    [
-        section("One thread", costs),
-        section("Several threads", vec![threads(view)]),
-        section("Memory and instructions", vec![memory, counts(view)]),
-    ]
-    .into_iter()
-    .filter(|section| !section.blocks.is_empty())
-    .collect()
-}
-
-fn by_cost(view: &RunView<'_>, group: &str, metric: &str, unit: &str, title: &str) -> Table {
-    let peer = best(view, group, metric);
-    let mut cells: Vec<(&Cell, f64)> = view
-        .cells(group)
-        .into_iter()
-        .filter(|cell| !cell.twin)
-        .filter_map(|cell| Some((cell, view.middle(group, cell, metric)?)))
-        .collect();
-    cells.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let rows = cells
-        .into_iter()
-        .map(|(cell, _)| {
-            let against = match peer {
-                Some(peer) if peer != cell => {
-                    let c = view.compare(group, cell, peer, metric, Better::Lower);
-                    c.ratio.map_or(Value::Empty, |r| Value::Ratio(r, c.verdict))
-                }
-                _ => Value::Empty,
-            };
-            vec![
-                Value::Text(cell.contestant.clone()),
-                estimate(view, group, cell, metric, unit),
-                against,
-            ]
-        })
-        .collect();
-    Table {
-        title: title.to_owned(),
-        columns: headings(&["cache", unit, "of the best peer"]),
-        rows,
-        notes: peer
-            .map(|peer| format!("The best peer is {}.", peer.contestant))
-            .into_iter()
-            .collect(),
-        long: false,
+    Analysis {
+        costs: costs(results),
+        findings: findings(results),
+        goals: goals(results),
+        sections: vec![
+            section("One thread", hits.chain([miss]).collect()),
+            section("Several threads", vec![threads(results)]),
+            section("Memory and instructions", vec![memory, counts(results)]),
+        ],
+        ..Analysis::default()
     }
 }
 
-fn threads(view: &RunView<'_>) -> Table {
-    let rows = [OURS]
-        .iter()
-        .chain(&PEERS)
-        .filter_map(|name| {
-            let mut row = vec![Value::Text((*name).to_owned())];
-            for threads in THREADS {
-                let cell = find(view, THREADED, name, Some(threads))?;
-                row.push(estimate(view, THREADED, cell, "mops_per_s", "Mop/s"));
-            }
-            row.push(
-                scaling(view, name).map_or(Value::Empty, |e| Value::Estimate(e, "x".to_owned())),
-            );
-            Some(row)
-        })
-        .collect();
-    Table {
-        title: "Gets of 32,768 resident blocks by all threads together".to_owned(),
-        columns: headings(&["cache", "1 thread", "2 threads", "over one"]),
-        rows,
-        notes: Vec::new(),
-        long: false,
+/// What a cached block costs, for the summary.
+fn costs(results: &Results<'_>) -> Vec<Cost> {
+    let hit = hit_group(SIZES[0]);
+    let rows = [
+        ("cached block, found", hit.as_str(), "ns_per_hit"),
+        ("cached block, missed", MISS, "ns_per_miss"),
+    ];
+    let row = |(what, group, metric)| {
+        let [ours, peer] = both(results, group, metric);
+        cost(
+            what,
+            "ns",
+            metric,
+            ours,
+            peer,
+            results.find(group, "loop", &[]),
+        )
+    };
+    rows.into_iter().filter_map(row).collect()
+}
+
+/// Every goal, met or not.
+fn goals(results: &Results<'_>) -> Vec<Goal> {
+    let bound = Bound::AtMost(0.8);
+    let what = "a block that is in memory is found: larder's block cache";
+    let hit = |blocks: i64| {
+        let group = hit_group(blocks);
+        let [ours, peer] = both(results, &group, "ns_per_hit");
+        let goal = goal(bound, what, ours, peer, "the fastest crate", "ns_per_hit");
+        ours.map(|_| (format!("{blocks} blocks"), goal))
+    };
+    let no_hits = || goal(bound, what, None, None, "the fastest crate", "ns_per_hit");
+    let hits = each(bound, SIZES.into_iter().filter_map(hit)).unwrap_or_else(no_hits);
+    let ran = |is_there: bool, group: &str| match is_there {
+        true => String::new(),
+        false => format!("group {group} did not run"),
+    };
+    let threads = Bound::AtLeast(1.8).goal(
+        "two threads find blocks in one cache: their rate over that of one",
+        "perfect scaling is 2",
+        scaling(results, OURS),
+        None,
+        ran(threaded(results, OURS, 2).is_some(), THREADED),
+    );
+    let own = results.find(MEMORY, OURS, &[]);
+    let memory = Bound::AtMost(32.0).goal(
+        "memory for each cached page beside its bytes, with what is remembered of pages that left",
+        "",
+        own.and_then(|at| at.estimate("bytes_per_block")),
+        None,
+        ran(own.is_some(), MEMORY),
+    );
+    let instructions = counted(results, OURS).map(|count| {
+        let alone = counted(results, "loop").unwrap_or(0.0);
+        let what = "instructions of a hit, without the loop";
+        let goal = Bound::AtMost(45.0).counted(&results.view, what, "", count - alone);
+        goal.in_unit("instructions")
+    });
+    let all = [hits, threads, memory.in_unit("bytes")];
+    all.into_iter().chain(instructions).collect()
+}
+
+fn by_cost(results: &Results<'_>, group: &str, metric: &str, unit: &str, title: String) -> Table {
+    let [_, peer] = both(results, group, metric);
+    let columns = vec![
+        Column::contestant("cache"),
+        Column::metric(unit, metric),
+        Column::against("of the best peer", peer, metric),
+    ];
+    let table = listing(title, results.ranked(group, metric), columns);
+    match peer {
+        Some(peer) => table.noted(&format!("The best peer is {}.", peer.name())),
+        None => table,
     }
 }
 
-fn counts(view: &RunView<'_>) -> Table {
-    let rows = [OURS]
-        .iter()
-        .chain(&PEERS)
-        .chain(&["loop"])
-        .filter_map(|name| {
-            let count = instructions(view, name)?;
-            Some(vec![
-                Value::Text((*name).to_owned()),
-                Value::Number(count, String::new()),
-            ])
-        })
-        .collect();
-    Table {
-        title: "Instructions of one hit, with the loop around it".to_owned(),
-        columns: headings(&["cache", "instructions"]),
-        rows,
-        notes: vec!["Difference of two runs under callgrind, among 32,768 blocks.".to_owned()],
-        long: false,
-    }
+fn threads(results: &Results<'_>) -> Table {
+    let columns = THREADS.map(|n| (Some(n), format!("{n} threads")));
+    let columns = columns.into_iter().chain([(None, "over one".to_owned())]);
+    grid(
+        "Gets of 32,768 resident blocks by all threads together",
+        "cache",
+        [OURS].iter().chain(&PEERS).map(|name| (*name, text(*name))),
+        columns,
+        |name, threads| match threads {
+            Some(n) => results.value(THREADED, name, &[("threads", *n)], "mops_per_s"),
+            None => shown(scaling(results, name), "x"),
+        },
+    )
 }
 
-fn finding(question: &str, answer: String, verdict: Option<crate::stats::Verdict>) -> Finding {
-    Finding {
-        question: question.to_owned(),
-        asked_by: "larder".to_owned(),
-        answer,
-        verdict,
-        ..Finding::default()
-    }
+fn counts(results: &Results<'_>) -> Table {
+    let columns = vec![
+        Column::factor("cache", "cache"),
+        Column::middle("instructions", INSTRUCTIONS),
+    ];
+    let title = "Instructions of one hit, with the loop around it";
+    listing(title, results.all(INSTRUCTIONS), columns)
+        .noted("Difference of two runs under callgrind, among 32,768 blocks.")
 }
 
 /// The sentences.
-pub(super) fn findings(view: &RunView<'_>) -> Vec<Finding> {
-    let mut all = Vec::new();
-    let mut groups: Vec<(String, &str, &str, String)> = SIZES
-        .iter()
-        .map(|blocks| {
-            let question = format!("What does a hit among {blocks} blocks cost?");
-            (hit_group(*blocks), "ns_per_hit", "ns", question)
-        })
-        .collect();
+fn findings(results: &Results<'_>) -> Vec<Finding> {
+    let beside = |group: &str, metric, unit, question: String| {
+        let [ours, peer] = both(results, group, metric);
+        versus(question, CALLED, &ours?, &peer?, metric, unit)
+    };
+    let hits = SIZES.iter().map(|blocks| {
+        let question =
+            format!("What does it cost to find one of {blocks} blocks that are in memory?");
+        beside(&hit_group(*blocks), "ns_per_hit", "ns", question)
+    });
     let question = "What does it cost to bring a block for which another one leaves?".to_owned();
-    groups.push((MISS.to_owned(), "ns_per_miss", "ns", question));
+    let miss = beside(MISS, "ns_per_miss", "ns", question);
     let question = "How much memory does a cached page take beside its bytes?".to_owned();
-    groups.push((MEMORY.to_owned(), "bytes_per_block", "bytes", question));
-    for (group, metric, unit, question) in groups {
-        let (Some(ours), Some(peer)) = (find(view, &group, OURS, None), best(view, &group, metric))
-        else {
-            continue;
-        };
-        let c = view.compare(&group, ours, peer, metric, Better::Lower);
-        let (Some(r), Some(mine), Some(theirs)) = (
-            c.ratio,
-            view.middle(&group, ours, metric),
-            view.middle(&group, peer, metric),
-        ) else {
-            continue;
-        };
-        let answer = format!(
-            "{} {unit}, {} of the best peer ({}, {} {unit}): {}.",
-            short(mine),
-            ratio(&r),
-            peer.contestant,
-            short(theirs),
-            match metric {
-                "bytes_per_block" => word(c.verdict)
-                    .replace("faster", "less")
-                    .replace("slower", "more"),
-                _ => word(c.verdict),
-            }
-        );
-        // The word stands in the sentence; of bytes it is not faster or slower.
-        let verdict = (metric != "bytes_per_block").then_some(c.verdict);
-        all.push(finding(&question, answer, verdict));
-    }
-    if let Some(ours) = scaling(view, OURS) {
-        let others: Vec<String> = PEERS
-            .iter()
-            .filter_map(|name| Some(format!("{name} {}", ratio(&scaling(view, name)?))))
-            .collect();
-        let answer = format!(
-            "Two threads make {} times the gets of one; peers: {}.",
-            ratio(&ours),
-            if others.is_empty() {
-                "none ran".to_owned()
-            } else {
-                others.join(", ")
-            }
-        );
-        all.push(finding("Does a second thread help?", answer, None));
-    }
-    all
+    // Of bytes it is neither faster nor slower.
+    let memory = beside(MEMORY, "bytes_per_block", "bytes", question).map(|finding| Finding {
+        verdict: None,
+        reading: String::new(),
+        ..finding
+    });
+    let second = scaling(results, OURS).map(|r| {
+        let answer = format!("Two threads find {} times the blocks of one.", ratio(&r));
+        finding(
+            "Does a second thread find more blocks in one cache?",
+            "larder",
+            answer,
+        )
+    });
+    hits.chain([miss, memory, second]).flatten().collect()
 }

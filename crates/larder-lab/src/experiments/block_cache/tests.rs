@@ -2,44 +2,29 @@
 
 use std::time::Duration;
 
-use super::plan::{INSTRUCTIONS, plan};
-use super::{contestants, shapes};
+use super::{BlockCaches, INSTRUCTIONS, shapes};
 use crate::contestants::block_cache::Larder;
-use crate::measure::Depth;
+use crate::experiments::plan_of;
+use crate::measure::{Depth, Experiment, Group};
 use crate::model::Params;
 
-fn names() -> Vec<&'static str> {
-    contestants::all().iter().map(|c| c.name()).collect()
-}
-
-#[test]
-fn groups_hold_their_reference_and_cells_of_known_contestants() {
-    let names = names();
-    for depth in [Depth::Quick, Depth::Full] {
-        for group in plan(depth, &names).groups {
-            assert!(group.cells.contains(&group.reference), "{}", group.name);
-            for cell in &group.cells {
-                assert!(names.contains(&cell.contestant.as_str()), "{cell}");
-            }
-            let mut cells = group.cells.clone();
-            cells.sort();
-            cells.dedup();
-            assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
-        }
-    }
+fn groups(depth: Depth) -> Vec<Group> {
+    plan_of(&BlockCaches, depth).groups
 }
 
 #[test]
 fn the_quick_form_is_quick() {
-    let groups = plan(Depth::Quick, &names()).groups;
-    let all: Duration = groups.iter().map(|g| g.round_guess * g.min_rounds).sum();
+    let all: Duration = groups(Depth::Quick)
+        .iter()
+        .map(|g| g.round_guess * g.min_rounds)
+        .sum();
     assert!(all <= Duration::from_secs(10), "{all:?}");
 }
 
 #[test]
 fn every_cell_runs_when_it_is_small() {
-    let all = contestants::all();
-    for group in plan(Depth::Full, &names()).groups {
+    let all = BlockCaches.contestants();
+    for group in groups(Depth::Full) {
         if group.name == INSTRUCTIONS {
             continue;
         }
@@ -70,7 +55,7 @@ fn nothing_is_asked_for_in_vain() {
         .to_string();
     assert!(error.contains("must be at least 1"), "{error}");
     let unknown = wrong.with_text("shape", "round");
-    for contestant in contestants::all() {
+    for contestant in BlockCaches.contestants() {
         if !["loop", "instructions"].contains(&contestant.name()) {
             let error = contestant
                 .run(&unknown)

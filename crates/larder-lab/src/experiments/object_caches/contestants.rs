@@ -6,13 +6,13 @@ use larder::os::rseq::Mode;
 use super::loops::{COUNTED, WARM_SHARE};
 use super::{constructed, destroy, held, loops};
 use crate::contestants::heaps::{
-    self, ALIGN, Heaps, LarderClasses, LarderGlobal, LarderHeaps, LarderPrivate, ObjectCache,
-    ObjectHandles, PRELOADED, Preloaded, SystemMalloc, per_cpu,
+    ALIGN, Heaps, LarderGlobal, LarderHeaps, LarderPrivate, ObjectCache, ObjectHandles, per_cpu,
 };
 use crate::contestants::parrot::{
     ExplicitHandles, GlobalLocked, Hashed, HashedMutex, LockedStack, Spacing, UnlockedStack,
 };
-use crate::frame::{Counted, bench, needing, within};
+use crate::experiments::allocators::{Work, classes, peers, preloaded};
+use crate::frame::{Counted, bench, needing};
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
@@ -27,7 +27,7 @@ pub(super) const LOCKED: &str = "object-cache-locked";
 
 /// Every contestant, in the order of the tables.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    [mail(), ours(), peers(), counted()]
+    [mail(), ours(), peers::<Shapes>(), counted()]
         .into_iter()
         .flatten()
         .collect()
@@ -43,35 +43,35 @@ fn mail() -> Vec<Box<dyn Contestant>> {
         bench(
             "unlocked-stack",
             "the mail's lower bound: memory as a stack, without a lock, for one thread",
-            |p| run(|| Ok(UnlockedStack::default()), p),
+            |p| Shapes::run(&UnlockedStack::default(), p),
         ),
         bench("locked-stack", "the same behind a pthread mutex", |p| {
-            run(|| Ok(LockedStack::default()), p)
+            Shapes::run(&LockedStack::default(), p)
         }),
         bench(
             "hashed-16",
             "the mail's arrays of magazines, indexed by thread times 16, without a lock",
-            |p| run(|| Ok(Hashed::new(16, slab(p)?)), p),
+            |p| Shapes::run(&Hashed::new(16, slab(p)?), p),
         ),
         bench(
             "hashed-2",
             "the same, indexed by thread times 2: eight threads' tops in a line",
-            |p| run(|| Ok(Hashed::new(2, slab(p)?)), p),
+            |p| Shapes::run(&Hashed::new(2, slab(p)?), p),
         ),
         bench(
             "hashed-mutex",
             "hashed-16 with a pthread mutex in each element",
-            |p| run(|| Ok(HashedMutex::new(16, slab(p)?)), p),
+            |p| Shapes::run(&HashedMutex::new(16, slab(p)?), p),
         ),
         bench(
             "explicit-handle",
             "the mail's interp_t: every call is given the magazine of its interpreter, no lock",
-            |p| run(|| ExplicitHandles::new(slab(p)?), p),
+            |p| Shapes::run(&ExplicitHandles::new(slab(p)?)?, p),
         ),
         bench(
             "global-locked",
             "the mail's MyGlobalAlloc: one magazine for all threads behind a pthread mutex",
-            |p| run(|| Ok(GlobalLocked::new(slab(p)?)), p),
+            |p| Shapes::run(&GlobalLocked::new(slab(p)?), p),
         ),
     ]
 }
@@ -86,20 +86,15 @@ fn ours() -> Vec<Box<dyn Contestant>> {
                 let (cache, bytes) = constructed::cache()?;
                 constructed::kept(&ObjectCache::over(cache, bytes), p)
             }
-            _ => run(|| ObjectCache::new(p.count("bytes")?), p),
+            _ => Shapes::run(&ObjectCache::new(p.count("bytes")?)?, p),
         },
-    );
-    let classes = bench(
-        "classes",
-        "larder's size classes through the CPUs' magazines",
-        |p| run(LarderClasses::new, p),
     );
     vec![
         needing(per_cpu, cache),
         bench(
             LOCKED,
             "the same object cache with a lock around each CPU's magazines: what it is without restartable sequences",
-            |p| run(|| Locked::new(p.count("bytes")?), p),
+            |p| Shapes::run(&Locked::new(p.count("bytes")?)?, p),
         ),
         bench(
             "object-handle",
@@ -109,21 +104,21 @@ fn ours() -> Vec<Box<dyn Contestant>> {
                     let (cache, bytes) = constructed::cache()?;
                     constructed::kept(&ObjectHandles::over(cache, bytes), p)
                 }
-                _ => run(|| ObjectHandles::new(p.count("bytes")?), p),
+                _ => Shapes::run(&ObjectHandles::new(p.count("bytes")?)?, p),
             },
         ),
         bench(
             "heap",
             "larder's explicit heap, one for each thread, over shared classes",
-            |p| match p.text("shape")? {
-                "held" => {
-                    let thread = p.text("calls")? == "no";
-                    run(|| LarderHeaps::every(held::interval(p)?, thread), p)
-                }
-                _ => run(LarderHeaps::new, p),
+            |p| {
+                let heaps = match p.text("shape")? {
+                    "held" => LarderHeaps::every(held::interval(p)?, p.text("calls")? == "no"),
+                    _ => LarderHeaps::new(),
+                };
+                Shapes::run(&heaps?, p)
             },
         ),
-        needing(per_cpu, classes),
+        classes::<Shapes>(),
         bench(
             "global",
             "larder as Rust's global allocator: sized and aligned",
@@ -131,76 +126,29 @@ fn ours() -> Vec<Box<dyn Contestant>> {
                 if p.text("shape")? == "held" && p.text("calls")? == "no" {
                     larder::heap::global::start_reaper(held::interval(p)?)?;
                 }
-                run(|| Ok(LarderGlobal), p)
+                Shapes::run(&LarderGlobal, p)
             },
         ),
         bench(
             "private-heap",
             "a private heap of larder's, which is dropped with all its objects",
-            |p| run(LarderPrivate::new, p),
+            |p| Shapes::run(&LarderPrivate::new()?, p),
         ),
         bench(
             "private-freed",
             "the same, but every object is freed first",
-            |p| run(|| Ok(destroy::OneByOne(LarderPrivate::new()?)), p),
+            |p| Shapes::run(&destroy::OneByOne(LarderPrivate::new()?), p),
         ),
         bench(
             "cache-handles",
             "a handle of each of many object caches of larder's",
             destroy::run_handles,
         ),
-        within(
-            heaps::environment,
-            bench(
-                LARDER_PRELOADED,
-                "malloc and free of liblarder_malloc.so, loaded before the C library",
-                |p| run(|| Preloaded::new(p), p),
-            ),
+        preloaded::<Shapes>(
+            LARDER_PRELOADED,
+            "malloc and free of liblarder_malloc.so, loaded before the C library",
         ),
     ]
-}
-
-/// Today's allocators.
-fn peers() -> Vec<Box<dyn Contestant>> {
-    // Only the crates of others are added.
-    #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
-    let mut all = vec![
-        bench("malloc", "malloc and free of the C library", |p| {
-            run(|| Ok(SystemMalloc), p)
-        }),
-        within(
-            heaps::environment,
-            bench(
-                PRELOADED,
-                "malloc and free of the library that LARDER_PRELOAD names, loaded before the C library",
-                |p| run(|| Preloaded::new(p), p),
-            ),
-        ),
-    ];
-    #[cfg(feature = "peers")]
-    all.extend([
-        bench(
-            "mimalloc-heap",
-            "a heap of mimalloc's own, destroyed with all its objects",
-            |p| run(|| Ok(heaps::MimallocHeaps), p),
-        ),
-        bench("mimalloc", "mi_malloc and mi_free", |p| {
-            run(|| Ok(heaps::Mimalloc), p)
-        }),
-        bench("jemalloc", "jemalloc's malloc and sdallocx", |p| {
-            run(|| Ok(heaps::Jemalloc), p)
-        }),
-        bench("rpmalloc", "rpmalloc 1.4, each thread signed in", |p| {
-            run(|| Ok(heaps::Rpmalloc), p)
-        }),
-    ]);
-    #[cfg(feature = "peers-cpp")]
-    all.push(bench(
-        "snmalloc",
-        "snmalloc through its Rust interface, sized and aligned",
-        |p| run(|| Ok(heaps::Snmalloc), p),
-    ));
-    all
 }
 
 /// What counts instructions, and what is taken off.
@@ -240,24 +188,23 @@ impl Heaps for Locked {
     }
 }
 
-/// Runs the shape that the factors name.
-fn run<H: Heaps>(
-    make: impl FnOnce() -> anyhow::Result<H>,
-    params: &Params,
-) -> anyhow::Result<Measures> {
-    let shape = params.text("shape")?;
-    let heaps = &make()?;
-    match shape {
-        "loop" => loops::threads(heaps, params),
-        "depot" => loops::depot(heaps, params),
-        "pair" => loops::pair(heaps, params),
-        "counted" => loops::counted(heaps, params),
-        "constructor" => constructed::built(heaps, params),
-        "destroy" => destroy::run(heaps, params),
-        "held" => held::run(heaps, params),
-        other => anyhow::bail!(
-            "shape '{other}' is unknown; the shapes are loop, depot, pair, counted, constructor, destroy and held"
-        ),
+/// The shape that the factors name.
+struct Shapes;
+
+impl Work for Shapes {
+    fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
+        match params.text("shape")? {
+            "loop" => loops::threads(heaps, params),
+            "depot" => loops::depot(heaps, params),
+            "pair" => loops::pair(heaps, params),
+            "counted" => loops::counted(heaps, params),
+            "constructor" => constructed::built(heaps, params),
+            "destroy" => destroy::run(heaps, params),
+            "held" => held::run(heaps, params),
+            other => anyhow::bail!(
+                "shape '{other}' is unknown; the shapes are loop, depot, pair, counted, constructor, destroy and held"
+            ),
+        }
     }
 }
 
@@ -293,7 +240,7 @@ mod tests {
                 .expect_err("no such shape");
             assert!(error.to_string().contains("the shapes are"), "{error}");
         }
-        let pairs = super::super::plan::PEERS
+        let pairs = crate::experiments::allocators::PEERS
             .into_iter()
             .chain(super::super::plan::OURS);
         let pairs: Vec<_> = pairs.collect();

@@ -13,6 +13,7 @@ mod plan;
 mod second;
 mod tables;
 
+use super::allocators::seldom_per_cpu;
 use crate::frame;
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{Analysis, Metric, RunRecord};
@@ -131,7 +132,7 @@ impl Experiment for ObjectCaches {
             findings: findings::all(results),
             goals: goals::all(results),
             sections: tables::sections(results),
-            warnings: findings::warnings(results),
+            warnings: seldom_per_cpu(results),
             ..Analysis::default()
         })
     }

@@ -72,25 +72,15 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    /// Every cause, the known ones first.
-    pub(super) const ALL: [Self; 6] = [
-        Self::Slab,
-        Self::Arrays,
-        Self::Lock,
-        Self::Nothing,
-        Self::Untested,
-        Self::Unknown,
-    ];
-
-    /// In words that stand before a colon and names.
+    /// In words.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Nothing => "No cost",
-            Self::Slab => "False sharing between the slab's pieces",
-            Self::Arrays => "False sharing in the arrays of the threads",
-            Self::Lock => "Waiting for the lock",
-            Self::Untested => "Slow, the cause not tested here",
-            Self::Unknown => "Not decided",
+            Self::Nothing => "no cost",
+            Self::Slab => "false sharing between the slab's pieces",
+            Self::Arrays => "false sharing in the arrays of the threads",
+            Self::Lock => "waiting for the lock",
+            Self::Untested => "not tested in this run",
+            Self::Unknown => "not decided by this run",
         }
     }
 }
@@ -162,6 +152,17 @@ pub(super) enum Slowest {
     No,
     /// Neither.
     Undecided,
+}
+
+impl Slowest {
+    /// In a word.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::Undecided => "not decided",
+        }
+    }
 }
 
 #[cfg(test)]

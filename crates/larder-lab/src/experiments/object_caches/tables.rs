@@ -4,11 +4,13 @@ use super::contestants::{INSTRUCTIONS, LOOP};
 use super::goals::{best_preloaded, counted, malloc_name};
 use super::loops::{BURST, COUNTED};
 use super::plan::{
-    CONSTRUCTED, CPU, DEPOT, DEPOT_THREADS, DESTROY, ENDED, HELD, OBJECT, OURS, PAIR, PEERS, RATE,
-    RETURNED, SECONDS, SIZES, SLEEPS, STACKS, THREADS, of_size,
+    AS_MAIL, CONSTRUCTED, CPU, DEPOT, DEPOT_THREADS, DESTROY, ENDED, HELD, OBJECT, OURS, PAIR,
+    RATE, RETURNED, SECONDS, SIZES, SLEEPS, STACKS, THREADS, asked, of_size,
 };
+use super::second::second;
 use crate::contestants::heaps::PRELOADED;
-use crate::frame::{At, Column, Results, grid, listing};
+use crate::experiments::allocators::PEERS;
+use crate::frame::{At, Column, Results, grid, listing, number, text};
 use crate::model::{Block, Section, Table, Value};
 use crate::published;
 
@@ -57,9 +59,12 @@ const BY_THREADS: [ByThreads<'_>; 3] = [
 /// Every section, in reading order.
 pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
     let mails = BY_THREADS.map(|(title, columns, note)| {
-        noted(by_threads(results, title, columns.iter().copied()), [note])
+        by_threads(results, title, columns.iter().copied()).noted(note)
     });
+    // The quick form has malloc alone, which stands in the mail's tables.
+    let is_whole = !results.present(THREADS, &OURS).is_empty();
     let names = OURS.into_iter().chain(PEERS).chain([PRELOADED]);
+    let names = names.filter(|_| is_whole);
     let names = names.map(|name| (name, name, Show::Rate));
     let rates = by_threads(results, "Million cycles per second of all threads", names);
     let pairs = SIZES.map(|bytes| {
@@ -77,7 +82,7 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
     [
         (
             "The mail's tables",
-            [&mails[..], &[single(results)]].concat(),
+            [&mails[..], &[single(results), fluctuation(results)]].concat(),
         ),
         ("Today's allocators in the mail's loop", vec![rates]),
         (
@@ -95,11 +100,6 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
         blocks: tables.into_iter().map(Block::Table).collect(),
     })
     .into()
-}
-
-fn noted(mut table: Table, notes: impl IntoIterator<Item = &'static str>) -> Table {
-    table.notes = notes.into_iter().map(str::to_owned).collect();
-    table
 }
 
 /// What the published tables call a contestant.
@@ -182,13 +182,25 @@ fn single(results: &Results<'_>) -> Table {
         Column::metric("rate", RATE),
         Column::by("in 2001", in_mail),
     ];
-    let table = listing("One thread: million cycles per second", cells, columns);
-    noted(
-        table,
-        [
-            "malloc of 2001 was glibc's, linked with -lpthread. All threads here are beside the main thread, so \
-                  that glibc takes its locks as it does in a program with threads.",
-        ],
+    listing("One thread: million cycles per second", cells, columns).noted(
+        "malloc of 2001 was glibc's, linked with -lpthread. All threads here are beside the main thread, so that glibc takes its \
+         locks as it does in a program with threads.",
+    )
+}
+
+/// "The values fluctuate by 1.5 seconds or more for more than 2 threads, while remaining fairly constant for the other 2."
+fn fluctuation(results: &Results<'_>) -> Table {
+    let spread = |name: &str, threads| {
+        let at = second(results, name, threads, AS_MAIL)?;
+        let m = results.view.moments(at.group, at.cell, SECONDS)?;
+        (m.mean > 0.0).then(|| 100.0 * m.sd / m.mean)
+    };
+    grid(
+        "How the times fluctuate: their standard deviation, in % of the mean",
+        "allocator",
+        asked().map(|name| (name, text(name))),
+        [1, 2, 3].map(|n| (n, format!("{n} threads"))),
+        |name, threads| number(spread(name, *threads)),
     )
 }
 
@@ -202,19 +214,21 @@ fn by_cost(
 ) -> Table {
     let peer = peer.or_else(|| results.best(group, &PEERS, &[], metric));
     let name = |at: &At<'_, '_>| match at.text("library") {
-        Some(library) => Value::Text(format!("{} {library}", at.name())),
-        None => Value::Text(at.name().to_owned()),
+        Some(library) => text(format!("{} {library}", at.name())),
+        None => text(at.name()),
     };
     let columns = vec![
         Column::by("allocator", name),
         Column::metric("CPU time", metric),
+        Column::middle("the constructor alone", "constructor_ns"),
         Column::against("of the best peer", peer, metric),
         Column::metric("held", "held_bytes"),
     ];
-    let mut table = listing(title, results.ranked(group, metric), columns);
-    let best = peer.map(|peer| format!("The best peer is {}.", malloc_name(&peer)));
-    table.notes = best.into_iter().collect();
-    table
+    let table = listing(title, results.ranked(group, metric), columns);
+    match peer {
+        Some(peer) => table.noted(&format!("The best peer is {}.", malloc_name(&peer))),
+        None => table,
+    }
 }
 
 fn depot(results: &Results<'_>) -> Table {
@@ -226,7 +240,7 @@ fn depot(results: &Results<'_>) -> Table {
     grid(
         format!("{BURST} blocks of 64 bytes taken, then freed: for each block"),
         "allocator",
-        names.map(|name| (name, Value::Text(name.to_owned()))),
+        names.map(|name| (name, text(name))),
         columns,
         |name, (metric, unit, threads)| {
             let cell = results.find(DEPOT, name, &[("threads", *threads)]);
@@ -268,13 +282,9 @@ fn ends(results: &Results<'_>) -> Table {
             whole_over_freed(at).unwrap_or(Value::Empty)
         }),
     ];
-    noted(
-        listing("The end of one heap", cells, columns),
-        [
-            "larder has 40 size classes; an interpreter with 300 caches is one with a handle of each of 300 object caches.",
-            "Objects are freed in the order in which they were taken. Each class has one, the eight smallest have the rest.",
-        ],
-    )
+    listing("The end of one heap", cells, columns)
+        .noted("larder has 40 size classes; an interpreter with 300 caches is one with a handle of each of 300 object caches.")
+        .noted("Objects are freed in the order in which they were taken. Each class has one, the eight smallest have the rest.")
 }
 
 fn bursts(results: &Results<'_>) -> Table {
@@ -292,15 +302,9 @@ fn bursts(results: &Results<'_>) -> Table {
         Column::metric("held", "held_bytes"),
     ];
     let cells = results.ranked(HELD, RETURNED);
-    let table = listing(
-        "What is back with the system after a burst was freed",
-        cells,
-        columns,
-    );
-    noted(
-        table,
-        ["heap and global without calls have their thread on, with calls they have none."],
-    )
+    let title = "What is back with the system after a burst was freed";
+    listing(title, cells, columns)
+        .noted("heap and global without calls have their thread on, with calls they have none.")
 }
 
 fn instructions(results: &Results<'_>) -> Table {
@@ -317,12 +321,9 @@ fn instructions(results: &Results<'_>) -> Table {
         Column::by("without", without),
     ];
     let title = format!("Instructions of a block of {COUNTED} bytes there and back, by one thread");
-    noted(
-        listing(title, results.all(INSTRUCTIONS), columns),
-        [
-            "Differences of two runs under callgrind. The size is known when the loop is compiled. Valgrind has no restartable \
-         sequences, so what takes them is not here: its instructions are counted in the disassembly, where the library is \
-         tested (tests/instructions.rs).",
-        ],
+    listing(title, results.all(INSTRUCTIONS), columns).noted(
+        "Differences of two runs under callgrind. The size is known when the loop is compiled. Valgrind has no restartable sequences, \
+         so what takes them is not here: its instructions are counted in the disassembly, where the library is tested \
+         (tests/instructions.rs).",
     )
 }

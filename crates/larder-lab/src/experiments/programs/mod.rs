@@ -153,9 +153,11 @@ fn planned(
             plan.skip(program.name, why);
             continue;
         }
+        // Each runs some tenths of a second in the full form.
+        let scale = plan.either((program.scale / 3).max(1), program.scale);
         let params = Params::new()
             .with_text("program", program.name)
-            .with("scale", program.scale);
+            .with("scale", scale);
         // Where larder's malloc is missing, its peers are what there is to see.
         let own = libraries.iter().filter(|l| l.contestant == LARDER).count();
         let is_alone = plan.quick() && own > 0 && !COMPARED.contains(&program.name);
@@ -166,7 +168,7 @@ fn planned(
         };
         let mut cells = vec![Cell::new(SYSTEM, params.clone())];
         cells.extend(libraries.iter().filter(wanted).map(of));
-        let each = if program.quick { 0.2 } else { 2.5 };
+        let each = plan.either(0.2, if program.quick { 0.6 } else { 2.5 });
         let seconds = each * (cells.len() + 1) as f64;
         plan.group(program.name, SECONDS, SYSTEM, seconds, cells);
     }

@@ -5,9 +5,12 @@ use super::work::find;
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{LARDER, contestants};
 use crate::frame::words::{Bound, noted, ratio, short};
-use crate::frame::{At, Results, family, finding, grid, not_measured, number, text};
+use crate::frame::{
+    At, Results, each, family, finding, grid, not_measured, number, shown, text, worst,
+};
 use crate::measure::Comparison;
 use crate::model::{Analysis, Block, Finding, Goal, GoalState, Section, Table, Value};
+use crate::stats::Estimate;
 
 /// Name of the contestant that is the system's malloc.
 pub(super) const SYSTEM: &str = "system";
@@ -88,10 +91,28 @@ impl<'r, 'a> Row<'r, 'a> {
     }
 }
 
-/// Whether a cost lies further off than the system's malloc lies from its twin, with its whole interval.
-fn beyond_chance(c: &Comparison) -> bool {
-    let both = c.ratio.zip(c.floor);
-    both.is_some_and(|(ratio, floor)| ratio.lo.ln() > floor)
+/// Whether a malloc makes a program slower by more than [`MOST`].
+#[derive(Clone, Copy, PartialEq)]
+enum Slower {
+    Yes,
+    No,
+    Undecided,
+    /// It wrote something else.
+    Broken,
+}
+
+/// Whether larder's malloc makes a program slower, with the comparison; `None` where it did not run.
+fn slower(row: &Row<'_, '_>) -> Option<(Slower, Comparison)> {
+    let c = row.wall(&row.ran(LARDER)?);
+    // A cost that lies no further off than the system's malloc lies from its twin is chance.
+    let beyond_chance = |wall: &Estimate| c.floor.is_some_and(|floor| wall.lo.ln() > floor);
+    let is_slower = match &c.ratio {
+        _ if row.of(LARDER).is_none() => Slower::Broken,
+        Some(wall) if wall.lo > MOST && beyond_chance(wall) => Slower::Yes,
+        Some(wall) if wall.hi <= MOST => Slower::No,
+        _ => Slower::Undecided,
+    };
+    Some((is_slower, c))
 }
 
 /// What a run says.
@@ -119,11 +140,11 @@ pub(super) fn of(results: &Results<'_>) -> Analysis {
     ];
     let programs = vec![Block::Table(what_they_do(&rows))];
     Analysis {
-        findings: slower(&rows)
+        findings: [any_slower(&rows), over_all(&rows, &names)]
             .into_iter()
-            .chain(over_all(&rows, &names))
+            .flatten()
             .collect(),
-        goals: rows.iter().map(goal).collect(),
+        goals: goals(&rows),
         sections: vec![
             section("Time", time),
             section("Memory", memory),
@@ -175,86 +196,81 @@ fn what_they_do(rows: &[Row<'_, '_>]) -> Table {
     .folded()
 }
 
-/// A goal for each program that ran.
-fn goal(row: &Row<'_, '_>) -> Goal {
-    let bound = Bound::AtMost(MOST);
-    let what = format!("{}: wall time with {LARDER}", row.program);
-    let against = "the system's malloc";
-    let missed = |goal: Goal, state| Goal { state, ..goal };
-    let Some(own) = row.ran(LARDER) else {
-        return not_measured(bound, what, against, format!("{LARDER} did not run"));
-    };
-    if row.of(LARDER).is_none() {
-        let why = "what it wrote is not what it wrote with the system's malloc";
-        return missed(not_measured(bound, what, against, why), GoalState::Missed);
-    }
-    let c = row.wall(&own);
-    let held = own.middle(PEAK).zip(row.system.middle(PEAK));
-    let mut goal = bound.goal(what, against, c.ratio, held, "");
-    if goal.state == GoalState::Missed && !beyond_chance(&c) {
-        let why = c.floor.map_or_else(
-            || "the system's malloc has no twin that shows what chance does".to_owned(),
-            |floor| {
-                let apart = short(100.0 * floor.exp_m1());
-                format!("within chance: the system's malloc and its twin lie {apart} % apart")
-            },
-        );
-        goal = noted(missed(goal, GoalState::Open), &why);
-    }
-    goal
+/// One goal, which speaks of the program that is farthest from it.
+fn goals(rows: &[Row<'_, '_>]) -> Vec<Goal> {
+    let goals = rows.iter().map(|row| (row.program.to_owned(), goal(row)));
+    each(Bound::AtMost(MOST), goals).into_iter().collect()
 }
 
-/// Which programs are surely slower, surely not, and which this run cannot tell.
-fn slower(rows: &[Row<'_, '_>]) -> Option<Finding> {
-    let (mut slow, mut good, mut open, mut broken) = (vec![], vec![], vec![], vec![]);
-    let mut worst: Option<(f64, String)> = None;
-    for row in rows {
-        let Some(own) = row.ran(LARDER) else { continue };
-        if row.of(LARDER).is_none() {
-            broken.push(row.program);
-            continue;
-        }
-        let c = row.wall(&own);
-        let Some(wall) = c.ratio else { continue };
-        let list = match wall {
-            wall if wall.lo > MOST && beyond_chance(&c) => &mut slow,
-            wall if wall.hi <= MOST => &mut good,
-            _ => &mut open,
-        };
-        list.push(row.program);
-        if worst.as_ref().is_none_or(|(most, _)| wall.value > *most) {
-            worst = Some((
-                wall.value,
-                format!(" Most: {}, {}.", row.program, ratio(&wall)),
-            ));
-        }
-    }
-    let all = slow.len() + good.len() + open.len() + broken.len();
-    let mut answer = match (all, slow.as_slice(), open.len() + broken.len()) {
-        (0, ..) => return None,
-        (_, [], 0) => format!("None of {all} programs is"),
-        (_, [], _) => format!("None of {all} programs surely is"),
-        (_, slow, _) => format!(
-            "{} of {all} programs surely: {}",
-            slow.len(),
-            slow.join(", ")
-        ),
+fn goal(row: &Row<'_, '_>) -> Goal {
+    let bound = Bound::AtMost(MOST);
+    let what = "a real program with larder's malloc preloaded: wall time";
+    let against = "the system's malloc";
+    let Some(own) = row.ran(LARDER) else {
+        return not_measured(bound, what, against, "larder's malloc did not run");
     };
-    for (what, list) in [
-        ("surely not", good),
-        ("this run cannot decide", open),
-        ("another output than with the system's malloc", broken),
-    ] {
-        if !list.is_empty() {
-            answer.push_str(&format!("; {what}: {}", list.join(", ")));
-        }
+    let Some((is_slower, c)) = slower(row).filter(|(slower, _)| *slower != Slower::Broken) else {
+        let why = "what it wrote is not what it wrote with the system's malloc";
+        let goal = not_measured(bound, what, against, why);
+        let state = GoalState::Missed;
+        return Goal { state, ..goal };
+    };
+    let held = own.middle(PEAK).zip(row.system.middle(PEAK));
+    let goal = bound.goal(what, against, c.ratio, held, "");
+    if goal.state != GoalState::Missed || is_slower == Slower::Yes {
+        return goal;
     }
-    let most = worst.map_or_else(String::new, |(_, most)| most);
-    Some(finding(
-        "Is any real program slower with larder's malloc preloaded than with the system's, by more than 1 %?",
-        "larder",
-        format!("{answer}.{most}"),
-    ))
+    let why = c.floor.map_or_else(
+        || "the system's malloc has no twin that shows what chance does".to_owned(),
+        |floor| {
+            let apart = short(100.0 * floor.exp_m1());
+            format!("within chance: the system's malloc and its twin lie {apart} % apart")
+        },
+    );
+    let state = GoalState::Open;
+    noted(Goal { state, ..goal }, &why)
+}
+
+/// Which programs are surely slower, surely not, and which this run does not decide.
+fn any_slower(rows: &[Row<'_, '_>]) -> Option<Finding> {
+    let known = rows.iter().filter_map(|row| Some((row, slower(row)?)));
+    let known = known.filter(|(_, (is, c))| *is == Slower::Broken || c.ratio.is_some());
+    let known: Vec<(&Row<'_, '_>, (Slower, Comparison))> = known.collect();
+    let count = |wanted: Slower| known.iter().filter(|(_, (is, _))| *is == wanted).count();
+    let all = known.len();
+    let sound = known.iter().filter(|(_, (is, _))| *is != Slower::Broken);
+    let most = worst(sound.filter_map(|(row, (_, c))| Some((row.program, c.ratio?))));
+    let most = most.map_or_else(String::new, |(program, r)| {
+        format!(
+            "; {program} comes out highest, at {} of its time",
+            ratio(&r)
+        )
+    });
+    let says = match (count(Slower::Yes), count(Slower::No)) {
+        _ if all == 0 => return None,
+        (0, no) if no == all => format!("None of {all} programs is"),
+        (0, _) => format!("None of {all} programs surely is"),
+        (slow, _) => format!("{slow} of {all} programs surely"),
+    };
+    let table = grid(
+        "Wall time with larder's malloc preloaded beside that with the system's",
+        "program",
+        known.iter().map(|row| (row, text(row.0.program))),
+        ["of the system's", "slower by more than 1 %"].map(|name| (name, name.to_owned())),
+        |(_, (is_slower, c)), column| match (*column, is_slower) {
+            ("of the system's", Slower::Broken) => Value::Empty,
+            ("of the system's", _) => shown(c.ratio, "x"),
+            (_, Slower::Yes) => text("yes"),
+            (_, Slower::No) => text("no"),
+            (_, Slower::Undecided) => text("this run does not decide"),
+            (_, Slower::Broken) => text("it wrote something else"),
+        },
+    );
+    let question = "Is any real program slower with larder's malloc preloaded than with the system's, by more than 1 %?";
+    Some(Finding {
+        table: Some(table),
+        ..finding(question, "larder", format!("{says}{most}."))
+    })
 }
 
 /// Geometric means, of each malloc over the programs that it ran.
@@ -274,7 +290,7 @@ fn over_all(rows: &[Row<'_, '_>], names: &[String]) -> Option<Finding> {
     };
     let count = |malloc: &str| logs(malloc, SECONDS).len();
     let first = names.first()?;
-    let (time, peak) = (mean(first, SECONDS)?, mean(first, PEAK)?);
+    let time = mean(first, SECONDS)?;
     let columns = [("", "programs"), (SECONDS, "wall time"), (PEAK, "peak")];
     let table = grid(
         "Geometric means over the programs that each ran, the system's malloc is 1",
@@ -287,14 +303,17 @@ fn over_all(rows: &[Row<'_, '_>], names: &[String]) -> Option<Finding> {
         },
     );
     let answer = format!(
-        "{first} takes {} of the system's time and {} of its peak, in the geometric mean over programs ({}).",
+        "{} takes {} of the time of the system's malloc, in the geometric mean over {} programs.",
+        match first.as_str() {
+            LARDER => "larder's malloc",
+            other => other,
+        },
         short(time),
-        short(peak),
         count(first)
     );
     let question = "How do the preloaded mallocs fare over all programs?";
     Some(Finding {
-        table: (names.len() > 1).then_some(table),
+        table: Some(table),
         ..finding(question, "larder", answer)
     })
 }

@@ -1,8 +1,8 @@
 //! The pattern of OLogN's alloc-test (2018): random slots with sizes of a Pareto law up to 1 KiB.
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Slots of a thread: about half are full.
@@ -16,8 +16,8 @@ impl Workload for AllocTest {
     const OPS: u64 = 200_000;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(slots(&mut heaps.local()?, thread, job.share())?)
+        with_heaps(heaps, job.threads, |heap, thread| {
+            slots(heap, thread, job.share())
         })
     }
 }
@@ -35,8 +35,6 @@ fn slots<H: Heap>(heap: &mut H, thread: usize, ops: u64) -> Result<u64, Lost> {
             None => *slot = Some(owner.take(heap, sizes[draw.below(sizes.len())])?),
         }
     }
-    for block in slots.into_iter().flatten() {
-        block.give(heap)?;
-    }
+    give_all(slots.into_iter().flatten(), heap)?;
     Ok(ops)
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Bytes of a block: eight for the owner's number, eight to write to.
@@ -28,16 +28,12 @@ impl Workload for CacheScratch {
                 owner.take_head(&mut heap, BYTES)?,
             )));
         }
-        in_threads(job.threads, |thread| {
-            let mut heap = heaps.local()?;
-            let block = neighbours[thread]
-                .lock()
-                .ok()
-                .and_then(|mut place| place.take());
-            if let Some(block) = block {
-                block.give(&mut heap)?;
+        with_heaps(heaps, job.threads, |heap, thread| {
+            let block = neighbours[thread].lock();
+            if let Some(block) = block.ok().and_then(|mut place| place.take()) {
+                block.give(heap)?;
             }
-            Ok(scratch(&mut heap, thread, job.share())?)
+            scratch(heap, thread, job.share())
         })
     }
 }
@@ -50,8 +46,8 @@ impl Workload for CacheThrash {
     const OPS: u64 = 60_000;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(scratch(&mut heaps.local()?, thread, job.share())?)
+        with_heaps(heaps, job.threads, |heap, thread| {
+            scratch(heap, thread, job.share())
         })
     }
 }

@@ -4,7 +4,7 @@
 //! The last step must satisfy A^2 = (-1)^k Q modulo N: a number that was overwritten does not.
 
 use super::super::stamp::{Block, Lost, Owner, STAMP};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// A product of two primes, 2^40 + 15 and 2^39 + 23.
@@ -21,9 +21,9 @@ impl Workload for Cfrac {
     const OPS: u64 = 150_000;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            let steps = (job.share() / PER_STEP).max(2);
-            Ok(fraction(&mut heaps.local()?, thread, steps)?)
+        let steps = (job.share() / PER_STEP).max(2);
+        with_heaps(heaps, job.threads, |heap, thread| {
+            fraction(heap, thread, steps)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, STAMP};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Sizes of the four kinds.
@@ -18,8 +18,8 @@ impl Workload for Constructors {
     const OPS: u64 = 80_000;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(objects(&mut heaps.local()?, thread, job.share())?)
+        with_heaps(heaps, job.threads, |heap, thread| {
+            objects(heap, thread, job.share())
         })
     }
 }

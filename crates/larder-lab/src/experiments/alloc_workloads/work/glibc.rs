@@ -1,8 +1,8 @@
 //! The patterns of glibc's own two benchmarks of malloc: one size at a time by one thread, and random sizes by many.
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Sizes of the simple one.
@@ -23,7 +23,7 @@ impl Workload for GlibcSimple {
     const OPS: u64 = 200_000;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(1, |_| Ok(one_size_at_a_time(&mut heaps.local()?, job.ops)?))
+        with_heaps(heaps, 1, |heap, _| one_size_at_a_time(heap, job.ops))
     }
 }
 
@@ -36,8 +36,8 @@ impl Workload for GlibcThread {
     const OPS: u64 = 200_000;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(random_slots(&mut heaps.local()?, thread, job.share())?)
+        with_heaps(heaps, job.threads, |heap, thread| {
+            random_slots(heap, thread, job.share())
         })
     }
 }
@@ -54,9 +54,7 @@ fn one_size_at_a_time<H: Heap>(heap: &mut H, ops: u64) -> Result<u64, Lost> {
                 for _ in 0..out {
                     blocks.push(owner.take(heap, bytes)?);
                 }
-                for block in blocks.drain(..) {
-                    block.give(heap)?;
-                }
+                give_all(blocks.drain(..), heap)?;
                 done += out as u64;
             }
         }
@@ -75,8 +73,6 @@ fn random_slots<H: Heap>(heap: &mut H, thread: usize, ops: u64) -> Result<u64, L
             block.give(heap)?;
         }
     }
-    for block in slots.into_iter().flatten() {
-        block.give(heap)?;
-    }
+    give_all(slots.into_iter().flatten(), heap)?;
     Ok(ops)
 }

@@ -2,7 +2,7 @@
 //! destruction could be murder."
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
+use super::super::stamp::{Block, Lost, Owner, give_all};
 use super::super::workload::{Job, Workload, in_threads};
 use crate::contestants::heaps::{Heap, Heaps};
 
@@ -34,9 +34,7 @@ impl Workload for Interpreters {
                         object.check()?;
                     }
                 } else {
-                    for object in objects.drain(..) {
-                        object.give(&mut heap)?;
-                    }
+                    give_all(objects.drain(..), &mut heap)?;
                 }
                 drop(heap);
             }

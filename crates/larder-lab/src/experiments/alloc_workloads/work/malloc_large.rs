@@ -1,8 +1,8 @@
 //! Blocks of megabytes, a few at a time, sparsely written: what decides is whether memory goes back to the kernel.
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 use crate::contestants::timing::touch;
 
@@ -23,7 +23,7 @@ impl Workload for MallocLarge {
     const OPS: u64 = 500;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(1, |_| Ok(replace(&mut heaps.local()?, job.ops)?))
+        with_heaps(heaps, 1, |heap, _| replace(heap, job.ops))
     }
 }
 
@@ -44,8 +44,6 @@ fn replace<H: Heap>(heap: &mut H, ops: u64) -> Result<u64, Lost> {
         }
         *slot = Some(block);
     }
-    for block in slots.into_iter().flatten() {
-        block.give(heap)?;
-    }
+    give_all(slots.into_iter().flatten(), heap)?;
     Ok(ops)
 }

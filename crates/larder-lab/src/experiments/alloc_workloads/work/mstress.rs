@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Phases.
@@ -27,17 +27,14 @@ impl Workload for Mstress {
         let each = job.share().div_ceil(PHASES);
         let mut ops = 0;
         for phase in 0..PHASES as usize {
-            ops += in_threads(job.threads, |thread| {
-                let number = phase * job.threads + thread;
-                Ok(live(&mut heaps.local()?, &places, number, each)?)
+            ops += with_heaps(heaps, job.threads, |heap, thread| {
+                live(heap, &places, phase * job.threads + thread, each)
             })?;
         }
-        let mut heap = heaps.local()?;
-        for place in places {
-            if let Some(block) = place.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                block.give(&mut heap)?;
-            }
-        }
+        let places = places.into_iter();
+        let rest =
+            places.flat_map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner));
+        give_all(rest, &mut heaps.local()?)?;
         Ok(ops)
     }
 }
@@ -81,8 +78,6 @@ fn live<H: Heap>(heap: &mut H, places: &Places, number: usize, ops: u64) -> Resu
             }
         }
     }
-    for block in retained.into_iter().chain(data) {
-        block.give(heap)?;
-    }
+    give_all(retained.into_iter().chain(data), heap)?;
     Ok(ops)
 }

@@ -2,8 +2,8 @@
 
 use super::super::draw::Draw;
 use super::super::handover::Mailboxes;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Sizes.
@@ -24,18 +24,11 @@ impl Workload for Rptest {
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
         let mail = Mailboxes::new(job.threads, ROUND);
-        let ops = in_threads(job.threads, |thread| {
-            Ok(rounds(
-                &mut heaps.local()?,
-                &mail,
-                thread,
-                job.share().div_ceil(ROUND as u64),
-            )?)
+        let count = job.share().div_ceil(ROUND as u64);
+        let ops = with_heaps(heaps, job.threads, |heap, thread| {
+            rounds(heap, &mail, thread, count)
         })?;
-        let mut heap = heaps.local()?;
-        for block in mail.rest() {
-            block.give(&mut heap)?;
-        }
+        mail.end(heaps)?;
         Ok(ops)
     }
 }
@@ -49,7 +42,7 @@ fn rounds<H: Heap>(
 ) -> Result<u64, Lost> {
     let (mut draw, mut owner) = (Draw::new(thread), Owner::new(thread));
     let mut slots: Vec<Block> = Vec::with_capacity(SLOTS + ROUND);
-    let (mut away, mut came) = (mail.vector(), mail.vector());
+    let mut passing = mail.vectors();
     for _ in 0..rounds {
         for _ in 0..ROUND {
             slots.push(owner.take(heap, draw.within(BYTES.0, BYTES.1))?);
@@ -58,22 +51,13 @@ fn rounds<H: Heap>(
             let at = draw.below(slots.len());
             let block = slots.swap_remove(at);
             if draw.below(CROSS) == 0 {
-                away.push(block);
+                passing[0].push(block);
             } else {
                 block.give(heap)?;
             }
         }
-        mail.send(thread + 1, &mut away);
-        for block in away.drain(..) {
-            block.give(heap)?;
-        }
-        mail.receive(thread, &mut came);
-        for block in came.drain(..) {
-            block.give(heap)?;
-        }
+        mail.exchange(heap, thread, &mut passing)?;
     }
-    for block in slots {
-        block.give(heap)?;
-    }
+    give_all(slots, heap)?;
     Ok(rounds * ROUND as u64)
 }

@@ -1,8 +1,8 @@
 //! The pattern of MicroQuill's sh6bench: tables of mostly small blocks, freed from the end, from the begin, and mixed.
 
 use super::super::draw::Draw;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Blocks of a table.
@@ -19,12 +19,9 @@ impl Workload for Sh6bench {
     const OPS: u64 = 300_000;
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-        in_threads(job.threads, |thread| {
-            Ok(tables(
-                &mut heaps.local()?,
-                thread,
-                job.share().div_ceil(TABLE as u64),
-            )?)
+        let passes = job.share().div_ceil(TABLE as u64);
+        with_heaps(heaps, job.threads, |heap, thread| {
+            tables(heap, thread, passes)
         })
     }
 }
@@ -43,6 +40,25 @@ pub(super) fn fill<H: Heap>(
     Ok(())
 }
 
+/// Gives every second block of a table back, from its end, and keeps the others.
+#[inline(always)]
+pub(super) fn every_second<H: Heap>(
+    heap: &mut H,
+    table: &mut Vec<Block>,
+    kept: &mut Vec<Block>,
+) -> Result<(), Lost> {
+    let mut keep = false;
+    while let Some(block) = table.pop() {
+        keep = !keep;
+        if keep {
+            kept.push(block);
+        } else {
+            block.give(heap)?;
+        }
+    }
+    Ok(())
+}
+
 #[inline(never)]
 fn tables<H: Heap>(heap: &mut H, thread: usize, passes: u64) -> Result<u64, Lost> {
     let (mut draw, mut owner) = (Draw::new(thread), Owner::new(thread));
@@ -52,30 +68,12 @@ fn tables<H: Heap>(heap: &mut H, thread: usize, passes: u64) -> Result<u64, Lost
     for pass in 0..passes {
         fill(heap, &mut owner, &mut draw, &sizes, &mut table)?;
         match pass % 3 {
-            0 => {
-                while let Some(block) = table.pop() {
-                    block.give(heap)?;
-                }
-            }
-            1 => {
-                for block in table.drain(..) {
-                    block.give(heap)?;
-                }
-            }
+            0 => give_all(table.drain(..).rev(), heap)?,
+            1 => give_all(table.drain(..), heap)?,
             _ => {
                 // Every second one from the end, then the others from the begin.
-                let mut keep = false;
-                while let Some(block) = table.pop() {
-                    keep = !keep;
-                    if keep {
-                        rest.push(block);
-                    } else {
-                        block.give(heap)?;
-                    }
-                }
-                while let Some(block) = rest.pop() {
-                    block.give(heap)?;
-                }
+                every_second(heap, &mut table, &mut rest)?;
+                give_all(rest.drain(..).rev(), heap)?;
             }
         }
     }

@@ -3,8 +3,8 @@
 use super::super::draw::Draw;
 use super::super::handover::Mailboxes;
 use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
-use super::sh6bench::{BYTES, TABLE, fill};
+use super::super::workload::{Job, Workload, with_heaps};
+use super::sh6bench::{BYTES, TABLE, every_second, fill};
 use crate::contestants::heaps::{Heap, Heaps};
 
 pub(in super::super) struct Sh8bench;
@@ -17,14 +17,11 @@ impl Workload for Sh8bench {
 
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
         let mail = Mailboxes::new(job.threads, 2 * TABLE);
-        let ops = in_threads(job.threads, |thread| {
-            let passes = job.share().div_ceil(TABLE as u64);
-            Ok(tables(&mut heaps.local()?, &mail, thread, passes)?)
+        let passes = job.share().div_ceil(TABLE as u64);
+        let ops = with_heaps(heaps, job.threads, |heap, thread| {
+            tables(heap, &mail, thread, passes)
         })?;
-        let mut heap = heaps.local()?;
-        for block in mail.rest() {
-            block.give(&mut heap)?;
-        }
+        mail.end(heaps)?;
         Ok(ops)
     }
 }
@@ -39,27 +36,11 @@ fn tables<H: Heap>(
     let (mut draw, mut owner) = (Draw::new(thread), Owner::new(thread));
     let sizes = draw.pareto(BYTES.0, BYTES.1);
     let mut table: Vec<Block> = Vec::with_capacity(TABLE);
-    let (mut away, mut came) = (mail.vector(), mail.vector());
+    let mut passing = mail.vectors();
     for _ in 0..passes {
         fill(heap, &mut owner, &mut draw, &sizes, &mut table)?;
-        let mut keep = false;
-        while let Some(block) = table.pop() {
-            keep = !keep;
-            if keep {
-                away.push(block);
-            } else {
-                block.give(heap)?;
-            }
-        }
-        mail.send(thread + 1, &mut away);
-        // What found no room.
-        for block in away.drain(..) {
-            block.give(heap)?;
-        }
-        mail.receive(thread, &mut came);
-        for block in came.drain(..) {
-            block.give(heap)?;
-        }
+        every_second(heap, &mut table, &mut passing[0])?;
+        mail.exchange(heap, thread, &mut passing)?;
     }
     Ok(passes * TABLE as u64)
 }

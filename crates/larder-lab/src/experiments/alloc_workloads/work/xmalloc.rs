@@ -1,8 +1,10 @@
 //! The pattern of Lever and Boreham's xmalloc-test (USENIX 2000): some threads only allocate, others only free.
 
-use super::super::handover::Queue;
-use super::super::stamp::{Block, Lost, Owner};
-use super::super::workload::{Job, Workload, in_threads};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::stamp::{Block, Lost, Owner, give_all};
+use super::super::workload::{Job, Workload, with_heaps};
 use crate::contestants::heaps::{Heap, Heaps};
 
 /// Blocks of a batch: the queue's lock is taken as rarely.
@@ -23,28 +25,37 @@ impl Workload for Xmalloc {
     fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
         let batches = job.ops.div_ceil(BATCH as u64);
         if job.threads == 1 {
-            return in_threads(1, |_| Ok(alternately(&mut heaps.local()?, batches)?));
+            return with_heaps(heaps, 1, |heap, _| alternately(heap, batches));
         }
         let producers = job.threads / 2;
-        let consumers = job.threads - producers;
-        let queue = Queue::new(producers, consumers, ROOM);
         let each = batches.div_ceil(producers as u64);
-        let ops = in_threads(job.threads, |thread| {
-            if thread < producers {
-                let _gone = queue.producer();
-                produce(&mut heaps.local()?, &queue, thread, each)?;
-                Ok(0)
-            } else {
-                let _gone = queue.consumer();
-                Ok(consume(&mut heaps.local()?, &queue)?)
+        let (sender, receiver) = sync_channel(ROOM);
+        let receiver = Arc::new(Mutex::new(receiver));
+        // Each thread has an end of its own: when all of a kind are gone, however they ended, the other kind need not wait.
+        let end = |thread| match thread < producers {
+            true => End::Producer(sender.clone()),
+            false => End::Consumer(receiver.clone()),
+        };
+        let ends: Vec<_> = (0..job.threads).map(|n| Mutex::new(Some(end(n)))).collect();
+        drop((sender, receiver));
+        with_heaps(heaps, job.threads, |heap, thread| {
+            let end = ends[thread]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            match end {
+                Some(End::Producer(queue)) => produce(heap, &queue, thread, each),
+                Some(End::Consumer(queue)) => consume(heap, &queue),
+                None => Ok(0),
             }
-        })?;
-        let mut heap = heaps.local()?;
-        for block in queue.rest() {
-            block.give(&mut heap)?;
-        }
-        Ok(ops)
+        })
     }
+}
+
+/// What a thread has of the queue.
+enum End {
+    Producer(SyncSender<Vec<Block>>),
+    Consumer(Arc<Mutex<Receiver<Vec<Block>>>>),
 }
 
 fn batch<H: Heap>(heap: &mut H, owner: &mut Owner) -> Result<Vec<Block>, Lost> {
@@ -56,25 +67,32 @@ fn batch<H: Heap>(heap: &mut H, owner: &mut Owner) -> Result<Vec<Block>, Lost> {
 }
 
 #[inline(never)]
-fn produce<H: Heap>(heap: &mut H, queue: &Queue, thread: usize, batches: u64) -> Result<(), Lost> {
+fn produce<H: Heap>(
+    heap: &mut H,
+    queue: &SyncSender<Vec<Block>>,
+    thread: usize,
+    batches: u64,
+) -> Result<u64, Lost> {
     let mut owner = Owner::new(thread);
     for _ in 0..batches {
-        // It comes back when the consumers have failed.
-        if queue.push(batch(heap, &mut owner)?).is_some() {
+        if queue.send(batch(heap, &mut owner)?).is_err() {
+            // The consumers have failed.
             break;
         }
     }
-    Ok(())
+    Ok(0)
 }
 
 #[inline(never)]
-fn consume<H: Heap>(heap: &mut H, queue: &Queue) -> Result<u64, Lost> {
+fn consume<H: Heap>(heap: &mut H, queue: &Mutex<Receiver<Vec<Block>>>) -> Result<u64, Lost> {
+    let next = || {
+        let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.recv().ok()
+    };
     let mut ops = 0;
-    while let Some(batch) = queue.pop() {
+    while let Some(batch) = next() {
         ops += batch.len() as u64;
-        for block in batch {
-            block.give(heap)?;
-        }
+        give_all(batch, heap)?;
     }
     Ok(ops)
 }
@@ -83,9 +101,7 @@ fn consume<H: Heap>(heap: &mut H, queue: &Queue) -> Result<u64, Lost> {
 fn alternately<H: Heap>(heap: &mut H, batches: u64) -> Result<u64, Lost> {
     let mut owner = Owner::new(0);
     for _ in 0..batches {
-        for block in batch(heap, &mut owner)? {
-            block.give(heap)?;
-        }
+        give_all(batch(heap, &mut owner)?, heap)?;
     }
     Ok(batches * BATCH as u64)
 }
