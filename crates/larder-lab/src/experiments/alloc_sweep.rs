@@ -8,13 +8,13 @@ use std::ptr::NonNull;
 
 use anyhow::Context;
 
-use super::allocators::{PEERS, Work, peers};
-use crate::contestants::heaps::{Heap, Heaps, LarderGlobal, LarderHeaps};
+use super::allocators::{PEERS, Work, peers, preloaded_cells};
+use crate::contestants::heaps::{Heap, Heaps, LarderGlobal, LarderHeaps, PRELOADED, libraries};
 use crate::contestants::timing::{resident_bytes, thread_cpu_ns};
 use crate::frame::words::{Bound, ratio, with_absent};
 use crate::frame::{
-    self, At, Column, Planner, Results, bench, cost, each, finding, goal, line, lines, listing,
-    median_of, text, together, versus,
+    self, At, Column, Planner, Results, bench, cost, cross, each, finding, goal, line, lines,
+    listing, median_of, text, together, versus,
 };
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
@@ -113,6 +113,11 @@ impl Experiment for AllocSweep {
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         let contestants = self.contestants();
         let mut plan = Planner::new(request, &contestants, (6, 8, 0.1), (10, 15, 0.05));
+        let names: Vec<&str> = contestants.iter().map(|c| c.name()).collect();
+        let (mut named, skipped) = libraries(&names);
+        if plan.quick() {
+            named.clear();
+        }
         for (group, _, live) in LOOPS {
             let sizes: Vec<i64> = match (plan.quick(), live) {
                 (true, 1) => vec![SHOWN.0, 1 << 20],
@@ -120,29 +125,33 @@ impl Experiment for AllocSweep {
                 (true, _) => Vec::new(),
                 (false, _) => sizes().filter(|bytes| bytes * live <= MOST_LIVE).collect(),
             };
-            let names = || OURS.into_iter().chain(PEERS);
             let cells: Vec<Cell> = sizes
                 .iter()
-                .flat_map(|bytes| names().map(move |name| (name, *bytes)))
-                .map(|(name, bytes)| {
-                    let turns = match (plan.quick(), bytes < 1 << 20) {
+                .flat_map(|bytes| {
+                    let turns = match (plan.quick(), *bytes < 1 << 20) {
                         (_, false) => 3000,
                         (true, true) => 20_000,
                         (false, true) => 100_000,
                     };
                     let params = Params::new()
-                        .with("bytes", bytes)
+                        .with("bytes", *bytes)
                         .with("live", live)
                         .with("turns", turns);
-                    Cell::new(name, params)
+                    let names: Vec<&str> = OURS.into_iter().chain(PEERS).collect();
+                    let mut cells = cross(&names, std::slice::from_ref(&params));
+                    cells.extend(preloaded_cells(&Cell::new("malloc", params), &named));
+                    cells
                 })
                 .collect();
             let seconds = plan.either(0.03, 0.05) * (cells.len() + 1) as f64;
             plan.group(group, NS, "heap", seconds, cells);
         }
+        for line in skipped {
+            plan.skip(line.what, line.why);
+        }
         if plan.quick() {
             plan.skip(
-                "most sizes, and 1024 live blocks",
+                "most sizes, 1024 live blocks, and preloaded mallocs",
                 "the quick form looks at four sizes; `larder measure alloc-sweep --full` sweeps from 16 B to 64 MiB",
             );
         }
@@ -418,6 +427,16 @@ fn section(results: &Results<'_>, group: &'static str, title: &str) -> Section {
     if results.values(group, "bytes").len() > 2 {
         blocks.insert(0, Block::Chart(chart));
     }
+    blocks.push(Block::Table(listing(
+        format!("{title}: preloaded mallocs"),
+        results.of(group, PRELOADED),
+        vec![
+            Column::by("library", |at| at.factor("library")),
+            Column::by("bytes", |at| at.factor("bytes")),
+            Column::metric("cost", NS),
+            Column::metric("resident memory", RESIDENT),
+        ],
+    )));
     blocks.push(Block::Table(by_size(
         RESIDENT,
         &format!("{title}: resident memory"),
