@@ -63,7 +63,12 @@ mod tests {
         assert_eq!(users(&LARDER), ["object-caches", "programs"]);
         assert_eq!(
             users(&SNMALLOC),
-            ["object-caches", "alloc-workloads", "programs"]
+            [
+                "object-caches",
+                "alloc-sweep",
+                "alloc-workloads",
+                "programs"
+            ]
         );
     }
 }

@@ -1,5 +1,6 @@
 //! The experiments, one file (or folder) each.
 
+pub mod alloc_sweep;
 pub mod alloc_workloads;
 mod allocators;
 pub mod arenas;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(id_space::IdSpaces),
         Box::new(process_ids::ProcessIds),
         Box::new(object_caches::ObjectCaches),
+        Box::new(alloc_sweep::AllocSweep),
         Box::new(alloc_workloads::AllocWorkloads),
         Box::new(arenas::Arenas),
         Box::new(block_cache::BlockCaches),
