@@ -42,3 +42,44 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
 pub fn find(name: &str) -> Option<Box<dyn Experiment>> {
     all().into_iter().find(|e| e.name() == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Depth, Plan, PlanRequest};
+    use crate::model::MachineRecord;
+
+    /// What an experiment plans for a machine of which nothing is known.
+    pub(super) fn plan(experiment: &dyn Experiment, depth: Depth) -> Plan {
+        experiment.plan(&PlanRequest {
+            depth,
+            machine: &MachineRecord::default(),
+            seed: 1,
+        })
+    }
+
+    /// Groups hold their reference and no cell twice, and every cell has a contestant.
+    pub(super) fn is_whole(experiment: &dyn Experiment, plan: &Plan) {
+        let contestants = experiment.contestants();
+        for group in &plan.groups {
+            assert!(group.cells.contains(&group.reference), "{}", group.name);
+            let mut cells = group.cells.clone();
+            cells.sort();
+            cells.dedup();
+            assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
+            for cell in cells {
+                let known = contestants.iter().any(|c| c.name() == cell.contestant);
+                assert!(known, "{cell}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_is_whole() {
+        for experiment in all() {
+            for depth in [Depth::Quick, Depth::Full] {
+                is_whole(&*experiment, &plan(&*experiment, depth));
+            }
+        }
+    }
+}
