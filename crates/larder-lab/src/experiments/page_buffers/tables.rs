@@ -133,27 +133,29 @@ fn beside(
     })
 }
 
+/// The number that was published for a size and a total.
+fn printed(mut rows: impl Iterator<Item = (u32, u32, f64)>, pages: i64, total: i64) -> Option<f64> {
+    let row = rows.find(|row| i64::from(row.0) == pages && i64::from(row.1) == total)?;
+    Some(row.2)
+}
+
 fn published_elapsed(pages: i64, total: i64) -> Option<f64> {
-    let mut rows = published::walfield_elapsed().iter();
-    let here = rows.find(|r| is(r.pool_pages, pages) && is(r.allocations, total));
-    here.map(|r| r.elapsed_s)
+    let rows = published::walfield_elapsed().iter();
+    let rows = rows.map(|r| (r.pool_pages, r.allocations, r.elapsed_s));
+    printed(rows, pages, total)
 }
 
 fn published_deviation(pages: i64, total: i64) -> Option<f64> {
-    let mut rows = published::walfield_stddev().iter();
-    let here = rows.find(|r| is(r.pool_pages, pages) && is(r.allocations, total));
-    here.map(|r| r.stddev_s)
+    let rows = published::walfield_stddev().iter();
+    let rows = rows.map(|r| (r.pool_pages, r.allocations, r.stddev_s));
+    printed(rows, pages, total)
 }
 
 /// Of the largest total only.
 fn published_error(pages: i64, total: i64) -> Option<f64> {
-    let mut rows = published::walfield_stderr().iter();
-    let here = rows.find(|r| is(r.pool_pages, pages) && total == 1_048_576);
-    here.map(|r| r.stderr_s_1m)
-}
-
-fn is(printed: u32, number: i64) -> bool {
-    i64::from(printed) == number
+    let rows = published::walfield_stderr().iter();
+    let rows = rows.map(|r| (r.pool_pages, 1_048_576, r.stderr_s_1m));
+    printed(rows, pages, total)
 }
 
 fn runs(results: &Results<'_>) -> Vec<String> {
