@@ -219,17 +219,18 @@ fn ends(results: &Results<'_>) -> Option<Finding> {
     for (pages, end) in &ends {
         let c = end.compare(&cheapest, COST);
         let change = |metric| Some(end.middle(metric)? - cheapest.middle(metric)?);
-        let changes = LIFE.map(|(metric, name)| change(metric).map(|ns| (ns, name)));
+        let changes = LIFE.map(|(metric, name)| Some((change(metric)?, name)));
         let changes = changes.into_iter().collect::<Option<Vec<(f64, &str)>>>()?;
         let (_, name) = *changes.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-        largest.push(format!("{pages} pages mostly in {name}"));
+        let times = c.ratio?;
+        largest.push(format!(
+            "{} from clusters of {pages}, mostly in {name}",
+            ratio(&times)
+        ));
         let mut row = vec![text(format!("{pages} to {best}"))];
-        row.push(Value::Ratio(c.ratio?, c.verdict));
-        row.extend(
-            changes
-                .iter()
-                .map(|(ns, _)| Value::Number(*ns, "ns".to_owned())),
-        );
+        row.push(Value::Ratio(times, c.verdict));
+        let nanoseconds = |(ns, _)| Value::Number(ns, "ns".to_owned());
+        row.extend(changes.into_iter().map(nanoseconds));
         rows.push(row);
     }
     // The cache alone: pages that are present already, so that the touch has no fault in it.
@@ -249,8 +250,8 @@ fn ends(results: &Results<'_>) -> Option<Finding> {
     let mut table = of_pages(title, rows);
     table.columns.extend(LIFE.map(|(_, name)| name.to_owned()));
     let answer = format!(
-        "Where clusters go back whole, a page costs more than from {best} pages: from {}.",
-        largest.join(", from ")
+        "Against clusters of {best}, all returned whole, a page costs {}.",
+        largest.join(", and ")
     );
     (!ends.is_empty()).then(|| Finding {
         table: Some(table),

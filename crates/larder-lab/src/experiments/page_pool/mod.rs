@@ -309,18 +309,15 @@ fn sections(results: &Results<'_>) -> Vec<Section> {
         ("million pairs per second", Scale::Log),
         suppliers.map(|name| over(name, results.of(THREADED, name), "threads", RATE)),
     );
-    let mut counts = listing(
+    let counts = listing(
         "Instructions of one warm get, write and put",
         results.all(INSTRUCTIONS),
         vec![
             Column::factor("supplier", "supplier"),
             Column::middle(INSTRUCTIONS, INSTRUCTIONS),
         ],
-    );
-    counts.notes.push(
-        "Difference of two runs under callgrind, the loop included. Under valgrind the per-CPU path runs as its locked fallback."
-            .to_owned(),
-    );
+    )
+    .noted("Difference of two runs under callgrind, the loop included. Under valgrind the per-CPU path runs as its locked fallback.");
     let section = |title: &str, blocks| Section {
         title: title.to_owned(),
         blocks,

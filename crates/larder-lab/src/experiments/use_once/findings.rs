@@ -1,7 +1,7 @@
 //! What the counts say to Lord's table and to the questions that it left.
 
 use super::contestants::OPT;
-use super::plan::{CLIENTS, DBENCH, FIELD, LOADFILE, PATCHED, TOUCHED, VANILLA};
+use super::plan::{CLIENTS, DBENCH, FIELD, KERNELS, LOADFILE, PATCHED, TOUCHED, VANILLA};
 use super::rows::{
     BARE, FIRST, RATE, READ, SECONDS, Seeds, WRITTEN, built, change, lords, lords_build,
     lords_change, of, rules_of, shown, signed, touched,
@@ -67,11 +67,11 @@ fn loads(results: &Results<'_>) -> Option<Finding> {
             own.signed()
         ),
         Some(own) => format!(
-            "{from}: {at_last}. dbench 4.0's own load file agrees: {}.",
+            "{from}; {at_last}. dbench 4.0's own load file agrees: {}.",
             own.signed()
         ),
         None => format!(
-            "{from}: {at_last}. dbench's own load file is absent, so the second load is not compared."
+            "{from}; {at_last}. dbench's own load file is absent, so the second load is not compared."
         ),
     };
     let columns = ["Lord 2001", "generated load", "dbench 4.0's load file"];
@@ -114,7 +114,7 @@ fn which_loads(changes: &[(i64, Seeds)]) -> String {
         }
     };
     let (gains, costs) = (loads(1.0), loads(-1.0));
-    format!("It gains more than {NONE:.0} % at {gains} and costs as much at {costs}")
+    format!("It gains more than {NONE:.0} % at {gains} and loses as much at {costs}")
 }
 
 /// Pages that both kernels read with two clients, where it is the same number: the rule then had no choice to make.
@@ -178,16 +178,6 @@ fn several_touches(results: &Results<'_>) -> Option<Finding> {
     })
 }
 
-/// Rules that kernels had since, for the table.
-const KERNELS: [&str; 6] = [
-    VANILLA,
-    PATCHED,
-    "linux-2.4.8",
-    "linux-2.4.16",
-    "linux-two-list",
-    "mglru",
-];
-
 fn since(results: &Results<'_>) -> Option<Finding> {
     let hits = |rule| Some((rule, of(results, FIELD, rule, 16, BARE)?));
     let rules = rules_of(results, FIELD).into_iter();
@@ -206,7 +196,7 @@ fn since(results: &Results<'_>) -> Option<Finding> {
         _ if most.values.iter().any(beaten) => "in the middle of the seeds, not with each of them",
         _ => "with each of the seeds",
     };
-    let shown = |rule: &str| KERNELS.contains(&rule) || rule == *best || rule == OPT;
+    let shown = |rule: &str| TOUCHED[..KERNELS].contains(&rule) || rule == *best || rule == OPT;
     let table = grid(
         "Uses that find their page at 16 clients, rules bare: no readahead, no dirty pages",
         "rule",
@@ -223,7 +213,7 @@ fn since(results: &Results<'_>) -> Option<Finding> {
             "What have 25 years added?",
             "larder",
             format!(
-                "At 16 clients {best} finds most of the rules, {} of the uses ({sure}).",
+                "Of all rules {best} finds most at 16 clients: {} of the uses ({sure}).",
                 most.text(1, " %")
             ),
         )

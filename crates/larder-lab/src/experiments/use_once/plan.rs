@@ -31,7 +31,9 @@ pub(super) const SEEDS: [i64; 3] = [1, 2, 3];
 pub(super) const PAGES: i64 = 15_360;
 /// Touches of a page at once.
 pub(super) const TOUCHES: [i64; 4] = [1, 2, 4, 8];
-/// Rules whose answer to several touches at once is shown.
+/// So many of them are those of kernels since.
+pub(super) const KERNELS: usize = 6;
+/// Rules whose answer to several touches at once is shown, those of kernels first.
 pub(super) const TOUCHED: [&str; 9] = [
     VANILLA,
     PATCHED,
