@@ -187,14 +187,12 @@ fn odd_sizes(main: &Main<'_, '_>) -> Option<(Finding, ShortAnswer)> {
         "17 and 18 pages cost {} of 16 and 19, so {here}; Linux lacks the suspects of 2001, GNU Mach's vm_map and mmap, and cannot tell why.",
         ratio(&both)
     );
-    let found = Finding {
-        table: Some(table),
-        ..finding(
-            "Are clusters of 17 and 18 pages slow, as in 2001, and why?",
-            WALFIELD,
-            answer,
-        )
-    };
+    let found = finding(
+        "Are clusters of 17 and 18 pages slow, as in 2001, and why?",
+        WALFIELD,
+        answer,
+    )
+    .with(table);
     let short = format!("{short}; Linux cannot tell why in 2001");
     Some((found, ShortAnswer::new("Are 17 and 18 pages slow?", short)))
 }
@@ -253,13 +251,13 @@ fn ends(results: &Results<'_>) -> Option<Finding> {
         "Against clusters of {best}, all returned whole, a page costs {}.",
         largest.join(", and ")
     );
-    (!ends.is_empty()).then(|| Finding {
-        table: Some(table),
-        ..finding(
+    (!ends.is_empty()).then(|| {
+        finding(
             "Where does the time of small and of large clusters go?",
             OURS,
             answer,
         )
+        .with(table)
     })
 }
 

@@ -7,7 +7,7 @@ use super::groups::{
 };
 use crate::contestants::supply::page_size;
 use crate::frame::words::exact;
-use crate::frame::{At, Column, Results, grid, line, lines, listing};
+use crate::frame::{At, Column, Results, grid, line, lines, listing, section};
 use crate::model::{Block, Chart, MachineRecord, Provenance, Scale, Section, Series, Table, Value};
 use crate::published;
 use crate::stats::Moments;
@@ -71,22 +71,18 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
             Column::metric("per page", COST),
         ],
     );
-    let section = |title: &str, blocks| Section {
-        title: title.to_owned(),
-        blocks,
-    };
     vec![
         section(
             "The tables of 2001, again",
-            [elapsed, deviation, error].map(Block::Table).to_vec(),
+            [elapsed, deviation, error].map(Block::Table),
         ),
         section(
             "Today's suppliers under the same workload",
-            suppliers(results).map(Block::Table).into_iter().collect(),
+            suppliers(results).map(Block::Table),
         ),
         section(
             "Why: the parts of a page's life",
-            vec![Block::Table(parts), Block::Table(release)],
+            [parts, release].map(Block::Table),
         ),
     ]
 }

@@ -19,7 +19,7 @@ use crate::contestants::supply::{Jemalloc, Mimalloc};
 use crate::contestants::timing::resident_bytes;
 use crate::frame::{
     self, At, Column, Counted, Planner, Results, bench, cost, cross, finding, lines, listing,
-    median_of, over, shown, versus,
+    median_of, over, section, shown, versus,
 };
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
@@ -248,14 +248,14 @@ fn memory(results: &Results<'_>) -> Option<Finding> {
             Column::by("added", |at| shown(added(at.name()), "B")),
         ],
     );
-    Some(Finding {
-        table: Some(table),
-        ..finding(
+    Some(
+        finding(
             "Does each thread add to the memory that the pool holds?",
             "larder",
             answer,
         )
-    })
+        .with(table),
+    )
 }
 
 fn sections(results: &Results<'_>) -> Vec<Section> {
@@ -318,17 +318,10 @@ fn sections(results: &Results<'_>) -> Vec<Section> {
         ],
     )
     .noted("Difference of two runs under callgrind, the loop included. Under valgrind the per-CPU path runs as its locked fallback.");
-    let section = |title: &str, blocks| Section {
-        title: title.to_owned(),
-        blocks,
-    };
     vec![
-        section("A page, there and back", costs.collect()),
-        section(
-            "Many threads",
-            vec![Block::Table(rates), Block::Chart(chart)],
-        ),
-        section("Instructions", vec![Block::Table(counts)]),
+        section("A page, there and back", costs),
+        section("Many threads", [Block::Table(rates), Block::Chart(chart)]),
+        section("Instructions", [Block::Table(counts)]),
     ]
 }
 

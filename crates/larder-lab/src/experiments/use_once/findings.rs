@@ -91,14 +91,14 @@ fn loads(results: &Results<'_>) -> Option<Finding> {
             changed.map_or(Value::Empty, |c| text(c.signed()))
         },
     );
-    Some(Finding {
-        table: Some(table.noted("Middles of the seeds, in brackets the least and the most.")),
-        ..finding(
+    Some(
+        finding(
             "Is dbench faster with use-once under high load, and the same under low load?",
             LORD,
             answer,
         )
-    })
+        .with(table.noted("Middles of the seeds, in brackets the least and the most.")),
+    )
 }
 
 /// The loads at which it helps, and those at which it costs.
@@ -166,16 +166,13 @@ fn several_touches(results: &Results<'_>) -> Option<Finding> {
             more.map_or(Value::Empty, |n| Value::Number(n, "%".to_owned()))
         },
     );
-    Some(Finding {
-        table: Some(table),
-        ..finding(
+    Some(finding(
             "What of pages that are touched several times at once?",
             "Phillips 2001",
             format!(
                 "Two touches a use change the misses of use-once by {patched:+.1} %; of these rules {least} loses least."
             ),
-        )
-    })
+        ).with(table))
 }
 
 fn since(results: &Results<'_>) -> Option<Finding> {
@@ -207,9 +204,8 @@ fn since(results: &Results<'_>) -> Option<Finding> {
         [((), "hits".to_owned())],
         |seeds, ()| text(seeds.text(1, " %")),
     );
-    Some(Finding {
-        table: Some(table),
-        ..finding(
+    Some(
+        finding(
             "What have 25 years added?",
             "larder",
             format!(
@@ -217,7 +213,8 @@ fn since(results: &Results<'_>) -> Option<Finding> {
                 most.text(1, " %")
             ),
         )
-    })
+        .with(table),
+    )
 }
 
 fn percent((before, after): (f64, f64)) -> f64 {
@@ -259,23 +256,20 @@ fn build(results: &Results<'_>) -> Option<Finding> {
         modelled("modelled: the build's hits, alone", FIRST, "%", false),
         modelled("modelled: its hits beside the search", FIRST, "%", true),
     ]);
-    Some(Finding {
-        table: Some(Table {
+    Some(finding(
+            "Is a build faster with use-once, beside a search through a large tree (\"about 13 %\")?",
+            "Phillips 2001",
+            format!(
+                "{says}: the modelled time of both changes by {changed:+.1} %. The model has no cost of the compiler, nor of the rules' own work."
+            ),
+        ).with(Table {
             title: "A kernel's build".to_owned(),
             columns: ["", "2.4.7", "use-once", "change"]
                 .map(str::to_owned)
                 .to_vec(),
             rows: rows.collect(),
             ..Table::default()
-        }),
-        ..finding(
-            "Is a build faster with use-once, beside a search through a large tree (\"about 13 %\")?",
-            "Phillips 2001",
-            format!(
-                "{says}: the modelled time of both changes by {changed:+.1} %. The model has no cost of the compiler, nor of the rules' own work."
-            ),
-        )
-    })
+        }))
 }
 
 fn published_numbers(results: &Results<'_>) -> Option<Finding> {
@@ -327,8 +321,16 @@ fn published_numbers(results: &Results<'_>) -> Option<Finding> {
             "no cost of the rules' own work",
         ),
     ];
-    Some(Finding {
-        table: Some(Table {
+    Some(
+        finding(
+            "Which numbers of 2001 does the model not give?",
+            "larder",
+            format!(
+                "Lord's {lords_64:+.0} % at 64 clients {says}: the model has {}.",
+                ours.signed()
+            ),
+        )
+        .with(Table {
             title: "Numbers of 2001 and the model's".to_owned(),
             columns: ["number", "2001", "model", ""].map(str::to_owned).to_vec(),
             rows,
@@ -338,13 +340,5 @@ fn published_numbers(results: &Results<'_>) -> Option<Finding> {
             ],
             ..Table::default()
         }),
-        ..finding(
-            "Which numbers of 2001 does the model not give?",
-            "larder",
-            format!(
-                "Lord's {lords_64:+.0} % at 64 clients {says}: the model has {}.",
-                ours.signed()
-            ),
-        )
-    })
+    )
 }

@@ -9,19 +9,15 @@ use super::rows::{
     BARE, FIRST, HITS, RATE, READ, SECONDS, Seeds, WRITTEN, built, lords, of, rules_of, shown,
     touched,
 };
-use crate::frame::{Results, grid, line, lines, text};
+use crate::frame::{Results, grid, line, lines, section, text};
 use crate::model::{Block, Chart, Provenance, Scale, Section, Series, Table, Value};
 
 /// All sections.
 pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
-    let section = |title: &str, blocks| Section {
-        title: title.to_owned(),
-        blocks,
-    };
     vec![
         section(
             "Lord's table beside the model",
-            vec![
+            [
                 Block::Text(model()),
                 Block::Table(dbench(results)),
                 Block::Chart(chart(results)),
@@ -29,15 +25,11 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
         ),
         section(
             "Every rule on the same work",
-            [field(results), loadfile(results)]
-                .map(Block::Table)
-                .to_vec(),
+            [field(results), loadfile(results)].map(Block::Table),
         ),
         section(
             "Several touches at once, and a build beside a search",
-            [correlated(results), build(results)]
-                .map(Block::Table)
-                .to_vec(),
+            [correlated(results), build(results)].map(Block::Table),
         ),
     ]
 }
