@@ -379,7 +379,7 @@ fn what_is_missing_is_one_line_with_what_brings_it() {
         "snmalloc: its source is not here; run `cargo fetch` in larder's source",
         "larder: liblarder_malloc.so is neither beside this program nor in ../lib",
         "instructions: valgrind is not installed; install it (Debian: apt install valgrind)",
-        "dbench's own loadfile: client.txt is not here; install",
+        "dbench's own load file: client.txt is not here; install",
         "public traces: LARDER_TRACES names no folder",
         "libcachesim: python3 cannot be run",
         "strace: strace is not installed; install it",

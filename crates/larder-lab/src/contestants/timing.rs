@@ -65,20 +65,10 @@ pub struct Usage {
 /// Reads the calling thread's [`Usage`]. All zero where the kernel refuses, which Linux does not.
 #[must_use]
 pub fn thread_usage() -> Usage {
-    usage_of(libc::RUSAGE_THREAD)
-}
-
-/// Reads the whole process's [`Usage`], threads that have ended included.
-#[must_use]
-pub fn process_usage() -> Usage {
-    usage_of(libc::RUSAGE_SELF)
-}
-
-fn usage_of(who: libc::c_int) -> Usage {
     let mut raw = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `raw` is a writable rusage; the kernel fills it or leaves the zeros.
     let usage = unsafe {
-        libc::getrusage(who, raw.as_mut_ptr());
+        libc::getrusage(libc::RUSAGE_THREAD, raw.as_mut_ptr());
         raw.assume_init()
     };
     let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);

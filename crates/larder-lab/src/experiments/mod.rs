@@ -46,39 +46,42 @@ pub fn find(name: &str) -> Option<Box<dyn Experiment>> {
     all().into_iter().find(|e| e.name() == name)
 }
 
-/// The plan of an experiment for a machine of which nothing is known.
-#[cfg(test)]
-fn plan_of(experiment: &dyn Experiment, depth: crate::measure::Depth) -> crate::measure::Plan {
-    experiment.plan(&crate::measure::PlanRequest {
-        depth,
-        machine: &crate::model::MachineRecord::default(),
-        seed: 1,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Depth;
+    use crate::measure::{Depth, Plan, PlanRequest};
+    use crate::model::MachineRecord;
+
+    /// What an experiment plans for a machine of which nothing is known.
+    pub(super) fn plan_of(experiment: &dyn Experiment, depth: Depth) -> Plan {
+        experiment.plan(&PlanRequest {
+            depth,
+            machine: &MachineRecord::default(),
+            seed: 1,
+        })
+    }
+
+    /// Groups hold their reference and no cell twice, and every cell has a contestant.
+    pub(super) fn is_whole(experiment: &dyn Experiment, plan: &Plan) {
+        let contestants = experiment.contestants();
+        for group in &plan.groups {
+            assert!(group.cells.contains(&group.reference), "{}", group.name);
+            let mut cells = group.cells.clone();
+            cells.sort();
+            cells.dedup();
+            assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
+            for cell in cells {
+                let known = contestants.iter().any(|c| c.name() == cell.contestant);
+                assert!(known, "{cell}");
+            }
+        }
+    }
 
     #[test]
-    fn groups_hold_their_reference_and_each_cell_of_a_contestant_once() {
-        for (experiment, depth) in all()
-            .iter()
-            .flat_map(|e| [Depth::Quick, Depth::Full].map(|depth| (e, depth)))
-        {
-            let contestants = experiment.contestants();
-            for group in plan_of(experiment.as_ref(), depth).groups {
-                let name = format!("{}, {}", experiment.name(), group.name);
-                assert!(group.cells.contains(&group.reference), "{name}");
-                for cell in &group.cells {
-                    let known = contestants.iter().any(|c| c.name() == cell.contestant);
-                    assert!(known, "{name}: {cell}");
-                }
-                let mut cells = group.cells.clone();
-                cells.sort();
-                cells.dedup();
-                assert_eq!(cells.len(), group.cells.len(), "{name}");
+    fn every_plan_is_whole() {
+        for experiment in all() {
+            for depth in [Depth::Quick, Depth::Full] {
+                is_whole(&*experiment, &plan_of(&*experiment, depth));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::results::At;
 use super::words::{ratio, reading, short};
-use crate::model::{Cost, Finding};
+use crate::model::{Cost, Finding, Table};
 use crate::stats::Verdict;
 
 /// A finding without a comparison.
@@ -12,6 +12,17 @@ pub fn finding(question: impl Into<String>, asked_by: &str, answer: impl Into<St
         asked_by: asked_by.to_owned(),
         answer: answer.into(),
         ..Finding::default()
+    }
+}
+
+impl Finding {
+    /// The finding with the numbers behind its sentence.
+    #[must_use]
+    pub fn with(self, table: Table) -> Self {
+        Self {
+            table: Some(table),
+            ..self
+        }
     }
 }
 

@@ -24,4 +24,4 @@ pub use finding::{cost, finding, judged, versus, versus_called};
 pub use goal::{each, goal, not_measured, worst};
 pub use plan::{Planner, Rounds, cross};
 pub use results::{At, Results, analysis, combined, family, median_of, ratio_of, shown, together};
-pub use table::{Column, grid, listing, number, ratios, text};
+pub use table::{Column, grid, listing, number, ratios, section, text};

@@ -2,7 +2,7 @@
 
 use super::results::{At, family};
 use crate::measure::Comparison;
-use crate::model::{Table, TableRow, Value};
+use crate::model::{Block, Section, Table, TableRow, Value};
 
 /// A text as a value of a table.
 pub fn text(text: impl Into<String>) -> Value {
@@ -12,6 +12,14 @@ pub fn text(text: impl Into<String>) -> Value {
 /// A number without a unit and without an interval, where there is one.
 pub fn number(number: Option<f64>) -> Value {
     number.map_or(Value::Empty, |n| Value::Number(n, String::new()))
+}
+
+/// A heading with what stands below it.
+pub fn section(title: &str, blocks: impl IntoIterator<Item = Block>) -> Section {
+    Section {
+        title: title.to_owned(),
+        blocks: blocks.into_iter().collect(),
+    }
 }
 
 impl Table {

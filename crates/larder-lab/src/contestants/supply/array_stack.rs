@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use anyhow::Context;
+
 use super::{Mapper, Supplier, Supply, page_size};
 
 /// A stack of page addresses in an array, of one thread, with no check beyond its bounds and no way to grow. Nothing
@@ -23,11 +25,9 @@ impl ArrayStack {
     pub fn new(pages: usize) -> anyhow::Result<Self> {
         let page = page_size();
         let mapper = Mapper::new();
-        let region = mapper.map(page * pages, true).ok_or_else(|| {
-            anyhow::anyhow!(
-                "no memory for {pages} pages: {}",
-                std::io::Error::last_os_error()
-            )
+        let region = mapper.map(page * pages, true).with_context(|| {
+            let why = std::io::Error::last_os_error();
+            format!("no memory for {pages} pages: {why}")
         })?;
         let stack = (0..pages)
             // SAFETY: page `i` lies inside the region.

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Mapper, Supplier, page_size};
+use super::{Mapper, Supplier, page_of_clusters};
 
 /// Program 2 of Walfield 2001: `get` takes the next page of a preallocated cluster and maps a new cluster when it is
 /// used up; `put` unmaps the page at once. Nothing is ever recycled.
@@ -34,13 +34,8 @@ impl Cluster {
     /// # Errors
     /// A cluster of no pages, or of more bytes than there are addresses.
     pub fn new(pages: usize) -> anyhow::Result<Self> {
-        let page = page_size();
-        anyhow::ensure!(
-            pages > 0 && pages.checked_mul(page).is_some(),
-            "a cluster of {pages} pages was asked for; give at least 1 and fewer than there are addresses"
-        );
         Ok(Self {
-            page,
+            page: page_of_clusters(pages)?,
             pages,
             free: Mutex::new(Free {
                 next: None,
@@ -55,24 +50,14 @@ impl Supplier for Cluster {
     #[inline]
     fn get(&mut self) -> Option<NonNull<u8>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(page), true) = (free.next, free.left > 0) {
-            free.left -= 1;
-            free.next = if free.left > 0 {
-                // SAFETY: at least one page of the cluster follows this one.
-                Some(unsafe { page.add(self.page) })
-            } else {
-                None
-            };
-            return Some(page);
+        if free.left == 0 {
+            free.next = Some(self.mapper.map(self.page * self.pages, false)?);
+            free.left = self.pages;
         }
-        let page = self.mapper.map(self.page * self.pages, false)?;
-        free.left = self.pages - 1;
-        free.next = if free.left > 0 {
-            // SAFETY: the cluster has more than one page.
-            Some(unsafe { page.add(self.page) })
-        } else {
-            None
-        };
+        let page = free.next?;
+        free.left -= 1;
+        // SAFETY: at least one page of the cluster follows this one.
+        free.next = (free.left > 0).then(|| unsafe { page.add(self.page) });
         Some(page)
     }
 
@@ -105,6 +90,7 @@ impl Drop for Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contestants::supply::page_size;
 
     #[test]
     fn maps_once_per_cluster_and_unmaps_every_page() {

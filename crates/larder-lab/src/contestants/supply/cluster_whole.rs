@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-use super::{Mapper, Supplier, page_size};
+use super::{Mapper, Supplier, page_of_clusters};
 
 /// Walfield's cluster with one change: `put` only counts, and the cluster is unmapped in one call when all of its
 /// pages are back. Optionally the whole cluster is populated by the call that maps it.
@@ -34,13 +34,8 @@ impl ClusterWhole {
     /// # Errors
     /// A cluster of no pages, or of more bytes than there are addresses.
     pub fn new(pages: usize, populate: bool) -> anyhow::Result<Self> {
-        let page = page_size();
-        anyhow::ensure!(
-            pages > 0 && pages.checked_mul(page).is_some(),
-            "a cluster of {pages} pages was asked for; give at least 1 and fewer than there are addresses"
-        );
         Ok(Self {
-            page,
+            page: page_of_clusters(pages)?,
             pages,
             populate,
             live: VecDeque::with_capacity(256),
@@ -114,7 +109,7 @@ impl Supplier for ClusterWhole {
 impl Drop for ClusterWhole {
     fn drop(&mut self) {
         for live in self.live.drain(..) {
-            // A cluster with pages still out leaks: somebody may be using them.
+            // A cluster with pages still out leaks: its pages may be in use.
             if live.handed == live.back {
                 // SAFETY: all that was handed out is back.
                 unsafe { self.mapper.unmap(live.base, self.page * self.pages) };

@@ -36,6 +36,19 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
+/// Bytes of a page, where clusters of so many pages can be.
+///
+/// # Errors
+/// A cluster of no pages, or of more bytes than there are addresses.
+fn page_of_clusters(pages: usize) -> anyhow::Result<usize> {
+    let page = page_size();
+    anyhow::ensure!(
+        pages > 0 && pages.checked_mul(page).is_some(),
+        "a cluster of {pages} pages was asked for; give at least 1 and fewer than there are addresses"
+    );
+    Ok(page)
+}
+
 /// One thread's way to a page and back.
 ///
 /// A page is `page_size()` bytes, aligned to as much, readable and writable.

@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use anyhow::Context;
+
 use super::{ArrayStack, Supplier, Supply};
 
 /// Hands out one page again and again: the loop, the write and nothing else.
@@ -35,9 +37,7 @@ impl Supply for SamePages {
 
     fn local(&self) -> anyhow::Result<SamePage> {
         let mut owner = ArrayStack::new(1)?;
-        let page = owner
-            .get()
-            .ok_or_else(|| anyhow::anyhow!("a stack of one page has none"))?;
+        let page = owner.get().context("a stack of one page has none")?;
         // The page is never used through two names: the stack that owns it is not asked again.
         Ok(SamePage {
             page,

@@ -63,7 +63,7 @@ mod tests {
 
     use super::super::AllocWorkloads;
     use super::*;
-    use crate::experiments::plan_of;
+    use crate::experiments::tests::plan_of;
     use crate::measure::Depth;
 
     #[test]

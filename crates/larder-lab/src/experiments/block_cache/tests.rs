@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{BlockCaches, INSTRUCTIONS, shapes};
 use crate::contestants::block_cache::Larder;
-use crate::experiments::plan_of;
+use crate::experiments::tests::plan_of;
 use crate::measure::{Depth, Experiment, Group};
 use crate::model::Params;
 

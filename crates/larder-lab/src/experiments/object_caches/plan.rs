@@ -324,7 +324,7 @@ mod tests {
 
     use super::super::ObjectCaches;
     use super::*;
-    use crate::experiments::plan_of;
+    use crate::experiments::tests::plan_of;
     use crate::measure::Depth;
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::groups::{COST, Main, PARTS, RELEASE, WHOLE, sizes};
 use crate::frame::words::{ratio, short, spans};
-use crate::frame::{At, Results, family, finding, judged};
-use crate::model::{Finding, ShortAnswer, Table, Value};
+use crate::frame::{At, Results, family, finding, judged, median_of, text, together};
+use crate::model::{Finding, ShortAnswer, Table, TableRow, Value};
 use crate::stats::Verdict;
 use crate::stats::defaults::{KNEE_EPS, LEVEL};
 use crate::stats::sweep::{Crossover, Knee, NoKnee};
@@ -12,73 +12,43 @@ const WALFIELD: &str = "Walfield 2001";
 /// Questions that Walfield did not ask.
 const OURS: &str = "larder";
 
-/// All findings that the samples allow, those on Walfield's questions first.
-pub(super) fn all(results: &Results<'_>) -> Vec<Finding> {
+/// All findings that the samples allow. Those on Walfield's questions come first and have a line of the summary each.
+pub(super) fn all(results: &Results<'_>) -> (Vec<Finding>, Vec<ShortAnswer>) {
     let main = Main::of(results);
     let main = main.as_ref();
-    let all = [
+    let asked = [
         main.and_then(optimum),
         main.and_then(past_64),
         main.and_then(|main| worse(results, main)),
         main.and_then(odd_sizes),
-        ends(results),
-        page_by_page(results),
-        flush_ceiling(results),
     ];
-    all.into_iter().flatten().collect()
+    let (mut findings, answers): (Vec<_>, Vec<_>) = asked.into_iter().flatten().unzip();
+    let ours = [ends(results), page_by_page(results), flush_ceiling(results)];
+    findings.extend(ours.into_iter().flatten());
+    (findings, answers)
 }
 
-/// What the summary says of Walfield's questions.
-pub(super) fn answers(results: &Results<'_>) -> Vec<ShortAnswer> {
-    let Some(main) = Main::of(results) else {
-        return Vec::new();
-    };
-    let best = || {
-        let set = main.clusters.sweep(COST)?.optimum_set(LEVEL, None).ok()?;
-        let size = |member: Option<&usize>| Some(main.clusters.cells.get(*member?)?.0);
-        let (least, most) = (size(set.members.first())?, size(set.members.last())?);
-        Some(match least == most {
-            true => format!("{least} pages are best; 2001: 14 to 24"),
-            false => format!("{least} to {most} pages hold the best; 2001: 14 to 24"),
-        })
-    };
-    let last_over = |pages: i64, other: Option<At<'_, '_>>, of: &str| {
-        let (largest, last) = main.clusters.last().filter(|(k, _)| *k > pages)?;
-        let c = last.compare(&other?, COST);
-        let says = match c.verdict {
-            Verdict::Slower => "yes",
-            Verdict::Faster | Verdict::Same { .. } => "no",
-            _ => "undecided",
-        };
-        Some(format!(
-            "{says}: {largest} cost {} of {of}",
-            ratio(&c.ratio?)
-        ))
-    };
-    let odd = || {
-        let (_, slow) = odd_ratios(&main)?;
-        let says = if slow { "yes, both" } else { "not here" };
-        Some(format!("{says}; why in 2001 Linux cannot tell"))
-    };
-    [
-        ("Best cluster size?", best()),
-        (
-            "Dearer past 64 pages?",
-            last_over(64, main.clusters.at(64), "64"),
-        ),
-        (
-            "Worse than mmap past 4000?",
-            last_over(4000, main.unbuffered, "mmap"),
-        ),
-        ("Are 17 and 18 pages slow?", odd()),
-    ]
-    .into_iter()
-    .filter_map(|(question, answer)| Some(ShortAnswer::new(question, answer?)))
-    .collect()
+/// Whether a cost is higher.
+fn says(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Slower => "yes",
+        Verdict::Faster | Verdict::Same { .. } => "no",
+        _ => "undecided",
+    }
 }
 
-/// The sizes that cannot be told from the best, what the best gains, and the knee.
-fn optimum(main: &Main<'_, '_>) -> Option<Finding> {
+/// Ratios of two cluster sizes each.
+fn of_pages(title: &str, rows: Vec<TableRow>) -> Table {
+    Table {
+        title: title.to_owned(),
+        columns: ["pages", "ratio"].map(str::to_owned).to_vec(),
+        rows,
+        ..Table::default()
+    }
+}
+
+/// The sizes that are equal to the best, what the best gains, and the knee.
+fn optimum(main: &Main<'_, '_>) -> Option<(Finding, ShortAnswer)> {
     let sweep = main.clusters.sweep(COST)?;
     let set = sweep.optimum_set(LEVEL, None).ok()?;
     let (best, cell) = main.clusters.cells.get(set.best)?;
@@ -87,133 +57,144 @@ fn optimum(main: &Main<'_, '_>) -> Option<Finding> {
         format!(", at {} of one mmap per page", ratio(&r))
     });
     let members = spans(&main.clusters.settings(), &set.members);
-    let told = match set.members.len() {
+    let range = match set.members.len() {
         1 => "are best",
-        _ => &format!("cannot be told from the best, {best} pages"),
+        _ => &format!("equal the best, {best} pages"),
     };
     let knee = match sweep.knee(LEVEL, KNEE_EPS) {
-        Ok(Knee::At { setting, .. }) => format!(" The knee is at {setting:.0} pages."),
+        Ok(Knee::At { setting, .. }) => format!("The knee is at {setting:.0} pages"),
         Ok(Knee::None(NoKnee::StillFalling)) => {
-            " There is no knee: the curve still falls at the largest size.".to_owned()
+            "There is no knee, the cost still falls at the largest size".to_owned()
         }
-        Ok(Knee::None(NoKnee::Unsure)) => {
-            " The noise is too large to say where the knee is.".to_owned()
-        }
-        Ok(Knee::None(NoKnee::OneSetting)) | Err(_) => String::new(),
+        Ok(Knee::None(NoKnee::Unsure)) => "The noise is too large for a knee".to_owned(),
+        Ok(Knee::None(NoKnee::OneSetting)) | Err(_) => "One size alone has no knee".to_owned(),
     };
-    Some(finding(
-        "Which cluster size is best? (Walfield found 14 to 16, 19, 20, 22 and 24 pages.)",
+    let size = |member: Option<&usize>| Some(main.clusters.cells.get(*member?)?.0);
+    let (least, most) = (size(set.members.first())?, size(set.members.last())?);
+    let short = match least == most {
+        true => format!("{least} pages are best; 2001: 14 to 24"),
+        false => format!("{least} to {most} pages hold the best; 2001: 14 to 24"),
+    };
+    let found = finding(
+        "Which cluster size is best?",
         WALFIELD,
-        format!("Clusters of {members} pages {told}{gain}.{knee}"),
-    ))
+        format!(
+            "Clusters of {members} pages {range}{gain}. {knee}; in 2001 14 to 16, 19, 20, 22 and 24 pages were best."
+        ),
+    );
+    Some((found, ShortAnswer::new("Best cluster size?", short)))
 }
 
 /// Whether the cost rises from 64 pages to the largest cluster.
-fn past_64(main: &Main<'_, '_>) -> Option<Finding> {
+fn past_64(main: &Main<'_, '_>) -> Option<(Finding, ShortAnswer)> {
     let (largest, last) = main.clusters.last().filter(|(k, _)| *k > 64)?;
-    judged(
-        "Why does the cost rise past 64 pages?",
+    let mut short = String::new();
+    let found = judged(
+        "Does the cost rise past clusters of 64 pages, as in 2001, and why?",
         WALFIELD,
         (&format!("a cluster of {largest} pages"), &last),
         ("one of 64", &main.clusters.at(64)?),
         COST,
         |r, verdict| {
-            let rise = match verdict {
-                Verdict::Slower => "It rises here, too",
-                Verdict::Faster | Verdict::Same { .. } => "It does not rise here",
+            let rise = match says(verdict) {
+                "yes" => "It rises here, too",
+                "no" => "It does not rise here",
                 _ => "This run does not decide whether it rises here",
             };
+            short = format!("{}: {largest} cost {r} of 64", says(verdict));
             format!(
-                "{rise}: a page from a cluster of {largest} costs {r} of one from a cluster of 64. The rise of 2001 cannot be \
-                 told on Linux, because GNU Mach's memory objects are not in it."
+                "{rise}: a page from a cluster of {largest} costs {r} of one from 64; Linux lacks the memory objects of 2001 and cannot tell why it rose there."
             )
         },
-    )
+    )?;
+    Some((found, ShortAnswer::new("Dearer past 64 pages?", short)))
 }
 
 /// Where a cluster becomes worse than none, and what a cluster costs that keeps its pages until the last one is back.
-fn worse(results: &Results<'_>, main: &Main<'_, '_>) -> Option<Finding> {
+fn worse(results: &Results<'_>, main: &Main<'_, '_>) -> Option<(Finding, ShortAnswer)> {
     let unbuffered = main.unbuffered?;
-    let (largest, last) = main.clusters.last()?;
+    let (largest, last) = main.clusters.last().filter(|(k, _)| *k > 4000)?;
     // Below the smallest sizes a cluster of 1 costs what unbuffered costs; only a loss at large sizes is the question.
     let place = match main.clusters.crossing(&unbuffered, COST)? {
         Crossover::One(at) if !at.a_wins_above => {
-            format!(
-                "Clusters become worse from {} pages on.",
-                short(at.at.value)
-            )
+            format!("Clusters become worse from {} pages on", short(at.at.value))
         }
         Crossover::Several(places) => {
             let places: Vec<String> = places.iter().map(|p| short(p.at.value)).collect();
-            format!("The two curves cross at {} pages.", places.join(", "))
+            format!("The two curves cross at {} pages", places.join(", "))
         }
-        _ => format!("No size up to {largest} pages is surely worse here."),
+        _ => format!("No size up to {largest} pages is surely worse here"),
     };
     let kept = sizes(results, WHOLE, "cluster-whole");
     let tested = || {
         let ((best, cheapest), (large, cell)) = (kept.best(COST)?, kept.last()?);
-        let r = cell.ratio(&cheapest, COST).filter(|_| best != large)?;
-        Some(format!(
-            "Where a cluster keeps its pages until the last is back (cluster-whole), {large} pages cost {} of {best}.",
-            ratio(&r)
-        ))
+        let c = cell.compare(&cheapest, COST);
+        let row = vec![
+            text(format!("{large} to {best}")),
+            Value::Ratio(c.ratio?, c.verdict),
+        ];
+        (best != large).then_some(row)
     };
-    let why = tested().unwrap_or_else(|| {
-        format!("Why is not tested here: cluster-whole tests it (`larder measure page-buffers --group {WHOLE}`).")
-    });
-    judged(
-        "Why are clusters past about 4000 pages \"in fact worse than just using mmap by itself\"?",
+    let rows: Vec<_> = tested().into_iter().collect();
+    let why = match rows.is_empty() {
+        false => "A cause is tested by clusters that keep their pages until the last is back: see the table.".to_owned(),
+        true => format!("Why is not tested here: run `larder measure page-buffers --group {WHOLE}`."),
+    };
+    let mut short = String::new();
+    let found = judged(
+        "Are clusters past about 4000 pages worse than one mmap per page, as in 2001, and why?",
         WALFIELD,
         (&format!("a cluster of {largest} pages"), &last),
         ("one mmap per page", &unbuffered),
         COST,
-        |r, _| {
-            format!(
-                "{place} A page from a cluster of {largest} costs {r} of one mmap per page. {why}"
-            )
+        |r, verdict| {
+            short = format!("{}: {largest} cost {r} of mmap", says(verdict));
+            format!("{place}: a page from {largest} costs {r} of one mmap per page. {why}")
         },
-    )
+    )?;
+    let title =
+        "Cost of a page where a cluster keeps its pages until the last is back (cluster-whole)";
+    let table = (!rows.is_empty()).then(|| of_pages(title, rows));
+    let short = ShortAnswer::new("Worse than mmap past 4000?", short);
+    Some((Finding { table, ..found }, short))
 }
 
-/// 17 and 18 pages, each over 16 and over 19: a row each, and whether both are slow.
-fn odd_ratios(main: &Main<'_, '_>) -> Option<(Table, bool)> {
+/// 17 and 18 pages over 16 and 19 together, and each over each with its verdict in the table.
+fn odd_sizes(main: &Main<'_, '_>) -> Option<(Finding, ShortAnswer)> {
     let names = [(17, 16), (17, 19), (18, 16), (18, 19)];
-    let pairs: Option<Vec<_>> = names
-        .iter()
-        .map(|(odd, next)| main.clusters.at(*odd).zip(main.clusters.at(*next)))
-        .collect();
-    let judged = family(&pairs?, COST);
+    let pair = |(odd, next)| main.clusters.at(odd).zip(main.clusters.at(next));
+    let judged = family(
+        &names.into_iter().map(pair).collect::<Option<Vec<_>>>()?,
+        COST,
+    );
     let slow = judged.iter().all(|c| c.verdict == Verdict::Slower);
     let rows = names.iter().zip(judged).map(|((odd, next), c)| {
         let ratio = Value::Ratio(c.ratio?, c.verdict);
-        Some(vec![Value::Text(format!("{odd} to {next}")), ratio])
+        Some(vec![text(format!("{odd} to {next}")), ratio])
     });
-    let table = Table {
-        title: "Cost of a page, by cluster size".to_owned(),
-        columns: ["pages", "ratio"].map(str::to_owned).to_vec(),
-        rows: rows.collect::<Option<_>>()?,
-        ..Table::default()
-    };
-    Some((table, slow))
-}
-
-fn odd_sizes(main: &Main<'_, '_>) -> Option<Finding> {
-    let (table, slow) = odd_ratios(main)?;
-    let here = match slow {
-        true => "Both are slow here, too",
-        false => "They do not both stand out here",
+    let table = of_pages(
+        "Cost of a page, by cluster size",
+        rows.collect::<Option<_>>()?,
+    );
+    let of = |pages| Some(main.clusters.at(pages)?.by_round(COST));
+    let four = [of(17)?, of(18)?, of(16)?, of(19)?];
+    let both = median_of(&together(&four, |ns| (ns[0] + ns[1]) / (ns[2] + ns[3])))?;
+    let (here, short) = match slow {
+        true => ("both are slow here, too", "yes, both"),
+        false => ("they do not both stand out here", "not here"),
     };
     let answer = format!(
-        "{here}. Why they were slow in 2001 cannot be told on Linux, because GNU Mach's vm_map and mmap, the suspects, are not in it."
+        "17 and 18 pages cost {} of 16 and 19, so {here}; Linux lacks the suspects of 2001, GNU Mach's vm_map and mmap, and cannot tell why.",
+        ratio(&both)
     );
-    Some(Finding {
-        table: Some(table),
-        ..finding(
-            "Why are clusters of 17 and 18 pages slow?",
-            WALFIELD,
-            answer,
-        )
-    })
+    let found = finding(
+        "Are clusters of 17 and 18 pages slow, as in 2001, and why?",
+        WALFIELD,
+        answer,
+    )
+    .with(table);
+    let short = format!("{short}; Linux cannot tell why in 2001");
+    Some((found, ShortAnswer::new("Are 17 and 18 pages slow?", short)))
 }
 
 /// The three parts of a page's life, as the table calls them.
@@ -236,20 +217,18 @@ fn ends(results: &Results<'_>) -> Option<Finding> {
     for (pages, end) in &ends {
         let c = end.compare(&cheapest, COST);
         let change = |metric| Some(end.middle(metric)? - cheapest.middle(metric)?);
-        let changes = LIFE.map(|(metric, name)| change(metric).map(|ns| (ns, name)));
+        let changes = LIFE.map(|(metric, name)| Some((change(metric)?, name)));
         let changes = changes.into_iter().collect::<Option<Vec<(f64, &str)>>>()?;
-        let (most, name) = *changes.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let (_, name) = *changes.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let times = c.ratio?;
         largest.push(format!(
-            "{pages} pages mostly in {name} ({} ns)",
-            short(most)
+            "{} from clusters of {pages}, mostly in {name}",
+            ratio(&times)
         ));
-        let mut row = vec![Value::Text(format!("{pages} to {best}"))];
-        row.push(Value::Ratio(c.ratio?, c.verdict));
-        row.extend(
-            changes
-                .iter()
-                .map(|(ns, _)| Value::Number(*ns, "ns".to_owned())),
-        );
+        let mut row = vec![text(format!("{pages} to {best}"))];
+        row.push(Value::Ratio(times, c.verdict));
+        let nanoseconds = |(ns, _)| Value::Number(ns, "ns".to_owned());
+        row.extend(changes.into_iter().map(nanoseconds));
         rows.push(row);
     }
     // The cache alone: pages that are present already, so that the touch has no fault in it.
@@ -258,37 +237,27 @@ fn ends(results: &Results<'_>) -> Option<Finding> {
         let c = populated
             .at(*pages)?
             .compare(&populated.at(best)?, "touch_ns");
-        let mut row = vec![Value::Text(format!(
-            "{pages} to {best}, touch of present pages"
-        ))];
+        let mut row = vec![text(format!("{pages} to {best}, touch of present pages"))];
         row.push(Value::Ratio(c.ratio?, c.verdict));
         row.resize(2 + LIFE.len(), Value::Empty);
         Some(row)
     });
     rows.extend(touch);
-    let table = Table {
-        title:
-            "Cost of a page where clusters go back whole, and what each part of its life takes more"
-                .to_owned(),
-        columns: ["pages", "ratio"]
-            .into_iter()
-            .chain(LIFE.map(|(_, name)| name))
-            .map(str::to_owned)
-            .collect(),
-        rows,
-        ..Table::default()
-    };
+    let title =
+        "Cost of a page where clusters go back whole, and what each part of its life takes more";
+    let mut table = of_pages(title, rows);
+    table.columns.extend(LIFE.map(|(_, name)| name.to_owned()));
     let answer = format!(
-        "Where clusters go back whole, a page costs more than from {best} pages: from {}.",
-        largest.join(", from ")
+        "Against clusters of {best}, all returned whole, a page costs {}.",
+        largest.join(", and ")
     );
-    (!ends.is_empty()).then(|| Finding {
-        table: Some(table),
-        ..finding(
+    (!ends.is_empty()).then(|| {
+        finding(
             "Where does the time of small and of large clusters go?",
             OURS,
             answer,
         )
+        .with(table)
     })
 }
 
@@ -298,7 +267,6 @@ fn page_by_page(results: &Results<'_>) -> Option<Finding> {
     let whole = sizes(results, PARTS, "life-whole");
     let (best, _) = whole.best(COST)?;
     let (pages, cell) = by_page.at(best).map(|at| (best, at)).or(by_page.last())?;
-    let share = 100.0 * cell.middle("give_back_ns")? / cell.middle(COST)?;
     judged(
         "What does giving back page by page cost?",
         OURS,
@@ -307,8 +275,7 @@ fn page_by_page(results: &Results<'_>) -> Option<Finding> {
         COST,
         |r, _| {
             format!(
-                "At {pages} pages munmap for each page takes {share:.0} % of a page's life; the page costs {r} of one whose \
-                 cluster goes back in one call."
+                "At {pages} pages a page with a munmap of its own costs {r} of one whose cluster goes back in one call."
             )
         },
     )

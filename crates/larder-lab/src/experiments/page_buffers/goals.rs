@@ -2,11 +2,11 @@
 
 use super::groups::{COST, Main, OURS, sizes, total_group, totals, totals_of_2001};
 use crate::frame::words::{Bound, ratio, spans};
-use crate::frame::{Results, goal};
+use crate::frame::{Results, each, goal};
 use crate::model::{Goal, Recommendation};
 use crate::stats::defaults::LEVEL;
 
-/// The pool's cluster size in the goals: what the library takes where nobody chooses.
+/// The pool's cluster size in the goals: what the library takes without a setting.
 pub(super) const POOL_SIZE: i64 = 64;
 
 /// The total that the goals are stated for, where one of them can be measured only.
@@ -16,60 +16,58 @@ const GOAL_TOTAL: i64 = 1_048_576;
 /// library takes no smaller clusters on its own.
 const FLUSH_CEILING: i64 = 33;
 
-/// Those of both forms of the pool.
+/// Both forms of the pool against unbuffered and against the best cluster, at the largest of Walfield's totals that was
+/// measured.
 pub(super) fn all(results: &Results<'_>) -> Vec<Goal> {
-    OURS.into_iter()
-        .flat_map(|name| of(results, name))
-        .collect()
-}
-
-/// The pool against unbuffered and against the best cluster, at the largest of Walfield's totals that was measured.
-fn of(results: &Results<'_>, name: &str) -> [Goal; 2] {
-    let (times, mmap) = (Bound::AtLeast(20.0), "times faster than unbuffered mmap");
-    let (below, sweep) = (Bound::Below(1.0), "the best cluster of the sweep");
+    let (times, below) = (Bound::AtLeast(20.0), Bound::Below(1.0));
+    let (mmap, sweep) = (
+        "times faster than unbuffered mmap",
+        "the best cluster of the sweep",
+    );
     let known = totals_of_2001();
     let mut measured = totals(results).into_iter();
+    let what = |total, other| format!("page buffers, {total} allocations, to {other}");
     let Some((total, group)) = measured.rfind(|(total, _)| known.contains(total)) else {
-        let what = format!("Walfield's workload, {name}");
         let needed = format!("{GOAL_TOTAL} allocations");
         let group = total_group(GOAL_TOTAL);
         let command = format!("page-buffers --full --group {group} --where pages=16,64,1024");
-        return [(times, mmap), (below, sweep)]
-            .map(|(bound, against)| bound.needs(what.as_str(), against, &needed, &command));
+        let goal = |bound: Bound, other, against: &str| {
+            bound.needs(what(GOAL_TOTAL, other), against, &needed, &command)
+        };
+        return vec![goal(times, "mmap", mmap), goal(below, "clusters", sweep)];
     };
-    // The best of a sweep of its own would flatter the pool.
-    let pool = sizes(results, group, name);
-    let ours = pool
-        .at(POOL_SIZE)
-        .map(|at| (POOL_SIZE, at))
-        .or(pool.best(COST));
-    let clusters = ours.map_or(String::new(), |(n, _)| {
-        format!(" with clusters of {n} pages")
-    });
-    let what = format!("Walfield's workload, {total} allocations, {name}{clusters}");
-    let ours = ours.map(|(_, at)| at);
     let unbuffered = results.find(group, "unbuffered", &[]);
     let best = sizes(results, group, "cluster").best(COST);
-    let faster = goal(times, what.as_str(), unbuffered, ours, name, COST);
-    let cheaper = goal(
-        below,
-        what.as_str(),
-        ours,
-        best.map(|(_, at)| at),
-        "cluster",
-        COST,
-    );
-    [
-        Goal {
-            against: mmap.to_owned(),
-            held_bytes: faster.held_bytes.map(|(theirs, ours)| (ours, theirs)),
+    let best_called = best.map_or(sweep.to_owned(), |(n, _)| format!("{sweep} ({n} pages)"));
+    let best = best.map(|(_, at)| at);
+    // The best of a sweep of its own would flatter the pool.
+    let forms = OURS.map(|name| {
+        let pool = sizes(results, group, name);
+        let chosen = pool.at(POOL_SIZE).map(|at| (POOL_SIZE, at));
+        let (pages, ours) = chosen.or(pool.best(COST)).unzip();
+        let pages = pages.map_or(String::new(), |n| format!(" with clusters of {n} pages"));
+        (name, format!("{name}{pages}"), ours)
+    });
+    let faster = forms.iter().map(|(name, cell, ours)| {
+        let faster = goal(times, what(total, "mmap"), unbuffered, *ours, name, COST);
+        let held_bytes = faster.held_bytes.map(|(theirs, ours)| (ours, theirs));
+        let against = mmap.to_owned();
+        let faster = Goal {
+            against,
+            held_bytes,
             ..faster
-        },
-        Goal {
-            against: best.map_or(sweep.to_owned(), |(n, _)| format!("{sweep} ({n} pages)")),
-            ..cheaper
-        },
-    ]
+        };
+        (cell.clone(), faster)
+    });
+    let cheaper = forms.iter().map(|(_, cell, ours)| {
+        let cheaper = goal(below, what(total, "clusters"), *ours, best, "cluster", COST);
+        let against = best_called.clone();
+        (cell.clone(), Goal { against, ..cheaper })
+    });
+    [each(times, faster), each(below, cheaper)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The cluster size that the pool's own sweep supports: the smallest that cannot be told from the best. The pool recycles its
@@ -96,8 +94,7 @@ pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
             let cost =
                 evidence.map_or_else(String::new, |e| format!(" and costs {} of it", ratio(&e)));
             format!(
-                "PagePool with clusters of {} pages cannot be told from the best ({best}); {value} is the smallest of \
-                 them{ceiling}{cost}.",
+                "PagePool with clusters of {} pages equals the best ({best}); {value} is the smallest of them{ceiling}{cost}.",
                 spans(&pool.settings(), several)
             )
         }

@@ -7,71 +7,61 @@ use super::groups::{
 };
 use crate::contestants::supply::page_size;
 use crate::frame::words::exact;
-use crate::frame::{At, Column, Results, grid, line, lines, listing};
+use crate::frame::{At, Column, Results, grid, line, lines, listing, section};
 use crate::model::{Block, Chart, MachineRecord, Provenance, Scale, Section, Series, Table, Value};
 use crate::published;
 use crate::stats::Moments;
 
 /// Every section, in reading order.
 pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
-    let measured: Vec<i64> = totals(results)
-        .into_iter()
-        .map(|(total, _)| total)
-        .collect();
-    let every: BTreeSet<i64> = totals_of_2001()
-        .into_iter()
-        .chain(measured.clone())
-        .collect();
-    let largest = [totals_of_2001().last().copied(), measured.last().copied()];
+    let measured = totals(results).into_iter().map(|(total, _)| total);
+    let (known, measured) = (totals_of_2001(), measured.collect::<BTreeSet<i64>>());
+    let every = &known | &measured;
+    let largest = [known.last(), measured.last()];
     let moment = |of: fn(&Moments) -> f64| {
         move |at: &At<'_, '_>| {
             let moments = results.view.moments(at.group, at.cell, "elapsed_s");
             moments.map_or(Value::Empty, |m| Value::Number(of(&m), "s".to_owned()))
         }
     };
-    let elapsed = Table {
-        title: "Table 1: elapsed time by pool size and number of allocations".to_owned(),
-        notes: vec![
-            "Walfield's times are of a 450 MHz Xeon with GNU Mach and are shown as a shape: compare rows within a column, never columns of two machines.".to_owned(),
-            "Those here are medians of the workload's wall time with their intervals; the process's start is not in them.".to_owned(),
+    let elapsed = beside(
+        results,
+        "Table 1: elapsed time by pool size and number of allocations",
+        &every,
+        published_elapsed,
+        |at| at.value("elapsed_s"),
+    )
+    .noted("Walfield's times are of a 450 MHz Xeon with GNU Mach and are shown as a shape: compare rows within a column, never columns of two machines.")
+    .noted("Those here are medians of the workload's wall time with their intervals; the process's start is not in them.")
+    .folded();
+    let title = "Table 1, lower half: standard deviation";
+    let deviation = beside(
+        results,
+        title,
+        &every,
+        published_deviation,
+        moment(|m| m.sd),
+    )
+    .noted(&runs(results))
+    .folded();
+    let largest = largest.into_iter().flatten().copied().collect();
+    let title = "Table 2: standard error";
+    let error =
+        beside(results, title, &largest, published_error, moment(|m| m.se)).noted(&runs(results));
+    let parts = listing(
+        "Per page, CPU time",
+        results.all(PARTS),
+        vec![
+            Column::contestant("way"),
+            Column::factor("pages", "pages"),
+            Column::metric("get", "get_ns"),
+            Column::metric("touch", "touch_ns"),
+            Column::metric("give back", "give_back_ns"),
+            Column::metric("together", COST),
         ],
-        long: true,
-        ..beside(results, &every, published_elapsed, |at| at.value("elapsed_s"))
-    };
-    let deviation = Table {
-        title: "Table 1, lower half: standard deviation".to_owned(),
-        notes: runs(results),
-        long: true,
-        ..beside(results, &every, published_deviation, moment(|m| m.sd))
-    };
-    let error = Table {
-        title: "Table 2: standard error".to_owned(),
-        notes: runs(results),
-        ..beside(
-            results,
-            &largest.into_iter().flatten().collect(),
-            published_error,
-            moment(|m| m.se),
-        )
-    };
-    let parts = Table {
-        notes: vec![
-            "by-page: one munmap per page, as in 2001. whole: one munmap per cluster. populate: whole, and MAP_POPULATE makes the pages present, so the touch has no fault.".to_owned(),
-            "At least 128 pages live together, in whole clusters.".to_owned(),
-        ],
-        ..listing(
-            "Per page, CPU time",
-            results.all(PARTS),
-            vec![
-                Column::contestant("way"),
-                Column::factor("pages", "pages"),
-                Column::metric("get", "get_ns"),
-                Column::metric("touch", "touch_ns"),
-                Column::metric("give back", "give_back_ns"),
-                Column::metric("together", COST),
-            ],
-        )
-    };
+    )
+    .noted("by-page: one munmap per page, as in 2001. whole: one munmap per cluster. populate: whole, and MAP_POPULATE makes the pages present, so the touch has no fault.")
+    .noted("At least 128 pages live together, in whole clusters.");
     let release = listing(
         "One MADV_DONTNEED of present pages",
         results.all(RELEASE),
@@ -81,22 +71,18 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
             Column::metric("per page", COST),
         ],
     );
-    let section = |title: &str, blocks| Section {
-        title: title.to_owned(),
-        blocks,
-    };
     vec![
         section(
             "The tables of 2001, again",
-            [elapsed, deviation, error].map(Block::Table).to_vec(),
+            [elapsed, deviation, error].map(Block::Table),
         ),
         section(
             "Today's suppliers under the same workload",
-            suppliers(results).map(Block::Table).into_iter().collect(),
+            suppliers(results).map(Block::Table),
         ),
         section(
             "Why: the parts of a page's life",
-            vec![Block::Table(parts), Block::Table(release)],
+            [parts, release].map(Block::Table),
         ),
     ]
 }
@@ -104,6 +90,7 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
 /// A table of 2001 with what was measured here beside it, by pool size and total.
 fn beside(
     results: &Results<'_>,
+    title: &str,
     totals: &BTreeSet<i64>,
     then: fn(i64, i64) -> Option<f64>,
     now: impl Fn(&At<'_, '_>) -> Value,
@@ -122,47 +109,53 @@ fn beside(
         names.map(|(old, when)| ((*total, old), format!("{total} {when}")))
     });
     let groups = self::totals(results);
-    grid("", "pool, pages", rows, columns, |pages, (total, old)| {
-        if *old {
-            let seconds = then(*pages, *total);
-            return seconds.map_or(Value::Empty, |s| Value::Published(s, "s".to_owned()));
-        }
-        let group = groups.iter().find(|(own, _)| own == total);
-        let at = group.and_then(|(_, group)| row(results, group, *pages));
-        at.map_or(Value::Empty, |at| now(&at))
-    })
+    grid(
+        title,
+        "pool, pages",
+        rows,
+        columns,
+        |pages, (total, old)| {
+            if *old {
+                let seconds = then(*pages, *total);
+                return seconds.map_or(Value::Empty, |s| Value::Published(s, "s".to_owned()));
+            }
+            let group = groups.iter().find(|(own, _)| own == total);
+            let at = group.and_then(|(_, group)| row(results, group, *pages));
+            at.map_or(Value::Empty, |at| now(&at))
+        },
+    )
+}
+
+/// The number that was published for a size and a total.
+fn printed(mut rows: impl Iterator<Item = (u32, u32, f64)>, pages: i64, total: i64) -> Option<f64> {
+    let row = rows.find(|row| i64::from(row.0) == pages && i64::from(row.1) == total)?;
+    Some(row.2)
 }
 
 fn published_elapsed(pages: i64, total: i64) -> Option<f64> {
-    let mut rows = published::walfield_elapsed().iter();
-    let here = rows.find(|r| is(r.pool_pages, pages) && is(r.allocations, total));
-    here.map(|r| r.elapsed_s)
+    let rows = published::walfield_elapsed().iter();
+    let rows = rows.map(|r| (r.pool_pages, r.allocations, r.elapsed_s));
+    printed(rows, pages, total)
 }
 
 fn published_deviation(pages: i64, total: i64) -> Option<f64> {
-    let mut rows = published::walfield_stddev().iter();
-    let here = rows.find(|r| is(r.pool_pages, pages) && is(r.allocations, total));
-    here.map(|r| r.stddev_s)
+    let rows = published::walfield_stddev().iter();
+    let rows = rows.map(|r| (r.pool_pages, r.allocations, r.stddev_s));
+    printed(rows, pages, total)
 }
 
 /// Of the largest total only.
 fn published_error(pages: i64, total: i64) -> Option<f64> {
-    let mut rows = published::walfield_stderr().iter();
-    let here = rows.find(|r| is(r.pool_pages, pages) && total == 1_048_576);
-    here.map(|r| r.stderr_s_1m)
+    let rows = published::walfield_stderr().iter();
+    let rows = rows.map(|r| (r.pool_pages, 1_048_576, r.stderr_s_1m));
+    printed(rows, pages, total)
 }
 
-fn is(printed: u32, number: i64) -> bool {
-    i64::from(printed) == number
-}
-
-fn runs(results: &Results<'_>) -> Vec<String> {
+fn runs(results: &Results<'_>) -> String {
     let groups = results.view.run().groups.iter();
     let totals = groups.filter(|group| group.name.starts_with("total-"));
     let rounds = totals.map(|group| group.rounds).min().unwrap_or(0);
-    vec![format!(
-        "Here of at least {rounds} runs; in 2001 of at least ten."
-    )]
+    format!("Here of at least {rounds} runs; in 2001 of at least ten.")
 }
 
 /// The question of 2001 on an axis of its own: cost by cluster size, each machine as a share of its own unbuffered run.
@@ -219,7 +212,7 @@ fn suppliers(results: &Results<'_>) -> Option<Table> {
             .flatten();
         !swept || chosen.any(|(_, own)| own.cell == at.cell)
     };
-    let mut table = listing(
+    let table = listing(
         format!("Cost and memory held at {} allocations", main.total),
         results.all(main.group).filter(stands),
         vec![
@@ -234,11 +227,7 @@ fn suppliers(results: &Results<'_>) -> Option<Table> {
             Column::middle("making the supplier", "setup_s"),
         ],
     );
-    table.notes.push(
-        "Held is what the process's resident memory grew by. System calls are counted where the supplier makes them itself. Mappings are read while 100 pages are out, 50 of them taken after 50 were given back."
-            .to_owned(),
-    );
-    Some(table)
+    Some(table.noted("Held is what the process's resident memory grew by. System calls are counted where the supplier makes them itself. Mappings are read while 100 pages are out, 50 of them taken after 50 were given back."))
 }
 
 #[cfg(test)]

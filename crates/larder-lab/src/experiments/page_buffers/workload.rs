@@ -68,8 +68,8 @@ impl Job {
         if let (Some(before), Some(after)) = (calls, supplier.system_calls()) {
             measures = measures.with("calls_per_page", ns_per_op(after - before, taken));
         }
-        let mut maps = None;
-        look_inside(&mut supplier, page, || maps = mappings())?;
+        let (mut maps, mut allocs) = (None, [NonNull::dangling(); ALLOCS]);
+        turn(&mut supplier, &mut allocs, page, || maps = mappings())?;
         Ok(match maps {
             Some(maps) => measures.with("mappings", maps as f64),
             None => measures,
@@ -90,31 +90,26 @@ fn run<S: Supplier>(supplier: &mut S, total: u64, page: usize) -> anyhow::Result
     let mut allocs = [NonNull::<u8>::dangling(); ALLOCS];
     let mut left = i64::try_from(total).context("more allocations than a loop counts")?;
     while left > 0 {
-        take(supplier, &mut allocs, page)?;
-        put(supplier, &allocs[..ALLOCS / 2]);
-        take(supplier, &mut allocs[..ALLOCS / 2], page)?;
-        put(supplier, &allocs);
+        turn(supplier, &mut allocs, page, || ())?;
         left -= PER_TURN as i64;
     }
     Ok(())
 }
 
-/// One more turn, not timed, that calls `look` where 100 pages are out and 50 were put back before.
-///
-/// # Errors
-/// The supplier has no page.
-fn look_inside<S: Supplier, T>(
+/// One turn. It calls `look` where 100 pages are out and 50 were put back before.
+#[inline(always)]
+fn turn<S: Supplier>(
     supplier: &mut S,
+    allocs: &mut [NonNull<u8>; ALLOCS],
     page: usize,
-    look: impl FnOnce() -> T,
-) -> anyhow::Result<T> {
-    let mut allocs = [NonNull::<u8>::dangling(); ALLOCS];
-    take(supplier, &mut allocs, page)?;
+    look: impl FnOnce(),
+) -> anyhow::Result<()> {
+    take(supplier, allocs, page)?;
     put(supplier, &allocs[..ALLOCS / 2]);
     take(supplier, &mut allocs[..ALLOCS / 2], page)?;
-    let seen = look();
-    put(supplier, &allocs);
-    Ok(seen)
+    look();
+    put(supplier, allocs);
+    Ok(())
 }
 
 #[inline(always)]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::ring::SLOTS;
 use crate::frame::words::Bound;
-use crate::frame::{At, Results, combined};
+use crate::frame::{At, Results, combined, ratio_of};
+use crate::stats::Estimate;
 
 pub(super) const COST: &str = "ns_per_page";
 pub(super) const RATE: &str = "mops_per_s";
@@ -39,19 +40,14 @@ pub(super) struct Job {
     pub(super) table: &'static str,
     /// Empty where the tables say enough.
     pub(super) question: &'static str,
-    /// How the goals call it, and what the best peer may be undercut by.
+    /// How the goals call it, and the share of the best peer's time that it may cost. Neighbours may share a goal.
     pub(super) goal: (&'static str, Bound),
     /// The floor that a goal is stated against, by whom.
     pub(super) floor: Option<(&'static str, Bound, &'static [&'static str])>,
 }
 
 /// Pages of zeros, so many out at a time.
-const fn zeroed(
-    group: &'static str,
-    depth: i64,
-    goal: &'static str,
-    question: &'static str,
-) -> Job {
+const fn zeroed(group: &'static str, depth: i64, question: &'static str) -> Job {
     Job {
         group,
         shape: "zeroed",
@@ -60,7 +56,7 @@ const fn zeroed(
         floors: &["memset"],
         table: "Pages of zeros, written and put back, per page",
         question,
-        goal: (goal, Bound::AtMost(0.5)),
+        goal: ("zeroed pages, 1 to 256 deep", Bound::AtMost(0.5)),
         floor: Some(("memset", Bound::AtMost(1.3), &OURS)),
     }
 }
@@ -74,7 +70,7 @@ pub(super) const JOBS: [Job; 6] = [
         floors: &["array-stack", "empty-loop"],
         table: "One page: get, write 8 bytes, put",
         question: "What does a warm page cost, there and back?",
-        goal: ("warm get, write, put", Bound::AtMost(0.7)),
+        goal: ("a warm page there and back", Bound::AtMost(0.7)),
         floor: Some(("array-stack", Bound::AtMost(1.5), &["pool-handle"])),
     },
     Job {
@@ -85,17 +81,12 @@ pub(super) const JOBS: [Job; 6] = [
         floors: &["array-stack"],
         table: "256 pages out at a time, per page",
         question: "What does a page cost when 256 are out?",
-        goal: ("256 pages deep, per page", Bound::AtMost(0.4)),
+        goal: ("a page, 256 in use", Bound::AtMost(0.4)),
         floor: None,
     },
-    zeroed("zeroed-1", 1, "zeroed page, warm, 1 deep", ""),
-    zeroed(
-        "zeroed-64",
-        64,
-        "zeroed page, warm, 64 deep",
-        "What does a page of zeros cost?",
-    ),
-    zeroed("zeroed-256", 256, "zeroed page, warm, 256 deep", ""),
+    zeroed("zeroed-1", 1, ""),
+    zeroed("zeroed-64", 64, "What does a page of zeros cost?"),
+    zeroed("zeroed-256", 256, ""),
     Job {
         group: HANDOVER,
         shape: "handover",
@@ -104,7 +95,7 @@ pub(super) const JOBS: [Job; 6] = [
         floors: &[],
         table: "One thread takes and writes, another reads and puts back: wall time",
         question: "What does a page cost that another thread puts back?",
-        goal: ("pages handed from thread to thread", Bound::Below(1.0)),
+        goal: ("a page to another thread", Bound::Below(1.0)),
         floor: None,
     },
 ];
@@ -133,6 +124,17 @@ pub(super) fn threaded(
 pub(super) fn scaling(results: &Results<'_>, name: &str, threads: i64) -> BTreeMap<u32, f64> {
     let rate = |n| threaded(results, name, n, RATE);
     combined(&rate(threads), &rate(1), |many, one| many / one)
+}
+
+/// That over the same of another supplier.
+pub(super) fn scaling_of(
+    results: &Results<'_>,
+    name: &str,
+    other: &str,
+    threads: i64,
+) -> Option<Estimate> {
+    let of = |name| scaling(results, name, threads);
+    ratio_of(&of(name), &of(other))
 }
 
 /// Bytes that each thread from the 9th to the 64th adds to what is held, by round.

@@ -37,34 +37,22 @@ pub(super) fn pair<S: Supplier>(supplier: &mut S, turns: u64) -> bool {
     true
 }
 
-/// `turns` times: get and write 8 bytes for every slot of `pages`, then put all of them, the first taken first.
+/// `turns` times: get and write 8 bytes for every slot of `pages`, then put all of them, the first taken first. The pages are
+/// asked for as pages of zeros where `ZEROED` says so.
 #[inline(never)]
-pub(super) fn deep<S: Supplier>(supplier: &mut S, turns: u64, pages: &mut [NonNull<u8>]) -> bool {
+pub(super) fn deep<S: Supplier, const ZEROED: bool>(
+    supplier: &mut S,
+    turns: u64,
+    pages: &mut [NonNull<u8>],
+) -> bool {
     for turn in 0..turns {
         for slot in pages.iter_mut() {
-            let Some(page) = supplier.get() else {
-                return false;
+            let taken = if ZEROED {
+                supplier.get_zeroed()
+            } else {
+                supplier.get()
             };
-            keep(supplier);
-            // SAFETY: a page is ours until it is put back.
-            unsafe { write(page, turn) };
-            *slot = page;
-        }
-        for &page in pages.iter() {
-            // SAFETY: taken above and put back once.
-            unsafe { supplier.put(page) };
-            keep(supplier);
-        }
-    }
-    true
-}
-
-/// As [`deep`], with pages of zeros.
-#[inline(never)]
-pub(super) fn zeroed<S: Supplier>(supplier: &mut S, turns: u64, pages: &mut [NonNull<u8>]) -> bool {
-    for turn in 0..turns {
-        for slot in pages.iter_mut() {
-            let Some(page) = supplier.get_zeroed() else {
+            let Some(page) = taken else {
                 return false;
             };
             keep(supplier);
@@ -82,7 +70,7 @@ pub(super) fn zeroed<S: Supplier>(supplier: &mut S, turns: u64, pages: &mut [Non
     true
 }
 
-/// The floor of [`zeroed`]: `turns` times, every one of `pages` is filled with zeros and 8 bytes of it are written.
+/// The floor of pages of zeros: `turns` times, every one of `pages` is filled with zeros and 8 bytes of it are written.
 #[inline(never)]
 pub(super) fn fill(pages: &[NonNull<u8>], turns: u64, page_bytes: usize) {
     for turn in 0..turns {
@@ -113,10 +101,10 @@ mod tests {
         assert_eq!(supplier.counts().gets, 5);
         assert_eq!(supplier.counts().most_out, 1);
         let mut pages = [NonNull::dangling(); 8];
-        assert!(deep(&mut supplier, 3, &mut pages));
+        assert!(deep::<_, false>(&mut supplier, 3, &mut pages));
         assert_eq!(supplier.counts().gets, 5 + 24);
         assert_eq!(supplier.counts().most_out, 8);
-        assert!(zeroed(&mut supplier, 2, &mut pages));
+        assert!(deep::<_, true>(&mut supplier, 2, &mut pages));
         assert_eq!(supplier.counts().zeroed, 16);
         assert_eq!(supplier.counts().puts, supplier.counts().gets);
     }
@@ -125,10 +113,10 @@ mod tests {
     fn the_writes_are_really_made() {
         let mut supplier = ArrayStack::new(4).expect("pages");
         let mut pages = [NonNull::dangling(); 4];
-        assert!(deep(&mut supplier, 7, &mut pages));
+        assert!(deep::<_, false>(&mut supplier, 7, &mut pages));
         for page in pages {
             // SAFETY: a page of the stack.
-            assert_eq!(unsafe { page.as_ptr().cast::<u64>().read() }, 6);
+            assert_eq!(unsafe { page.as_ptr().cast::<u64>().read() }, 6 | 1 << 63);
         }
         for page in pages {
             // SAFETY: as above.
@@ -147,6 +135,6 @@ mod tests {
     #[test]
     fn a_dry_supplier_is_told() {
         let mut pages = [NonNull::dangling(); 4];
-        assert!(!deep(&mut counting(3), 1, &mut pages));
+        assert!(!deep::<_, false>(&mut counting(3), 1, &mut pages));
     }
 }

@@ -14,14 +14,16 @@ use self::jobs::*;
 use crate::contestants::supply::{
     ArrayStacks, PoolHandles, PoolPerCpu, SamePages, Supply, SystemMalloc,
 };
+#[cfg(feature = "peers")]
+use crate::contestants::supply::{Jemalloc, Mimalloc};
 use crate::contestants::timing::resident_bytes;
 use crate::frame::{
-    self, Column, Counted, Planner, Results, bench, cost, cross, finding, lines, listing,
-    median_of, over, shown, versus,
+    self, At, Column, Counted, Planner, Results, bench, cost, cross, finding, lines, listing,
+    median_of, over, section, shown, versus,
 };
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
-    Analysis, Block, Cell, Finding, Measures, Metric, Params, RunRecord, Scale, Section, Value,
+    Analysis, Block, Cell, Finding, Measures, Metric, Params, RunRecord, Scale, Section,
 };
 
 /// The experiment `page-pool`.
@@ -104,22 +106,12 @@ impl Experiment for PagePool {
             bench(
                 "mimalloc",
                 "mi_malloc_aligned, mi_zalloc_aligned and mi_free of one page",
-                |params| {
-                    run(
-                        || Ok(crate::contestants::supply::Mimalloc::default()),
-                        params,
-                    )
-                },
+                |params| run(|| Ok(Mimalloc::default()), params),
             ),
             bench(
                 "jemalloc",
                 "mallocx (aligned, zeroed) and sdallocx of one page",
-                |params| {
-                    run(
-                        || Ok(crate::contestants::supply::Jemalloc::default()),
-                        params,
-                    )
-                },
+                |params| run(|| Ok(Jemalloc::default()), params),
             ),
         ]);
         all.push(Box::new(Counted {
@@ -143,11 +135,7 @@ impl Experiment for PagePool {
         let peer = plan.has("mimalloc");
         let reference = if peer { "mimalloc" } else { "malloc" };
         // malloc pays the kernel for nearly every page once many are out: the quick form leaves it to the pairs.
-        let few_peers = if plan.quick() && peer {
-            &PEERS[1..]
-        } else {
-            &PEERS[..]
-        };
+        let few_peers = &PEERS[usize::from(plan.quick() && peer)..];
         let suppliers = |peers: &[&'static str], floors: &[&'static str]| -> Vec<&'static str> {
             OURS.iter().chain(peers).chain(floors).copied().collect()
         };
@@ -158,11 +146,7 @@ impl Experiment for PagePool {
             if matches!(job.shape, "deep" | "zeroed") {
                 params = params.with("depth", job.depth);
             }
-            let peers = if job.depth == 1 {
-                &PEERS[..]
-            } else {
-                few_peers
-            };
+            let peers = [few_peers, &PEERS][usize::from(job.depth == 1)];
             let cells = cross(&suppliers(peers, job.floors), &[params]);
             plan.group(job.group, COST, reference, plan.either(0.2, 2.0), cells);
         }
@@ -245,7 +229,7 @@ fn run<S: Supply>(
     }
 }
 
-/// Who pays memory per thread.
+/// Whether memory grows with the threads.
 fn memory(results: &Results<'_>) -> Option<Finding> {
     let added = |name: &str| median_of(&held_per_thread(results, name));
     let pool = added("pool")?;
@@ -264,20 +248,21 @@ fn memory(results: &Results<'_>) -> Option<Finding> {
             Column::by("added", |at| shown(added(at.name()), "B")),
         ],
     );
-    Some(Finding {
-        table: Some(table),
-        ..finding(
-            "Does memory follow the CPUs or the threads?",
+    Some(
+        finding(
+            "Does each thread add to the memory that the pool holds?",
             "larder",
             answer,
         )
-    })
+        .with(table),
+    )
 }
 
 fn sections(results: &Results<'_>) -> Vec<Section> {
     let costs = JOBS.iter().map(|job| {
         let peer = best_peer(results, job.group);
         let called = peer.map_or("best peer", |peer| peer.name());
+        let floor = job.floor.map_or("", |(floor, ..)| floor);
         Block::Table(listing(
             format!("{} ({})", job.table, job.group),
             results.ranked(job.group, COST),
@@ -285,11 +270,16 @@ fn sections(results: &Results<'_>) -> Vec<Section> {
                 Column::contestant("supplier"),
                 Column::metric("time", COST),
                 Column::against(&format!("of {called}"), peer, COST),
+                Column::over(&format!("of {floor}"), COST, |at| {
+                    let floor = results.find(job.group, floor, &[]);
+                    floor.filter(|floor| OURS.contains(&at.name()) && floor.cell != at.cell)
+                }),
                 Column::metric("held", HELD),
                 Column::metric("gained after the first fifth", "growth_bytes"),
             ],
         ))
     });
+    let peer = |at: &At<'_, '_>| fastest(results, at.int("threads")?);
     let rates = listing(
         "Pairs per second of all threads together; what idle threads hold, without their stacks",
         results.all(THREADED),
@@ -297,17 +287,17 @@ fn sections(results: &Results<'_>) -> Vec<Section> {
             Column::contestant("supplier"),
             Column::factor("threads", "threads"),
             Column::metric("rate", RATE),
-            Column::by("of the fastest peer", |at| {
-                let peer = at.int("threads").and_then(|n| fastest(results, n));
-                let c = peer
-                    .filter(|p| p.cell != at.cell)
-                    .map(|p| at.compare(&p, RATE));
-                let ratio = c.and_then(|c| Some(Value::Ratio(c.ratio?, c.verdict)));
-                ratio.unwrap_or(Value::Empty)
-            }),
+            Column::against_each("of the fastest peer", peer, RATE),
             Column::by("of one thread", |at| {
                 let scale = at.int("threads").map(|n| scaling(results, at.name(), n));
                 shown(scale.and_then(|by_round| median_of(&by_round)), "")
+            }),
+            Column::by("of that peer's scaling", |at| {
+                let ratio = || {
+                    let peer = peer(at).filter(|peer| peer.cell != at.cell)?;
+                    scaling_of(results, at.name(), peer.name(), at.int("threads")?)
+                };
+                shown(ratio(), "x")
             }),
             Column::metric("held", HELD),
         ],
@@ -319,47 +309,28 @@ fn sections(results: &Results<'_>) -> Vec<Section> {
         ("million pairs per second", Scale::Log),
         suppliers.map(|name| over(name, results.of(THREADED, name), "threads", RATE)),
     );
-    let mut counts = listing(
+    let counts = listing(
         "Instructions of one warm get, write and put",
         results.all(INSTRUCTIONS),
         vec![
             Column::factor("supplier", "supplier"),
             Column::middle(INSTRUCTIONS, INSTRUCTIONS),
         ],
-    );
-    counts.notes.push(
-        "Difference of two runs under callgrind, the loop included. Under valgrind the per-CPU path runs as its locked fallback."
-            .to_owned(),
-    );
-    let section = |title: &str, blocks| Section {
-        title: title.to_owned(),
-        blocks,
-    };
+    )
+    .noted("Difference of two runs under callgrind, the loop included. Under valgrind the per-CPU path runs as its locked fallback.");
     vec![
-        section("A page, there and back", costs.collect()),
-        section(
-            "Many threads",
-            vec![Block::Table(rates), Block::Chart(chart)],
-        ),
-        section("Instructions", vec![Block::Table(counts)]),
+        section("A page, there and back", costs),
+        section("Many threads", [Block::Table(rates), Block::Chart(chart)]),
+        section("Instructions", [Block::Table(counts)]),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::tests::plan_of;
     use crate::measure::Depth;
-    use crate::model::MachineRecord;
     use std::time::Duration;
-
-    fn plan(depth: Depth) -> Plan {
-        let machine = MachineRecord::default();
-        PagePool.plan(&PlanRequest {
-            depth,
-            machine: &machine,
-            seed: 1,
-        })
-    }
 
     #[test]
     fn an_unknown_shape_names_the_known_ones() {
@@ -373,21 +344,9 @@ mod tests {
     }
 
     #[test]
-    fn groups_hold_their_reference_and_known_contestants_and_no_cell_twice() {
-        let contestants = PagePool.contestants();
+    fn every_job_is_planned() {
         for depth in [Depth::Quick, Depth::Full] {
-            let plan = plan(depth);
-            for group in &plan.groups {
-                assert!(group.cells.contains(&group.reference), "{}", group.name);
-                let mut cells = group.cells.clone();
-                cells.sort();
-                cells.dedup();
-                assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
-                for cell in cells {
-                    let known = contestants.iter().any(|c| c.name() == cell.contestant);
-                    assert!(known, "{cell}");
-                }
-            }
+            let plan = plan_of(&PagePool, depth);
             for name in JOBS.map(|job| job.group).iter().chain(&[THREADED]) {
                 assert!(plan.groups.iter().any(|g| g.name == *name), "{name}");
             }
@@ -397,7 +356,7 @@ mod tests {
     #[test]
     fn the_default_run_fits_and_holds_every_goal_but_the_long_one() {
         let brief = PagePool.brief().expect("counting instructions takes long");
-        let plan = plan(Depth::Quick).groups.into_iter();
+        let plan = plan_of(&PagePool, Depth::Quick).groups.into_iter();
         let groups = plan.filter(|g| brief.iter().any(|name| g.name.contains(name)));
         let mut guess = Duration::ZERO;
         let mut names = Vec::new();

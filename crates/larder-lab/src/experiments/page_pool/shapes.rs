@@ -45,8 +45,8 @@ pub(super) fn run<S: Supply>(
     let mut pages = vec![NonNull::<u8>::dangling(); depth];
     let mut go = |turns: u64| match shape {
         "pair" => loops::pair(&mut local, turns),
-        "zeroed" => loops::zeroed(&mut local, turns, &mut pages),
-        _ => loops::deep(&mut local, turns, &mut pages),
+        "zeroed" => loops::deep::<_, true>(&mut local, turns, &mut pages),
+        _ => loops::deep::<_, false>(&mut local, turns, &mut pages),
     };
     let mut ok = go(turns.div_ceil(WARM_SHARE));
     let watch = Stopwatch::start();

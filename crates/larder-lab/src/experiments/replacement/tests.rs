@@ -92,20 +92,22 @@ fn shares_and_distances_are_those_of_the_definition() {
 
 #[test]
 fn goals_need_every_cell_and_the_last_one_every_rule() {
-    let states = |standings: &[Standing]| {
-        let goals = goals(standings);
-        goals.iter().map(|goal| goal.state).collect::<Vec<_>>()
-    };
     use GoalState::{Met, Missed, Skipped};
     let good = standing(20.0, 30.0, 29.0, 40.0);
-    let cells = GROUPS[0].sizes().count();
-    let mut all = vec![good.clone(); cells];
-    assert_eq!(states(&all[1..]), [Skipped; 3]);
-    assert_eq!(states(&all), [Met; 3]);
-    all[3].hits.retain(|(rule, _)| rule != "arc");
-    assert_eq!(states(&all), [Met, Met, Skipped]);
-    all[3] = standing(20.0, 19.0, 19.6, 40.0);
-    assert_eq!(states(&all), [Met, Missed, Missed]);
+    for traces in [&GROUPS[0], &GROUPS[2]] {
+        let states = |standings: &[Standing]| {
+            let goals = goals(traces, standings);
+            assert!(goals.iter().all(|goal| goal.what.ends_with(traces.on)));
+            goals.iter().map(|goal| goal.state).collect::<Vec<_>>()
+        };
+        let mut all = vec![good.clone(); traces.sizes().count()];
+        assert_eq!(states(&all[1..]), [Skipped], "one row says so for all");
+        assert_eq!(states(&all), [Met; 3]);
+        all[3].hits.retain(|(rule, _)| rule != "arc");
+        assert_eq!(states(&all), [Met, Met, Skipped]);
+        all[3] = standing(20.0, 19.0, 19.6, 40.0);
+        assert_eq!(states(&all), [Met, Missed, Missed]);
+    }
 }
 
 #[test]

@@ -54,9 +54,7 @@ const SWEEP_GOAL: f64 = 100.0;
 struct Form {
     group: &'static str,
     title: &'static str,
-    /// In a goal.
-    what: &'static str,
-    /// In a question.
+    /// In a goal and in a question.
     from: &'static str,
     /// Times libCacheSim's speed.
     bound: Bound,
@@ -70,7 +68,6 @@ const FORMS: [Form; 2] = [
     Form {
         group: "decoded",
         title: "The trace is in memory, its blocks numbered",
-        what: "requests decoded before, one thread",
         from: "in memory",
         bound: Bound::AtLeast(10.0),
         quick: RULES.len(),
@@ -79,7 +76,6 @@ const FORMS: [Form; 2] = [
     Form {
         group: "zst",
         title: "The trace is read, decompressed and its blocks are numbered",
-        what: "from a compressed oracleGeneral file",
         from: "from a compressed file",
         bound: Bound::AtLeast(3.0),
         quick: 2,
@@ -213,7 +209,7 @@ fn pairs<'r, 'a>(
 fn goals(results: &Results<'_>) -> Vec<Goal> {
     let faster = FORMS.iter().map(|form| {
         let (bound, against) = (form.bound, "libCacheSim");
-        let what = format!("speed under each rule, {}", form.what);
+        let what = format!("speed under each rule, {}", form.from);
         let goal = |(rule, ours, theirs): (&str, At<'_, '_>, At<'_, '_>)| {
             let times = ours.ratio(&theirs, SPEED);
             (
@@ -339,6 +335,6 @@ fn agreement(results: &Results<'_>) -> Option<Finding> {
         ),
         _ => format!("No: they differ under {}.", wrong.join(" and ")),
     };
-    let question = "Do both simulators count the same hits?";
+    let question = "Do larder and libCacheSim count the same hits?";
     Some(finding(question, "larder", answer))
 }

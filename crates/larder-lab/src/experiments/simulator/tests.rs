@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::run::{load, write};
 use super::*;
 use crate::experiments::scratch::Scratch;
+use crate::experiments::tests::is_whole;
 use crate::measure::Depth;
 use crate::model::{Cell, GoalState, MachineRecord, Measures, Sample};
 use crate::sim::{Loaded, ReadOptions};
@@ -20,15 +21,9 @@ fn planned(depth: Depth, peer: Result<(), String>) -> Plan {
 }
 
 #[test]
-fn groups_hold_their_reference_and_no_cell_twice() {
+fn with_the_peer_the_plan_is_whole() {
     for depth in [Depth::Quick, Depth::Full] {
-        for group in planned(depth, Ok(())).groups {
-            assert!(group.cells.contains(&group.reference), "{}", group.name);
-            let mut cells = group.cells.clone();
-            cells.sort();
-            cells.dedup();
-            assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
-        }
+        is_whole(&Simulator, &planned(depth, Ok(())));
     }
 }
 

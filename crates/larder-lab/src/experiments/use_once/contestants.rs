@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use larder::cache::policy::{Info, rules};
+use larder::cache::policy::rules;
 
+use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 use crate::sim::workload::{
     BuildShape, Loadfile, Shape, build_like, correlated, dbench_client, interleave,
 };
-use crate::sim::{Cell as _, Loaded, OptHeap, Record, make};
+use crate::sim::{Cell as SimCell, Loaded, OptHeap, Record, make};
 
 use super::machine::{Machine, Outcome, Setup};
+use super::rows::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
 
-/// Records with which a client of the loadfile fills its directory.
+/// Records with which a client of the load file fills its directory.
 const FILL: usize = 5_300;
 
 /// The best there can be.
@@ -22,15 +24,21 @@ pub(super) const OPT: &str = "opt";
 
 /// Every rule, then OPT.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    let mut all: Vec<Box<dyn Contestant>> = rules()
-        .iter()
-        .map(|rule| Box::new(Ruled(rule)) as Box<dyn Contestant>)
-        .collect();
-    all.push(Box::new(Opt));
-    all
+    let rules = rules().iter();
+    let ruled = rules.map(|rule| {
+        bench(rule.name, rule.about, move |params| {
+            ruled(rule.name, params)
+        })
+    });
+    let opt = bench(
+        OPT,
+        "Belady 1966: the page whose next use is farthest away leaves. Hits alone, without readahead and writes",
+        opt,
+    );
+    ruled.chain([opt]).collect()
 }
 
-/// dbench's own loadfile, if it is here.
+/// dbench's own load file, if it is here.
 pub(super) fn loadfile() -> Option<PathBuf> {
     let named = std::env::var_os("LARDER_DBENCH").map(PathBuf::from);
     let path = named.unwrap_or_else(|| PathBuf::from("/usr/share/dbench/client.txt"));
@@ -78,16 +86,13 @@ fn records(params: &Params) -> anyhow::Result<Vec<Record>> {
             };
             correlated(&shape).collect()
         }
-        "build" => {
-            let units = u32::try_from(params.count("units")?)?;
-            build_like(&BuildShape {
-                seed,
-                units,
-                grep_pages: params.count("grep")? as u64,
-                ..BuildShape::default()
-            })
-            .collect()
-        }
+        "build" => build_like(&BuildShape {
+            seed,
+            units: u32::try_from(params.count("units")?)?,
+            grep_pages: params.count("grep")? as u64,
+            ..BuildShape::default()
+        })
+        .collect(),
         other => bail!("load is '{other}'; it is dbench, loadfile, correlated or build"),
     };
     Ok(records)
@@ -105,79 +110,49 @@ fn warm(params: &Params) -> usize {
 
 fn measures(outcome: &Outcome) -> Measures {
     let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
+    let first = percent(outcome.first_hits, outcome.first_uses);
     Measures::new()
-        .with("hit_percent", percent(outcome.hits, outcome.uses))
-        .with(
-            "first_hit_percent",
-            percent(outcome.first_hits, outcome.first_uses),
-        )
-        .with("pages_read", outcome.pages_read as f64)
-        .with("pages_written", outcome.pages_written as f64)
+        .with(HITS, percent(outcome.hits, outcome.uses))
+        .with(FIRST, first)
+        .with(READ, outcome.pages_read as f64)
+        .with(WRITTEN, outcome.pages_written as f64)
         .with("disk_commands", outcome.commands as f64)
-        .with("modelled_s", outcome.seconds)
-        .with(
-            "modelled_mb_per_s",
-            outcome.payload / outcome.seconds.max(1e-9) / 1e6,
-        )
+        .with(SECONDS, outcome.seconds)
+        .with(RATE, outcome.payload / outcome.seconds.max(1e-9) / 1e6)
 }
 
 /// A rule on the modelled machine, and bare.
-struct Ruled(&'static Info);
-
-impl Contestant for Ruled {
-    fn name(&self) -> &'static str {
-        self.0.name
+fn ruled(rule: &str, params: &Params) -> anyhow::Result<Measures> {
+    let records = records(params)?;
+    let pages = params.count("pages")?;
+    let setup = Setup {
+        rule,
+        pages,
+        clients: u16::try_from(params.count("clients").unwrap_or(1))?,
+        warm: warm(params),
+        readahead: params.text("load")? != "correlated",
+        merged: params.text("requests").is_ok_and(|r| r == "merged"),
+    };
+    let outcome = Machine::new(setup)?.run(records.iter().copied())?;
+    let found = measures(&outcome);
+    if params.text("bare").is_err() {
+        return Ok(found);
     }
-
-    fn about(&self) -> &'static str {
-        self.0.about
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let records = records(params)?;
-        let pages = params.count("pages")?;
-        let setup = Setup {
-            rule: self.0.name,
-            pages,
-            clients: u16::try_from(params.count("clients").unwrap_or(1))?,
-            warm: warm(params),
-            readahead: params.text("load")? != "correlated",
-            merged: params
-                .text("requests")
-                .is_ok_and(|requests| requests == "merged"),
-        };
-        let outcome = Machine::new(setup)?.run(records.iter().copied())?;
-        let found = measures(&outcome);
-        if params.text("bare").is_err() {
-            return Ok(found);
-        }
-        let loaded = Loaded::from_records("generated", &records)?;
-        let mut cell = make(self.0.name, pages)?;
-        for chunk in &loaded.chunks {
-            cell.run(chunk)?;
-        }
-        Ok(found.with("bare_hit_percent", 100.0 * cell.tally().hit_ratio()))
-    }
+    let loaded = Loaded::from_records("generated", &records)?;
+    bare(found, make(rule, pages)?, &loaded)
 }
 
 /// Belady's rule: hits alone, since it has no readahead, and dirty pages are nothing to it.
-struct Opt;
+fn opt(params: &Params) -> anyhow::Result<Measures> {
+    let loaded = Loaded::from_records("generated", &records(params)?)?;
+    let cell = OptHeap::new(params.count("pages")?, &loaded)?;
+    bare(Measures::new(), Box::new(cell), &loaded)
+}
 
-impl Contestant for Opt {
-    fn name(&self) -> &'static str {
-        OPT
+/// Adds the hits without readahead, writes and time.
+fn bare(found: Measures, mut cell: Box<dyn SimCell>, loaded: &Loaded) -> anyhow::Result<Measures> {
+    for chunk in &loaded.chunks {
+        cell.run(chunk)?;
     }
-
-    fn about(&self) -> &'static str {
-        "Belady 1966: the page whose next use is farthest away leaves. Hits alone, without readahead and writes"
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let loaded = Loaded::from_records("generated", &records(params)?)?;
-        let mut cell = OptHeap::new(params.count("pages")?, &loaded)?;
-        for chunk in &loaded.chunks {
-            cell.run(chunk)?;
-        }
-        Ok(Measures::new().with("bare_hit_percent", 100.0 * cell.tally().hit_ratio()))
-    }
+    Ok(found.with(BARE, 100.0 * cell.tally().hit_ratio()))
 }

@@ -72,7 +72,7 @@ impl Outcome {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Held {
     file: u32,
     page: u64,
@@ -92,6 +92,7 @@ struct File {
 }
 
 /// The owner of the frames.
+#[derive(Default)]
 struct House {
     files: Vec<File>,
     frames: Vec<Held>,
@@ -127,10 +128,8 @@ impl House {
     fn write_asked(&mut self) {
         if !self.asked.is_empty() {
             let asked = core::mem::take(&mut self.asked);
-            let mut pages: Vec<u64> = asked
-                .iter()
-                .filter_map(|&frame| self.clean(frame))
-                .collect();
+            let pages = asked.iter().filter_map(|&frame| self.clean(frame));
+            let mut pages: Vec<u64> = pages.collect();
             self.disk.write_behind(&mut pages);
         }
     }
@@ -191,20 +190,9 @@ impl<'a> Machine<'a> {
             rule,
             setup,
             house: House {
-                files: Vec::new(),
-                frames: vec![
-                    Held {
-                        file: 0,
-                        page: 0,
-                        dirty: None
-                    };
-                    setup.pages
-                ],
+                frames: vec![Held::default(); setup.pages],
                 free: (0..setup.pages as Frame).rev().collect(),
-                disk: Disk::default(),
-                asked: Vec::new(),
-                dirty: 0,
-                queue: VecDeque::new(),
+                ..House::default()
             },
             outcome: Outcome::default(),
             number: 0,
@@ -235,12 +223,7 @@ impl<'a> Machine<'a> {
             self.pass();
         }
         let counted = self.counted().since(&before);
-        let seconds = seconds(
-            counted.waited,
-            counted.behind,
-            counted.payload,
-            self.setup.clients,
-        );
+        let seconds = self.clock(&counted);
         Ok(Outcome { seconds, ..counted })
     }
 
@@ -257,9 +240,12 @@ impl<'a> Machine<'a> {
         }
     }
 
+    fn clock(&self, of: &Outcome) -> f64 {
+        seconds(of.waited, of.behind, of.payload, self.setup.clients)
+    }
+
     fn now(&self) -> f64 {
-        let Disk { waited, behind, .. } = self.house.disk;
-        seconds(waited, behind, self.outcome.payload, self.setup.clients)
+        self.clock(&self.counted())
     }
 
     /// Time goes on: kswapd's second, kupdate's look, bdflush's limit.
@@ -322,16 +308,13 @@ impl<'a> Machine<'a> {
             dirty: None,
         };
         *self.house.slot(file, page) = RESIDENT | u64::from(frame);
-        let request = self.number;
-        self.rule.insert(
-            frame,
-            Arrival {
-                block,
-                reason,
-                request,
-                admission,
-            },
-        );
+        let arrival = Arrival {
+            block,
+            reason,
+            request: self.number,
+            admission,
+        };
+        self.rule.insert(frame, arrival);
         Some(frame)
     }
 

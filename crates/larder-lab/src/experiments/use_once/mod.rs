@@ -12,66 +12,25 @@ mod plan;
 mod rows;
 mod tables;
 
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest, RunView};
-use crate::model::{Analysis, Better, Metric, RunRecord};
+use self::rows::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
+use crate::frame;
+use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::model::{Analysis, Metric, RunRecord};
 
 /// The experiment `use-once`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UseOnce;
 
-const fn metric(
-    name: &'static str,
-    unit: &'static str,
-    better: Better,
-    about: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        unit,
-        better,
-        about,
-    }
-}
-
+// A hit is a use that found its page: on the modelled machine, and bare, without readahead, dirty pages and time.
 const METRICS: &[Metric] = &[
-    metric(
-        "modelled_s",
-        "s",
-        Better::Lower,
-        "seconds by the model's formula",
-    ),
-    metric(
-        "modelled_mb_per_s",
-        "MB/s",
-        Better::Higher,
-        "payload over those seconds",
-    ),
-    metric(
-        "hit_percent",
-        "%",
-        Better::Higher,
-        "uses that found their page, on the modelled machine",
-    ),
-    metric(
-        "first_hit_percent",
-        "%",
-        Better::Higher,
-        "the same, of the first client or the build alone",
-    ),
-    metric(
-        "bare_hit_percent",
-        "%",
-        Better::Higher,
-        "the same without readahead, dirty pages and time",
-    ),
-    metric("pages_read", "", Better::Lower, "pages read from the disk"),
-    metric(
-        "pages_written",
-        "",
-        Better::Lower,
-        "pages written to the disk",
-    ),
-    metric("disk_commands", "", Better::Lower, "commands to the disk"),
+    Metric::cost(SECONDS, "s", "seconds by the model's formula"),
+    Metric::rate(RATE, "MB/s", "payload over those seconds"),
+    Metric::rate(HITS, "%", "uses that found their page"),
+    Metric::rate(FIRST, "%", "of the first client or the build alone"),
+    Metric::rate(BARE, "%", "without readahead, dirty pages and time"),
+    Metric::cost(READ, "", "pages read from the disk"),
+    Metric::cost(WRITTEN, "", "pages written to the disk"),
+    Metric::cost("disk_commands", "", "commands to the disk"),
 ];
 
 impl Experiment for UseOnce {
@@ -108,18 +67,17 @@ impl Experiment for UseOnce {
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        let view = RunView::new(run);
-        Analysis {
-            experiment: self.name().to_owned(),
-            title: self.title().to_owned(),
-            answers: findings::answers(&view),
-            findings: findings::all(&view),
-            sections: tables::sections(&view),
+        frame::analysis(self, run, |results| {
+            Analysis {
+            answers: findings::answers(results),
+            findings: findings::all(results),
+            sections: tables::sections(results),
             warnings: vec![
                 "Simulated: counts are exact for the workload, a throughput is a formula over them; neither is a measurement of this machine.".to_owned(),
             ],
             ..Analysis::default()
         }
+        })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Which cells run. All of them count; a count does not change from round to round, so there is one round.
 
-use std::time::Duration;
-
-use crate::measure::{Contestant, Depth, Group, Plan, PlanRequest};
-use crate::model::{Cell, Params, Skipped};
+use crate::frame::Planner;
+use crate::measure::{Contestant, Plan, PlanRequest};
+use crate::model::{Cell, Params};
 
 use super::contestants::{OPT, loadfile};
+use super::rows::{BARE, READ, SECONDS};
 
 /// Names of the groups.
 pub(super) const DBENCH: &str = "dbench";
@@ -14,24 +14,26 @@ pub(super) const CORRELATED: &str = "correlated";
 pub(super) const BUILD: &str = "build-and-grep";
 pub(super) const LOADFILE: &str = "loadfile";
 
-/// His two kernels.
+/// Lord's two kernels.
 pub(super) const VANILLA: &str = "linux-2.4.7";
 pub(super) const PATCHED: &str = "linux-2.4.7-use-once";
-/// His loads.
+/// Lord's loads.
 pub(super) const CLIENTS: [i64; 8] = [1, 2, 4, 8, 16, 32, 48, 64];
 /// Loads of the whole field.
 pub(super) const FIELD_CLIENTS: [i64; 3] = [4, 16, 64];
-/// Loads of dbench's own loadfile.
+/// Loads of dbench's own load file.
 pub(super) const LOADFILE_CLIENTS: [i64; 4] = [4, 16, 32, 64];
-/// His three runs.
+/// As many as Lord's runs.
 pub(super) const SEEDS: [i64; 3] = [1, 2, 3];
-/// The cache. His machine had 128 MiB, at most 28,672 pages for files. A client of today's loadfile comes back to fewer pages
-/// than one of his did: with all of them its data fit up to 16 clients and more, where his did not. The cache is scaled by one
-/// half and a bit, so that data cease to fit between 8 and 16 clients, as in his table.
+/// The cache. Lord's machine had 128 MiB, at most 28,672 pages for files. A client of today's load file comes back to fewer
+/// pages than one of 2001 did: with all of them its data fit up to 16 clients and more, where Lord's did not. The cache is scaled
+/// by one half and a bit, so that data cease to fit between 8 and 16 clients, as in Lord's table.
 pub(super) const PAGES: i64 = 15_360;
 /// Touches of a page at once.
 pub(super) const TOUCHES: [i64; 4] = [1, 2, 4, 8];
-/// Rules whose answer to several touches at once is shown.
+/// So many of them are those of kernels since.
+pub(super) const KERNELS: usize = 6;
+/// Rules whose answer to several touches at once is shown, those of kernels first.
 pub(super) const TOUCHED: [&str; 9] = [
     VANILLA,
     PATCHED,
@@ -43,15 +45,6 @@ pub(super) const TOUCHED: [&str; 9] = [
     "s3-fifo",
     "clock2q+",
 ];
-
-/// Turns of a client's loop.
-pub(super) const fn turns(quick: bool) -> i64 {
-    if quick { 6 } else { 30 }
-}
-
-fn compilations(quick: bool) -> i64 {
-    if quick { 120 } else { 1_000 }
-}
 
 pub(super) fn dbench_cell(rule: &str, clients: i64, seed: i64, turns: i64) -> Cell {
     let params = Params::new()
@@ -81,11 +74,10 @@ pub(super) fn correlated_cell(rule: &str, touches: i64, requests: &str) -> Cell 
 
 /// The search goes through a tree larger than the cache.
 pub(super) fn build_cell(rule: &str, grep: i64, quick: bool) -> Cell {
-    let units = compilations(quick);
     let params = Params::new()
         .with_text("load", "build")
         .with("pages", if quick { 4_096 } else { 16_384 })
-        .with("units", units)
+        .with("units", if quick { 120 } else { 1_000 })
         .with("grep", grep)
         .with_text("requests", "merged");
     Cell::new(rule, params)
@@ -107,169 +99,91 @@ pub(super) fn loadfile_cell(rule: &str, clients: i64, quick: bool) -> Cell {
     Cell::new(rule, params)
 }
 
-/// All loads, in either form.
+/// The load file of all clients. The quick form has the rules that are looked at apart.
 fn loadfile_cells(names: &[&str], quick: bool) -> Vec<Cell> {
-    LOADFILE_CLIENTS
-        .into_iter()
-        .flat_map(|clients| names.iter().map(move |&name| (clients, name)))
-        .filter(|(_, name)| !quick || TOUCHED.contains(name) || ["lirs", OPT].contains(name))
-        .map(|(clients, name)| loadfile_cell(name, clients, quick))
-        .collect()
+    let wanted = |name: &&&str| !quick || TOUCHED.contains(name) || ["lirs", OPT].contains(name);
+    let each = |clients| {
+        let names = names.iter().filter(wanted);
+        names.map(move |name| loadfile_cell(name, clients, quick))
+    };
+    LOADFILE_CLIENTS.into_iter().flat_map(each).collect()
 }
 
 /// The plan.
 pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan {
-    let quick = request.depth == Depth::Quick;
-    let turns = turns(quick);
+    // Counts are the same in every round.
+    let once = (1, 1, 0.05);
+    let mut plan = Planner::new(request, contestants, once, once);
+    let quick = plan.quick();
+    // Turns of a client's loop.
+    let turns = plan.either(6, 30);
     let names: Vec<&str> = contestants.iter().map(|c| c.name()).collect();
-    let rules = || names.iter().copied().filter(|name| *name != OPT);
-    let mut plan = Plan::default();
+    let names = names.as_slice();
 
-    let mut cells = Vec::new();
-    for seed in SEEDS {
-        for clients in CLIENTS {
-            cells.push(dbench_cell(VANILLA, clients, seed, turns));
-            cells.push(dbench_cell(PATCHED, clients, seed, turns));
-        }
-    }
-    let reference = dbench_cell(VANILLA, 64, 1, turns);
-    plan.groups.push(group(
-        DBENCH,
-        reference,
-        "modelled_s",
-        cells,
-        if quick { 6.0 } else { 40.0 },
-    ));
+    let loads = |seed| CLIENTS.map(|clients| (seed, clients));
+    let cells = SEEDS
+        .into_iter()
+        .flat_map(loads)
+        .flat_map(|(seed, clients)| {
+            [VANILLA, PATCHED].map(|rule| dbench_cell(rule, clients, seed, turns))
+        });
+    plan.group(DBENCH, SECONDS, VANILLA, plan.either(6.0, 40.0), cells);
 
-    let loads: &[i64] = if quick {
-        &FIELD_CLIENTS[1..2]
-    } else {
-        &FIELD_CLIENTS
-    };
-    let seeds = if quick { &SEEDS[..1] } else { &SEEDS[..] };
-    let mut cells = Vec::new();
-    for &seed in seeds {
-        for &clients in loads {
-            let field = names
-                .iter()
-                .map(|name| field_cell(name, clients, seed, turns));
-            cells.extend(field);
-        }
-    }
-    let reference = field_cell(VANILLA, 16, 1, turns);
-    plan.groups.push(group(
-        FIELD,
-        reference,
-        "bare_hit_percent",
-        cells,
-        if quick { 1.0 } else { 400.0 },
-    ));
+    let loads = plan.either(&FIELD_CLIENTS[1..2], &FIELD_CLIENTS[..]);
+    let seeds = plan.either(&SEEDS[..1], &SEEDS[..]);
+    let loads = seeds
+        .iter()
+        .flat_map(|seed| loads.iter().map(|clients| (*seed, *clients)));
+    let cells = loads.flat_map(|(seed, clients)| {
+        let rules = names.iter();
+        rules.map(move |name| field_cell(name, clients, seed, turns))
+    });
+    plan.group(FIELD, BARE, VANILLA, plan.either(1.0, 400.0), cells);
 
-    let mut cells = Vec::new();
-    for rule in TOUCHED.into_iter().filter(|rule| names.contains(rule)) {
-        for touches in TOUCHES {
-            cells.push(correlated_cell(rule, touches, "apart"));
-        }
-        cells.push(correlated_cell(rule, 4, "merged"));
-    }
-    let reference = correlated_cell(VANILLA, 1, "apart");
-    plan.groups
-        .push(group(CORRELATED, reference, "pages_read", cells, 1.0));
+    let cells = TOUCHED.into_iter().flat_map(|rule| {
+        let apart = TOUCHES.map(|touches| correlated_cell(rule, touches, "apart"));
+        apart
+            .into_iter()
+            .chain([correlated_cell(rule, 4, "merged")])
+    });
+    plan.group(CORRELATED, READ, VANILLA, 1.0, cells);
 
-    let cells = rules()
-        .filter(|rule| !quick || TOUCHED.contains(rule) || *rule == "fifo")
-        .flat_map(|rule| [0, grep_pages(quick)].map(|grep| build_cell(rule, grep, quick)))
-        .collect();
-    let reference = build_cell(VANILLA, grep_pages(quick), quick);
-    plan.groups.push(group(
-        BUILD,
-        reference,
-        "modelled_s",
-        cells,
-        if quick { 1.0 } else { 30.0 },
-    ));
+    let few = |rule: &&&str| !quick || TOUCHED.contains(rule) || **rule == "fifo";
+    let rules = names.iter().filter(|name| **name != OPT).filter(few);
+    let cells = rules.flat_map(|rule| [grep_pages(quick), 0].map(|n| build_cell(rule, n, quick)));
+    plan.group(BUILD, SECONDS, VANILLA, plan.either(1.0, 30.0), cells);
 
     if quick {
-        plan.skipped.push(Skipped {
-            what: "the whole field at 4 and 64 clients and with three seeds, long runs".to_owned(),
-            why: "the quick form makes 6 turns of a client's loop, and the field with one seed; run with --full for 30 turns and three seeds"
-                .to_owned(),
-        });
+        plan.skip(
+            "the whole field at 4 and 64 clients and with three seeds, long runs",
+            "the quick form makes 6 turns of a client's loop, and the field with one seed; run with --full for 30 turns and three seeds",
+        );
     }
     if loadfile().is_some() {
-        let cells = loadfile_cells(&names, quick);
-        let reference = loadfile_cell(VANILLA, 16, quick);
-        let seconds = if quick { 8.0 } else { 900.0 };
-        plan.groups
-            .push(group(LOADFILE, reference, "modelled_s", cells, seconds));
+        let seconds = plan.either(8.0, 900.0);
+        let cells = loadfile_cells(names, quick);
+        plan.group(LOADFILE, SECONDS, VANILLA, seconds, cells);
     } else {
-        plan.skipped.push(Skipped {
-            what: "dbench's own loadfile".to_owned(),
-            why:
-                "client.txt is not here; install Debian's dbench, or name the file in LARDER_DBENCH"
-                    .to_owned(),
-        });
+        plan.skip(
+            "dbench's own load file",
+            "client.txt is not here; install Debian's dbench, or name the file in LARDER_DBENCH",
+        );
     }
-    plan
-}
-
-fn group(
-    name: &str,
-    reference: Cell,
-    metric: &'static str,
-    cells: Vec<Cell>,
-    seconds: f64,
-) -> Group {
-    Group {
-        name: name.to_owned(),
-        reference,
-        metric,
-        cells,
-        min_rounds: 1,
-        max_rounds: 1,
-        target: 0.05,
-        round_guess: Duration::from_secs_f64(seconds),
-    }
+    plan.finish()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::UseOnce;
     use super::*;
-    use crate::model::MachineRecord;
-
-    fn plan_of(depth: Depth) -> Plan {
-        let machine = MachineRecord::default();
-        let request = PlanRequest {
-            depth,
-            machine: &machine,
-            seed: 1,
-        };
-        plan(&request, &super::super::contestants::all())
-    }
+    use crate::experiments::tests::plan_of;
+    use crate::measure::Depth;
 
     #[test]
-    fn groups_hold_their_reference_and_no_cell_twice_and_every_cell_a_contestant() {
-        let contestants = super::super::contestants::all();
-        for depth in [Depth::Quick, Depth::Full] {
-            for group in plan_of(depth).groups {
-                assert!(group.cells.contains(&group.reference), "{}", group.name);
-                let mut cells = group.cells.clone();
-                cells.sort();
-                cells.dedup();
-                assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
-                for cell in cells {
-                    assert!(
-                        contestants.iter().any(|c| c.name() == cell.contestant),
-                        "{cell}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn his_loads_his_kernels_and_his_three_runs_are_planned() {
-        let plan = plan_of(Depth::Quick);
+    fn the_loads_kernels_and_three_runs_of_2001_are_planned() {
+        let plan = plan_of(&UseOnce, Depth::Quick);
         let dbench = plan
             .groups
             .iter()
@@ -284,7 +198,7 @@ mod tests {
     fn the_full_form_has_every_rule_with_every_load_and_every_seed() {
         let rules = super::super::contestants::all().len();
         for (depth, loads, seeds) in [(Depth::Quick, 1, 1), (Depth::Full, 3, SEEDS.len())] {
-            let plan = plan_of(depth);
+            let plan = plan_of(&UseOnce, depth);
             let field = plan.groups.iter().find(|group| group.name == FIELD);
             assert_eq!(field.expect("planned").cells.len(), rules * loads * seeds);
             let said = plan.skipped.iter().any(|left| left.what.contains("seeds"));

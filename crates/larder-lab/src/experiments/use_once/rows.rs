@@ -1,107 +1,35 @@
-//! Reading the record: his table beside the model's.
+//! Reading the record: a measure by rule and load, and Lord's tables.
 
-use crate::measure::RunView;
-use crate::model::Cell;
+use larder::cache::policy::rules;
+
+use super::contestants::OPT;
+use super::plan::{BUILD, CORRELATED, PATCHED, VANILLA};
+use crate::frame::Results;
+use crate::model::Value;
 use crate::published;
+use crate::stats::Estimate;
 
-use super::plan::{DBENCH, FIELD, SEEDS, VANILLA};
+pub(super) const SECONDS: &str = "modelled_s";
+pub(super) const RATE: &str = "modelled_mb_per_s";
+pub(super) const HITS: &str = "hit_percent";
+pub(super) const FIRST: &str = "first_hit_percent";
+pub(super) const BARE: &str = "bare_hit_percent";
+pub(super) const READ: &str = "pages_read";
+pub(super) const WRITTEN: &str = "pages_written";
 
-/// The cells of a group by a rule with a value of a factor; twins left out.
-pub(super) fn cells<'a>(view: &RunView<'a>, group: &str, rule: &str) -> Vec<&'a Cell> {
-    view.cells(group)
-        .into_iter()
-        .filter(|cell| cell.contestant == rule && !cell.twin)
-        .collect()
-}
-
-/// A measure of the first cell for which `wanted` holds.
-pub(super) fn measure(
-    view: &RunView<'_>,
-    group: &str,
-    rule: &str,
-    name: &str,
-    wanted: impl Fn(&Cell) -> bool,
-) -> Option<f64> {
-    cells(view, group, rule)
-        .into_iter()
-        .filter(|cell| wanted(cell))
-        .find_map(|cell| view.middle(group, cell, name))
-}
-
-/// True if a whole-number factor has this value.
-pub(super) fn is(cell: &Cell, factor: &str, value: i64) -> bool {
-    cell.params.int(factor).is_ok_and(|found| found == value)
-}
-
-/// The middle of a measure over the three seeds; none unless all three are there.
-pub(super) fn of_seeds(view: &RunView<'_>, rule: &str, clients: i64, name: &str) -> Option<f64> {
-    let values: Option<Vec<f64>> = SEEDS
-        .iter()
-        .map(|&seed| {
-            measure(view, DBENCH, rule, name, |cell| {
-                is(cell, "clients", clients) && is(cell, "seed", seed)
-            })
-        })
-        .collect();
-    let mut values = values?;
-    values.sort_by(f64::total_cmp);
-    values.get(SEEDS.len() / 2).copied()
-}
-
-/// The span of the three seeds, in percent of their middle.
-pub(super) fn spread(view: &RunView<'_>, rule: &str, clients: i64, name: &str) -> Option<f64> {
-    let values: Vec<f64> = SEEDS
-        .iter()
-        .filter_map(|&seed| {
-            measure(view, DBENCH, rule, name, |cell| {
-                is(cell, "clients", clients) && is(cell, "seed", seed)
-            })
-        })
-        .collect();
-    let middle = of_seeds(view, rule, clients, name)?;
-    let (least, most) = values
-        .iter()
-        .fold((f64::MAX, f64::MIN), |(a, b), &v| (a.min(v), b.max(v)));
-    (middle > 0.0).then(|| 100.0 * (most - least) / middle)
-}
-
-/// His middle of three, MB/s.
-pub(super) fn published_middle(kernel: &str, clients: i64) -> Option<f64> {
-    let mut runs: Vec<f64> = published::lord_dbench()
-        .iter()
-        .filter(|row| row.kernel == kernel && i64::from(row.clients) == clients)
-        .map(|row| row.throughput_mb_s)
-        .collect();
-    runs.sort_by(f64::total_cmp);
-    runs.get(runs.len() / 2).copied()
-}
-
-/// Percent that the patch changes, in his table.
-pub(super) fn his_change(clients: i64) -> Option<f64> {
-    let before = published_middle("vanilla", clients)?;
-    Some(100.0 * (published_middle("use-once", clients)? / before - 1.0))
-}
-
-/// Percent that a rule changes the modelled throughput against vanilla.
-pub(super) fn change(view: &RunView<'_>, rule: &str, clients: i64) -> Option<f64> {
-    let before = of_seeds(view, VANILLA, clients, "modelled_mb_per_s")?;
-    let after = of_seeds(view, rule, clients, "modelled_mb_per_s")?;
-    (before > 0.0).then(|| 100.0 * (after / before - 1.0))
-}
-
-/// A measure over the seeds that ran.
+/// A measure over the seeds that ran, or over the runs of 2001.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seeds {
     /// By seed.
     pub(super) values: Vec<(i64, f64)>,
     pub(super) middle: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
+    least: f64,
+    most: f64,
 }
 
 impl Seeds {
-    fn of(mut values: Vec<(i64, f64)>) -> Option<Self> {
-        values.sort_by_key(|(seed, _)| *seed);
+    fn of(values: impl Iterator<Item = (i64, f64)>) -> Option<Self> {
+        let values: Vec<(i64, f64)> = values.collect();
         let mut sorted: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
         sorted.sort_by(f64::total_cmp);
         Some(Self {
@@ -112,46 +40,147 @@ impl Seeds {
         })
     }
 
+    /// The change to another measure in percent: of the middles, with the least and the most of the seeds. None unless both
+    /// ran with the same seeds.
+    fn change(&self, after: &Self) -> Option<Self> {
+        let percent = |before: f64, after: f64| 100.0 * (after / before - 1.0);
+        let changes = self.values.iter().filter_map(|(seed, before)| {
+            let (_, after) = after.values.iter().find(|(own, _)| own == seed)?;
+            Some((*seed, percent(*before, *after)))
+        });
+        let by_seed = Self::of(changes)?;
+        let all = by_seed.values.len();
+        let middle = percent(self.middle, after.middle);
+        let same = all == self.values.len() && all == after.values.len();
+        (same && middle.is_finite()).then_some(Self { middle, ..by_seed })
+    }
+
+    /// The distance of the least and the most, in percent of the middle.
+    pub(super) fn spread(&self) -> String {
+        format!("{:.1} %", 100.0 * (self.most - self.least) / self.middle)
+    }
+
     /// The middle, with the least and the most where there is more than one.
     pub(super) fn text(&self, decimals: usize, unit: &str) -> String {
-        let Self {
-            middle,
-            least,
-            most,
-            ..
-        } = self;
-        let span = if self.values.len() > 1 {
-            format!(" [{least:.decimals$}, {most:.decimals$}]")
-        } else {
-            String::new()
+        self.written(unit, |value| format!("{value:.decimals$}"))
+    }
+
+    /// A change in percent, with its sign.
+    pub(super) fn signed(&self) -> String {
+        self.written(" %", |value| format!("{value:+.1}"))
+    }
+
+    fn written(&self, unit: &str, of: impl Fn(f64) -> String) -> String {
+        let span = match self.values.len() {
+            1 => String::new(),
+            _ => format!(" [{}, {}]", of(self.least), of(self.most)),
         };
-        format!("{middle:.decimals$}{unit}{span}")
+        format!("{}{unit}{span}", of(self.middle))
+    }
+
+    /// For a chart.
+    pub(super) fn estimate(&self) -> Estimate {
+        Estimate {
+            value: self.middle,
+            lo: self.least,
+            hi: self.most,
+            n: self.values.len(),
+            level: 1.0,
+        }
     }
 }
 
-/// A measure of a rule of the whole field.
-pub(super) fn of_field(view: &RunView<'_>, rule: &str, clients: i64, name: &str) -> Option<Seeds> {
-    let values = cells(view, FIELD, rule)
-        .into_iter()
-        .filter(|cell| is(cell, "clients", clients))
-        .filter_map(|cell| {
-            Some((
-                cell.params.int("seed").ok()?,
-                view.middle(FIELD, cell, name)?,
-            ))
-        })
-        .collect();
-    Seeds::of(values)
+/// A measure of a rule with so many clients.
+pub(super) fn of(
+    results: &Results<'_>,
+    group: &str,
+    rule: &str,
+    clients: i64,
+    metric: &str,
+) -> Option<Seeds> {
+    let cells = results.of(group, rule);
+    let cells = cells.filter(|at| at.int("clients") == Some(clients));
+    Seeds::of(cells.filter_map(|at| Some((at.int("seed")?, at.middle(metric)?))))
 }
 
-/// The span of his three runs, in percent of their middle.
-pub(super) fn his_spread(kernel: &str, clients: i64) -> Option<f64> {
-    let runs: Vec<f64> = published::lord_dbench()
-        .iter()
-        .filter(|row| row.kernel == kernel && i64::from(row.clients) == clients)
-        .map(|row| row.throughput_mb_s)
+/// What the patch changes of a measure with so many clients, in percent.
+pub(super) fn change(
+    results: &Results<'_>,
+    group: &str,
+    clients: i64,
+    metric: &str,
+) -> Option<Seeds> {
+    let of = |rule| of(results, group, rule, clients, metric);
+    of(VANILLA)?.change(&of(PATCHED)?)
+}
+
+/// A measure of a rule where a use is so many touches.
+pub(super) fn touched(
+    results: &Results<'_>,
+    rule: &str,
+    touches: i64,
+    requests: &str,
+) -> Option<f64> {
+    let mut cells = results.of(CORRELATED, rule);
+    let here = cells
+        .find(|at| at.int("touches") == Some(touches) && at.text("requests") == Some(requests))?;
+    here.middle(READ)
+}
+
+/// A measure of a build, with a search beside it or alone.
+pub(super) fn built(
+    results: &Results<'_>,
+    rule: &str,
+    metric: &str,
+    with_search: bool,
+) -> Option<f64> {
+    let mut cells = results.of(BUILD, rule);
+    let here = cells.find(|at| at.int("grep").is_some_and(|n| (n > 0) == with_search))?;
+    here.middle(metric)
+}
+
+/// The rules that ran in a group, in the order of the library, then OPT.
+pub(super) fn rules_of(results: &Results<'_>, group: &str) -> Vec<&'static str> {
+    let all: Vec<&str> = rules().iter().map(|rule| rule.name).chain([OPT]).collect();
+    results.present(group, &all)
+}
+
+/// Lord's three runs, MB/s. The kernel is `vanilla` or `use-once`.
+pub(super) fn lords(kernel: &str, clients: i64) -> Option<Seeds> {
+    let rows = published::lord_dbench().iter();
+    let rows = rows.filter(|row| row.kernel == kernel && i64::from(row.clients) == clients);
+    Seeds::of(rows.map(|row| (i64::from(row.run), row.throughput_mb_s)))
+}
+
+/// Percent that the patch changes in Lord's table.
+pub(super) fn lords_change(clients: i64) -> Option<f64> {
+    let changed = lords("vanilla", clients)?.change(&lords("use-once", clients)?)?;
+    Some(changed.middle)
+}
+
+/// A number of Lord's kernel builds: the mean of the two.
+pub(super) fn lords_build(
+    kernel: &str,
+    number: impl Fn(&published::LordBuild) -> f64,
+) -> Option<f64> {
+    let rows = published::lord_build().iter();
+    let runs: Vec<f64> = rows
+        .filter(|row| row.kernel == kernel)
+        .map(number)
         .collect();
-    let most = runs.iter().copied().reduce(f64::max)?;
-    let least = runs.iter().copied().reduce(f64::min)?;
-    Some(100.0 * (most - least) / published_middle(kernel, clients)?)
+    (!runs.is_empty()).then(|| runs.iter().sum::<f64>() / runs.len() as f64)
+}
+
+/// A number as a value of a table; percents are texts with one decimal.
+pub(super) fn shown(value: Option<f64>, unit: &str) -> Value {
+    match (value, unit) {
+        (None, _) => Value::Empty,
+        (Some(value), "%") => Value::Text(format!("{value:.1} %")),
+        (Some(value), unit) => Value::Number(value, unit.to_owned()),
+    }
+}
+
+/// A change in percent as a value of a table.
+pub(super) fn signed(value: Option<f64>) -> Value {
+    value.map_or(Value::Empty, |v| Value::Text(format!("{v:+.1} %")))
 }

@@ -1,7 +1,7 @@
 //! The analysis on constructed records.
 
 use crate::measure::Experiment;
-use crate::model::{Cell, MachineRecord, Measures, NoiseRecord, RunRecord, Sample};
+use crate::model::{Cell, Measures, RunRecord, Sample, Value};
 
 use super::UseOnce;
 use super::plan::{
@@ -20,28 +20,9 @@ fn sample(group: &str, cell: Cell, measures: Measures) -> Sample {
     }
 }
 
-fn empty() -> RunRecord {
-    RunRecord {
-        schema: 1,
-        id: String::new(),
-        experiment: "use-once".to_owned(),
-        started: "2026-11-22T00:00:00Z".to_owned(),
-        seconds: 1.0,
-        version: String::new(),
-        argv: Vec::new(),
-        seed: 1,
-        depth: "quick".to_owned(),
-        machine: MachineRecord::default(),
-        noise: NoiseRecord::default(),
-        groups: Vec::new(),
-        skipped: Vec::new(),
-        samples: Vec::new(),
-    }
-}
-
 /// A record in which the patch gives `gain` percent from 16 clients on.
 fn record(gain: f64) -> RunRecord {
-    let mut run = empty();
+    let mut run = RunRecord::default();
     for clients in CLIENTS {
         for seed in SEEDS {
             let rate = 100.0 / clients as f64 + seed as f64 * 0.01;
@@ -114,37 +95,72 @@ fn answers(run: &RunRecord) -> String {
         .collect()
 }
 
+/// The texts of the table of the finding under this question, row by row.
+fn table(run: &RunRecord, question: &str) -> Vec<Vec<String>> {
+    let findings = UseOnce.analyse(run).findings.into_iter();
+    let mut here = findings.filter(|finding| finding.question.contains(question));
+    let table = here.next().and_then(|finding| finding.table);
+    let written = |value: &Value| match value {
+        Value::Text(text) => text.clone(),
+        Value::Count(n) => n.to_string(),
+        other => format!("{other:?}"),
+    };
+    let rows = table.map_or(Vec::new(), |table| table.rows);
+    rows.iter()
+        .map(|row| row.iter().map(written).collect())
+        .collect()
+}
+
 #[test]
 fn the_load_from_which_it_helps_is_found() {
-    let found = answers(&record(20.0));
+    let run = record(20.0);
+    let found = answers(&run);
     assert!(
-        found.contains("from 16 clients on; at 64 the model says +20.0 %"),
+        found.contains("more than 2 % at 16, 32, 48, 64 clients and loses as much at none of Lord's loads; +20.0 % [+20.0, +20.0] at 64 clients. dbench's own load file is absent"),
         "{found}"
     );
-    assert!(
-        found.contains("16: +20.0 % (+16 %)") && found.contains("4: +0.0 % (+0 %)"),
-        "{found}"
-    );
+    let by_clients = table(&run, "Is dbench faster");
+    let row = |clients: &str| {
+        by_clients
+            .iter()
+            .find(|row| row[0] == clients)
+            .expect("a row")
+    };
+    assert_eq!(row("16")[1..3], ["+15.7 %", "+20.0 % [+20.0, +20.0]"]);
+    assert_eq!(row("4")[1..3], ["+0.1 %", "+0.0 % [+0.0, +0.0]"]);
+    assert_eq!(row("32")[3], "+20.0 %");
     let none = answers(&record(0.5));
-    assert!(none.contains("at none of Lord's loads"), "{none}");
+    assert!(
+        none.contains("more than 2 % at none of Lord's loads"),
+        "{none}"
+    );
     let worse = answers(&record(-10.0));
-    assert!(worse.contains("at 64 the model says -10.0 %"), "{worse}");
+    assert!(worse.contains("; -10.0 % [-10.0, -10.0] at 64"), "{worse}");
 }
 
 #[test]
 fn each_question_has_its_answer() {
-    let found = answers(&record(29.0));
+    let run = record(29.0);
+    let found = answers(&run);
     for part in [
-        "This model cannot tell. Both read 20 pages from the disk",
-        "Lord's three runs with the patch lay 17 % apart",
-        "Two touches a use cost use-once +50.0 % misses; of all rules linux-2.4.7-use-once loses most",
-        "2.4.7 58.0 %, with use-once 69.8 %, then mglru 71.0 %; the most has mglru with 71.0 %. The best there can be is 81.9 %. One seed; --full has three.",
-        "by -11.0 %. The compiler's own time is not in the model. The build finds 60.0 % of its pages in memory with 2.4.7, 80.0 % with the patch, 80.0 % with linux-2.4.7-use-once",
-        "with the patch: 32 clients +20.0 % (hits 58.0 to 69.0 %, pages read 7 to 7)",
-        "is +29 %, the model's +29.0 %: as far as a model can say the same",
+        "The model cannot tell: both kernels read the same 20 pages",
+        "dbench on a mounted file system under both rules would settle it",
+        "Two touches a use change the misses of use-once by +50.0 %",
+        "Of all rules mglru finds most at 16 clients: 71.0 % of the uses (one seed; --full has three)",
+        "Reproduced: the modelled time of both changes by -11.0 %. The model has no cost of the compiler",
+        "+29 % at 64 clients is reproduced: the model has +29.0 %",
     ] {
         assert!(found.contains(part), "{part}\n{found}");
     }
+    let sections = format!("{:?}", UseOnce.analyse(&run).sections);
+    assert!(sections.contains("16.5 %"), "the spread of Lord's runs");
+    let added = table(&run, "25 years");
+    let rules: Vec<&str> = added.iter().map(|row| &*row[0]).collect();
+    assert_eq!(rules, ["opt", "mglru", PATCHED, VANILLA]);
+    let build = table(&run, "build faster");
+    assert_eq!(build[0][3], "-2.9 %");
+    assert_eq!(build[1][3], "-22.3 %");
+    assert_eq!(build[5][1..3], ["60.0 %", "80.0 %"]);
 }
 
 #[test]
@@ -169,8 +185,25 @@ fn loads_of_opposite_signs_settle_nothing() {
     let analysis = UseOnce.analyse(&run);
     let loads = &analysis.findings[0].answer;
     assert!(
-        loads.contains("-10.0 % there: two loads of opposite signs"),
+        loads.starts_with("Not settled, two loads have opposite signs: +20.0 %")
+            && loads.contains("-10.0 % under dbench 4.0's own load file"),
         "{loads}"
+    );
+    for sample in &mut run.samples {
+        let own = sample.group == "loadfile" && sample.cell.contestant == PATCHED;
+        if let Some(rate) = sample
+            .measures
+            .0
+            .get_mut("modelled_mb_per_s")
+            .filter(|_| own)
+        {
+            *rate = 11.0;
+        }
+    }
+    let agrees = answers(&run);
+    assert!(
+        agrees.contains("dbench 4.0's own load file agrees: +10.0 %."),
+        "{agrees}"
     );
     assert_eq!(
         analysis.answers[0].answer,
@@ -179,8 +212,8 @@ fn loads_of_opposite_signs_settle_nothing() {
 }
 
 #[test]
-fn his_table_stands_beside_even_without_samples() {
-    let analysis = UseOnce.analyse(&empty());
+fn the_table_of_2001_stands_even_without_samples() {
+    let analysis = UseOnce.analyse(&RunRecord::default());
     assert!(analysis.findings.is_empty());
     let text = format!("{:?}", analysis.sections);
     assert!(
@@ -227,115 +260,52 @@ fn of(group: &str, rule: &str, clients: i64) -> impl Fn(&Sample) -> bool {
 }
 
 #[test]
-fn a_gain_that_stops_is_not_said_to_go_on() {
-    let slower = |at| {
-        with(
-            record(20.0),
-            "modelled_mb_per_s",
-            of(DBENCH, PATCHED, at),
-            |_| 0.9,
-        )
-    };
-    let found = answers(&slower(64));
-    assert!(
-        found.contains(
-            "at 16, 32, 48 clients, and not from any load on and costs more than that at 64"
-        ),
-        "{found}"
-    );
-    let found = answers(&slower(4));
-    assert!(
-        found.contains("from 16 clients on and costs more than that at 4;"),
-        "{found}"
-    );
-}
-
-#[test]
-fn two_clients_are_said_to_be_what_they_are() {
-    for (factor, word) in [
-        (0.5, "Two clients are slower"),
-        (2.0, "Two clients are faster"),
-    ] {
-        let run = with(
-            record(20.0),
-            "modelled_mb_per_s",
-            of(DBENCH, PATCHED, 2),
-            |v| v * factor,
-        );
-        let found = answers(&run);
-        assert!(
-            found.contains(word) && !found.contains("neither slower"),
-            "{found}"
-        );
-    }
-    // True by construction, so it is no answer.
-    let found = answers(&record(20.0));
-    assert!(
-        found.contains("This model cannot tell. Both read") && !found.contains("neither slower"),
-        "{found}"
-    );
-    let run = with(record(20.0), "pages_read", of(DBENCH, PATCHED, 2), |_| 33.0);
-    let found = answers(&run);
-    assert!(
-        found.contains("change from 20 to 33, so the two keep different pages")
-            && !found.contains("neither evicts"),
-        "{found}"
-    );
-}
-
-#[test]
-fn the_loadfile_is_explained_only_where_its_numbers_ask_for_it() {
-    // More hits, more throughput, as many pages read.
-    let found = answers(&record(20.0));
-    assert!(
-        found.contains("At no load do hits and throughput go opposite ways")
-            && !found.contains("reads more from the disk"),
-        "{found}"
-    );
-    let more = with(
-        record(20.0),
-        "pages_read",
-        of("loadfile", PATCHED, 32),
-        |_| 9.0,
-    );
+fn the_loads_at_which_it_costs_are_named() {
     let slower = with(
-        more,
+        record(20.0),
         "modelled_mb_per_s",
-        of("loadfile", PATCHED, 32),
-        |_| 8.0,
+        of(DBENCH, PATCHED, 4),
+        |_| 0.9,
     );
     let found = answers(&slower);
     assert!(
-        found.contains("go opposite ways at 32 clients. At 32 clients the patch finds more pages and also reads more"),
+        found.contains("at 16, 32, 48, 64 clients and loses as much at 4 clients;"),
         "{found}"
     );
 }
 
 #[test]
-fn the_rows_that_are_given_are_said_to_be_found_otherwise_when_they_are() {
-    let found = answers(&record(5.0));
+fn two_clients_are_a_number_only_where_the_rule_had_a_choice() {
+    let run = with(record(20.0), "pages_read", of(DBENCH, PATCHED, 2), |_| 33.0);
+    let slower = with(run, "modelled_mb_per_s", of(DBENCH, PATCHED, 2), |v| {
+        v / 2.0
+    });
+    let found = answers(&slower);
     assert!(
-        found.contains("the model's +5.0 %: not the same"),
+        found.contains("The model changes by -50.0 % [-50.0, -50.0] and reads other pages")
+            && !found.contains("cannot tell"),
         "{found}"
     );
+}
+
+#[test]
+fn the_rows_that_are_given_are_said_to_differ_when_they_do() {
+    let run = record(5.0);
+    let found = answers(&run);
     assert!(
-        found.contains(
-            "and still those two rows are others: 100.0 and 50.0 MB/s where Lord has 32.1 and 48.4"
-        ),
+        found.contains("is not reproduced: the model has +5.0 %"),
         "{found}"
     );
-    let one = with(
-        record(5.0),
-        "modelled_mb_per_s",
-        of(DBENCH, VANILLA, 1),
-        |_| 32.0,
-    );
-    let both = with(one, "modelled_mb_per_s", of(DBENCH, VANILLA, 2), |_| 48.5);
-    let found = answers(&both);
-    assert!(
-        found.contains("so those two rows are given, not found: 32.0 and 48.5 MB/s"),
-        "{found}"
-    );
+    let so = |run: &RunRecord| {
+        let rows = table(run, "numbers of 2001");
+        let so = rows[1..3].iter().map(|row| row[3].contains("given"));
+        so.collect::<Vec<_>>()
+    };
+    assert_eq!(so(&run), [false, true]);
+    let one = with(run, "modelled_mb_per_s", of(DBENCH, VANILLA, 1), |_| 32.0);
+    assert_eq!(so(&one), [true, true]);
+    let two = with(one, "modelled_mb_per_s", of(DBENCH, VANILLA, 2), |_| 60.0);
+    assert_eq!(so(&two), [true, false]);
 }
 
 #[test]
@@ -359,16 +329,18 @@ fn three_seeds_of_the_field_have_their_span_and_a_winner_only_if_it_wins_with_ea
     let run = three([75.0, 77.0, 76.0]);
     let found = answers(&run);
     assert!(
-        found.contains("with use-once 71.0 % [70.0, 72.0]")
-            && found.contains("the most has mglru with 76.0 % [75.0, 77.0]. Medians of 3 seeds, in brackets the least and the most; no rule has more than mglru with any of them."),
+        found.contains(
+            "mglru finds most at 16 clients: 76.0 % [75.0, 77.0] of the uses (with each of the seeds)"
+        ),
         "{found}"
     );
+    let patched = &table(&run, "25 years")[1];
+    assert_eq!(patched[1], "71.0 % [70.0, 72.0]");
     let tables = format!("{:?}", UseOnce.analyse(&run).sections);
     assert!(tables.contains("71.0 % [70.0, 72.0]"), "{tables}");
     let found = answers(&three([75.0, 70.5, 76.0]));
     assert!(
-        found.contains("with seed 2 linux-2.4.7-use-once has more, 71.0 %")
-            && !found.contains("no rule has more"),
+        found.contains("in the middle of the seeds, not with each of them"),
         "{found}"
     );
 }
