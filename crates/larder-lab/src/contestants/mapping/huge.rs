@@ -10,7 +10,7 @@ const ROOT: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// How a size is switched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Switch {
+pub(super) enum Switch {
     /// Used wherever it fits.
     Always,
     /// Used where the program asked with `MADV_HUGEPAGE`.
@@ -21,8 +21,7 @@ pub enum Switch {
 
 impl Switch {
     /// True when a program that asks for it can get it.
-    #[must_use]
-    pub fn usable(self) -> bool {
+    pub(super) fn usable(self) -> bool {
         self != Self::Never
     }
 }
@@ -44,19 +43,18 @@ fn switch(word: &str, parent: Switch) -> Switch {
 
 /// The huge page sizes of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HugePages {
+pub(super) struct HugePages {
     /// Size that one entry of the upper table maps, in bytes; 2 MiB on x86-64. `None` without huge pages.
-    pub pmd_bytes: Option<usize>,
+    pub(super) pmd_bytes: Option<usize>,
     /// Switch of that size.
-    pub pmd: Switch,
+    pub(super) pmd: Switch,
     /// Smaller sizes in bytes with their switches, smallest first.
-    pub smaller: Vec<(usize, Switch)>,
+    pub(super) smaller: Vec<(usize, Switch)>,
 }
 
 impl HugePages {
     /// Reads this machine's.
-    #[must_use]
-    pub fn here() -> Self {
+    pub(super) fn here() -> Self {
         Self::read(Path::new(ROOT))
     }
 
@@ -95,10 +93,7 @@ impl HugePages {
     }
 
     /// Bytes of a usable huge page of the largest size, or the sentence that says what to switch on.
-    ///
-    /// # Errors
-    /// One sentence for the list of what was skipped.
-    pub fn large(&self) -> Result<usize, String> {
+    pub(super) fn large(&self) -> Result<usize, String> {
         match self.pmd_bytes {
             Some(bytes) if self.pmd.usable() => Ok(bytes),
             Some(_) => Err(format!(
@@ -109,10 +104,7 @@ impl HugePages {
     }
 
     /// Bytes of the usable smaller size nearest to 64 KiB, or the sentence that says what to switch on.
-    ///
-    /// # Errors
-    /// One sentence for the list of what was skipped.
-    pub fn small(&self) -> Result<usize, String> {
+    pub(super) fn small(&self) -> Result<usize, String> {
         if self.smaller.is_empty() {
             return Err(
                 "this kernel has no huge pages of several sizes (they came with Linux 6.8)"
