@@ -15,103 +15,101 @@ use crate::stats::defaults::QUICK_FIRST_LOOK;
 use crate::stats::sweep::OptimumSet;
 use crate::stats::{Estimate, Verdict};
 
-const NAT: &str = "Nat! (2003)";
+const NAT: &str = "Nat! 2003";
 /// Questions that the document does not ask.
 const OURS: &str = "larder";
 
 type Answer = fn(&Results<'_>) -> Option<Finding>;
 
-/// The group that the answer needs, who asked, the question and its answer.
-const QUESTIONS: [(&str, &str, &str, Answer); 13] = [
+/// Who asked, the question and its answer.
+const QUESTIONS: [(&str, &str, Answer); 13] = [
     (
-        STEPS,
         NAT,
         "Is at least half of allocating and faulting in 4 pages zero-filling?",
         zeroing,
     ),
     (
-        TIMINGS,
         NAT,
         "Is the page fault the largest of allocation, page fault and deallocation?",
         largest,
     ),
     (
-        TIMINGS,
         NAT,
         "Do faulting in and zero-filling take 80 % of the time with 4 pages?",
         four_pages,
     ),
     (
-        SIZES,
         NAT,
         "Does it pay to fault in more pages at a time?",
         batches,
     ),
     (
-        TIMINGS,
         NAT,
         "Does it pay to map one or two pages at once, not at the first touch?",
         early,
     ),
     (
-        USES[0].0,
-        "Maynard Handley (2003)",
+        "Maynard Handley 2003",
         "Do pages that are zeroed ahead of time pay?",
         ahead,
     ),
     (
-        TIMINGS,
         OURS,
         "Which way of getting a zeroed page is fastest?",
         fastest_way,
     ),
     (
-        FIRST_TOUCH,
         OURS,
         "Which first touch of 256 MiB is cheapest?",
         cheapest_touch,
     ),
     (
-        FIRST_TOUCH,
         OURS,
         "Does memory cost more when it was never touched?",
         first_pass,
     ),
+    (OURS, "With what should a page be zeroed?", routines),
     (
-        ZERO_WARM,
-        OURS,
-        "With what should a page be zeroed?",
-        routines,
-    ),
-    (
-        STEPS,
         OURS,
         "Is the measure of zero-filling to be trusted?",
         trusted,
     ),
     (
-        STEPS,
         OURS,
         "Do the formulas of 2003 give the zero-filling that is measured?",
         guess,
     ),
     (
-        TABLES,
         OURS,
         "Does a cost per call, page and page table describe a block?",
         modelled,
     ),
 ];
 
+/// Every question that the samples answer.
 pub(super) fn all(results: &Results<'_>) -> Vec<Finding> {
-    let of = |(group, asked_by, question, answer): (&str, &str, &str, Answer)| {
+    let of = |(asked_by, question, answer): (&str, &str, Answer)| {
         Some(Finding {
             question: question.to_owned(),
             asked_by: asked_by.to_owned(),
-            ..answer(results).or_else(|| too_short(results, group))?
+            ..answer(results)?
         })
     };
     QUESTIONS.into_iter().filter_map(of).collect()
+}
+
+/// The groups that ran for too few rounds to answer anything.
+pub(super) fn too_short(results: &Results<'_>) -> Option<String> {
+    let groups = results.view.run().groups.iter();
+    let short = groups.filter(|g| g.rounds < QUICK_FIRST_LOOK);
+    let short: Vec<&str> = short.map(|g| g.name.as_str()).collect();
+    (!short.is_empty()).then(|| {
+        format!(
+            "The run was too short for {}: under {QUICK_FIRST_LOOK} rounds, so their numbers stand without intervals and \
+             their questions stay open.",
+            short.join(", ")
+        )
+    })
 }
 
 /// What the summary says of zero-filling.
@@ -124,18 +122,6 @@ pub(super) fn answers(results: &Results<'_>) -> Vec<ShortAnswer> {
         )
     });
     zeroing.into_iter().collect()
-}
-
-/// The answer of a group that ran for too few rounds.
-fn too_short(results: &Results<'_>, group: &str) -> Option<Finding> {
-    let mut groups = results.view.run().groups.iter();
-    groups
-        .any(|g| g.name == group && g.rounds < QUICK_FIRST_LOOK)
-        .then(|| {
-            said(format!(
-                "The run was too short to tell: an interval needs {QUICK_FIRST_LOOK} rounds."
-            ))
-        })
 }
 
 fn said(answer: String) -> Finding {
@@ -291,6 +277,7 @@ fn early(results: &Results<'_>) -> Option<Finding> {
                 (Verdict::Faster, Verdict::Faster) => "Yes, for both",
                 (Verdict::Faster, _) => "For one page only",
                 (_, Verdict::Faster) => "For two pages only",
+                (Verdict::Slower, _) | (_, Verdict::Slower) => "No",
                 (one, _) => pays(one),
             };
             format!("{says}: mapped within the call, one page costs {r} of the first touch.")
@@ -324,10 +311,10 @@ fn early(results: &Results<'_>) -> Option<Finding> {
 fn ahead(results: &Results<'_>) -> Option<Finding> {
     let bill::Ahead { pays, of, .. } = bill::ahead(results)?;
     let (usage, least, verdict) = of;
-    let says = match pays {
-        Some(true) => "Yes",
-        Some(false) => "No",
-        None => self::pays(verdict),
+    let says = match (pays, verdict) {
+        (Some(true), _) => "Yes",
+        (Some(false), Verdict::Faster) => "For some uses only",
+        (_, verdict) => self::pays(verdict),
     };
     let finding = Finding {
         verdict: Some(verdict),

@@ -50,14 +50,7 @@ impl Experiment for ZeroFill {
     }
 
     fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&[
-            "steps",
-            "timings",
-            "zero-warm",
-            "zero-cold",
-            "bill-write-8",
-            "bill-read-all",
-        ])
+        Some(&["steps", "timings", "zero-warm", "zero-cold", "bill-write-8"])
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
@@ -74,6 +67,7 @@ impl Experiment for ZeroFill {
                 goals: goals::all(results),
                 sections: tables::sections(results),
                 recommendations: ahead.into_iter().chain(routine).collect(),
+                warnings: findings::too_short(results).into_iter().collect(),
                 calculator: presets(run),
                 ..Analysis::default()
             }

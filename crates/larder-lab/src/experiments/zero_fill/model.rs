@@ -80,14 +80,12 @@ impl Model<'_, '_> {
         }
     }
 
-    /// Whether the form describes the cells, with the largest deviation where it does not.
-    pub(super) fn verdict(&self) -> String {
-        let worst = self.cells.iter().filter_map(|at| self.off(at));
-        let worst = worst.map(f64::abs).max_by(f64::total_cmp).unwrap_or(0.0);
+    /// Whether the form describes the cells.
+    pub(super) fn verdict(&self) -> &'static str {
         match &self.fit.lack_of_fit {
-            Some(test) if test.p >= 0.05 => "Yes, no lack of fit is seen".to_owned(),
-            Some(_) => format!("Not exactly, it is off by up to {:.1} %", worst * 100.0),
-            None => "The run was too short to test it".to_owned(),
+            Some(test) if test.p >= 0.05 => "Yes, no lack of fit is seen",
+            Some(_) => "Not exactly, it misses some blocks by more than the noise",
+            None => "The run was too short to test it",
         }
     }
 
