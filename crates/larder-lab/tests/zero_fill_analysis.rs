@@ -363,6 +363,8 @@ fn of_equal_routines_the_one_that_asks_least_is_recommended() {
         .find(|r| r.key == "pages.zeroing")
         .unwrap();
     assert_eq!(zeroing.value, "\"portable\"", "{}", zeroing.because);
+    let says = &answer(&analysis, "With what should").answer;
+    assert_near(number_after(says, "Warm pages with portable, in "), 50.0);
 }
 
 #[test]

@@ -453,6 +453,10 @@ impl Best {
         self.names.get(index).map_or("unknown", String::as_str)
     }
 
+    fn recommended(&self) -> String {
+        self.name(self.set.recommended).to_owned()
+    }
+
     fn ties(&self) -> String {
         let ties: Vec<&str> = self.set.members.iter().map(|i| self.name(*i)).collect();
         ties.join(", ")
@@ -460,16 +464,14 @@ impl Best {
 }
 
 fn routines(results: &Results<'_>) -> Option<Finding> {
-    let warm = Best::of(results, ZERO_WARM)?;
-    let fastest = warm.name(warm.set.best);
-    let time = in_place(results, ZERO_WARM, fastest)?.estimate(CPU)?;
-    let cold = Best::of(results, ZERO_COLD);
-    let of_cold = cold.as_ref().map_or_else(String::new, |cold| {
-        format!("; cold ones with {}", cold.name(cold.set.best))
-    });
+    let [warm, cold] = [ZERO_WARM, ZERO_COLD].map(|group| Best::of(results, group));
+    let routine = warm?.recommended();
+    let time = in_place(results, ZERO_WARM, &routine)?.estimate(CPU)?;
+    let cold = cold.map(|cold| format!("; cold ones with {}", cold.recommended()));
     let answer = format!(
-        "Warm pages with {fastest}, in {}{of_cold}.",
-        number::estimate(&time, "ns")
+        "Warm pages with {routine}, in {}, which none surely beats{}.",
+        number::estimate(&time, "ns"),
+        cold.unwrap_or_default()
     );
     Some(with_table(said(answer), tables::routines(results)))
 }
@@ -477,7 +479,7 @@ fn routines(results: &Results<'_>) -> Option<Finding> {
 /// The routine that asks least of the CPU, of those not distinguishable from the fastest for a warm page.
 pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
     let best = Best::of(results, ZERO_WARM)?;
-    let name = best.name(best.set.recommended);
+    let name = best.recommended();
     Some(Recommendation {
         key: "pages.zeroing".to_owned(),
         value: format!("\"{name}\""),
