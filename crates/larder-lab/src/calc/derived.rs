@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sums_as_printed_differ_from_his_results() {
+    fn the_sums_as_printed_differ_from_the_printed_results() {
         let d = ghz();
         assert!(close(d.deallocation_as_printed(1).unwrap(), 7.35));
         assert!(close(d.zero_fill_as_printed().unwrap(), 6.1875));

@@ -5,7 +5,8 @@
 //! with what. The frame does the rest, once: it leaves out what this build lacks and names it, finds cells by contestant and
 //! factors, writes an estimate where there is one and a bare median where there is not, and drops what stayed empty.
 //!
-//! It relies on [`measure`](crate::measure) for the statistics of a record; only [`experiments`](crate::experiments) rely on it.
+//! It relies on [`measure`](crate::measure) for the statistics of a record; [`experiments`](crate::experiments) and their lists
+//! of contestants rely on it.
 
 mod bench;
 mod chart;

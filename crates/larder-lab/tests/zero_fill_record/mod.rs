@@ -4,8 +4,8 @@
 use larder_lab::experiments::zero_fill::ZeroFill;
 use larder_lab::measure::{Depth, Experiment, Plan, PlanRequest};
 use larder_lab::model::{
-    Analysis, Cell, Field, Finding, GroupRecord, MachineRecord, Measures, NoiseRecord, RunRecord,
-    Sample, StopReason,
+    Analysis, Block, Cell, Field, Finding, GroupRecord, MachineRecord, Measures, NoiseRecord,
+    RunRecord, Sample, StopReason, Table, Value,
 };
 
 pub fn machine() -> MachineRecord {
@@ -46,7 +46,7 @@ pub fn truth(group: &str, cell: &Cell) -> Measures {
             .with("first_cpu_ns_per_op", 1.5 * t[1])
     };
     match (group, cell.contestant.as_str()) {
-        // His own 1 GHz G4.
+        // The 1 GHz G4 of 2003.
         ("timings", "mmap") => four([11_200.0, 24_000.0, 11_500.0, 33_600.0]),
         // Early mapping breaks even when half of the pages are touched.
         ("timings", "mmap-populate") => four([17_600.0, 17_600.0, 20_000.0, 20_000.0]),
@@ -68,7 +68,7 @@ pub fn truth(group: &str, cell: &Cell) -> Measures {
             .with("clear_cpu_ns", 1_060.0)
             .with("present_cpu_ns", 1_000.0)
             .with("fault_cpu_ns", 1_200.0),
-        ("steps", "step-zeroing") => cpu(400.0).with("share", 0.25),
+        ("steps", "step-zeroing") => cpu(400.0).with("share", 0.25).with("fault_cpu_ns", 1_600.0),
         ("steps", "step-write-fault") => cpu(1_200.0),
         ("steps", "step-read-fault") => cpu(700.0),
         ("steps", "step-shared-around") => cpu(200.0),
@@ -203,4 +203,35 @@ pub fn assert_near(found: f64, expected: f64) {
         (found - expected).abs() <= 0.003 * expected.abs(),
         "{found} found, {expected} expected"
     );
+}
+
+/// The table of the sections with this title.
+#[track_caller]
+pub fn table<'a>(analysis: &'a Analysis, title: &str) -> &'a Table {
+    let mut blocks = analysis.sections.iter().flat_map(|s| &s.blocks);
+    let found = blocks.find_map(|block| match block {
+        Block::Table(table) if table.title == title => Some(table),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("no table '{title}'"))
+}
+
+/// The number in the row whose first value has these words, below the heading that has the others.
+#[track_caller]
+pub fn shown(table: &Table, row: &str, column: &str) -> f64 {
+    let at = table.columns.iter().position(|c| c.contains(column));
+    let at = at.unwrap_or_else(|| panic!("no column '{column}' in {:?}", table.columns));
+    let named = |is: fn(&str, &str) -> bool| {
+        let mut rows = table.rows.iter();
+        rows.find(|values| match &values[0] {
+            Value::Text(text) => is(text, row),
+            Value::Count(n) => is(&n.to_string(), row),
+            _ => false,
+        })
+    };
+    let found = named(|text, row| text == row).or_else(|| named(|text, row| text.contains(row)));
+    match found.map(|values| &values[at]) {
+        Some(Value::Estimate(e, _) | Value::Ratio(e, _)) => e.value,
+        other => panic!("{other:?} at '{row}', '{column}'"),
+    }
 }

@@ -1,22 +1,24 @@
-//! A private anonymous mapping with an owner, and words for what the kernel refused.
+//! A mapping with an owner, and words for what the kernel refused.
 
 use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::ptr;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+use crate::contestants::timing::{opaque, peek, touch};
 
 /// Readable and writable.
-pub(super) const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// Bytes of a page of this machine.
-#[must_use]
-pub fn page_size() -> usize {
+pub(super) fn page_size() -> usize {
     rustix::param::page_size()
 }
 
 /// Bytes that one page table covers: 2 MiB where a page is 4 KiB.
-#[must_use]
-pub fn table_span() -> usize {
+pub(super) fn table_span() -> usize {
     page_size() * (page_size() / 8)
 }
 
@@ -35,19 +37,16 @@ pub(super) fn refused(call: &str, bytes: usize, error: impl Into<io::Error>) -> 
     )
 }
 
-/// A private anonymous mapping that is unmapped when dropped.
+/// A mapping that is unmapped when dropped.
 #[derive(Debug)]
-pub struct Area {
+pub(super) struct Area {
     at: *mut u8,
     len: usize,
 }
 
 impl Area {
-    /// Maps `len` bytes where the kernel likes, with `extra` flags beside `MAP_PRIVATE`.
-    ///
-    /// # Errors
-    /// The kernel's refusal, in words.
-    pub fn map(len: usize, extra: MapFlags) -> io::Result<Self> {
+    /// Maps `len` bytes of private anonymous memory where the kernel likes, with `extra` flags beside `MAP_PRIVATE`.
+    pub(super) fn map(len: usize, extra: MapFlags) -> io::Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let at = unsafe {
             mmap_anonymous(
@@ -61,11 +60,16 @@ impl Area {
         Ok(Self { at: at.cast(), len })
     }
 
+    /// Maps the first `len` bytes of a file, shared.
+    pub(super) fn shared(file: &OwnedFd, len: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let at = unsafe { mmap(ptr::null_mut(), len, READ_WRITE, MapFlags::SHARED, file, 0) }
+            .map_err(|e| refused("mmap of a memfd", len, e))?;
+        Ok(Self { at: at.cast(), len })
+    }
+
     /// Maps `len` bytes at exactly `place`, which must be free.
-    ///
-    /// # Errors
-    /// The kernel's refusal, in words; it never replaces another mapping.
-    pub fn at(place: *mut u8, len: usize) -> io::Result<Self> {
+    pub(super) fn at(place: *mut u8, len: usize) -> io::Result<Self> {
         let flags = MapFlags::PRIVATE.union(MapFlags::FIXED_NOREPLACE);
         // SAFETY: FIXED_NOREPLACE fails rather than replace a mapping.
         let at = unsafe { mmap_anonymous(place.cast(), len, READ_WRITE, flags) }
@@ -74,10 +78,7 @@ impl Area {
     }
 
     /// Maps `len` bytes that begin at a multiple of `align`, a power of two of at least a page.
-    ///
-    /// # Errors
-    /// The kernel's refusal, in words.
-    pub fn aligned(len: usize, align: usize) -> io::Result<Self> {
+    pub(super) fn aligned(len: usize, align: usize) -> io::Result<Self> {
         let wide = Self::map(len + align, MapFlags::NORESERVE)?;
         let start = wide.at.addr().next_multiple_of(align);
         let (before, after) = (
@@ -98,10 +99,7 @@ impl Area {
     }
 
     /// Maps `len` bytes in pages of the smallest size, whatever the machine does by default.
-    ///
-    /// # Errors
-    /// The kernel's refusal, in words.
-    pub fn small_pages(len: usize) -> io::Result<Self> {
+    pub(super) fn small_pages(len: usize) -> io::Result<Self> {
         let area = Self::map(len, MapFlags::empty())?;
         // A kernel without huge pages refuses the advice, and then it is not needed.
         let _ = area.advise(Advice::LinuxNoHugepage);
@@ -109,47 +107,64 @@ impl Area {
     }
 
     /// First byte.
-    #[must_use]
-    pub fn start(&self) -> *mut u8 {
+    pub(super) fn start(&self) -> *mut u8 {
         self.at
     }
 
     /// Length in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.len
     }
 
     /// Length in whole pages.
-    #[must_use]
-    pub fn pages(&self) -> usize {
+    pub(super) fn pages(&self) -> usize {
         self.len / page_size()
     }
 
     /// First byte of page `index`, which is taken modulo the number of pages.
-    #[must_use]
-    pub fn page(&self, index: usize) -> *mut u8 {
+    pub(super) fn page(&self, index: usize) -> *mut u8 {
         // SAFETY: the index is reduced to the mapping's own pages.
         unsafe { self.at.add((index % self.pages()) * page_size()) }
     }
 
+    /// Writes 8 bytes to each of these pages.
+    #[inline(always)]
+    pub(super) fn touch_pages(&self, pages: Range<usize>) {
+        let page = page_size();
+        assert!(pages.end * page <= self.len, "the pages lie in the mapping");
+        for i in pages {
+            // SAFETY: a page of the mapping, as was just seen; it is writable, and only its owner uses it.
+            unsafe { touch(self.at.add(i * page), i as u64 | 1) };
+        }
+    }
+
+    /// Writes 8 bytes to each page.
+    #[inline(always)]
+    pub(super) fn touch(&self) {
+        self.touch_pages(0..self.pages());
+    }
+
+    /// Reads 8 bytes of each page.
+    #[inline(always)]
+    pub(super) fn read(&self) {
+        let page = page_size();
+        for i in 0..self.pages() {
+            // SAFETY: the mapping's own pages.
+            opaque(unsafe { peek(self.at.add(i * page)) });
+        }
+    }
+
     /// Gives advice about the whole mapping.
-    ///
-    /// # Errors
-    /// The kernel's refusal, in words.
     #[inline]
-    pub fn advise(&self, advice: Advice) -> io::Result<()> {
-        // SAFETY: the mapping is ours. Advice that drops contents is given between uses only, and no Rust
+    pub(super) fn advise(&self, advice: Advice) -> io::Result<()> {
+        // SAFETY: a whole mapping with an owner. Advice that drops contents is given between uses only, and no Rust
         // reference into the mapping exists: all access goes through raw pointers.
         unsafe { madvise(self.at.cast(), self.len, advice) }
             .map_err(|e| refused("madvise", self.len, e))
     }
 
     /// Gives advice about `len` bytes from byte `from`, which must lie within the mapping.
-    ///
-    /// # Errors
-    /// The kernel's refusal, in words, and a range that is not inside.
-    pub fn advise_part(&self, from: usize, len: usize, advice: Advice) -> io::Result<()> {
+    pub(super) fn advise_part(&self, from: usize, len: usize, advice: Advice) -> io::Result<()> {
         if from.checked_add(len).is_none_or(|end| end > self.len) {
             return Err(refused(
                 "advice outside its mapping",
@@ -157,14 +172,14 @@ impl Area {
                 io::Error::from(io::ErrorKind::InvalidInput),
             ));
         }
-        // SAFETY: a part of our own mapping, with the same reasons as in `advise`.
+        // SAFETY: a part of the mapping, with the same reasons as in `advise`.
         unsafe { madvise(self.at.add(from).cast(), len, advice) }
             .map_err(|e| refused("madvise", len, e))
     }
 
     /// Writes a non-zero byte pattern over everything, so that zeroing later is real work.
-    pub fn dirty(&self) {
-        // SAFETY: the whole mapping is writable and ours.
+    pub(super) fn dirty(&self) {
+        // SAFETY: the whole mapping is writable, and only its owner uses it.
         unsafe { self.at.write_bytes(0xA5, self.len) };
         crate::contestants::timing::keep(self.at);
     }
@@ -172,7 +187,7 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: the mapping made by us; nothing uses it after its owner is gone. A refusal (too many
+        // SAFETY: the owner made the mapping, and nothing uses it after the owner is gone. A refusal (too many
         // mappings) leaves it mapped, which is harmless.
         let _ = unsafe { munmap(self.at.cast(), self.len) };
     }
@@ -180,8 +195,7 @@ impl Drop for Area {
 
 // SAFETY: the mapping belongs to the process, not to the thread that made it.
 unsafe impl Send for Area {}
-// SAFETY: the methods only compute addresses or call the kernel; who writes where is up to the users of
-// the raw pointers.
+// SAFETY: two threads that share an area take turns on each of its pages; the bill's helper says when a batch is done.
 unsafe impl Sync for Area {}
 
 #[cfg(test)]

@@ -14,10 +14,9 @@ use rustix::mm::{Advice, MapFlags};
 
 use super::area::{Area, page_size};
 use super::pin::{stay_on, two_cpus};
-use super::tally::Tally;
-use super::zeroing::{BATCH, cold_pages};
+use super::tally::{Tally, timed};
+use super::zeroing::{BATCH, cold_pages, zero_batch};
 use crate::contestants::timing::{Stopwatch, keep, opaque, resident_bytes, touch};
-use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
 /// What the consumer does with its page.
@@ -58,7 +57,7 @@ impl Use {
     /// Uses a page.
     ///
     /// # Safety
-    /// `at` must be the start of a page that is readable, writable and used by nobody else.
+    /// `at` must be the start of a page that is readable and writable, and nothing else may use it.
     #[inline(always)]
     pub(super) unsafe fn of(self, at: *mut u8, page: usize) {
         // SAFETY: the caller vouches for the page.
@@ -95,10 +94,6 @@ impl FromStr for Use {
 /// Where the consumer's page comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A warm page as it is: the floor.
-    FloorWarm,
-    /// A cold page as it is: the floor of everything that is not recycled at once.
-    FloorCold,
     /// The kernel's fault on a recycled mapping.
     Fault,
     /// A fresh populated mapping.
@@ -111,108 +106,89 @@ pub enum Source {
     HelperNear,
     /// A cold page zeroed by another CPU long before.
     HelperFar,
+    /// A warm page as it is: the floor.
+    FloorWarm,
+    /// A cold page as it is: the floor of everything that is not recycled at once.
+    FloorCold,
 }
 
 impl Source {
-    /// All, in the order of the tables.
-    pub const ALL: [Self; 8] = [
-        Self::Fault,
-        Self::Populate,
-        Self::WarmZeroed,
-        Self::ColdZeroed,
-        Self::HelperNear,
-        Self::HelperFar,
-        Self::FloorWarm,
-        Self::FloorCold,
+    /// All, with the contestant's name and what it is.
+    pub const ALL: [(Self, &'static str, &'static str); 8] = [
+        (
+            Self::Fault,
+            "bill-fault",
+            "the kernel's fault at first use, on a recycled mapping of 64 pages",
+        ),
+        (
+            Self::Populate,
+            "bill-populate",
+            "mmap with MAP_POPULATE of 64 pages, the call included",
+        ),
+        (
+            Self::WarmZeroed,
+            "bill-warm",
+            "recycled warm page, zeroed when it is handed out",
+        ),
+        (
+            Self::ColdZeroed,
+            "bill-cold",
+            "recycled cold page, zeroed when it is handed out",
+        ),
+        (
+            Self::HelperNear,
+            "bill-prezeroed-now",
+            "cold page zeroed by another CPU just before it is handed out",
+        ),
+        (
+            Self::HelperFar,
+            "bill-prezeroed-before",
+            "cold page zeroed by another CPU, 64 MiB or more of other pages ago",
+        ),
+        (
+            Self::FloorWarm,
+            "floor-warm",
+            "a warm page handed out as it is, no zeroing: the floor",
+        ),
+        (
+            Self::FloorCold,
+            "floor-cold",
+            "a cold page handed out as it is, no zeroing: the floor of cold supply",
+        ),
     ];
 
-    fn of_batch(self, batch: usize, batches: usize) -> usize {
-        match self {
-            Self::FloorWarm | Self::WarmZeroed | Self::Fault | Self::Populate => 0,
-            _ => batch % batches,
-        }
+    /// Whether another CPU zeroes its pages.
+    #[must_use]
+    pub fn is_helped(self) -> bool {
+        matches!(self, Self::HelperNear | Self::HelperFar)
     }
 }
 
-/// The contestant of a [`Source`]. Factors: `use`, `batches` of 64 pages, `routine` (`fastest` or a name).
-pub struct Bill(pub Source);
+/// Batches before the first that counts.
+pub(super) const WARM_UP: usize = 4;
 
-impl Contestant for Bill {
-    fn name(&self) -> &'static str {
-        match self.0 {
-            Source::FloorWarm => "floor-warm",
-            Source::FloorCold => "floor-cold",
-            Source::Fault => "bill-fault",
-            Source::Populate => "bill-populate",
-            Source::WarmZeroed => "bill-warm",
-            Source::ColdZeroed => "bill-cold",
-            Source::HelperNear => "bill-prezeroed-now",
-            Source::HelperFar => "bill-prezeroed-before",
-        }
+/// Factors: `use`, `batches` of 64 pages, `routine` (`fastest` or a name).
+pub(super) fn run(source: Source, params: &Params) -> anyhow::Result<Measures> {
+    let usage = Use::from_str(params.text("use")?)?;
+    let turns = super::counted(params, "batches")? + WARM_UP;
+    let routine = match params.text("routine")? {
+        "fastest" => Zeroing::fastest(),
+        name => Zeroing::from_str(name)?,
     }
-
-    fn about(&self) -> &'static str {
-        match self.0 {
-            Source::FloorWarm => "a warm page handed out as it is, no zeroing: the floor",
-            Source::FloorCold => {
-                "a cold page handed out as it is, no zeroing: the floor of cold supply"
-            }
-            Source::Fault => "the kernel's fault at first use, on a recycled mapping of 64 pages",
-            Source::Populate => "mmap with MAP_POPULATE of 64 pages, the call included",
-            Source::WarmZeroed => "recycled warm page, zeroed when it is handed out",
-            Source::ColdZeroed => "recycled cold page, zeroed when it is handed out",
-            Source::HelperNear => "cold page zeroed by another CPU just before it is handed out",
-            Source::HelperFar => {
-                "cold page zeroed by another CPU, 64 MiB or more of other pages ago"
-            }
-        }
-    }
-
-    fn available(&self) -> Result<(), String> {
-        match self.0 {
-            Source::HelperNear | Source::HelperFar => two_cpus().map(drop),
-            _ => Ok(()),
-        }
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let usage = Use::from_str(params.text("use")?)?;
-        let batches = params.count("batches")?;
-        anyhow::ensure!(batches > 0, "factor 'batches' is 0; ask for at least one");
-        let routine = match params.text("routine")? {
-            "fastest" => Zeroing::fastest(),
-            name => Zeroing::from_str(name)?,
-        }
-        .routine();
-        let before = resident_bytes();
-        let job = Job {
-            source: self.0,
-            usage,
-            batches,
-            routine,
-            page: page_size(),
-        };
-        let measures = match self.0 {
-            Source::Fault => job.fault(),
-            Source::Populate => job.populate(),
-            Source::HelperNear | Source::HelperFar => job.helped(),
-            _ => job.recycled(),
-        }
-        .with_context(|| format!("{} with {params}", self.name()))?;
-        let (measures, held) = measures;
-        Ok(measures.with("held_bytes", held.saturating_sub(before) as f64))
-    }
-}
-
-/// One run: measures, and bytes resident while the pages were there.
-type Ran = io::Result<(Measures, u64)>;
-
-struct Job {
-    source: Source,
-    usage: Use,
-    batches: usize,
-    routine: Routine,
-    page: usize,
+    .routine();
+    let before = resident_bytes();
+    let job = Job {
+        source,
+        usage,
+        turns,
+        routine,
+        page: page_size(),
+    };
+    let (measures, held) = match source.is_helped() {
+        true => job.helped()?,
+        false => job.alone()?,
+    };
+    Ok(measures.with("held_bytes", held.saturating_sub(before) as f64))
 }
 
 /// Adds helper and give-back to the consumer's measures; both are per page.
@@ -222,6 +198,17 @@ pub(super) fn bill(consumer: &Tally, helper_ns: f64, give_back_ns: f64) -> Measu
         .with("helper_cpu_ns_per_op", helper_ns)
         .with("total_cpu_ns_per_op", consumer.cpu_ns() + helper_ns)
         .with("give_back_ns_per_op", give_back_ns)
+}
+
+/// One run: measures, and bytes resident while the pages were there.
+type Ran = io::Result<(Measures, u64)>;
+
+struct Job {
+    source: Source,
+    usage: Use,
+    turns: usize,
+    routine: Routine,
+    page: usize,
 }
 
 impl Job {
@@ -251,79 +238,51 @@ impl Job {
         keep(area.start());
     }
 
-    /// Pages that stay in our hands.
-    fn recycled(&self) -> Ran {
-        let (zero, pages) = match self.source {
-            Source::WarmZeroed => (true, BATCH),
-            Source::ColdZeroed => (true, cold_pages()),
-            Source::FloorCold => (false, cold_pages()),
-            _ => (false, BATCH),
+    /// Pages that stay with the consumer, or that the kernel takes back and zeroes again.
+    fn alone(&self) -> Ran {
+        let zero = matches!(self.source, Source::WarmZeroed | Source::ColdZeroed);
+        let pages = match self.source {
+            Source::ColdZeroed | Source::FloorCold => cold_pages(),
+            _ => BATCH,
         };
-        let area = Area::small_pages(pages * self.page)?;
-        area.dirty();
-        let mut tally = Tally::new(BATCH);
-        for turn in 0..self.batches + 4 {
-            let batch = self.source.of_batch(turn, pages / BATCH);
+        let by_kernel = matches!(self.source, Source::Fault | Source::Populate);
+        let mut kept = None;
+        if self.source != Source::Populate {
+            let area = Area::small_pages(pages * self.page)?;
+            if !by_kernel {
+                area.dirty();
+            }
+            kept = Some(area);
+        }
+        let (mut tally, mut back) = (Tally::new(BATCH), Tally::new(BATCH));
+        let mut held = 0;
+        for turn in 0..self.turns {
+            let batch = turn % (pages / BATCH);
             let watch = Stopwatch::start();
+            let area = match kept.take() {
+                Some(area) => area,
+                None => Area::map(BATCH * self.page, MapFlags::POPULATE)?,
+            };
             self.use_batch(&area, batch, zero);
             let spent = watch.stop();
-            if turn >= 4 {
-                tally.add(spent);
+            if turn == 0 {
+                held = resident_bytes();
             }
             self.soil(&area, batch);
-        }
-        let held = resident_bytes();
-        Ok((bill(&tally, 0.0, 0.0), held))
-    }
-
-    /// Pages that the kernel takes back and zeroes again.
-    fn fault(&self) -> Ran {
-        let area = Area::small_pages(BATCH * self.page)?;
-        let mut tally = Tally::new(BATCH);
-        let mut back = Tally::new(BATCH);
-        let mut held = 0;
-        for turn in 0..self.batches + 4 {
             let watch = Stopwatch::start();
-            self.use_batch(&area, 0, false);
-            let spent = watch.stop();
-            if turn == 0 {
-                held = resident_bytes();
+            if self.source == Source::Fault {
+                area.advise(Advice::LinuxDontNeed)?;
             }
-            self.soil(&area, 0);
-            let watch = Stopwatch::start();
-            area.advise(Advice::LinuxDontNeed)?;
+            // A populated mapping is dropped here, any other kept.
+            kept = Some(area).filter(|_| self.source != Source::Populate);
             let returned = watch.stop();
-            if turn >= 4 {
+            if turn >= WARM_UP {
                 tally.add(spent);
                 back.add(returned);
             }
         }
-        Ok((bill(&tally, 0.0, back.cpu_ns()), held))
-    }
-
-    /// A new populated mapping for each batch.
-    fn populate(&self) -> Ran {
-        let mut tally = Tally::new(BATCH);
-        let mut back = Tally::new(BATCH);
-        let mut held = 0;
-        for turn in 0..self.batches + 4 {
-            let watch = Stopwatch::start();
-            let area = Area::map(BATCH * self.page, MapFlags::POPULATE)?;
-            self.use_batch(&area, 0, false);
-            let spent = watch.stop();
-            if turn == 0 {
-                held = resident_bytes();
-            }
-            self.soil(&area, 0);
-            let watch = Stopwatch::start();
-            drop(area);
-            let returned = watch.stop();
-            if turn >= 4 {
-                tally.add(spent);
-                back.add(returned);
-            }
-        }
-        Ok((bill(&tally, 0.0, back.cpu_ns()), held))
+        let give_back = if by_kernel { back.cpu_ns() } else { 0.0 };
+        Ok((bill(&tally, 0.0, give_back), held))
     }
 
     /// Pages that a helper on another CPU zeroes.
@@ -338,8 +297,7 @@ impl Job {
         let (asked, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         // A far page was zeroed half a ring before it is used, so the helper starts half a ring ahead.
         let ahead = if far { rounds / 2 } else { 0 };
-        let turns = self.batches + 4;
-        let last = turns + ahead;
+        let last = self.turns + ahead;
 
         let (consumer, helper) = std::thread::scope(|scope| {
             let (area, asked, done) = (&area, &asked, &done);
@@ -348,14 +306,8 @@ impl Job {
                 let mut tally = Tally::new(BATCH);
                 for turn in 0..last {
                     wait_for(asked, turn + 1);
-                    let batch = turn % rounds;
-                    let watch = Stopwatch::start();
-                    for i in 0..BATCH {
-                        // SAFETY: a page of a batch that the consumer does not touch until `done` says so.
-                        unsafe { self.routine.zero(area.page(batch * BATCH + i), self.page) };
-                    }
-                    keep(area.start());
-                    tally.add(watch.stop());
+                    // The consumer does not touch the batch until `done` says so.
+                    tally.add(timed(|| zero_batch(area, turn % rounds, self.routine)));
                     done.store(turn + 1, Ordering::Release);
                 }
                 tally
@@ -369,10 +321,8 @@ impl Job {
                     continue;
                 };
                 let batch = mine % rounds;
-                let watch = Stopwatch::start();
-                self.use_batch(area, batch, false);
-                let spent = watch.stop();
-                if mine >= 4 {
+                let spent = timed(|| self.use_batch(area, batch, false));
+                if mine >= WARM_UP {
                     consumer.add(spent);
                 }
                 self.soil(area, batch);

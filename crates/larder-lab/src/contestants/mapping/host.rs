@@ -8,21 +8,20 @@ use std::path::Path;
 
 /// The readable facts; `None` is unknown or absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HostFacts {
+pub(super) struct HostFacts {
     /// Pages that a balloon took from the guest since boot (`balloon_inflate` in `/proc/vmstat`).
-    pub balloon_inflated: Option<u64>,
+    pub(super) balloon_inflated: Option<u64>,
     /// Pages that it gave back (`balloon_deflate`).
-    pub balloon_deflated: Option<u64>,
+    pub(super) balloon_deflated: Option<u64>,
     /// Order of the free blocks that the guest reports to its host; larger orders are told only.
-    pub reporting_order: Option<u64>,
+    pub(super) reporting_order: Option<u64>,
     /// Whether the CPU says that it is a guest's.
-    pub guest: Option<bool>,
+    pub(super) guest: Option<bool>,
 }
 
 impl HostFacts {
     /// Reads them.
-    #[must_use]
-    pub fn here() -> Self {
+    pub(super) fn here() -> Self {
         Self::read(Path::new("/"))
     }
 
@@ -50,8 +49,7 @@ impl HostFacts {
     }
 
     /// The known ones as measures, so that they are kept in the record.
-    #[must_use]
-    pub fn measures(&self) -> Vec<(&'static str, f64)> {
+    pub(super) fn measures(&self) -> Vec<(&'static str, f64)> {
         let number = |v: Option<u64>| v.map(|n| n as f64);
         [
             ("balloon_inflated_pages", number(self.balloon_inflated)),

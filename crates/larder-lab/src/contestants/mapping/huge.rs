@@ -8,63 +8,41 @@ use std::path::Path;
 
 const ROOT: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// How a size is switched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Switch {
-    /// Used wherever it fits.
-    Always,
-    /// Used where the program asked with `MADV_HUGEPAGE`.
-    Madvise,
-    /// Not used.
-    Never,
-}
-
-impl Switch {
-    /// True when a program that asks for it can get it.
-    #[must_use]
-    pub fn usable(self) -> bool {
-        self != Self::Never
-    }
-}
-
 /// The choice in a sysfs line such as `always [madvise] never`.
 fn chosen(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word)
 }
 
-fn switch(word: &str, parent: Switch) -> Switch {
-    match word {
-        "always" => Switch::Always,
-        "madvise" => Switch::Madvise,
-        "inherit" => parent,
-        _ => Switch::Never,
-    }
+/// Whether a program that asks for a size with `MADV_HUGEPAGE` gets it, by the size's own switch and the top one.
+fn usable(word: &str, top: bool) -> bool {
+    matches!(word, "always" | "madvise") || (word == "inherit" && top)
 }
 
 /// The huge page sizes of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HugePages {
+pub(super) struct HugePages {
     /// Size that one entry of the upper table maps, in bytes; 2 MiB on x86-64. `None` without huge pages.
-    pub pmd_bytes: Option<usize>,
-    /// Switch of that size.
-    pub pmd: Switch,
-    /// Smaller sizes in bytes with their switches, smallest first.
-    pub smaller: Vec<(usize, Switch)>,
+    pub(super) pmd_bytes: Option<usize>,
+    /// Whether that size is usable.
+    pmd: bool,
+    /// Smaller sizes in bytes, smallest first, and whether each is usable.
+    smaller: Vec<(usize, bool)>,
 }
 
 impl HugePages {
     /// Reads this machine's.
-    #[must_use]
-    pub fn here() -> Self {
+    pub(super) fn here() -> Self {
         Self::read(Path::new(ROOT))
     }
 
     fn read(root: &Path) -> Self {
         let text = |p: &Path| fs::read_to_string(p).ok();
-        let top = text(&root.join("enabled"))
-            .and_then(|line| chosen(&line).map(|word| switch(word, Switch::Never)))
-            .unwrap_or(Switch::Never);
+        let in_folder = |folder: &Path, top| {
+            let line = text(&folder.join("enabled")).unwrap_or_default();
+            chosen(&line).is_some_and(|word| usable(word, top))
+        };
+        let top = in_folder(root, false);
         let pmd_bytes = text(&root.join("hpage_pmd_size")).and_then(|t| t.trim().parse().ok());
         let mut smaller = Vec::new();
         let mut pmd = top;
@@ -77,9 +55,7 @@ impl HugePages {
             else {
                 continue;
             };
-            let here = text(&entry.path().join("enabled"))
-                .and_then(|line| chosen(&line).map(|word| switch(word, top)))
-                .unwrap_or(Switch::Never);
+            let here = in_folder(&entry.path(), top);
             if Some(kib * 1024) == pmd_bytes {
                 pmd = here;
             } else {
@@ -95,12 +71,9 @@ impl HugePages {
     }
 
     /// Bytes of a usable huge page of the largest size, or the sentence that says what to switch on.
-    ///
-    /// # Errors
-    /// One sentence for the list of what was skipped.
-    pub fn large(&self) -> Result<usize, String> {
+    pub(super) fn large(&self) -> Result<usize, String> {
         match self.pmd_bytes {
-            Some(bytes) if self.pmd.usable() => Ok(bytes),
+            Some(bytes) if self.pmd => Ok(bytes),
             Some(_) => Err(format!(
                 "transparent huge pages are switched off; as root: echo madvise > {ROOT}/enabled"
             )),
@@ -109,10 +82,7 @@ impl HugePages {
     }
 
     /// Bytes of the usable smaller size nearest to 64 KiB, or the sentence that says what to switch on.
-    ///
-    /// # Errors
-    /// One sentence for the list of what was skipped.
-    pub fn small(&self) -> Result<usize, String> {
+    pub(super) fn small(&self) -> Result<usize, String> {
         if self.smaller.is_empty() {
             return Err(
                 "this kernel has no huge pages of several sizes (they came with Linux 6.8)"
@@ -122,7 +92,7 @@ impl HugePages {
         let distance = |bytes: usize| bytes.ilog2().abs_diff(16);
         self.smaller
             .iter()
-            .filter(|(_, s)| s.usable())
+            .filter(|(_, usable)| *usable)
             .map(|&(bytes, _)| bytes)
             .min_by_key(|&bytes| distance(bytes))
             .ok_or_else(|| {
@@ -160,7 +130,7 @@ mod tests {
                 (2048, "always [inherit] madvise never"),
             ],
         );
-        assert_eq!(here.pmd, Switch::Madvise);
+        assert!(here.pmd);
         assert_eq!(here.large(), Ok(2 << 20));
         let why = here.small().unwrap_err();
         assert!(why.contains("hugepages-64kB"), "{why}");

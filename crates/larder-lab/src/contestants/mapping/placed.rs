@@ -8,13 +8,11 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use anyhow::Context;
-use rustix::mm::{MapFlags, mmap_anonymous, munmap};
+use rustix::mm::MapFlags;
 
-use super::area::{Area, READ_WRITE, page_size, refused, table_span};
-use super::ways::touch_all;
-use crate::contestants::timing::{Stopwatch, ns_per_op, touch, warm_up};
-use crate::measure::Contestant;
+use super::area::{Area, page_size, table_span};
+use super::tally::per_op;
+use crate::contestants::timing::{Stopwatch, warm_up};
 use crate::model::{Measures, Params};
 
 /// Address space taken to find a quiet place in, in page-table spans.
@@ -22,38 +20,25 @@ const SPANS: usize = 64;
 /// Pages between the anchor and a block beside it, so that the two mappings do not merge.
 const GAP: usize = 16;
 
-/// The contestant. Factors: `pages` (1 to a quarter of a span), `tables` (0, 1, 2), `ops`.
-pub struct Placed;
-
-impl Contestant for Placed {
-    fn name(&self) -> &'static str {
-        "mmap-placed"
-    }
-
-    fn about(&self) -> &'static str {
-        "mmap, touch, munmap at an address that needs 0, 1 or 2 new page tables"
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let pages = params.count("pages")?;
-        let tables = params.count("tables")?;
-        let ops = params.count("ops")? as u64;
-        let most = table_span() / page_size() / 4;
-        anyhow::ensure!(
-            (1..=most).contains(&pages),
-            "factor 'pages' is {pages}; this contestant takes 1 to {most}"
-        );
-        anyhow::ensure!(
-            tables <= 2,
-            "factor 'tables' is {tables}; it is 0, 1 or 2 new page tables"
-        );
-        anyhow::ensure!(
-            tables < 2 || pages >= 2,
-            "one page cannot lie across two page tables; ask for 2 pages or more"
-        );
-        anyhow::ensure!(ops > 0, "factor 'ops' is 0; ask for at least one");
-        run(pages, tables, ops).with_context(|| format!("mmap-placed with {params}"))
-    }
+/// Factors: `pages` (1 to a quarter of a span), `tables` (0, 1, 2), `ops`.
+pub(super) fn run(params: &Params) -> anyhow::Result<Measures> {
+    let pages = params.count("pages")?;
+    let tables = params.count("tables")?;
+    let ops = super::counted(params, "ops")? as u64;
+    let most = table_span() / page_size() / 4;
+    anyhow::ensure!(
+        (1..=most).contains(&pages),
+        "factor 'pages' is {pages}; this contestant takes 1 to {most}"
+    );
+    anyhow::ensure!(
+        tables <= 2,
+        "factor 'tables' is {tables}; it is 0, 1 or 2 new page tables"
+    );
+    anyhow::ensure!(
+        tables < 2 || pages >= 2,
+        "one page cannot lie across two page tables; ask for 2 pages or more"
+    );
+    Ok(timed(pages, tables, ops)?)
 }
 
 /// A touched page that keeps the upper tables of its neighbourhood alive, and the block's place near it.
@@ -76,8 +61,7 @@ impl Site {
         let home = wide.start().with_addr(base);
         drop(wide);
         let anchor = Area::at(home, page)?;
-        // SAFETY: the anchor's own page.
-        unsafe { touch(anchor.start(), 1) };
+        anchor.touch();
         let offset = match tables {
             0 => GAP * page,
             1 => 4 * span + GAP * page,
@@ -101,47 +85,28 @@ fn table_bytes() -> Option<u64> {
         .map(|kib: u64| kib * 1024)
 }
 
-/// Maps and touches the block, runs `between`, unmaps.
-#[inline(always)]
-fn cycle<T>(at: *mut u8, pages: usize, page: usize, between: impl FnOnce() -> T) -> io::Result<T> {
-    let bytes = pages * page;
-    let flags = MapFlags::PRIVATE.union(MapFlags::FIXED_NOREPLACE);
-    // SAFETY: FIXED_NOREPLACE fails rather than replace a mapping; the block is unmapped below.
-    unsafe {
-        let at = mmap_anonymous(at.cast(), bytes, READ_WRITE, flags)
-            .map_err(|e| refused("mmap at a fixed address", bytes, e))?;
-        touch_all(at.cast(), pages, page);
-        let got = between();
-        munmap(at, bytes).map_err(|e| refused("munmap", bytes, e))?;
-        Ok(got)
-    }
-}
-
-fn run(pages: usize, tables: usize, ops: u64) -> io::Result<Measures> {
-    let page = page_size();
+fn timed(pages: usize, tables: usize, ops: u64) -> io::Result<Measures> {
+    let bytes = pages * page_size();
     let site = Site::find(pages, tables)?;
-    warm_up(Duration::from_millis(2), 1, || {
-        cycle(site.block, pages, page, || ())
-    })?;
+    let block = || {
+        let area = Area::at(site.block, bytes)?;
+        area.touch();
+        io::Result::Ok(area)
+    };
+    warm_up(Duration::from_millis(2), 1, || block().map(drop))?;
     // Reading the counter allocates nothing new after its first time.
     let _ = table_bytes();
     let before = table_bytes();
-    let within = cycle(site.block, pages, page, table_bytes)?;
-
+    let area = block()?;
+    let within = table_bytes();
+    drop(area);
     let watch = Stopwatch::start();
     for _ in 0..ops {
-        cycle(site.block, pages, page, || ())?;
+        block()?;
     }
-    let spent = watch.stop();
-    let mut measures = Measures::new()
-        .with("ns_per_op", ns_per_op(spent.wall_ns, ops))
-        .with("cpu_ns_per_op", ns_per_op(spent.cpu_ns, ops))
-        .with(
-            "faults_per_op",
-            spent.usage.minor_faults as f64 / ops as f64,
-        );
+    let mut measures = per_op(&watch.stop(), ops);
     if let (Some(before), Some(within)) = (before, within) {
-        let new = within.saturating_sub(before) / page as u64;
+        let new = within.saturating_sub(before) / page_size() as u64;
         measures = measures.with("tables_per_op", new as f64);
     }
     Ok(measures)

@@ -1,20 +1,16 @@
 //! larder's own pool in the places of the kernel's ways: blocks, large regions and the consumer's bill.
 
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use larder::pages::{ClusterSize, HelperConfig, PageBuf, PagePool};
 
 use super::area::page_size;
-use super::bill::{Use, bill};
-use super::cycle::Supply;
-use super::huge::HugePages;
-use super::region::{Bulk, REGION_MIB, room};
+use super::bill::{self, Use, WARM_UP};
 use super::tally::Tally;
 use super::zeroing::BATCH;
 use crate::contestants::timing::{Spent, Stopwatch, keep, resident_bytes, touch};
-use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
 /// A pool as it comes, whatever the user's environment says: the lab measures the defaults.
@@ -25,114 +21,58 @@ fn pool() -> io::Result<PagePool> {
         .map_err(io::Error::other)
 }
 
-/// Blocks of pages from a pool; `ZEROED` says by which get.
-pub struct PoolBlocks<const ZEROED: bool> {
-    pool: PagePool,
-    block: Vec<PageBuf>,
+/// Blocks of pages from a pool, for [`cycle`](super::cycle); `ZEROED` says by which get.
+pub(super) fn blocks<const ZEROED: bool>(
     pages: usize,
-}
-
-impl<const ZEROED: bool> Supply for PoolBlocks<ZEROED> {
-    const NAME: &'static str = if ZEROED { "pool-zeroed" } else { "pool-dirty" };
-    const ABOUT: &'static str = if ZEROED {
-        "PagePool: get_zeroed, touch, put back by drop"
-    } else {
-        "PagePool: get (contents stay), touch, put back by drop"
-    };
-
-    fn open(pages: usize) -> io::Result<Self> {
-        Ok(Self {
-            pool: pool()?,
-            block: Vec::with_capacity(pages),
-            pages,
-        })
-    }
-
-    #[inline(always)]
-    fn cycle<const TOUCH: bool>(&mut self) -> io::Result<()> {
-        for i in 0..self.pages {
-            let mut page = get::<ZEROED>(&self.pool)?;
-            if TOUCH {
-                // SAFETY: a page buffer is a whole page, and ours.
+) -> io::Result<impl FnMut(bool) -> io::Result<()>> {
+    let pool = pool()?;
+    let mut block = Vec::with_capacity(pages);
+    Ok(move |touched| {
+        for i in 0..pages {
+            let page = if ZEROED {
+                pool.get_zeroed()
+            } else {
+                pool.get()
+            };
+            let mut page = page.map_err(io::Error::other)?;
+            if touched {
+                // SAFETY: a page buffer is a whole page, and its owner is here.
                 unsafe { touch(page.as_mut_ptr(), i as u64 | 1) };
             } else {
                 keep(page.as_ptr());
             }
-            self.block.push(page);
+            block.push(page);
         }
-        self.block.clear();
+        block.clear();
         Ok(())
-    }
+    })
 }
 
-#[inline(always)]
-fn get<const ZEROED: bool>(pool: &PagePool) -> io::Result<PageBuf> {
-    if ZEROED {
-        pool.get_zeroed()
-    } else {
-        pool.get()
+/// A large region of single pages from a fresh pool, for [`region`](super::region).
+pub(super) fn region(bytes: usize, huge: bool) -> io::Result<impl FnMut(Range<usize>)> {
+    let pages = bytes / page_size();
+    let mut builder = PagePool::builder().ignore_environment();
+    if huge {
+        let cluster = ClusterSize::pages(512).map_err(io::Error::other)?;
+        builder = builder.huge_pages().cluster(cluster);
     }
-    .map_err(io::Error::other)
-}
-
-/// A large region of single pages from a fresh pool; `HUGE` asks for huge pages.
-pub struct PoolRegion<const HUGE: bool> {
-    /// Before the pool, so that the pages are back when it goes.
-    pages: Vec<PageBuf>,
-    /// Held for its drop.
-    _pool: PagePool,
-}
-
-impl<const HUGE: bool> Bulk for PoolRegion<HUGE> {
-    const NAME: &'static str = if HUGE {
-        "region-pool"
-    } else {
-        "region-pool-small"
-    };
-    const ABOUT: &'static str = if HUGE {
-        "every page of the region from a fresh PagePool with huge pages allowed and clusters of 512 pages"
-    } else {
-        "every page of the region from a fresh PagePool with its defaults"
-    };
-
-    fn available() -> Result<(), String> {
-        room(REGION_MIB)?;
-        if HUGE {
-            let here = HugePages::here();
-            // Either size will do; the sentence about the largest is the one to give.
-            here.large()
-                .map(drop)
-                .or_else(|why| here.small().map(drop).map_err(|_| why))?;
-        }
-        Ok(())
-    }
-
-    fn get(pages: usize) -> io::Result<Self> {
-        let mut builder = PagePool::builder().ignore_environment();
-        if HUGE {
-            let cluster = ClusterSize::pages(512).map_err(io::Error::other)?;
-            builder = builder.huge_pages().cluster(cluster);
-        }
-        let pool = builder.build().map_err(io::Error::other)?;
-        let mut all = Vec::with_capacity(pages);
-        pool.get_many(&mut all, pages).map_err(io::Error::other)?;
-        Ok(Self {
-            pages: all,
-            _pool: pool,
-        })
-    }
-
-    fn touch(&mut self, from: usize, to: usize) {
-        for (i, page) in self.pages[from..to].iter_mut().enumerate() {
-            // SAFETY: a page buffer is a whole page, and ours.
+    let pool = builder.build().map_err(io::Error::other)?;
+    let mut all = Vec::with_capacity(pages);
+    pool.get_many(&mut all, pages).map_err(io::Error::other)?;
+    // The pages go back before the pool goes.
+    let mut region = (all, pool);
+    Ok(move |pages: Range<usize>| {
+        let (all, _) = &mut region;
+        for (i, page) in all[pages].iter_mut().enumerate() {
+            // SAFETY: a page buffer is a whole page, and its owner is here.
             unsafe { touch(page.as_mut_ptr(), i as u64 | 1) };
         }
-    }
+    })
 }
 
 /// How the consumer of the bill asks the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
+pub(super) enum Ask {
     /// `get`.
     Dirty,
     /// `get_zeroed`.
@@ -141,56 +81,41 @@ pub enum Ask {
     Sparse,
 }
 
-/// The pool in the consumer's bill. Factors: `use`, `batches` of 64 pages.
-pub struct PoolBill(pub Ask);
-
-impl Contestant for PoolBill {
-    fn name(&self) -> &'static str {
-        match self.0 {
-            Ask::Dirty => "bill-pool-dirty",
-            Ask::Zeroed => "bill-pool",
-            Ask::Sparse => "bill-pool-sparse",
-        }
-    }
-
-    fn about(&self) -> &'static str {
-        match self.0 {
-            Ask::Dirty => "PagePool get: a former owner's contents, no zeroing",
-            Ask::Zeroed => "PagePool get_zeroed: a warm page, zeroed when it is handed out",
-            Ask::Sparse => "PagePool get_zeroed_sparse with a helper that zeroes cold pages ahead",
-        }
-    }
-
-    fn available(&self) -> Result<(), String> {
-        match self.0 {
-            Ask::Sparse => super::pin::two_cpus().map(drop),
-            _ => Ok(()),
-        }
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let usage: Use = params.text("use")?.parse()?;
-        let batches = params.count("batches")?;
-        anyhow::ensure!(batches > 0, "factor 'batches' is 0; ask for at least one");
-        consume(self.0, usage, batches).with_context(|| format!("{} with {params}", self.name()))
-    }
+impl Ask {
+    /// All, with the contestant's name and what it is.
+    pub(super) const ALL: [(Self, &'static str, &'static str); 3] = [
+        (
+            Self::Zeroed,
+            "bill-pool",
+            "PagePool get_zeroed: a warm page, zeroed when it is handed out",
+        ),
+        (
+            Self::Sparse,
+            "bill-pool-sparse",
+            "PagePool get_zeroed_sparse with a helper that zeroes cold pages ahead",
+        ),
+        (
+            Self::Dirty,
+            "bill-pool-dirty",
+            "PagePool get: a former owner's contents, no zeroing",
+        ),
+    ];
 }
 
-/// Batches before the first that counts.
-const WARM_UP: usize = 4;
 /// Pages that the helper keeps zeroed: what half of a small second-level cache holds.
 const AHEAD: usize = 2 * BATCH;
 /// Longest wait for the helper before a batch; then the pool zeroes by itself, as it would for any consumer.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-fn consume(ask: Ask, usage: Use, batches: usize) -> io::Result<Measures> {
+/// Factors: `use`, `batches` of 64 pages.
+pub(super) fn bill(ask: Ask, params: &Params) -> anyhow::Result<Measures> {
+    let usage: Use = params.text("use")?.parse()?;
+    let turns = super::counted(params, "batches")? + WARM_UP;
     let before = resident_bytes();
     let pool = pool()?;
     if ask == Ask::Sparse {
         // The helper zeroes what lies in the clusters and was used before, never the warm stock.
-        let mut cold = pool
-            .get_run((batches + WARM_UP) * BATCH)
-            .map_err(io::Error::other)?;
+        let mut cold = pool.get_run(turns * BATCH)?;
         cold.fill(0xA5);
         drop(cold);
         pool.start_helper(HelperConfig {
@@ -203,7 +128,7 @@ fn consume(ask: Ask, usage: Use, batches: usize) -> io::Result<Measures> {
     let mut held = Vec::with_capacity(BATCH);
     let mut tally = Tally::new(BATCH);
     let helped = pool.stats();
-    for turn in 0..batches + WARM_UP {
+    for turn in 0..turns {
         if ask == Ask::Sparse {
             await_helper(&pool);
         }
@@ -218,13 +143,13 @@ fn consume(ask: Ask, usage: Use, batches: usize) -> io::Result<Measures> {
     }
     pool.stop_helper();
     let stats = pool.stats();
-    let pages = ((batches + WARM_UP) * BATCH) as f64;
+    let pages = (turns * BATCH) as f64;
     let helper = stats.helper_cpu_ns.saturating_sub(helped.helper_cpu_ns) as f64 / pages;
     let avoided = stats
         .zeroing_avoided_bytes
         .saturating_sub(helped.zeroing_avoided_bytes) as f64;
     let resident = resident_bytes().saturating_sub(before);
-    Ok(bill(&tally, helper, 0.0)
+    Ok(bill::bill(&tally, helper, 0.0)
         .with("prezeroed_share", avoided / page_size() as f64 / pages)
         .with("held_bytes", resident as f64))
 }
@@ -240,7 +165,7 @@ fn batch(pool: &PagePool, ask: Ask, usage: Use, held: &mut Vec<PageBuf>) -> io::
             Ask::Sparse => pool.get_zeroed_sparse(),
         }
         .map_err(io::Error::other)?;
-        // SAFETY: a page buffer is a whole aligned page, and ours.
+        // SAFETY: a page buffer is a whole aligned page, and its owner is here.
         unsafe { usage.of(buffer.as_mut_ptr(), page) };
         held.push(buffer);
     }

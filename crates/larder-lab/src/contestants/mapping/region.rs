@@ -1,86 +1,49 @@
 //! The first touch of a large region, twice in one process, and giving it back.
 
 use std::io;
-use std::marker::PhantomData;
+use std::ops::Range;
 use std::time::Instant;
 
-use anyhow::Context;
-use rustix::mm::{Advice, MapFlags};
+use rustix::mm::Advice;
 
 use super::area::{Area, page_size};
 use super::host::HostFacts;
 use super::huge::HugePages;
-use super::ways::touch_all;
+use super::tally::{per_op, timed};
 use crate::contestants::timing::{Spent, Stopwatch, ns_per_op, resident_bytes};
-use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
 /// Pages that are timed together, so that the spread within the region can be seen: 2 MiB.
 const CHUNK: usize = 512;
 
-/// A way to get one large region and to bring its pages in.
-pub trait Bulk: Sized {
-    /// Name on the table.
-    const NAME: &'static str;
-    /// What it does, in one sentence.
-    const ABOUT: &'static str;
+/// Size that the goal names, and that [`room`] asks for twice, in MiB.
+pub const REGION_MIB: u64 = 256;
 
-    /// Whether it works here.
-    ///
-    /// # Errors
-    /// One sentence that says what is missing.
-    fn available() -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Gets `pages` pages.
-    ///
-    /// # Errors
-    /// A refusal, in words.
-    fn get(pages: usize) -> io::Result<Self>;
-
-    /// Brings pages `from .. to` in and writes 8 bytes to each.
-    fn touch(&mut self, from: usize, to: usize);
-}
-
-/// The contestant of a [`Bulk`]. Factor: `mib`, the region's size.
-pub struct Region<B>(PhantomData<fn() -> B>);
-
-impl<B> Region<B> {
-    /// The contestant.
-    #[must_use]
-    pub fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<B> Default for Region<B> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<B: Bulk + 'static> Contestant for Region<B> {
-    fn name(&self) -> &'static str {
-        B::NAME
-    }
-
-    fn about(&self) -> &'static str {
-        B::ABOUT
-    }
-
-    fn available(&self) -> Result<(), String> {
-        B::available()
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let mib = params.count("mib")?;
-        anyhow::ensure!(
-            (1..=1 << 16).contains(&mib),
-            "factor 'mib' is {mib}; a region has 1 to 65536 MiB"
-        );
-        run::<B>((mib << 20) / page_size()).with_context(|| format!("{} with {params}", B::NAME))
-    }
+/// Times a way to get a region of so many bytes, which returns what brings its pages in and writes 8 bytes to each.
+/// Factor: `mib`, the region's size.
+pub(super) fn run<T: FnMut(Range<usize>)>(
+    get: impl Fn(usize) -> io::Result<T>,
+    params: &Params,
+) -> anyhow::Result<Measures> {
+    let mib = params.count("mib")?;
+    anyhow::ensure!(
+        (1..=1 << 16).contains(&mib),
+        "factor 'mib' is {mib}; a region has 1 to 65536 MiB"
+    );
+    let pages = (mib << 20) / page_size();
+    let host = HostFacts::here();
+    let (first, again) = (pass(&get, pages)?, pass(&get, pages)?);
+    let per = |ns: u64| ns_per_op(ns, pages as u64);
+    let measures = per_op(&first.get_and_touch, pages as u64)
+        .with("again_ns_per_op", per(again.get_and_touch.wall_ns))
+        .with("again_cpu_ns_per_op", per(again.get_and_touch.cpu_ns))
+        .with("give_back_ns_per_op", per(first.give_back.cpu_ns))
+        .with("chunk_p10_ns_per_op", first.chunk(0.1))
+        .with("chunk_p90_ns_per_op", first.chunk(0.9))
+        .with("held_bytes", first.resident as f64)
+        .with("huge_bytes", first.huge as f64);
+    let facts = host.measures().into_iter();
+    Ok(facts.fold(measures, |m, (name, value)| m.with(name, value)))
 }
 
 /// What one pass over the region took.
@@ -112,25 +75,24 @@ fn huge_bytes() -> u64 {
         * 1024
 }
 
-fn pass<B: Bulk>(pages: usize) -> io::Result<Pass> {
+fn pass<T: FnMut(Range<usize>)>(
+    get: impl Fn(usize) -> io::Result<T>,
+    pages: usize,
+) -> io::Result<Pass> {
     let before = resident_bytes();
     let mut chunks = Vec::with_capacity(pages / CHUNK + 1);
     let watch = Stopwatch::start();
-    let mut bulk = B::get(pages)?;
-    let mut from = 0;
-    while from < pages {
+    let mut touch = get(pages * page_size())?;
+    for from in (0..pages).step_by(CHUNK) {
         let to = (from + CHUNK).min(pages);
         let began = Instant::now();
-        bulk.touch(from, to);
+        touch(from..to);
         chunks.push(began.elapsed().as_nanos() as f64 / (to - from) as f64);
-        from = to;
     }
     let get_and_touch = watch.stop();
     let resident = resident_bytes().saturating_sub(before);
     let huge = huge_bytes();
-    let watch = Stopwatch::start();
-    drop(bulk);
-    let give_back = watch.stop();
+    let give_back = timed(|| drop(touch));
     chunks.sort_unstable_by(f64::total_cmp);
     Ok(Pass {
         get_and_touch,
@@ -141,212 +103,62 @@ fn pass<B: Bulk>(pages: usize) -> io::Result<Pass> {
     })
 }
 
-fn run<B: Bulk>(pages: usize) -> io::Result<Measures> {
-    let host = HostFacts::here();
-    let first = pass::<B>(pages)?;
-    let again = pass::<B>(pages)?;
-    let per = |ns: u64| ns_per_op(ns, pages as u64);
-    let mut measures = Measures::new()
-        .with("ns_per_op", per(first.get_and_touch.wall_ns))
-        .with("cpu_ns_per_op", per(first.get_and_touch.cpu_ns))
-        .with("again_ns_per_op", per(again.get_and_touch.wall_ns))
-        .with("again_cpu_ns_per_op", per(again.get_and_touch.cpu_ns))
-        .with("give_back_ns_per_op", per(first.give_back.cpu_ns))
-        .with("chunk_p10_ns_per_op", first.chunk(0.1))
-        .with("chunk_p90_ns_per_op", first.chunk(0.9))
-        .with(
-            "faults_per_op",
-            first.get_and_touch.usage.minor_faults as f64 / pages as f64,
-        )
-        .with("held_bytes", first.resident as f64)
-        .with("huge_bytes", first.huge as f64);
-    for (name, value) in host.measures() {
-        measures = measures.with(name, value);
-    }
-    Ok(measures)
-}
-
 /// Refuses where the region would not fit twice.
-pub(super) fn room(mib: u64) -> Result<(), String> {
+pub(super) fn room() -> Result<(), String> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = text
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"))
         .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     match available {
-        Some(kib) if kib / 1024 < 2 * mib => Err(format!(
+        Some(kib) if kib / 1024 < 2 * REGION_MIB => Err(format!(
             "needs {} MiB of free memory, {} MiB are there; close some programs",
-            2 * mib,
+            2 * REGION_MIB,
             kib / 1024
         )),
         _ => Ok(()),
     }
 }
 
-/// Size that the goal names, and that [`Bulk::available`] asks room for, in MiB.
-pub const REGION_MIB: u64 = 256;
-
-/// Writes to the pages `from .. to` of an area.
-fn write(area: &Area, from: usize, to: usize) {
-    // SAFETY: the area's own pages; `to` is at most their number, as `pass` sees to.
-    unsafe { touch_all(area.page(from), to - from, page_size()) };
-}
-
-/// Plain `mmap` and touch in 4 KiB pages.
-pub struct Plain(Area);
-
-impl Bulk for Plain {
-    const NAME: &'static str = "region-touch";
-    const ABOUT: &'static str = "mmap and touch in pages of the smallest size";
-
-    fn available() -> Result<(), String> {
-        room(REGION_MIB)
-    }
-
-    fn get(pages: usize) -> io::Result<Self> {
-        Area::small_pages(pages * page_size()).map(Self)
-    }
-
-    fn touch(&mut self, from: usize, to: usize) {
-        write(&self.0, from, to);
-    }
-}
-
-/// `mmap` with whatever the machine does by default.
-pub struct ByDefault(Area);
-
-impl Bulk for ByDefault {
-    const NAME: &'static str = "region-default";
-    const ABOUT: &'static str = "mmap and touch with the machine's own default page sizes";
-
-    fn available() -> Result<(), String> {
-        room(REGION_MIB)
-    }
-
-    fn get(pages: usize) -> io::Result<Self> {
-        Area::map(pages * page_size(), MapFlags::empty()).map(Self)
-    }
-
-    fn touch(&mut self, from: usize, to: usize) {
-        write(&self.0, from, to);
-    }
-}
-
-/// `mmap` with `MAP_POPULATE`.
-pub struct Populate(Area);
-
-impl Bulk for Populate {
-    const NAME: &'static str = "region-populate";
-    const ABOUT: &'static str =
-        "MADV_POPULATE_WRITE of the whole region in pages of the smallest size, then touch";
-
-    fn available() -> Result<(), String> {
-        room(REGION_MIB)?;
-        Area::small_pages(page_size())
-            .and_then(|a| a.advise(Advice::LinuxPopulateWrite))
-            .map_err(|_| "MADV_POPULATE_WRITE needs Linux 5.14 or newer".to_owned())
-    }
-
-    fn get(pages: usize) -> io::Result<Self> {
-        let area = Area::small_pages(pages * page_size())?;
+/// A mapping, populated or not.
+pub(super) fn mapped(
+    area: io::Result<Area>,
+    populate: bool,
+) -> io::Result<impl FnMut(Range<usize>)> {
+    let area = area?;
+    if populate {
         area.advise(Advice::LinuxPopulateWrite)?;
-        Ok(Self(area))
     }
-
-    fn touch(&mut self, from: usize, to: usize) {
-        write(&self.0, from, to);
-    }
+    Ok(move |pages| area.touch_pages(pages))
 }
 
-/// An aligned region with advice for huge pages.
-fn huge_area(pages: usize, huge: Result<usize, String>, most: usize) -> io::Result<Area> {
-    let huge = huge.map_err(io::Error::other)?;
-    let area = Area::aligned((pages * page_size()).next_multiple_of(huge), huge.max(most))?;
+/// An aligned region with advice for huge pages of the largest size.
+pub(super) fn huge_area(bytes: usize) -> io::Result<Area> {
+    let huge = HugePages::here().large().map_err(io::Error::other)?;
+    let area = Area::aligned(bytes.next_multiple_of(huge), huge)?;
     area.advise(Advice::LinuxHugepage)?;
     Ok(area)
 }
 
-/// Transparent huge pages by touch.
-pub struct Thp(Area);
-
-impl Bulk for Thp {
-    const NAME: &'static str = "region-thp";
-    const ABOUT: &'static str =
-        "mmap, MADV_HUGEPAGE, touch: transparent huge pages of the largest size";
-
-    fn available() -> Result<(), String> {
-        room(REGION_MIB)?;
-        HugePages::here().large().map(drop)
-    }
-
-    fn get(pages: usize) -> io::Result<Self> {
-        huge_area(pages, HugePages::here().large(), 0).map(Self)
-    }
-
-    fn touch(&mut self, from: usize, to: usize) {
-        write(&self.0, from, to);
-    }
-}
-
-/// Transparent huge pages by `MADV_POPULATE_WRITE`.
-pub struct ThpPopulate(Area);
-
-impl Bulk for ThpPopulate {
-    const NAME: &'static str = "region-thp-populate";
-    const ABOUT: &'static str = "mmap, MADV_HUGEPAGE, MADV_POPULATE_WRITE, touch";
-
-    fn available() -> Result<(), String> {
-        Thp::available()?;
-        Populate::available()
-    }
-
-    fn get(pages: usize) -> io::Result<Self> {
-        let area = huge_area(pages, HugePages::here().large(), 0)?;
-        area.advise(Advice::LinuxPopulateWrite)?;
-        Ok(Self(area))
-    }
-
-    fn touch(&mut self, from: usize, to: usize) {
-        write(&self.0, from, to);
-    }
-}
-
 /// Smaller huge pages: the region is made of pieces too small for the largest size.
-pub struct SmallThp {
-    area: Area,
-    piece: usize,
-}
-
-impl Bulk for SmallThp {
-    const NAME: &'static str = "region-mthp";
-    const ABOUT: &'static str =
-        "the region in huge pages of the smaller size that is switched on, by touch";
-
-    fn available() -> Result<(), String> {
-        room(REGION_MIB)?;
-        HugePages::here().small().map(drop)
+///
+/// The kernel takes the largest size that is switched on and fits its mapping, and offers no way to ask for one. So every
+/// other half of the largest size is advised and used: mappings with different advice stay apart, and none of them can hold
+/// the largest size.
+pub(super) fn small_huge(bytes: usize) -> io::Result<impl FnMut(Range<usize>)> {
+    let here = HugePages::here();
+    let small = here.small().map_err(io::Error::other)?;
+    let piece = (here.pmd_bytes.unwrap_or(small * 2) / 2).max(small);
+    let pieces = bytes.div_ceil(piece);
+    let area = Area::aligned(2 * pieces * piece, 2 * piece)?;
+    for i in 0..pieces {
+        area.advise_part(2 * i * piece, piece, Advice::LinuxHugepage)?;
     }
-
-    fn get(pages: usize) -> io::Result<Self> {
-        // The kernel takes the largest size that is switched on and fits its mapping, and offers no way to ask
-        // for one. So every other half of the largest size is advised and used: mappings with different
-        // advice stay apart, and none of them can hold the largest size.
-        let here = HugePages::here();
-        let small = here.small().map_err(io::Error::other)?;
-        let piece = (here.pmd_bytes.unwrap_or(small * 2) / 2).max(small);
-        let pieces = (pages * page_size()).div_ceil(piece);
-        let area = Area::aligned(2 * pieces * piece, 2 * piece)?;
-        for i in 0..pieces {
-            area.advise_part(2 * i * piece, piece, Advice::LinuxHugepage)?;
-        }
-        Ok(Self { area, piece })
-    }
-
-    fn touch(&mut self, from: usize, to: usize) {
-        let each = self.piece / page_size();
-        for i in from..to {
+    let each = piece / page_size();
+    Ok(move |pages: Range<usize>| {
+        for i in pages {
             let at = i / each * 2 * each + i % each;
-            write(&self.area, at, at + 1);
+            area.touch_pages(at..at + 1);
         }
-    }
+    })
 }

@@ -1,14 +1,30 @@
 //! Times of many batches of one kind, and their medians.
 
-use crate::contestants::timing::{Spent, Stopwatch};
+use crate::contestants::timing::{Spent, Stopwatch, ns_per_op};
 use crate::model::Measures;
+
+/// What work took that cannot fail.
+pub(super) fn timed(work: impl FnOnce()) -> Spent {
+    let watch = Stopwatch::start();
+    work();
+    watch.stop()
+}
+
+/// The usual measures of one stretch of so many operations.
+pub(super) fn per_op(spent: &Spent, ops: u64) -> Measures {
+    let faults = spent.usage.minor_faults as f64 / ops as f64;
+    Measures::new()
+        .with("ns_per_op", ns_per_op(spent.wall_ns, ops))
+        .with("cpu_ns_per_op", ns_per_op(spent.cpu_ns, ops))
+        .with("faults_per_op", faults)
+}
 
 /// Collects what batches of `ops` operations took.
 ///
 /// The median of the batches is what is reported: a batch that was interrupted counts as one batch and
 /// not as its length. The cost of reading the clocks is measured and taken off.
 #[derive(Debug)]
-pub struct Tally {
+pub(super) struct Tally {
     ops: u64,
     wall: Vec<u64>,
     cpu: Vec<u64>,
@@ -24,8 +40,7 @@ fn median(values: &mut [u64]) -> u64 {
 
 impl Tally {
     /// For batches of `ops` operations each.
-    #[must_use]
-    pub fn new(ops: usize) -> Self {
+    pub(super) fn new(ops: usize) -> Self {
         let mut wall = Vec::with_capacity(101);
         let mut cpu = Vec::with_capacity(101);
         for _ in 0..101 {
@@ -43,33 +58,24 @@ impl Tally {
     }
 
     /// Adds one batch.
-    pub fn add(&mut self, spent: Spent) {
+    pub(super) fn add(&mut self, spent: Spent) {
         self.wall.push(spent.wall_ns.saturating_sub(self.empty.0));
         self.cpu.push(spent.cpu_ns.saturating_sub(self.empty.1));
         self.faults += spent.usage.minor_faults;
     }
 
-    /// Number of batches.
-    #[must_use]
-    pub fn batches(&self) -> usize {
-        self.wall.len()
-    }
-
     /// Median wall nanoseconds per operation.
-    #[must_use]
-    pub fn wall_ns(&self) -> f64 {
+    pub(super) fn wall_ns(&self) -> f64 {
         self.per_op(&self.wall)
     }
 
     /// Median thread CPU nanoseconds per operation.
-    #[must_use]
-    pub fn cpu_ns(&self) -> f64 {
+    pub(super) fn cpu_ns(&self) -> f64 {
         self.per_op(&self.cpu)
     }
 
     /// Faults per operation, over all batches.
-    #[must_use]
-    pub fn faults(&self) -> f64 {
+    pub(super) fn faults(&self) -> f64 {
         let ops = self.ops * self.wall.len() as u64;
         if ops == 0 {
             0.0
@@ -86,8 +92,7 @@ impl Tally {
     }
 
     /// The usual measures: `ns_per_op`, `cpu_ns_per_op`, `faults_per_op`.
-    #[must_use]
-    pub fn measures(&self) -> Measures {
+    pub(super) fn measures(&self) -> Measures {
         Measures::new()
             .with("ns_per_op", self.wall_ns())
             .with("cpu_ns_per_op", self.cpu_ns())
@@ -117,7 +122,6 @@ mod tests {
         assert_eq!(tally.wall_ns(), 10.0);
         assert_eq!(tally.cpu_ns(), 5.0);
         assert_eq!(tally.faults(), 2.0);
-        assert_eq!(tally.batches(), 5);
     }
 
     #[test]

@@ -3,13 +3,11 @@
 use std::fs;
 use std::str::FromStr;
 
-use anyhow::Context;
-use larder::os::zero::Zeroing;
+use larder::os::zero::{Routine, Zeroing};
 
 use super::area::{Area, page_size};
-use super::tally::Tally;
-use crate::contestants::timing::{Stopwatch, keep};
-use crate::measure::Contestant;
+use super::tally::{Tally, timed};
+use crate::contestants::timing::keep;
 use crate::model::{Measures, Params};
 
 /// Pages that are timed together; as a working set, 256 KiB, they stay in the second-level cache.
@@ -39,55 +37,44 @@ pub fn cold_pages() -> usize {
     (bytes / page_size()).next_multiple_of(BATCH)
 }
 
-/// The contestant. Factors: `routine`, `set` (`warm` or `cold`), `passes` over the set.
-pub struct InPlace;
-
-impl Contestant for InPlace {
-    fn name(&self) -> &'static str {
-        "zero-in-place"
-    }
-
-    fn about(&self) -> &'static str {
-        "zeroing dirty pages in place, page by page, with one routine: warm (256 KiB) or cold (64 MiB or more)"
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let routine = Zeroing::from_str(params.text("routine")?)?;
-        anyhow::ensure!(
-            routine.is_available(),
-            "this CPU does not have the routine '{routine}'"
-        );
-        let pages = match params.text("set")? {
-            "warm" => BATCH,
-            "cold" => cold_pages(),
-            other => anyhow::bail!("factor 'set' is '{other}'; choose warm or cold"),
-        };
-        let passes = params.count("passes")?;
-        anyhow::ensure!(passes > 0, "factor 'passes' is 0; ask for at least one");
-        let page = page_size();
-        let area =
-            Area::small_pages(pages * page).with_context(|| format!("zeroing with {params}"))?;
-        let routine = routine.routine();
-        let mut tally = Tally::new(BATCH);
-        // The first pass brings the pages in and is not counted.
-        for pass in 0..=passes {
-            area.dirty();
-            for batch in 0..pages / BATCH {
-                let watch = Stopwatch::start();
-                for i in 0..BATCH {
-                    // SAFETY: a page of the area; pages are aligned to far more than 64 bytes and their size
-                    // is a multiple of 256.
-                    unsafe { routine.zero(area.page(batch * BATCH + i), page) };
-                }
-                keep(area.start());
-                let spent = watch.stop();
-                if pass > 0 {
-                    tally.add(spent);
-                }
+/// Factors: `routine`, `set` (`warm` or `cold`), `passes` over the set.
+pub(super) fn run(params: &Params) -> anyhow::Result<Measures> {
+    let routine = Zeroing::from_str(params.text("routine")?)?;
+    anyhow::ensure!(
+        routine.is_available(),
+        "this CPU does not have the routine '{routine}'"
+    );
+    let pages = match params.text("set")? {
+        "warm" => BATCH,
+        "cold" => cold_pages(),
+        other => anyhow::bail!("factor 'set' is '{other}'; choose warm or cold"),
+    };
+    let passes = super::counted(params, "passes")?;
+    let page = page_size();
+    let area = Area::small_pages(pages * page)?;
+    let routine = routine.routine();
+    let mut tally = Tally::new(BATCH);
+    // The first pass brings the pages in and is not counted.
+    for pass in 0..=passes {
+        area.dirty();
+        for batch in 0..pages / BATCH {
+            let spent = timed(|| zero_batch(&area, batch, routine));
+            if pass > 0 {
+                tally.add(spent);
             }
         }
-        Ok(tally
-            .measures()
-            .with("working_set_bytes", (pages * page) as f64))
     }
+    let bytes = (pages * page) as f64;
+    Ok(tally.measures().with("working_set_bytes", bytes))
+}
+
+/// Zeroes one batch of an area.
+#[inline(always)]
+pub(super) fn zero_batch(area: &Area, batch: usize, routine: Routine) {
+    for i in 0..BATCH {
+        // SAFETY: a page of the area; pages are aligned to far more than 64 bytes and their size is a multiple of 256.
+        // A batch that a helper zeroes is used by nothing else until the helper says that it is done.
+        unsafe { routine.zero(area.page(batch * BATCH + i), page_size()) };
+    }
+    keep(area.start());
 }

@@ -1,8 +1,11 @@
-//! The names of groups and cells, said once, for the plan that makes them and the analysis that finds them.
+//! The names of groups, cells and metrics, for the plan that makes them and the analysis that finds them.
 
-use crate::model::{Cell, Params};
+use crate::contestants::mapping::bill::Use;
+use crate::contestants::mapping::zeroing::BATCH;
+use crate::frame::{At, Results};
+use crate::model::Metric;
 
-/// His four timings, by every way.
+/// The four timings of 2003, by every way.
 pub(super) const TIMINGS: &str = "timings";
 /// Blocks of 1 to 64 pages.
 pub(super) const SIZES: &str = "sizes";
@@ -17,83 +20,170 @@ pub(super) const ZERO_COLD: &str = "zero-cold";
 /// The first touch of a large region.
 pub(super) const FIRST_TOUCH: &str = "first-touch";
 
-/// The group of the consumer's bill for one use.
-pub(super) fn bill_group(usage: &str) -> String {
-    format!("bill-{usage}")
-}
-
 /// The metric by which everything here is judged: CPU time, because other programs' time is not in it.
 pub(super) const CPU: &str = "cpu_ns_per_op";
-/// Wall time per operation.
 pub(super) const WALL: &str = "ns_per_op";
 /// Consumer and helper together.
 pub(super) const TOTAL: &str = "total_cpu_ns_per_op";
-/// What a helper thread spent.
 pub(super) const HELPER: &str = "helper_cpu_ns_per_op";
-/// Giving back.
 pub(super) const BACK: &str = "give_back_ns_per_op";
-/// Faults per operation.
+/// The second pass over a large region.
+pub(super) const AGAIN: &str = "again_cpu_ns_per_op";
 pub(super) const FAULTS: &str = "faults_per_op";
-/// Memory held.
 pub(super) const HELD: &str = "held_bytes";
 
-/// His way.
-pub(super) const MMAP: &str = "mmap";
-/// His way, populated within the call.
-pub(super) const POPULATE: &str = "mmap-populate";
+pub(super) const METRICS: &[Metric] = &[
+    Metric::cost(CPU, "ns", "CPU time of an operation (a block or a page)"),
+    Metric::cost(WALL, "ns", "wall time of an operation"),
+    Metric::cost(TOTAL, "ns", "CPU time of consumer and helper per page"),
+    Metric::cost(HELPER, "ns", "CPU time of the helper thread per page"),
+    Metric::cost(BACK, "ns", "CPU time of giving a page back"),
+    Metric::count(FAULTS, "", "page faults of an operation"),
+    Metric::cost(HELD, "bytes", "memory held after the operations"),
+    Metric::cost("alloc1_cpu_ns", "ns", "one page, not touched"),
+    Metric::cost("alloc1_fault_cpu_ns", "ns", "one page, touched"),
+    Metric::cost("alloc2_cpu_ns", "ns", "two pages, not touched"),
+    Metric::cost("alloc2_fault_cpu_ns", "ns", "two pages, touched"),
+    Metric::count("faults2_per_op", "", "page faults of two touched pages"),
+    Metric::cost(
+        "clear_cpu_ns",
+        "ns",
+        "write fault that zeroes a file's page",
+    ),
+    Metric::cost("present_cpu_ns", "ns", "write fault, a file's zeroed page"),
+    Metric::cost("fault_cpu_ns", "ns", "write fault, anonymous memory"),
+    Metric::count("share", "", "share of zeroing in that fault, 0 to 1"),
+    Metric::cost("first_ns_per_op", "ns", "wall time, first 16 operations"),
+    Metric::cost("first_cpu_ns_per_op", "ns", "CPU time, first 16 operations"),
+    Metric::cost("again_ns_per_op", "ns", "wall time of the second pass"),
+    Metric::cost(AGAIN, "ns", "CPU time of the second pass"),
+    Metric::count("chunk_p10_ns_per_op", "ns", "a fast chunk of 2 MiB"),
+    Metric::count("chunk_p90_ns_per_op", "ns", "a slow chunk of 2 MiB"),
+    Metric::count("huge_bytes", "bytes", "bytes that lie in huge pages"),
+    Metric::count("prezeroed_share", "", "share of pages zeroed before"),
+    Metric::count("tables_per_op", "", "new page tables of an operation"),
+    Metric::count("working_set_bytes", "bytes", "bytes zeroed in turn"),
+    Metric::count("balloon_inflated_pages", "", "taken since boot"),
+    Metric::count("balloon_deflated_pages", "", "returned since boot"),
+    Metric::count("free_page_reporting_order", "", "of reported blocks"),
+    Metric::count("guest", "", "1 in a virtual machine"),
+];
 
-/// Block sizes of the better model, in pages.
+/// The loop of 2003, the same populated within the call, and larder's pool.
+pub(super) const MMAP: &str = "mmap";
+pub(super) const POPULATE: &str = "mmap-populate";
+pub(super) const POOL: &str = "pool-zeroed";
+
+/// The ways to get a block.
+pub(super) const WAYS: [&str; 10] = [
+    MMAP,
+    POPULATE,
+    "dontneed",
+    "dontneed-populate",
+    "madv-free",
+    "memfd",
+    "mthp",
+    "thp",
+    POOL,
+    "pool-dirty",
+];
+/// Those of them whose pages keep their contents.
+pub(super) const UNZEROED: [&str; 2] = ["madv-free", "pool-dirty"];
+
+/// The ways to get a large region.
+pub(super) const PLAIN_REGION: &str = "region-touch";
+pub(super) const POOL_REGION: &str = "region-pool";
+pub(super) const REGIONS: [&str; 8] = [
+    PLAIN_REGION,
+    "region-default",
+    "region-populate",
+    "region-mthp",
+    "region-thp",
+    "region-thp-populate",
+    POOL_REGION,
+    "region-pool-small",
+];
+
+/// The supplies of the consumer's bill.
+pub(super) const WARM: &str = "bill-warm";
+pub(super) const COLD: &str = "bill-cold";
+pub(super) const BEFORE: &str = "bill-prezeroed-before";
+pub(super) const SUPPLIES: [&str; 11] = [
+    "bill-fault",
+    "bill-populate",
+    WARM,
+    COLD,
+    "bill-prezeroed-now",
+    BEFORE,
+    "bill-pool",
+    "bill-pool-sparse",
+    "bill-pool-dirty",
+    "floor-warm",
+    "floor-cold",
+];
+
+/// The groups of the bill: by what the consumer does with its page.
+pub(super) const USES: [(&str, Use); 3] = [
+    ("bill-write-8", Use::Write8),
+    ("bill-write-all", Use::WriteAll),
+    ("bill-read-all", Use::ReadAll),
+];
+
+/// The kernel's zeroing of a page, by difference.
+pub(super) const ZEROING: &str = "step-zeroing";
+/// The rows of the table of a fault's steps: contestant and metric.
+pub(super) const STEPS_OF_A_FAULT: [(&str, &str); 9] = [
+    ("step-syscall", CPU),
+    ("step-uffd-zeropage", CPU),
+    ("step-uffd-move", CPU),
+    ("step-shared-around", CPU),
+    ("step-read-fault", CPU),
+    (ZEROING, "present_cpu_ns"),
+    (ZEROING, "clear_cpu_ns"),
+    ("step-write-fault", CPU),
+    (ZEROING, CPU),
+];
+
+/// Block sizes in pages.
 pub(super) const BLOCKS: [i64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// A block got, touched or not, and given back, `ops` times.
-pub(super) fn block(way: &str, pages: i64, touch: i64, ops: i64) -> Cell {
-    let params = Params::new()
-        .with("pages", pages)
-        .with("touch", touch)
-        .with("ops", ops);
-    Cell::new(way, params)
+/// The four loops of a way.
+pub(super) fn four<'r, 'a>(results: &'r Results<'a>, way: &str) -> Option<At<'r, 'a>> {
+    results.find(TIMINGS, way, &[])
 }
 
-/// His four loops in one process.
-pub(super) fn four(way: &str, ops: i64) -> Cell {
-    let params = Params::new().with_text("loops", "four").with("ops", ops);
-    Cell::new(way, params)
+/// A block of `pages` pages, touched or not.
+pub(super) fn block<'r, 'a>(
+    results: &'r Results<'a>,
+    group: &'r str,
+    way: &str,
+    pages: i64,
+    touch: i64,
+) -> Option<At<'r, 'a>> {
+    results.find(group, way, &[("pages", pages), ("touch", touch)])
 }
 
-/// A block placed so that it needs `tables` new page tables.
-pub(super) fn placed(pages: i64, tables: i64, ops: i64) -> Cell {
-    let params = Params::new()
-        .with("pages", pages)
-        .with("tables", tables)
-        .with("ops", ops);
-    Cell::new("mmap-placed", params)
+/// A step on warm pages: a batch small enough for the caches.
+pub(super) fn warm<'r, 'a>(results: &'r Results<'a>, step: &str) -> Option<At<'r, 'a>> {
+    results.find(STEPS, step, &[("pages", BATCH as i64)])
 }
 
-/// A step on batches of `pages` pages.
-pub(super) fn step(name: &str, pages: i64, batches: i64) -> Cell {
-    let params = Params::new().with("pages", pages).with("batches", batches);
-    Cell::new(name, params)
+/// A step on cold pages: a batch larger than the caches.
+pub(super) fn cold<'r, 'a>(results: &'r Results<'a>, step: &'r str) -> Option<At<'r, 'a>> {
+    let is_cold = |at: &At<'_, '_>| at.int("pages") > Some(BATCH as i64);
+    results.of(STEPS, step).find(is_cold)
 }
 
-/// Zeroing in place.
-pub(super) fn zeroing(routine: &str, set: &str, passes: i64) -> Cell {
-    let params = Params::new()
-        .with_text("routine", routine)
-        .with_text("set", set)
-        .with("passes", passes);
-    Cell::new("zero-in-place", params)
+/// Zeroing in place by a routine.
+pub(super) fn in_place<'r, 'a>(
+    results: &'r Results<'a>,
+    group: &'r str,
+    routine: &str,
+) -> Option<At<'r, 'a>> {
+    let mut cells = results.of(group, "zero-in-place");
+    cells.find(|at| at.text("routine") == Some(routine))
 }
 
-/// A supply with a use.
-pub(super) fn bill(source: &str, usage: &str, batches: i64) -> Cell {
-    let params = Params::new()
-        .with_text("use", usage)
-        .with_text("routine", "fastest")
-        .with("batches", batches);
-    Cell::new(source, params)
-}
-
-/// A large region.
-pub(super) fn region(name: &str, mib: i64) -> Cell {
-    Cell::new(name, Params::new().with("mib", mib))
-}
+/// Zeroing routines by what they cost beside their time: a portable one nothing, wide stores may lower the clock of the
+/// whole core.
+pub(super) const BY_BURDEN: [&str; 5] = ["portable", "sse2", "stosb", "avx2", "avx512"];
