@@ -11,6 +11,8 @@ const PLACES: u32 = PID_MAX - 1;
 
 /// What hands out numbers whose lower half is a place.
 pub trait Source: Sized {
+    /// What it is, for a list of contestants.
+    const ABOUT: &'static str;
     /// All free.
     ///
     /// # Errors
@@ -23,6 +25,8 @@ pub trait Source: Sized {
 }
 
 impl<S: IdSource> Source for S {
+    const ABOUT: &'static str = S::ABOUT;
+
     fn empty() -> anyhow::Result<Self> {
         Self::start(&Start::random(u64::from(PLACES), 0, &mut Rng::new(1))?)
     }
@@ -39,6 +43,8 @@ impl<S: IdSource> Source for S {
 }
 
 impl Source for ShardedSlab {
+    const ABOUT: &'static str = <Self as SharedIds>::ABOUT;
+
     fn empty() -> anyhow::Result<Self> {
         Self::new(u64::from(PLACES))
     }

@@ -10,3 +10,11 @@ mod processes;
 pub use descriptors::Descriptors;
 pub use ports::Ports;
 pub use processes::Processes;
+
+use crate::measure::Contestant;
+
+/// Every one.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Contestant>> {
+    vec![Box::new(Descriptors), Box::new(Ports), Box::new(Processes)]
+}
