@@ -149,7 +149,7 @@ mod tests {
     fn each_hands_out_what_no_task_has_until_all_are_taken() {
         churned::<RoaringFree<true>>();
         churned::<Blaze<true>>();
-        churned::<Hibit<0>>();
+        churned::<Hibit>();
         churned::<Pool>();
         churned::<SlabIds>();
         churned::<SlotMapIds>();

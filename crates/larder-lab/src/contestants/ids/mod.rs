@@ -6,7 +6,6 @@
 mod bits;
 #[cfg(feature = "peers")]
 mod blaze;
-mod btree;
 mod eager;
 pub mod heap;
 #[cfg(feature = "peers")]
@@ -14,6 +13,7 @@ mod hibit;
 #[cfg(feature = "peers")]
 mod id_pool;
 mod live;
+mod ordered;
 mod ours;
 mod pidmap;
 mod ring;
@@ -31,14 +31,14 @@ mod tree;
 
 #[cfg(feature = "peers")]
 pub use blaze::Blaze;
-pub use btree::OrderedSet;
 pub use eager::Eager;
 #[cfg(feature = "peers")]
-pub use hibit::{Hibit, Search};
+pub use hibit::{Hibit, HibitLevels, Levels};
 #[cfg(feature = "peers")]
 pub use id_pool::Pool;
 pub use live::Live;
-pub use ours::Ours;
+pub use ordered::{FreeSet, Ordered, OrderedSet};
+pub use ours::Made;
 pub use pidmap::Pidmap;
 pub use ring::Ring;
 pub use rng::Rng;

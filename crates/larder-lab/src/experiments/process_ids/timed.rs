@@ -131,7 +131,7 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         all.extend([
             peer::<RoaringFree<true>>("crate-roaring"),
             peer::<Blaze<true>>("crate-range-set-blaze"),
-            peer::<Hibit<0>>("crate-hibitset"),
+            peer::<Hibit>("crate-hibitset"),
             peer::<Pool>("crate-id-pool"),
             peer::<SlabIds>("crate-slab"),
             peer::<SlotMapIds>("crate-slotmap"),
