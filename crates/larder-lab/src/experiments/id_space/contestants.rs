@@ -32,12 +32,12 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         bench(
             "ids-rested",
             "larder's Ids by the rule of the cell, for the distances of rests",
-            distance::owned,
+            distance::ruled::<distance::Owned>,
         ),
         bench(
             "id-space-ruled",
             "larder's IdSpace by the rule of the cell, used by one thread that goes from CPU to CPU, for the distances",
-            distance::space,
+            distance::ruled::<distance::Shared>,
         ),
         bench(
             "id-space",
