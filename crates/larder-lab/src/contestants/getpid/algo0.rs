@@ -3,7 +3,7 @@
 use super::{Counts, GetPid, Layout, PID_MAX, Tasks};
 
 /// `get_pid` of Linux 2.4, as Franke's harness has it (2002): ids from `last` up to `next_safe` are known to be free.
-/// When they are used up, every task is looked at. Whoever holds the candidate sends the search to the next id and to
+/// When they are used up, every task is looked at. A task that holds the candidate sends the search to the next id and to
 /// the beginning of the list again; all others narrow the interval. Near a full space this is quadratic.
 ///
 /// One difference from the kernel of that time is Franke's: the thread group narrows the interval too.

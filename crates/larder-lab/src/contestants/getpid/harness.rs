@@ -14,27 +14,28 @@ pub enum Series {
 }
 
 use self::Series::Sweep as By;
-use super::{Bound as B, Mask as M, Start as S};
+use super::Start::{Beginning, Last};
+use super::{Bound as B, Mask as M};
 
 /// The four series of the tables of 2002 as they were measured.
 pub const POSTED: [(&str, Series); 4] = [
     ("algo-0", Series::List),
-    ("algo-1", By(S::Beginning, false, M::Posted, B::Posted)),
-    ("algo-2", By(S::Last, true, M::Posted, B::None)),
-    ("algo-2-256", By(S::Last, true, M::Posted, B::Posted)),
+    ("algo-1", By(Beginning, false, M::Posted, B::Posted)),
+    ("algo-2", By(Last, true, M::Posted, B::None)),
+    ("algo-2-256", By(Last, true, M::Posted, B::Posted)),
 ];
 
 /// What could be behind the S1 column, and the other series as the post's text describes them.
 #[rustfmt::skip]
 pub const VARIANTS: [(&str, Series); 8] = [
-    ("forward from last_pid, as the text says", By(S::Last, false, M::Meant, B::None)),
-    ("forward, with the posted mask", By(S::Last, false, M::Posted, B::None)),
-    ("forward, intervals of 256 at most", By(S::Last, false, M::Meant, B::Ids(256))),
-    ("forward, intervals of 8 at most", By(S::Last, false, M::Meant, B::Ids(8))),
-    ("from the beginning, stale map kept", By(S::Beginning, true, M::Posted, B::None)),
-    ("from the beginning, intervals of 256 at most", By(S::Beginning, false, M::Posted, B::Ids(256))),
-    ("from the beginning", By(S::Beginning, false, M::Posted, B::None)),
-    ("from the beginning, with the bound of the posted code", By(S::Beginning, false, M::Posted, B::Posted)),
+    ("forward from last_pid, as the text says", By(Last, false, M::Meant, B::None)),
+    ("forward, with the posted mask", By(Last, false, M::Posted, B::None)),
+    ("forward, intervals of 256 at most", By(Last, false, M::Meant, B::Ids(256))),
+    ("forward, intervals of 8 at most", By(Last, false, M::Meant, B::Ids(8))),
+    ("from the beginning, stale map kept", By(Beginning, true, M::Posted, B::None)),
+    ("from the beginning, intervals of 256 at most", By(Beginning, false, M::Posted, B::Ids(256))),
+    ("from the beginning", By(Beginning, false, M::Posted, B::None)),
+    ("from the beginning, with the bound of the posted code", By(Beginning, false, M::Posted, B::Posted)),
 ];
 
 /// One of Franke's runs: rows of one process, in order.

@@ -4,7 +4,7 @@ use super::{PID_MAX, Space};
 
 /// No node, no pointer.
 const NONE: u32 = u32::MAX;
-/// What stands for a pointer to a task: the tree stores it and nobody follows it.
+/// What stands for a pointer to a task: the tree stores it and never follows it.
 const POINTER: u32 = 1;
 
 /// A tree of nodes with 64 slots; a slot is a pointer, to a node or to the object that has the id, and a tag bit says

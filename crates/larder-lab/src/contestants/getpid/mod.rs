@@ -37,7 +37,7 @@ pub use andrea::Andrea;
 pub use bill::{Bill, as_posted as bill_as_posted};
 pub use bits::{Bits, Locked, Plain};
 #[cfg(feature = "peers")]
-pub use crates::{Crate, Source};
+pub use crates::Crate;
 pub use idr::Idr;
 pub use random31::Random31;
 pub use space::{Space, fill, larder_ids, pidmap};

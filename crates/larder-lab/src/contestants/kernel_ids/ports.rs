@@ -47,7 +47,7 @@ fn run(params: &Params) -> anyhow::Result<Measures> {
 }
 
 /// Runs something in a thread that has a network namespace of its own, with loopback up and our range of ports. The
-/// namespace ends with the thread, and nobody else meets its sockets.
+/// namespace ends with the thread, and no other program meets its sockets.
 fn on_its_own<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     std::thread::scope(|scope| {
         scope

@@ -145,7 +145,7 @@ fn namespace(limit: &std::ffi::CStr, text: &[u8], idle: i64, result: i32) -> ! {
     let mut spent = 0;
     let mut pairs = 0;
     if fd >= 0 {
-        // SAFETY: just opened, and owned by nobody else.
+        // SAFETY: just opened, and this function alone owns it.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         if rustix::io::write(&file, text).is_ok() {
             fault = crowd(idle);

@@ -54,7 +54,7 @@ fn of_shape(shape: Shape, alone: impl Fn(u64) -> u64, free: u64, cpus: u64) -> u
 /// The distances of a source of one owner, in allocations: see [`observe`].
 ///
 /// # Errors
-/// Missing factors, and a source that hands out what somebody has or says 'full' too early.
+/// Missing factors, and a source that hands out a taken identifier or says 'full' too early.
 pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     let (start, rng) = begin(params)?;
     let shadow = Live::new::<S>(&start);

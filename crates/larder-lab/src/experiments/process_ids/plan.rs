@@ -96,7 +96,7 @@ const SCATTERED_WORK: &Work = &[
 /// Ten rounds as in 2002, where algo-0 plays them in a second. Nearer to a full space fewer, whole ones: a mean over part of a
 /// round would be of the time when most ids are free. The same number for every algorithm at an A, since the ids ahead of
 /// the last one thin out from round to round. The deletions are those of 2002.
-const HIS_ROUNDS: &Work = &[
+const FULL_WORK: &Work = &[
     (15_000, 50, 10),
     (17_000, 50, 6),
     (20_000, 50, 4),
@@ -119,7 +119,7 @@ fn work(table: &Work, tasks: i64) -> (i64, i64) {
 }
 
 pub(super) fn work_of_2002(tasks: i64) -> (i64, i64) {
-    let (deletes, rounds) = work(HIS_ROUNDS, tasks);
+    let (deletes, rounds) = work(FULL_WORK, tasks);
     let mut rows = published::franke_getpid().iter();
     let row = rows.find(|row| i64::from(row.tasks) == tasks);
     (row.map_or(deletes, |row| i64::from(row.deletes)), rounds)

@@ -121,11 +121,11 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
     ];
     #[cfg(feature = "peers")]
     {
-        use crate::contestants::getpid::{Crate, Source};
+        use crate::contestants::getpid::Crate;
         use crate::contestants::ids::{
-            Blaze, Hibit, Pool, RoaringFree, SlabIds, SlotMapIds, shared::ShardedSlab,
+            Blaze, Hibit, IdSource, Pool, RoaringFree, SlabIds, SlotMapIds, shared::ShardedSlab,
         };
-        fn peer<S: Source + 'static>(name: &'static str) -> Box<dyn Contestant> {
+        fn peer<S: IdSource + 'static>(name: &'static str) -> Box<dyn Contestant> {
             tried(name, S::ABOUT, Crate::<S>::new)
         }
         all.extend([

@@ -45,10 +45,10 @@ pub trait SharedIds: Sync + Sized {
 
 /// One thread's way to identifiers.
 pub trait LocalIds {
-    /// An identifier that nobody has; `None` when all are taken.
+    /// An identifier that no thread has; `None` when all are taken.
     fn alloc(&mut self) -> Option<u64>;
 
-    /// Takes an identifier back, whoever had it; `false` when it sees that nobody had it.
+    /// Takes an identifier back, of any thread; `false` when it sees that no thread had it.
     fn free(&mut self, id: u64) -> bool;
 }
 

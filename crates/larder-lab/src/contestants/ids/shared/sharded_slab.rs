@@ -1,5 +1,8 @@
 //! The crate sharded-slab: a slab for each thread, with frees from others.
 
+use anyhow::ensure;
+
+use super::super::{IdSource, Start};
 use super::Common;
 
 /// `Slab<()>` with its default settings. It is not bounded by `count`: it grows.
@@ -22,5 +25,25 @@ impl Common for ShardedSlab {
     #[inline]
     fn put(&self, id: u64) -> bool {
         self.0.remove(id as usize)
+    }
+}
+
+/// Of one thread. The lower half of a key is its place while the slab has one shard.
+impl IdSource for ShardedSlab {
+    const ABOUT: &'static str = <Self as Common>::ABOUT;
+
+    fn start(start: &Start) -> anyhow::Result<Self> {
+        ensure!(start.taken() == 0, "it has no identifier before the first");
+        Self::make(start.count())
+    }
+
+    #[inline]
+    fn alloc(&mut self) -> Option<u64> {
+        self.get()
+    }
+
+    #[inline]
+    fn free(&mut self, id: u64) -> bool {
+        self.put(id)
     }
 }

@@ -9,7 +9,7 @@ use larder::ids::{IdSpace, Ids};
 use super::super::{Pidmap, Rng};
 use super::*;
 
-/// Threads free and take at random while a table says who has what; at the end the rest is counted.
+/// Threads free and take at random while a table of owners is kept; at the end the rest is counted.
 fn agrees<S: SharedIds>(count: u64, threads: usize) {
     let source = &S::new(count).expect("made");
     let owned: &Vec<AtomicU64> = &(0..count).map(|_| AtomicU64::new(0)).collect();
