@@ -152,8 +152,8 @@ fn the_crossing_is_found_and_explained() {
         all.find(|f| f.question.contains(question))
             .map(|f| f.reading.as_str())
     };
-    let kept = reading("kept up to date");
-    assert_eq!(kept, Some("pidmap is faster than algo-2"));
+    let kept = reading("kept up to date").unwrap_or_default();
+    assert!(kept.ends_with(" is faster than andrea"), "{kept}");
     for (name, places) in crossings(&analysis) {
         let plain = name == "algo-1" || name == "algo-2";
         assert!(!plain || near_20000(&places[0]), "{name}: {places:?}");

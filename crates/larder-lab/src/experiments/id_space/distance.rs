@@ -106,28 +106,27 @@ impl Kind for Shared {
 /// # Errors
 /// A rule that is none of these, and those of [`run_ruled`].
 pub(super) fn ruled<K: Kind>(params: &Params) -> anyhow::Result<Measures> {
-    let range = IdRange::new(0, (params.count("count")? as u64).saturating_sub(1))?;
     match params.text("rule")? {
-        LOWEST => by_allocations::<K, _>(params, range, rule::Lowest),
-        CYCLIC => by_allocations::<K, _>(params, range, rule::Cyclic),
-        FIRST_FREED => by_allocations::<K, _>(params, range, rule::Fifo),
-        LAST_FREED => by_allocations::<K, _>(params, range, rule::Lifo),
-        EPOCHS => by_allocations::<K, _>(params, range, rule::Epochs::<2>),
-        "random" => by_allocations::<K, _>(params, range, rule::Random::new([7; 32])),
-        "any" => by_allocations::<K, _>(params, range, rule::Any),
+        LOWEST => by_allocations::<K, _>(params, rule::Lowest),
+        CYCLIC => by_allocations::<K, _>(params, rule::Cyclic),
+        FIRST_FREED => by_allocations::<K, _>(params, rule::Fifo),
+        LAST_FREED => by_allocations::<K, _>(params, rule::Lifo),
+        EPOCHS => by_allocations::<K, _>(params, rule::Epochs::<2>),
+        "random" => by_allocations::<K, _>(params, rule::Random::new([7; 32])),
+        "any" => by_allocations::<K, _>(params, rule::Any),
         RESTED => {
             let rule = Rested::allocations(rule::Lowest, REST, NearFull::Fail);
-            by_allocations::<K, _>(params, range, rule)
+            by_allocations::<K, _>(params, rule)
         }
         CALLS => {
             let clock = Calls::default();
             let rule = Rested::by_clock(rule::Lowest, REST_CALLS, NearFull::Fail, clock.clone());
-            let ids = K::make(range, rule)?;
+            let ids = K::make(range(params)?, rule)?;
             run_ruled(params, &ids, |_, _| REST_CALLS, |made| clock.now(made))
         }
         TIMED => {
             let rule = Rested::time(rule::Lowest, REST_TIME, NearFull::Fail);
-            let (ids, start) = (K::make(range, rule)?, Instant::now());
+            let (ids, start) = (K::make(range(params)?, rule)?, Instant::now());
             let nanos = |_| start.elapsed().as_nanos() as u64;
             run_ruled(params, &ids, |_, _| REST_TIME.as_nanos() as u64, nanos)
         }
@@ -139,15 +138,16 @@ pub(super) fn no_rule(rule: &str) -> anyhow::Error {
     anyhow!("rule '{rule}' is not one of this contestant's")
 }
 
-fn by_allocations<K: Kind, R: SharedRule>(
-    params: &Params,
-    range: IdRange,
-    rule: R,
-) -> anyhow::Result<Measures> {
+fn range(params: &Params) -> anyhow::Result<IdRange> {
+    let last = (params.count("count")? as u64).saturating_sub(1);
+    Ok(IdRange::new(0, last)?)
+}
+
+fn by_allocations<K: Kind, R: SharedRule>(params: &Params, rule: R) -> anyhow::Result<Measures> {
     let (name, batch) = (params.text("rule")?, params.int("batch")?);
     let alone = |free| stated(name, free, batch);
     let least = |free, cpus| of_shape(K::shape::<R>(), alone, free, cpus);
-    run_ruled(params, &K::make(range, rule)?, least, |made| made)
+    run_ruled(params, &K::make(range(params)?, rule)?, least, |made| made)
 }
 
 /// A clock that goes on by a tick whenever it is read: a rest by it is the same on every machine.

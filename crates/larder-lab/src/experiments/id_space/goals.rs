@@ -65,7 +65,7 @@ pub(super) const TARGETS: [Target; 5] = [
 /// Every goal, met or not.
 pub(super) fn all(results: &Results<'_>) -> Vec<Goal> {
     let mut goals: Vec<Goal> = TARGETS.iter().map(|t| against_peers(results, t)).collect();
-    let what = "next free id of 32768: dearest share taken over cheapest";
+    let what = "next free id of 32768: dearest occupancy";
     let flat = spread(results, CYCLIC, "ids");
     goals.push(one(
         CYCLIC,
