@@ -1,10 +1,11 @@
 //! Every algorithm against a set of what lives, and where two must agree, against each other.
 
 use larder_lab::contestants::getpid::{
-    Adaptive, Algo0, Andrea, Bill, GetPid, Idr, Locked, Near, PID_MAX, Packed, Pidmap, Plain,
-    Random31, Tasks, Window256, algo_1, algo_1_post, algo_2, algo_2_256_post, algo_2_post,
-    bill_as_posted, crossover_for,
+    Adaptive, Algo0, Andrea, Bill, GetPid, Idr, Locked, Near, PID_MAX, Packed, Plain, Random31,
+    Space, Tasks, Window256, algo_1, algo_1_post, algo_2, algo_2_256_post, algo_2_post,
+    bill_as_posted, crossover_for, larder_ids, pidmap,
 };
+use larder_lab::contestants::ids::Pidmap;
 
 /// Plays rounds of deaths and births; every id handed out must be free, and none may be missing when all are full.
 fn play(mut pids: impl GetPid, most: usize, rounds: usize) -> Vec<u32> {
@@ -41,16 +42,16 @@ fn no_algorithm_hands_out_an_id_in_use() {
         ("algo-2", play(algo_2::<Plain>(), most, 40)),
         ("algo-2 locked", play(algo_2::<Locked>(), most, 40)),
         ("algo-2-post", play(algo_2_post::<Plain>(), most, 40)),
-        ("algo-2-256", play(Window256::new(), most, 40)),
+        ("algo-2-256", play(Window256::default(), most, 40)),
         (
             "algo-2-256-post",
             play(algo_2_256_post::<Plain>(), most, 40),
         ),
         ("adaptive", play(Adaptive::new(2500), most, 40)),
-        ("andrea", play(Andrea::<Locked>::new(), most, 40)),
-        ("bill", play(Bill::new(), most, 40)),
-        ("pidmap", play(Pidmap::new(), most, 40)),
-        ("idr", play(Idr::new(), most, 40)),
+        ("andrea", play(Andrea::<Locked>::default(), most, 40)),
+        ("bill", play(Bill::default(), most, 40)),
+        ("pidmap", play(pidmap(), most, 40)),
+        ("idr", play(Idr::default(), most, 40)),
     ];
     let counts: Vec<usize> = all.iter().map(|(_, given)| given.len()).collect();
     assert!(
@@ -94,11 +95,11 @@ fn the_last_id_is_found_and_then_none() {
     check("algo-1-post", algo_1_post::<Plain>());
     check("algo-2", algo_2::<Plain>());
     check("algo-2-post", algo_2_post::<Plain>());
-    check("algo-2-256", Window256::new());
-    check("andrea", Andrea::<Plain>::new());
-    check("bill", Bill::new());
-    check("pidmap", Pidmap::new());
-    check("idr", Idr::new());
+    check("algo-2-256", Window256::default());
+    check("andrea", Andrea::<Plain>::default());
+    check("bill", Bill::default());
+    check("pidmap", pidmap());
+    check("idr", Idr::default());
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn the_posted_tower_hands_out_an_id_in_use() {
     let again = bill.get(&tasks).unwrap();
     assert!(tasks.has(again), "{again} was free after all");
     // The mended one goes on to the next free id.
-    let mut mended = Bill::new().after(10);
+    let mut mended = GetPid::after(Bill::default(), 10, PID_MAX);
     (1..=11)
         .filter(|pid| *pid != 3)
         .for_each(|pid| mended.taken(pid));
@@ -154,16 +155,35 @@ fn the_list_keeps_its_order_and_its_places() {
 
 #[test]
 fn large_spaces_fill_to_the_last_id() {
-    let mut map = Pidmap::with_end(1 << 17);
+    let mut map = Pidmap::new(1..1 << 17);
     let mut idr = Idr::with_end(1 << 13);
-    assert_eq!((0..).map_while(|_| map.alloc()).count(), (1 << 17) - 1);
+    assert_eq!(
+        (0..).map_while(|_| Space::alloc(&mut map)).count(),
+        (1 << 17) - 1
+    );
     assert_eq!((0..).map_while(|_| idr.alloc()).count(), (1 << 13) - 1);
-    assert!(map.free(70_000) && !map.free(70_000) && !map.free(1 << 40));
+    let mut free = |id| Space::free(&mut map, id);
+    assert!(free(70_000) && !free(70_000) && !free(1 << 40));
     assert!(idr.free(5000) && !idr.free(5000) && !idr.free(1 << 40));
-    assert_eq!((map.alloc(), map.alloc()), (Some(70_000), None));
+    let mut alloc = || Space::alloc(&mut map);
+    assert_eq!((alloc(), alloc()), (Some(70_000), None));
     assert_eq!((idr.alloc(), idr.alloc()), (Some(5000), None));
     assert!((1..1 << 13).all(|id| idr.free(id)));
     assert_eq!(idr.alloc(), Some(5001));
+}
+
+#[test]
+fn what_keeps_a_map_goes_on_after_the_last_id() {
+    fn check(name: &str, pids: impl GetPid) {
+        let tasks = Tasks::<Packed>::new(2);
+        let mut pids = pids.after(100, PID_MAX);
+        assert_eq!(pids.get(&tasks), Some(101), "{name}");
+    }
+    check("pidmap", pidmap());
+    check("idr", Idr::default());
+    check("bill", Bill::default());
+    let cyclic = larder::ids::rule::Cyclic;
+    check("larder", larder_ids(PID_MAX.into(), cyclic).expect("made"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What needs a process of its own: the heap is everybody's.
 
 use larder_lab::contestants::ids::heap;
-use larder_lab::experiments::id_space::IdSpaces;
+use larder_lab::experiments::id_space::ID_SPACE;
 use larder_lab::measure::work;
 use larder_lab::model::Params;
 
@@ -29,7 +29,7 @@ fn what_a_source_holds_is_counted_by_the_heap() {
             .with("turns", 4)
             .with("warm", 1)
             .with("budget_ms", 1000);
-        let measures = work(&IdSpaces, contestant, &params).expect("runs");
+        let measures = work(&ID_SPACE, contestant, &params).expect("runs");
         measures.get("bits_per_id").expect("counted")
     };
     let stack = bits("stack");

@@ -1,12 +1,12 @@
 //! The contestants of process-ids, run once each.
 
 use larder_lab::contestants::getpid::passes_at;
-use larder_lab::experiments::process_ids::ProcessIds;
+use larder_lab::experiments::process_ids::PROCESS_IDS;
 use larder_lab::measure::{Contestant, Experiment};
 use larder_lab::model::{Measures, Params};
 
 fn contestant(name: &str) -> Box<dyn Contestant> {
-    ProcessIds
+    PROCESS_IDS
         .contestants()
         .into_iter()
         .find(|c| c.name() == name)
@@ -26,33 +26,16 @@ fn timed(tasks: i64) -> Params {
         .with_text("start", "aged")
 }
 
-const ALGORITHMS: [&str; 15] = [
-    "algo-0",
-    "algo-1",
-    "algo-1-locked",
-    "algo-1-post",
-    "algo-2",
-    "algo-2-locked",
-    "algo-2-post",
-    "algo-2-256",
-    "algo-2-256-post",
-    "adaptive",
-    "andrea",
-    "bill",
-    "pidmap",
-    "idr",
-    "larder",
-];
-
 #[test]
 fn every_algorithm_runs_in_every_memory_and_start() {
-    for name in ALGORITHMS {
+    for contestant in PROCESS_IDS.contestants().iter().take(15) {
+        let name = contestant.name();
         for memory in ["near", "scattered", "packed"] {
             for start in ["aged", "fresh"] {
                 let params = timed(200)
                     .with_text("memory", memory)
                     .with_text("start", start);
-                let measures = run(name, &params).unwrap();
+                let measures = contestant.run(&params).unwrap();
                 assert_eq!(measures.get("allocations"), Some(40.0), "{name}");
                 assert!(measures.get("us_per_alloc").unwrap() > 0.0);
                 assert!(measures.0.values().all(|v| v.is_finite()));

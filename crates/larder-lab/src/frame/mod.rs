@@ -11,6 +11,7 @@
 mod bench;
 mod chart;
 mod curve;
+mod declared;
 mod finding;
 mod goal;
 mod plan;
@@ -21,6 +22,7 @@ pub mod words;
 pub use bench::{Counted, bench, needing, within};
 pub use chart::{line, lines, over};
 pub use curve::Curve;
+pub use declared::Declared;
 pub use finding::{cost, finding, judged, versus, versus_called};
 pub use goal::{each, goal, not_measured, worst};
 pub use plan::{Planner, Rounds, cross};

@@ -81,14 +81,6 @@ impl Adaptive {
     pub fn threshold(&self) -> u32 {
         self.threshold
     }
-
-    /// The same after `last` was handed out: ids after it are free up to `next_safe`.
-    #[must_use]
-    pub fn after(mut self, last: u32, next_safe: u32) -> Self {
-        self.list.set_cursor((last, next_safe));
-        self.sweep.set_cursor((last, next_safe));
-        self
-    }
 }
 
 /// The fastest of nine, in nanoseconds.
@@ -102,6 +94,12 @@ fn fastest(mut pass: impl FnMut()) -> f64 {
 }
 
 impl GetPid for Adaptive {
+    fn after(mut self, last: u32, next_safe: u32) -> Self {
+        self.list.set_cursor((last, next_safe));
+        self.sweep.set_cursor((last, next_safe));
+        self
+    }
+
     fn get<L: Layout>(&mut self, tasks: &Tasks<L>) -> Option<u32> {
         if tasks.len() as u64 > u64::from(self.threshold) {
             let pid = self.sweep.get(tasks);

@@ -3,7 +3,7 @@
 use super::{Counts, GetPid, Layout, PID_MAX, Tasks};
 
 /// `get_pid` of Linux 2.4, as Franke's harness has it (2002): ids from `last` up to `next_safe` are known to be free.
-/// When they are used up, every task is looked at. Whoever holds the candidate sends the search to the next id and to
+/// When they are used up, every task is looked at. A task that holds the candidate sends the search to the next id and to
 /// the beginning of the list again; all others narrow the interval. Near a full space this is quadratic.
 ///
 /// One difference from the kernel of that time is Franke's: the thread group narrows the interval too.
@@ -28,13 +28,6 @@ impl Algo0 {
         }
     }
 
-    /// The same after `last` was handed out: ids after it are free up to `next_safe`.
-    #[must_use]
-    pub fn after(mut self, last: u32) -> Self {
-        self.last = last.min(PID_MAX - 1);
-        self
-    }
-
     /// The search. Kept apart so that its loop is easy to find in a disassembly.
     #[inline(never)]
     fn search<L: Layout>(&mut self, tasks: &Tasks<L>, begin: u32) -> Option<u32> {
@@ -45,19 +38,7 @@ impl Algo0 {
             let (last, mut next, mut visited) = (self.last, self.next_safe, 0u64);
             let whole = tasks.walk(|task| {
                 visited += 1;
-                if task.pid == last
-                    || task.pgrp == last
-                    || task.tgid == last
-                    || task.session == last
-                {
-                    return false;
-                }
-                for id in [task.pid, task.pgrp, task.tgid, task.session] {
-                    if id > last && next > id {
-                        next = id;
-                    }
-                }
-                true
+                task.passes(last, &mut next)
             });
             self.counts.visited += visited;
             self.next_safe = next;
@@ -99,6 +80,11 @@ impl GetPid for Algo0 {
             return Some(self.last);
         }
         self.search(tasks, begin)
+    }
+
+    fn after(mut self, last: u32, next_safe: u32) -> Self {
+        self.set_cursor((last.min(PID_MAX - 1), next_safe.min(PID_MAX)));
+        self
     }
 
     fn counts(&self) -> Counts {

@@ -27,10 +27,9 @@ pub struct Window256 {
     counts: Counts,
 }
 
-impl Window256 {
+impl Default for Window256 {
     /// Begins with a search at id 1.
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             reserved: 1,
             last: 0,
@@ -38,15 +37,9 @@ impl Window256 {
             counts: Counts::default(),
         }
     }
+}
 
-    /// The same after `last` was handed out: ids after it are free up to `next_safe`.
-    #[must_use]
-    pub fn after(mut self, last: u32, next_safe: u32) -> Self {
-        self.last = last.min(PID_MAX - 1);
-        self.next_safe = next_safe.min(PID_MAX);
-        self
-    }
-
+impl Window256 {
     #[inline(never)]
     fn search<L: Layout>(&mut self, tasks: &Tasks<L>) -> Option<u32> {
         self.counts.searches += 1;
@@ -55,17 +48,11 @@ impl Window256 {
         for _ in 0..=PID_MAX.div_ceil(WINDOW) {
             let map = self.window(tasks, from);
             let most = WINDOW.min(PID_MAX - from);
-            if let Some(free) = (0..most).find(|at| map[(at >> 5) as usize] & (1 << (at & 31)) == 0)
-            {
-                let longest = LONGEST.min(most - free);
-                let run = (1..longest)
-                    .find(|on| {
-                        let at = free + on;
-                        map[(at >> 5) as usize] & (1 << (at & 31)) != 0
-                    })
-                    .unwrap_or(longest);
+            let used = |at: &u32| map[(at >> 5) as usize] & (1 << (at & 31)) != 0;
+            if let Some(free) = (0..most).find(|at| !used(at)) {
+                let end = most.min(free + LONGEST);
                 self.last = from + free;
-                self.next_safe = self.last + run;
+                self.next_safe = from + (free + 1..end).find(used).unwrap_or(end);
                 return Some(self.last);
             }
             from += most;
@@ -82,7 +69,7 @@ impl Window256 {
     fn window<L: Layout>(&mut self, tasks: &Tasks<L>, from: u32) -> [u32; (WINDOW / 32) as usize] {
         let mut map = [0u32; (WINDOW / 32) as usize];
         tasks.walk(|task| {
-            for id in [task.pid, task.pgrp, task.tgid, task.session] {
+            for id in task.ids() {
                 let at = id.wrapping_sub(from);
                 if at < WINDOW {
                     map[(at >> 5) as usize] |= 1 << (at & 31);
@@ -96,13 +83,13 @@ impl Window256 {
     }
 }
 
-impl Default for Window256 {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl GetPid for Window256 {
+    fn after(mut self, last: u32, next_safe: u32) -> Self {
+        self.last = last.min(PID_MAX - 1);
+        self.next_safe = next_safe.min(PID_MAX);
+        self
+    }
+
     fn get<L: Layout>(&mut self, tasks: &Tasks<L>) -> Option<u32> {
         self.last += 1;
         if self.last >= PID_MAX {

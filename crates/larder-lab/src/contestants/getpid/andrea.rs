@@ -19,10 +19,9 @@ pub struct Andrea<B> {
     counts: Counts,
 }
 
-impl<B: Bits> Andrea<B> {
+impl<B: Bits> Default for Andrea<B> {
     /// Begins with a search; wraps to id 1 (2 in the kernel, where 1 is init).
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             first: 1,
             map: B::new(),
@@ -31,15 +30,9 @@ impl<B: Bits> Andrea<B> {
             counts: Counts::default(),
         }
     }
+}
 
-    /// The same after `last` was handed out: ids after it are free up to `next_unsafe`.
-    #[must_use]
-    pub fn after(mut self, last: u32, next_unsafe: u32) -> Self {
-        self.last = last.min(PID_MAX - 1);
-        self.next_unsafe = next_unsafe.min(PID_MAX);
-        self
-    }
-
+impl<B: Bits> Andrea<B> {
     #[inline(never)]
     fn search<L: Layout>(&mut self, tasks: &Tasks<L>, candidate: u32) -> Option<u32> {
         self.counts.searches += 1;
@@ -49,63 +42,28 @@ impl<B: Bits> Andrea<B> {
         let map = &mut self.map;
         let mut next = PID_MAX;
         tasks.walk(|task| {
-            let ids = [task.pid, task.pgrp, task.tgid, task.session];
-            for id in ids {
+            for id in task.ids() {
                 map.mark(id);
             }
-            for id in ids {
-                if next > id && id > candidate {
-                    next = id;
-                }
-            }
+            task.narrow(candidate, &mut next);
             true
         });
         self.next_unsafe = next;
-        let found = self.free_in(candidate, PID_MAX).or_else(|| {
-            self.next_unsafe = 0;
-            self.free_in(self.first, candidate)
-        })?;
+        let free_in = |from, end| self.map.find(from, false).filter(|id| *id < end);
+        let found = match free_in(candidate, PID_MAX) {
+            Some(found) => found,
+            None => {
+                self.next_unsafe = 0;
+                free_in(self.first, candidate)?
+            }
+        };
         if found > self.next_unsafe
-            && let Some(used) = self.used_after(found)
+            && let Some(used) = self.map.find(found + 1, true)
         {
             self.next_unsafe = used;
         }
         self.last = found;
         Some(found)
-    }
-
-    /// The first free id from `from` up to `end`.
-    fn free_in(&self, from: u32, end: u32) -> Option<u32> {
-        let mut i = (from >> 5) as usize;
-        let mut word = self.map.word(i) | ((1u32 << (from & 31)) - 1);
-        while word == u32::MAX {
-            i += 1;
-            if i >= WORDS {
-                return None;
-            }
-            word = self.map.word(i);
-        }
-        Some(i as u32 * 32 + word.trailing_ones()).filter(|id| *id < end)
-    }
-
-    /// The first id in use above `id`.
-    fn used_after(&self, id: u32) -> Option<u32> {
-        let mut i = (id >> 5) as usize;
-        let mut word = self.map.word(i) & (u32::MAX << (id & 31)) & !(1 << (id & 31));
-        while word == 0 {
-            i += 1;
-            if i >= WORDS {
-                return None;
-            }
-            word = self.map.word(i);
-        }
-        Some(i as u32 * 32 + word.trailing_zeros())
-    }
-}
-
-impl<B: Bits> Default for Andrea<B> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -117,6 +75,12 @@ impl<B: Bits> GetPid for Andrea<B> {
             return Some(candidate);
         }
         self.search(tasks, candidate)
+    }
+
+    fn after(mut self, last: u32, next_unsafe: u32) -> Self {
+        self.last = last.min(PID_MAX - 1);
+        self.next_unsafe = next_unsafe.min(PID_MAX);
+        self
     }
 
     fn counts(&self) -> Counts {

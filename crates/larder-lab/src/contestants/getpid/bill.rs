@@ -27,14 +27,13 @@ pub struct Bill {
 pub fn as_posted() -> Bill {
     Bill {
         posted: true,
-        ..Bill::new()
+        ..Bill::default()
     }
 }
 
-impl Bill {
+impl Default for Bill {
     /// An empty map, in which 0 is taken.
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         let words = |level: u32| vec![0; (PID_MAX >> (SHIFT * (level + 1))) as usize];
         let mut bill = Self {
             maps: [words(0), words(1), words(2)],
@@ -44,14 +43,9 @@ impl Bill {
         bill.mark(0);
         bill
     }
+}
 
-    /// The same after `last` was handed out.
-    #[must_use]
-    pub fn after(mut self, last: u32) -> Self {
-        self.last = last.min(PID_MAX - 1);
-        self
-    }
-
+impl Bill {
     fn mark(&mut self, mut at: u32) {
         for map in &mut self.maps {
             let word = &mut map[(at >> SHIFT) as usize];
@@ -120,13 +114,12 @@ impl Bill {
     }
 }
 
-impl Default for Bill {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl GetPid for Bill {
+    fn after(mut self, last: u32, _: u32) -> Self {
+        self.last = last.min(PID_MAX - 1);
+        self
+    }
+
     fn get<L: Layout>(&mut self, _: &Tasks<L>) -> Option<u32> {
         let pid = self
             .alloc_from(self.last + 1)

@@ -17,6 +17,22 @@ pub trait Bits {
     fn word(&self, i: usize) -> u32;
     /// Takes every mark away.
     fn clear(&mut self);
+
+    /// The first id from `from` on that is marked, or that is not.
+    #[inline]
+    fn find(&self, from: u32, marked: bool) -> Option<u32> {
+        let pick = |word: u32| if marked { word } else { !word };
+        let first = (from >> 5) as usize;
+        let mut mask = u32::MAX << (from & 31);
+        for i in first..WORDS {
+            let word = pick(self.word(i)) & mask;
+            if word != 0 {
+                return Some(i as u32 * 32 + word.trailing_zeros());
+            }
+            mask = u32::MAX;
+        }
+        None
+    }
 }
 
 /// Plain read, or, write: what Franke's `mark_pid` did, in the harness and in the patch.
@@ -46,11 +62,21 @@ impl Bits for Plain {
 }
 
 impl Plain {
-    /// Marks all ids whose bits are set in `words`, which stand for the ids from 0 on.
-    pub fn mark_words(&mut self, words: &[u32]) {
-        for (word, more) in self.0.iter_mut().zip(words) {
+    /// Marks all ids that another map marks.
+    pub fn mark_all(&mut self, other: &Self) {
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
             *word |= more;
         }
+    }
+
+    /// Takes the mark of an id away; `false` where it has none.
+    pub fn unmark(&mut self, id: u32) -> bool {
+        let word = self.0.get_mut((id >> 5) as usize);
+        word.is_some_and(|word| {
+            let before = *word;
+            *word &= !(1 << (id & 31));
+            before != *word
+        })
     }
 }
 

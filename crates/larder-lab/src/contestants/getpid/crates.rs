@@ -3,56 +3,10 @@
 use anyhow::{Context, ensure};
 
 use super::{GetPid, Layout, PID_MAX, Tasks};
-use crate::contestants::ids::shared::{LocalIds, ShardedSlab, SharedIds};
 use crate::contestants::ids::{IdSource, Rng, Start};
 
 /// Ids that are handed out: 1 to 32767, and the place of an id is one less.
 const PLACES: u32 = PID_MAX - 1;
-
-/// What hands out numbers whose lower half is a place.
-pub trait Source: Sized {
-    /// All free.
-    ///
-    /// # Errors
-    /// No memory.
-    fn empty() -> anyhow::Result<Self>;
-    /// A number that nobody has.
-    fn take(&mut self) -> Option<u64>;
-    /// Takes a number back; `false` when it was not taken.
-    fn give(&mut self, id: u64) -> bool;
-}
-
-impl<S: IdSource> Source for S {
-    fn empty() -> anyhow::Result<Self> {
-        Self::start(&Start::random(u64::from(PLACES), 0, &mut Rng::new(1))?)
-    }
-
-    #[inline]
-    fn take(&mut self) -> Option<u64> {
-        self.alloc()
-    }
-
-    #[inline]
-    fn give(&mut self, id: u64) -> bool {
-        self.free(id)
-    }
-}
-
-impl Source for ShardedSlab {
-    fn empty() -> anyhow::Result<Self> {
-        Self::new(u64::from(PLACES))
-    }
-
-    #[inline]
-    fn take(&mut self) -> Option<u64> {
-        self.local(0, 1).alloc()
-    }
-
-    #[inline]
-    fn give(&mut self, id: u64) -> bool {
-        self.local(0, 1).free(id)
-    }
-}
 
 /// A crate, and what it called each id when it handed it out: a number with a generation is not the place alone.
 #[derive(Debug)]
@@ -61,21 +15,22 @@ pub struct Crate<S> {
     called: Vec<u64>,
 }
 
-impl<S: Source> Crate<S> {
+impl<S: IdSource> Crate<S> {
     /// A space of which nothing is known before [`start`](GetPid::start).
     ///
     /// # Errors
     /// No memory.
     pub fn new() -> anyhow::Result<Self> {
+        let empty = Start::random(u64::from(PLACES), 0, &mut Rng::new(1))?;
         Ok(Self {
-            source: S::empty()?,
+            source: S::start(&empty)?,
             called: vec![0; PLACES as usize],
         })
     }
 
     #[inline]
     fn next(&mut self) -> Option<u32> {
-        let id = self.source.take()?;
+        let id = self.source.alloc()?;
         let place = id as u32;
         *self.called.get_mut(place as usize)? = id;
         Some(place + 1)
@@ -84,11 +39,11 @@ impl<S: Source> Crate<S> {
     #[inline]
     fn back(&mut self, pid: u32) -> bool {
         let called = self.called.get(pid.wrapping_sub(1) as usize);
-        called.is_some_and(|id| self.source.give(*id))
+        called.is_some_and(|id| self.source.free(*id))
     }
 }
 
-impl<S: Source> GetPid for Crate<S> {
+impl<S: IdSource> GetPid for Crate<S> {
     #[inline]
     fn get<L: Layout>(&mut self, _: &Tasks<L>) -> Option<u32> {
         self.next()
@@ -116,9 +71,10 @@ impl<S: Source> GetPid for Crate<S> {
 mod tests {
     use super::*;
     use crate::contestants::getpid::Packed;
+    use crate::contestants::ids::shared::ShardedSlab;
     use crate::contestants::ids::{Blaze, Hibit, Pool, RoaringFree, SlabIds, SlotMapIds};
 
-    fn churned<S: Source>() {
+    fn churned<S: IdSource>() {
         let mut tasks = Tasks::<Packed>::new(PID_MAX as usize);
         for pid in (1..PID_MAX).filter(|pid| pid % 3 != 0) {
             assert!(tasks.add(pid));
@@ -143,7 +99,7 @@ mod tests {
     fn each_hands_out_what_no_task_has_until_all_are_taken() {
         churned::<RoaringFree<true>>();
         churned::<Blaze<true>>();
-        churned::<Hibit<0>>();
+        churned::<Hibit>();
         churned::<Pool>();
         churned::<SlabIds>();
         churned::<SlotMapIds>();

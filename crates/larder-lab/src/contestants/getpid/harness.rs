@@ -1,10 +1,7 @@
 //! Franke's harness of 2002, played again with its own random numbers: it counts, and it makes the state that is timed.
 
-use super::{Bound, GetPid, Mask, PID_MAX, Plain, Random31, Start, Sweep, algo_2_post};
+use super::{Bits, Bound, GetPid, Mask, PID_MAX, Plain, Random31, Start, Sweep, algo_2_post};
 use crate::published;
-
-/// Words of a set of ids.
-const WORDS: usize = (PID_MAX / 32) as usize;
 
 /// Which algorithm counts its searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,57 +13,29 @@ pub enum Series {
     Sweep(Start, bool, Mask, Bound),
 }
 
+use self::Series::Sweep as By;
+use super::Start::{Beginning, Last};
+use super::{Bound as B, Mask as M};
+
 /// The four series of the tables of 2002 as they were measured.
 pub const POSTED: [(&str, Series); 4] = [
     ("algo-0", Series::List),
-    (
-        "algo-1",
-        Series::Sweep(Start::Beginning, false, Mask::Posted, Bound::Posted),
-    ),
-    (
-        "algo-2",
-        Series::Sweep(Start::Last, true, Mask::Posted, Bound::None),
-    ),
-    (
-        "algo-2-256",
-        Series::Sweep(Start::Last, true, Mask::Posted, Bound::Posted),
-    ),
+    ("algo-1", By(Beginning, false, M::Posted, B::Posted)),
+    ("algo-2", By(Last, true, M::Posted, B::None)),
+    ("algo-2-256", By(Last, true, M::Posted, B::Posted)),
 ];
 
 /// What could be behind the S1 column, and the other series as the post's text describes them.
+#[rustfmt::skip]
 pub const VARIANTS: [(&str, Series); 8] = [
-    (
-        "forward from last_pid, as the text says",
-        Series::Sweep(Start::Last, false, Mask::Meant, Bound::None),
-    ),
-    (
-        "forward, with the posted mask",
-        Series::Sweep(Start::Last, false, Mask::Posted, Bound::None),
-    ),
-    (
-        "forward, intervals of 256 at most",
-        Series::Sweep(Start::Last, false, Mask::Meant, Bound::Ids(256)),
-    ),
-    (
-        "forward, intervals of 8 at most",
-        Series::Sweep(Start::Last, false, Mask::Meant, Bound::Ids(8)),
-    ),
-    (
-        "from the beginning, stale map kept",
-        Series::Sweep(Start::Beginning, true, Mask::Posted, Bound::None),
-    ),
-    (
-        "from the beginning, intervals of 256 at most",
-        Series::Sweep(Start::Beginning, false, Mask::Posted, Bound::Ids(256)),
-    ),
-    (
-        "from the beginning",
-        Series::Sweep(Start::Beginning, false, Mask::Posted, Bound::None),
-    ),
-    (
-        "from the beginning, with the bound of the posted code",
-        Series::Sweep(Start::Beginning, false, Mask::Posted, Bound::Posted),
-    ),
+    ("forward from last_pid, as the text says", By(Last, false, M::Meant, B::None)),
+    ("forward, with the posted mask", By(Last, false, M::Posted, B::None)),
+    ("forward, intervals of 256 at most", By(Last, false, M::Meant, B::Ids(256))),
+    ("forward, intervals of 8 at most", By(Last, false, M::Meant, B::Ids(8))),
+    ("from the beginning, stale map kept", By(Beginning, true, M::Posted, B::None)),
+    ("from the beginning, intervals of 256 at most", By(Beginning, false, M::Posted, B::Ids(256))),
+    ("from the beginning", By(Beginning, false, M::Posted, B::None)),
+    ("from the beginning, with the bound of the posted code", By(Beginning, false, M::Posted, B::Posted)),
 ];
 
 /// One of Franke's runs: rows of one process, in order.
@@ -119,7 +88,7 @@ pub struct Row {
 /// The harness: a set of live ids and one algorithm.
 #[derive(Debug)]
 pub struct Harness {
-    live: Vec<u32>,
+    live: Plain,
     born: Vec<u64>,
     births: u64,
     count: u32,
@@ -139,7 +108,7 @@ impl Harness {
             Series::Sweep(start, keep, mask, bound) => Sweep::new(start, keep, mask, bound),
         };
         let mut harness = Self {
-            live: vec![0; WORDS],
+            live: Plain::new(),
             born: vec![0; PID_MAX as usize],
             births: 0,
             count: 0,
@@ -204,12 +173,12 @@ impl Harness {
     /// Whether an id lives.
     #[must_use]
     pub fn lives(&self, id: u32) -> bool {
-        self.live[(id >> 5) as usize] & (1 << (id & 31)) != 0
+        self.live.word((id >> 5) as usize) & (1 << (id & 31)) != 0
     }
 
     /// Makes an id live, at the end of the list.
     pub fn add(&mut self, id: u32) {
-        self.live[(id >> 5) as usize] |= 1 << (id & 31);
+        self.live.mark(id);
         self.births += 1;
         self.born[id as usize] = self.births;
         self.count += 1;
@@ -220,8 +189,7 @@ impl Harness {
         let mut died = 0;
         while died < most && self.count > 1 {
             let id = self.random.draw() & (PID_MAX - 1);
-            if id > 0 && self.lives(id) {
-                self.live[(id >> 5) as usize] &= !(1 << (id & 31));
+            if id > 0 && self.live.unmark(id) {
                 self.count -= 1;
                 died += 1;
             }
@@ -242,7 +210,7 @@ impl Harness {
     fn sweep_get(&mut self) -> Option<u32> {
         let live = &self.live;
         self.sweep
-            .get_marked(u64::from(self.count), |map| map.mark_words(live))
+            .get_marked(u64::from(self.count), |map| map.mark_all(live))
     }
 
     /// The next id by the series; the caller adds it. `None` when all live.
@@ -259,26 +227,13 @@ impl Harness {
                 }
                 self.list_searches += 1;
                 let first = if last >= PID_MAX { 1 } else { last };
-                let id = self
-                    .next(first, PID_MAX, false)
-                    .or_else(|| self.next(1, begin, false))?;
-                let end = self.next(id + 1, PID_MAX, true).unwrap_or(PID_MAX);
+                let free = |from, end| self.live.find(from, false).filter(|id| *id < end);
+                let id = free(first, PID_MAX).or_else(|| free(1, begin))?;
+                let end = self.live.find(id + 1, true).unwrap_or(PID_MAX);
                 self.sweep.set_cursor((id, end));
                 Some(id)
             }
         }
-    }
-
-    /// The first id from `from` up to `end` that lives, or that does not.
-    fn next(&self, from: u32, end: u32, living: bool) -> Option<u32> {
-        let mut i = (from >> 5) as usize;
-        let pick = |word: u32| if living { word } else { !word };
-        let mut word = pick(*self.live.get(i)?) & (u32::MAX << (from & 31));
-        while word == 0 {
-            i += 1;
-            word = pick(*self.live.get(i)?);
-        }
-        Some(i as u32 * 32 + word.trailing_zeros()).filter(|id| *id < end)
     }
 }
 

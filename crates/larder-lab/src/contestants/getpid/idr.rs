@@ -1,10 +1,10 @@
 //! IDR: the radix tree of pointers that gives out ids in Linux since 4.15 (2017).
 
-use super::{GetPid, Layout, PID_MAX, Tasks};
+use super::{PID_MAX, Space};
 
 /// No node, no pointer.
 const NONE: u32 = u32::MAX;
-/// What stands for a pointer to a task: the tree stores it and nobody follows it.
+/// What stands for a pointer to a task: the tree stores it and never follows it.
 const POINTER: u32 = 1;
 
 /// A tree of nodes with 64 slots; a slot is a pointer, to a node or to the object that has the id, and a tag bit says
@@ -29,12 +29,6 @@ struct Node {
 }
 
 impl Idr {
-    /// The ids of 2002, 1 to 32767.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_end(u64::from(PID_MAX))
-    }
-
     /// The ids 1 to `end - 1`, at most 2^30 of them.
     #[must_use]
     pub fn with_end(end: u64) -> Self {
@@ -51,18 +45,6 @@ impl Idr {
         idr.root = idr.make();
         idr.take(0);
         idr
-    }
-
-    /// The same after `last` was handed out.
-    #[must_use]
-    pub fn after(mut self, last: u64) -> Self {
-        self.next = last + 1;
-        self
-    }
-
-    /// One more than the largest id.
-    pub(super) fn end(&self) -> u64 {
-        self.end
     }
 
     fn make(&mut self) -> u32 {
@@ -109,9 +91,23 @@ impl Idr {
         }
         None
     }
+}
 
-    /// Stores a pointer under an id; `false` when it is taken or out of range.
-    pub fn take(&mut self, id: u64) -> bool {
+impl Default for Idr {
+    /// The ids of 2002, 1 to 32767.
+    fn default() -> Self {
+        Self::with_end(u64::from(PID_MAX))
+    }
+}
+
+impl Space for Idr {
+    fn after(mut self, last: u64) -> Self {
+        self.next = last + 1;
+        self
+    }
+
+    /// Stores a pointer under an id.
+    fn take(&mut self, id: u64) -> bool {
         if id >= self.end {
             return false;
         }
@@ -149,16 +145,19 @@ impl Idr {
         true
     }
 
-    /// Takes the next free id; `None` when all are taken.
-    pub fn alloc(&mut self) -> Option<u64> {
+    fn take_all(&mut self) -> bool {
+        (1..self.end).all(|id| self.take(id))
+    }
+
+    fn alloc(&mut self) -> Option<u64> {
         let id = self.free_from(self.next).or_else(|| self.free_from(1))?;
         self.take(id);
         self.next = id + 1;
         Some(id)
     }
 
-    /// Removes the pointer of an id; `false` when there is none.
-    pub fn free(&mut self, id: u64) -> bool {
+    /// Removes the pointer of an id.
+    fn free(&mut self, id: u64) -> bool {
         if id >= self.end {
             return false;
         }
@@ -194,32 +193,11 @@ impl Idr {
     }
 
     /// Bytes held by nodes; 2.6's and 4.15's pointers have 8 bytes where these have 4.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.nodes.len() * size_of::<Node>()
     }
 }
 
 fn slot_of(id: u64, level: u32) -> usize {
     (id >> (6 * level)) as usize & 63
-}
-
-impl Default for Idr {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl GetPid for Idr {
-    fn get<L: Layout>(&mut self, _: &Tasks<L>) -> Option<u32> {
-        self.alloc().and_then(|id| u32::try_from(id).ok())
-    }
-
-    fn freed(&mut self, pid: u32) {
-        self.free(u64::from(pid));
-    }
-
-    fn taken(&mut self, pid: u32) {
-        self.take(u64::from(pid));
-    }
 }

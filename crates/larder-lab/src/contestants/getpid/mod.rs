@@ -17,8 +17,6 @@
 
 mod adaptive;
 mod algo0;
-mod algo1;
-mod algo2;
 mod algo2_256;
 mod andrea;
 mod bill;
@@ -27,8 +25,6 @@ mod bits;
 mod crates;
 pub mod harness;
 mod idr;
-mod ours;
-mod pidmap;
 mod random31;
 mod space;
 mod sweep;
@@ -36,20 +32,18 @@ mod tasks;
 
 pub use adaptive::{Adaptive, crossover_for, passes_at};
 pub use algo0::Algo0;
-pub use algo1::{algo_1, algo_1_post};
-pub use algo2::{algo_2, algo_2_post};
 pub use algo2_256::{Window256, algo_2_256_post};
 pub use andrea::Andrea;
 pub use bill::{Bill, as_posted as bill_as_posted};
 pub use bits::{Bits, Locked, Plain};
 #[cfg(feature = "peers")]
-pub use crates::{Crate, Source};
+pub use crates::Crate;
 pub use idr::Idr;
-pub use ours::Ours;
-pub use pidmap::Pidmap;
 pub use random31::Random31;
-pub use space::{Space, fill};
-pub use sweep::{Bound, Mask, Start, Sweep, compare_pass, mark_pass};
+pub use space::{Space, fill, larder_ids, pidmap};
+pub use sweep::{
+    Bound, Mask, Start, Sweep, algo_1, algo_1_post, algo_2, algo_2_post, compare_pass, mark_pass,
+};
 pub use tasks::{Layout, Near, Packed, Task, Tasks};
 
 /// Ids of 2002: 1 to 32767. 0 is the idle task and never handed out.
@@ -76,6 +70,15 @@ pub trait GetPid {
 
     /// A task is on the list that the algorithm did not choose the id of, as when a start state is made.
     fn taken(&mut self, _pid: u32) {}
+
+    /// The same after `last` was handed out: ids after it are free up to `next_safe`. What keeps a map goes on from there.
+    #[must_use]
+    fn after(self, _last: u32, _next_safe: u32) -> Self
+    where
+        Self: Sized,
+    {
+        self
+    }
 
     /// The list before the first [`get`](Self::get): the ids of its tasks are taken.
     ///

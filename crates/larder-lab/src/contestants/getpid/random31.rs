@@ -5,7 +5,7 @@
 ///
 /// ```
 /// use larder_lab::contestants::getpid::Random31;
-/// // The number that every C program on Linux prints first when nobody called srandom().
+/// // The number that every C program on Linux prints first without a call of srandom().
 /// assert_eq!(Random31::new(1).draw(), 1_804_289_383);
 /// ```
 #[derive(Debug, Clone)]

@@ -1,15 +1,19 @@
 //! Spaces of many ids, for what does not walk a list.
 
 use anyhow::ensure;
-use larder::ids::rule::Cyclic;
+use larder::ids::{Ids, Rule};
 
-use super::{Idr, Ours, Pidmap, Random31};
+use super::{GetPid, Layout, PID_MAX, Random31, Tasks};
+use crate::contestants::ids::{IdSource, Pidmap};
 
 /// Half of a space, in hundredths of a percent.
 const HALF: usize = 5000;
 
-/// A space of many ids, which can be brought to any state.
+/// A space of many ids, which can be brought to any state. What walks no list is a [`GetPid`] by it.
 pub trait Space {
+    /// The same after `last` was handed out.
+    #[must_use]
+    fn after(self, last: u64) -> Self;
     /// A free id.
     fn alloc(&mut self) -> Option<u64>;
     /// False when the id was not taken.
@@ -45,12 +49,44 @@ fn ones(mut mask: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-impl Space for Pidmap {
-    fn alloc(&mut self) -> Option<u64> {
-        Pidmap::alloc(self)
+impl<S: Space> GetPid for S {
+    #[inline]
+    fn get<L: Layout>(&mut self, _: &Tasks<L>) -> Option<u32> {
+        self.alloc().and_then(|id| u32::try_from(id).ok())
     }
+
+    #[inline]
+    fn freed(&mut self, pid: u32) {
+        // An id that it refuses to take back is found by the list that the workload keeps.
+        let _ = self.free(u64::from(pid));
+    }
+
+    fn taken(&mut self, pid: u32) {
+        let _ = self.take(u64::from(pid));
+    }
+
+    fn after(self, last: u32, _: u32) -> Self {
+        Space::after(self, u64::from(last))
+    }
+}
+
+/// Linux's map of the ids of 2002.
+#[must_use]
+pub fn pidmap() -> Pidmap {
+    Pidmap::new(1..u64::from(PID_MAX))
+}
+
+impl Space for Pidmap {
+    fn after(self, last: u64) -> Self {
+        Pidmap::after(self, last)
+    }
+    #[inline]
+    fn alloc(&mut self) -> Option<u64> {
+        IdSource::alloc(self)
+    }
+    #[inline]
     fn free(&mut self, id: u64) -> bool {
-        Pidmap::free(self, id)
+        IdSource::free(self, id)
     }
     fn take(&mut self, id: u64) -> bool {
         Pidmap::take(self, id)
@@ -60,57 +96,56 @@ impl Space for Pidmap {
         true
     }
     fn make_word(&mut self, base: u64, mask: u64) -> bool {
-        Pidmap::take_word(self, base, mask);
-        true
+        self.take_word(base, mask) == mask.count_ones()
     }
     fn bytes(&self) -> usize {
-        Pidmap::bytes(self)
+        IdSource::bytes(self).unwrap_or_default()
     }
 }
 
-impl Space for Idr {
-    fn alloc(&mut self) -> Option<u64> {
-        Idr::alloc(self)
-    }
-    fn free(&mut self, id: u64) -> bool {
-        Idr::free(self, id)
-    }
-    fn take(&mut self, id: u64) -> bool {
-        Idr::take(self, id)
-    }
-    fn take_all(&mut self) -> bool {
-        (1..self.end()).all(|id| self.take(id))
-    }
-    fn bytes(&self) -> usize {
-        Idr::bytes(self)
-    }
+/// larder's own ids 1 to `end - 1` under a rule.
+///
+/// # Errors
+/// No memory.
+pub fn larder_ids<R: Rule>(end: u64, rule: R) -> anyhow::Result<Ids<R>> {
+    Ok(Ids::new(1..end, rule)?)
 }
 
-impl Space for Ours<Cyclic> {
-    fn alloc(&mut self) -> Option<u64> {
-        self.0.alloc().ok()
+impl<R: Rule> Space for Ids<R> {
+    /// The rule goes on from the id handed out last, so it is led there.
+    fn after(mut self, last: u64) -> Self {
+        let ids: Vec<u64> = (0..last).filter_map(|_| Space::alloc(&mut self)).collect();
+        for id in ids {
+            Space::free(&mut self, id);
+        }
+        self
     }
+    #[inline]
+    fn alloc(&mut self) -> Option<u64> {
+        Ids::alloc(self).ok()
+    }
+    #[inline]
     fn free(&mut self, id: u64) -> bool {
-        self.0.free(id).is_ok()
+        Ids::free(self, id).is_ok()
     }
     fn take(&mut self, id: u64) -> bool {
-        self.0.alloc_at(id).is_ok()
+        self.alloc_at(id).is_ok()
     }
     fn take_all(&mut self) -> bool {
-        u64::try_from(self.0.range().len()).is_ok_and(|all| self.0.alloc_range(all, 1).is_ok())
+        u64::try_from(self.range().len()).is_ok_and(|all| self.alloc_range(all, 1).is_ok())
     }
     // A free is a third of the work of taking a named id.
     const FROM_FULL: bool = true;
     fn make_word(&mut self, base: u64, mask: u64) -> bool {
-        let range = self.0.range();
+        let range = self.range();
         // 0 and what lies beyond the last one are no ids.
-        ones(!mask).all(|bit| !range.contains(base + bit) || self.free(base + bit))
+        ones(!mask).all(|bit| !range.contains(base + bit) || Space::free(self, base + bit))
     }
     fn used(&self) -> Option<u64> {
-        Some(Ours::used(self))
+        Some(self.allocated())
     }
     fn bytes(&self) -> usize {
-        self.0.bytes()
+        Ids::bytes(self)
     }
 }
 
@@ -180,15 +215,17 @@ pub fn fill<S: Space>(
 
 #[cfg(test)]
 mod tests {
+    use larder::ids::rule::Cyclic;
+
     use super::*;
 
     #[test]
     fn a_fill_has_the_share_that_was_asked_for() {
         let end = 1 << 16;
         for share in [100, 5000, 9900, 9999] {
-            let mut space = Ours::with_end(end, Cyclic).unwrap();
+            let mut space = larder_ids(end, Cyclic).unwrap();
             fill(&mut space, &mut Random31::new(3), end, share).unwrap();
-            let used = Ours::used(&space) as f64 / (end - 1) as f64;
+            let used = space.allocated() as f64 / (end - 1) as f64;
             assert!((used - share as f64 / 1e4).abs() < 0.02, "{share}: {used}");
         }
     }

@@ -71,6 +71,35 @@ pub struct Task {
     pub tgid: u32,
 }
 
+impl Task {
+    /// All four.
+    #[inline(always)]
+    #[must_use]
+    pub fn ids(self) -> [u32; 4] {
+        [self.pid, self.pgrp, self.tgid, self.session]
+    }
+
+    /// Narrows the interval after `last`, which ends at `next`, to what this task leaves free.
+    #[inline(always)]
+    pub fn narrow(self, last: u32, next: &mut u32) {
+        for id in self.ids() {
+            if id > last && *next > id {
+                *next = id;
+            }
+        }
+    }
+
+    /// The same, and whether no id of this task is `last`: algo-0's step.
+    #[inline(always)]
+    pub fn passes(self, last: u32, next: &mut u32) -> bool {
+        if self.pid == last || self.pgrp == last || self.tgid == last || self.session == last {
+            return false;
+        }
+        self.narrow(last, next);
+        true
+    }
+}
+
 /// All tasks, in a list in the order in which they were added; memory is taken at once and reused, last freed first.
 #[derive(Debug)]
 pub struct Tasks<L> {

@@ -2,56 +2,46 @@
 
 use range_set_blaze::RangeSetBlaze;
 
-use super::{IdSource, Start};
+use super::{FreeSet, Ordered, Start};
 
 /// A `RangeSetBlaze<u32>` of free identifiers: `pop_first`, or with `CYCLIC` the range or gap at the last one.
-#[derive(Debug)]
-pub struct Blaze<const CYCLIC: bool> {
-    free: RangeSetBlaze<u32>,
-    last: u32,
-    next: u32,
-}
+pub type Blaze<const CYCLIC: bool> = Ordered<RangeSetBlaze<u32>, CYCLIC>;
 
-impl<const CYCLIC: bool> Blaze<CYCLIC> {
-    #[inline]
-    fn find(&self) -> Option<u32> {
-        let (range, free) = self.free.range_or_gap_at(self.next);
-        if free {
-            return Some(self.next);
-        }
-        // A gap ends before the next range, and the last one at the end of the type.
-        match range.end().checked_add(1) {
-            Some(id) if id <= self.last => Some(id),
-            _ => self.free.first(),
-        }
-    }
-}
-
-impl<const CYCLIC: bool> IdSource for Blaze<CYCLIC> {
+impl FreeSet for RangeSetBlaze<u32> {
     const ABOUT: &'static str =
         "crate range-set-blaze as a set of free identifiers, by the rule of the group";
 
-    fn start(start: &Start) -> anyhow::Result<Self> {
-        Ok(Self {
-            free: start.free_ids().collect(),
-            last: (start.count() - 1) as u32,
-            next: 0,
-        })
+    fn of(start: &Start) -> anyhow::Result<Self> {
+        Ok(start.free_ids().collect())
     }
 
     #[inline]
-    fn alloc(&mut self) -> Option<u64> {
-        if !CYCLIC {
-            return self.free.pop_first().map(u64::from);
+    fn lowest(&self) -> Option<u32> {
+        self.first()
+    }
+
+    #[inline]
+    fn at_or_after(&self, from: u32) -> Option<u32> {
+        let (range, free) = self.range_or_gap_at(from);
+        if free {
+            return Some(from);
         }
-        let id = self.find()?;
-        self.free.remove(id);
-        self.next = if id == self.last { 0 } else { id + 1 };
-        Some(u64::from(id))
+        // A gap ends before the next range, and the last one at the end of the type.
+        range.end().checked_add(1)
     }
 
     #[inline]
-    fn free(&mut self, id: u64) -> bool {
-        self.free.insert(id as u32)
+    fn add(&mut self, id: u32) -> bool {
+        self.insert(id)
+    }
+
+    #[inline]
+    fn take(&mut self, id: u32) {
+        self.remove(id);
+    }
+
+    #[inline]
+    fn take_lowest(&mut self) -> Option<u32> {
+        self.pop_first()
     }
 }

@@ -1,4 +1,4 @@
-//! Who has which identifier: drawn from and checked outside of the clock.
+//! Which identifiers are taken: drawn from and checked outside of the clock.
 
 use std::collections::HashSet;
 
@@ -118,7 +118,7 @@ impl Live {
     /// Checks and keeps what came instead of the identifiers drawn last.
     ///
     /// # Errors
-    /// An identifier beyond the range, and one that somebody has.
+    /// An identifier beyond the range, and one that is taken.
     pub fn give(&mut self, fresh: &[u64]) -> anyhow::Result<()> {
         for &id in fresh {
             let place = id & u64::from(u32::MAX);
@@ -126,7 +126,7 @@ impl Live {
                 bail!("identifier {place} is not below {}", self.count);
             }
             if !self.taken.mark(place, true) {
-                bail!("identifier {place} was handed out although somebody has it");
+                bail!("identifier {place} was handed out although it is taken");
             }
         }
         if let Some(ids) = &mut self.ids {

@@ -1,4 +1,4 @@
-//! Sources of identifiers: whoever can hand out a number that nobody else has, one type per file.
+//! Sources of identifiers, which hand out numbers that are not taken, one type per file.
 //!
 //! [`IdSource`] is what a workload of one thread sees, [`shared::SharedIds`] what several threads see. Both are type
 //! parameters and never trait objects, so that a pair of three nanoseconds is not measured through a virtual call.
@@ -6,7 +6,6 @@
 mod bits;
 #[cfg(feature = "peers")]
 mod blaze;
-mod btree;
 mod eager;
 pub mod heap;
 #[cfg(feature = "peers")]
@@ -14,6 +13,7 @@ mod hibit;
 #[cfg(feature = "peers")]
 mod id_pool;
 mod live;
+mod ordered;
 mod ours;
 mod pidmap;
 mod ring;
@@ -31,14 +31,14 @@ mod tree;
 
 #[cfg(feature = "peers")]
 pub use blaze::Blaze;
-pub use btree::OrderedSet;
 pub use eager::Eager;
 #[cfg(feature = "peers")]
-pub use hibit::{Hibit, Search};
+pub use hibit::{Hibit, HibitLevels, Levels};
 #[cfg(feature = "peers")]
 pub use id_pool::Pool;
 pub use live::Live;
-pub use ours::Ours;
+pub use ordered::{FreeSet, Ordered, OrderedSet};
+pub use ours::Made;
 pub use pidmap::Pidmap;
 pub use ring::Ring;
 pub use rng::Rng;
@@ -64,7 +64,7 @@ pub trait IdSource: Sized {
     /// What it cannot hold, and no memory.
     fn start(start: &Start) -> anyhow::Result<Self>;
 
-    /// An identifier that nobody has; `None` when all are taken.
+    /// An identifier that is not taken; `None` when all are taken.
     fn alloc(&mut self) -> Option<u64>;
 
     /// Takes an identifier back; `false` when it sees that the identifier was not taken.

@@ -30,38 +30,34 @@ impl Made for Random {
     }
 }
 
-/// [`Ids`] by a rule with its default parameters.
-#[derive(Debug)]
-pub struct Ours<R: Rule>(Ids<R>);
-
-impl<R: Made> IdSource for Ours<R> {
+impl<R: Made> IdSource for Ids<R> {
     fn start(start: &Start) -> anyhow::Result<Self> {
         let range = IdRange::new(0, start.count() - 1)?;
         let mut ids = Ids::new(range, R::made())?;
-        if start.mostly_free() {
-            for &id in start.listed() {
-                ids.alloc_at(u64::from(id))?;
-            }
-        } else {
+        if !start.mostly_free() {
             ids.reserve(range)?;
-            for &id in start.listed() {
-                ids.free(u64::from(id))?;
+        }
+        for &id in start.listed() {
+            if start.mostly_free() {
+                ids.alloc_at(u64::from(id))?;
+            } else {
+                Ids::free(&mut ids, u64::from(id))?;
             }
         }
-        Ok(Self(ids))
+        Ok(ids)
     }
 
     #[inline]
     fn alloc(&mut self) -> Option<u64> {
-        self.0.alloc().ok()
+        Ids::alloc(self).ok()
     }
 
     #[inline]
     fn free(&mut self, id: u64) -> bool {
-        self.0.free(id).is_ok()
+        Ids::free(self, id).is_ok()
     }
 
     fn bytes(&self) -> Option<usize> {
-        Some(self.0.bytes())
+        Some(Ids::bytes(self))
     }
 }

@@ -1,5 +1,7 @@
 //! Linux's pidmap of 2002 to 2017: a bitmap in pages, each with a count of its free bits.
 
+use std::ops::Range;
+
 use super::{IdSource, Start, bits};
 
 /// Bits of a page of 4096 bytes.
@@ -14,38 +16,65 @@ struct Page {
 }
 
 /// `alloc_pidmap` of kernel/pid.c by Molnar and Irwin (2.5.37), for one thread: from the last number on, pages without
-/// a free bit are skipped by their count, the others are searched word by word.
+/// a free bit are skipped by their count, the others are searched word by word. The kernel set bits by locked instructions;
+/// here they are plain, which favours it.
 #[derive(Debug)]
 pub struct Pidmap {
     pages: Vec<Page>,
-    count: u64,
+    ids: Range<u64>,
     /// Where the search begins: one beyond the last number handed out.
     next: u64,
 }
 
 impl Pidmap {
-    /// An empty map of `0..count`.
+    /// An empty map of these identifiers.
     #[must_use]
-    pub fn new(count: u64) -> Self {
-        let pages = (0..count.div_ceil(PAGE_BITS))
-            .map(|page| Page {
-                free: (count - page * PAGE_BITS).min(PAGE_BITS) as u32,
-                words: None,
-            })
-            .collect();
-        Self {
-            pages,
-            count,
-            next: 0,
+    pub fn new(ids: Range<u64>) -> Self {
+        let page = |page: u64| Page {
+            free: (ids.end - page * PAGE_BITS).min(PAGE_BITS) as u32,
+            words: None,
+        };
+        let mut map = Self {
+            pages: (0..ids.end.div_ceil(PAGE_BITS)).map(page).collect(),
+            next: ids.start,
+            ids,
+        };
+        for id in 0..map.next {
+            map.take(id);
         }
+        map
     }
 
-    fn take(&mut self, id: u64) {
-        let page = &mut self.pages[(id / PAGE_BITS) as usize];
-        let words = page.words.get_or_insert_with(blank);
-        let (word, bit) = bits::at(id % PAGE_BITS);
-        words[word] |= 1 << bit;
-        page.free -= 1;
+    /// The same after `last` was handed out.
+    #[must_use]
+    pub fn after(mut self, last: u64) -> Self {
+        self.next = (last + 1).min(self.ids.end);
+        self
+    }
+
+    /// Takes this very id; `false` when it is taken or out of range.
+    pub fn take(&mut self, id: u64) -> bool {
+        id < self.ids.end && self.take_word(id & !63, 1 << (id & 63)) == 1
+    }
+
+    /// Takes those of the 64 ids at `base`, a multiple of 64, that a mask names and that are free; returns how many.
+    pub fn take_word(&mut self, base: u64, mask: u64) -> u32 {
+        let Some(page) = self.pages.get_mut((base / PAGE_BITS) as usize) else {
+            return 0;
+        };
+        let word = &mut page.words.get_or_insert_with(blank)[bits::at(base % PAGE_BITS).0];
+        let fresh = (mask & !*word).count_ones();
+        page.free -= fresh;
+        *word |= mask;
+        fresh
+    }
+
+    /// Takes all ids that are free.
+    pub fn take_all(&mut self) {
+        for page in &mut self.pages {
+            page.words.get_or_insert_with(blank).fill(u64::MAX);
+            page.free = 0;
+        }
     }
 }
 
@@ -71,7 +100,7 @@ impl IdSource for Pidmap {
         "Linux's pidmap of 2002 to 2017: a bitmap in pages with a count of free bits each; cyclic";
 
     fn start(start: &Start) -> anyhow::Result<Self> {
-        let mut map = Self::new(start.count());
+        let mut map = Self::new(0..start.count());
         for id in start.taken_ids() {
             map.take(u64::from(id));
         }
@@ -80,28 +109,30 @@ impl IdSource for Pidmap {
 
     #[inline]
     fn alloc(&mut self) -> Option<u64> {
-        let pages = self.pages.len();
-        let mut index = (self.next / PAGE_BITS) as usize;
-        let mut from = self.next % PAGE_BITS;
+        let Range { start, end } = self.ids;
+        let mut id = if self.next < end { self.next } else { start };
         // One more than there are pages: the first is looked at again from its beginning.
-        for _ in 0..=pages {
-            let page = &mut self.pages[index];
+        for _ in 0..=self.pages.len() {
+            let number = id / PAGE_BITS;
+            let page = self.pages.get_mut(number as usize)?;
             if page.free != 0 {
                 let words = page.words.get_or_insert_with(blank);
-                if let Some(bit) = next_zero(words, from) {
-                    let id = index as u64 * PAGE_BITS + bit;
+                if let Some(bit) = next_zero(words, id % PAGE_BITS) {
+                    let id = number * PAGE_BITS + bit;
                     // Bits beyond the last number of the last page are zero too.
-                    if id < self.count {
+                    if id < end {
                         let (word, bit) = bits::at(bit);
                         words[word] |= 1 << bit;
                         page.free -= 1;
-                        self.next = if id + 1 == self.count { 0 } else { id + 1 };
+                        self.next = id + 1;
                         return Some(id);
                     }
                 }
             }
-            index = if index + 1 == pages { 0 } else { index + 1 };
-            from = 0;
+            id = (number + 1) * PAGE_BITS;
+            if id >= end {
+                id = start;
+            }
         }
         None
     }

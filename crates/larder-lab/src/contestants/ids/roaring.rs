@@ -2,52 +2,51 @@
 
 use roaring::RoaringBitmap;
 
-use super::{IdSource, Start};
+use super::{FreeSet, IdSource, Ordered, Start};
 
 /// A roaring bitmap of free identifiers: `min`, or with `CYCLIC` `range` from the last one on.
-#[derive(Debug)]
-pub struct RoaringFree<const CYCLIC: bool> {
-    free: RoaringBitmap,
-    next: u32,
-}
+pub type RoaringFree<const CYCLIC: bool> = Ordered<RoaringBitmap, CYCLIC>;
 
-impl<const CYCLIC: bool> IdSource for RoaringFree<CYCLIC> {
+impl FreeSet for RoaringBitmap {
     const ABOUT: &'static str =
         "crate roaring as a set of free identifiers, by the rule of the group";
 
-    fn start(start: &Start) -> anyhow::Result<Self> {
-        let free = if start.mostly_free() {
-            let mut free = RoaringBitmap::new();
-            free.insert_range(0..=(start.count() - 1) as u32);
-            for &id in start.listed() {
-                free.remove(id);
-            }
-            free
-        } else {
-            RoaringBitmap::from_sorted_iter(start.free_ids()).map_err(|e| anyhow::anyhow!("{e}"))?
-        };
-        Ok(Self { free, next: 0 })
+    fn of(start: &Start) -> anyhow::Result<Self> {
+        if !start.mostly_free() {
+            return sorted(start.free_ids());
+        }
+        let mut free = Self::new();
+        free.insert_range(0..=(start.count() - 1) as u32);
+        for &id in start.listed() {
+            free.remove(id);
+        }
+        Ok(free)
     }
 
     #[inline]
-    fn alloc(&mut self) -> Option<u64> {
-        let id = if CYCLIC {
-            match self.free.range(self.next..).next() {
-                Some(id) => id,
-                None => self.free.min()?,
-            }
-        } else {
-            self.free.min()?
-        };
-        self.free.remove(id);
-        self.next = id.wrapping_add(1);
-        Some(u64::from(id))
+    fn lowest(&self) -> Option<u32> {
+        self.min()
     }
 
     #[inline]
-    fn free(&mut self, id: u64) -> bool {
-        self.free.insert(id as u32)
+    fn at_or_after(&self, from: u32) -> Option<u32> {
+        self.range(from..).next()
     }
+
+    #[inline]
+    fn add(&mut self, id: u32) -> bool {
+        self.insert(id)
+    }
+
+    #[inline]
+    fn take(&mut self, id: u32) {
+        self.remove(id);
+    }
+}
+
+/// The set of ascending identifiers.
+fn sorted(ids: impl Iterator<Item = u32>) -> anyhow::Result<RoaringBitmap> {
+    RoaringBitmap::from_sorted_iter(ids).map_err(|e| anyhow::anyhow!("{e}"))
 }
 
 /// A roaring bitmap of taken identifiers: small where few are taken. The next free one is found by trying, as the
@@ -65,8 +64,7 @@ impl IdSource for RoaringTaken {
 
     fn start(start: &Start) -> anyhow::Result<Self> {
         Ok(Self {
-            taken: RoaringBitmap::from_sorted_iter(start.taken_ids())
-                .map_err(|e| anyhow::anyhow!("{e}"))?,
+            taken: sorted(start.taken_ids())?,
             count: start.count(),
             next: 0,
         })

@@ -1,6 +1,6 @@
 //! Every source against a model: no duplicate, no false 'full', and each its rule.
 
-use larder::ids::rule;
+use larder::ids::{Ids, rule};
 
 use super::*;
 
@@ -91,14 +91,14 @@ fn everywhere<S: IdSource>(order: Order) {
 
 #[test]
 fn the_lowest_comes_first() {
-    everywhere::<Ours<rule::Lowest>>(Order::Lowest);
+    everywhere::<Ids<rule::Lowest>>(Order::Lowest);
     everywhere::<Tree<false>>(Order::Lowest);
     everywhere::<OrderedSet<false>>(Order::Lowest);
 }
 
 #[test]
 fn the_next_comes_first() {
-    everywhere::<Ours<rule::Cyclic>>(Order::Cyclic);
+    everywhere::<Ids<rule::Cyclic>>(Order::Cyclic);
     everywhere::<Pidmap>(Order::Cyclic);
     everywhere::<Tree<true>>(Order::Cyclic);
     everywhere::<OrderedSet<true>>(Order::Cyclic);
@@ -108,24 +108,24 @@ fn the_next_comes_first() {
 
 #[test]
 fn arrays_keep_their_order() {
-    everywhere::<Ours<rule::Fifo>>(Order::FirstFreed);
-    everywhere::<Ours<rule::Lifo>>(Order::LastFreed);
+    everywhere::<Ids<rule::Fifo>>(Order::FirstFreed);
+    everywhere::<Ids<rule::Lifo>>(Order::LastFreed);
     everywhere::<Ring>(Order::FirstFreed);
     everywhere::<Stack>(Order::LastFreed);
 }
 
 #[test]
 fn other_rules_hand_out_what_is_free() {
-    everywhere::<Ours<rule::Epochs>>(Order::Any);
-    everywhere::<Ours<rule::Random>>(Order::Any);
+    everywhere::<Ids<rule::Epochs>>(Order::Any);
+    everywhere::<Ids<rule::Random>>(Order::Any);
 }
 
 #[cfg(feature = "peers")]
 #[test]
 fn the_crates_keep_their_order() {
-    everywhere::<Hibit<0>>(Order::Lowest);
-    everywhere::<Hibit<1>>(Order::Lowest);
-    everywhere::<Hibit<2>>(Order::Cyclic);
+    everywhere::<Hibit>(Order::Lowest);
+    everywhere::<HibitLevels<false>>(Order::Lowest);
+    everywhere::<HibitLevels<true>>(Order::Cyclic);
     everywhere::<RoaringFree<false>>(Order::Lowest);
     everywhere::<RoaringFree<true>>(Order::Cyclic);
     everywhere::<RoaringTaken>(Order::Cyclic);

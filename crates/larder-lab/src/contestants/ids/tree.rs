@@ -78,36 +78,24 @@ impl<const CYCLIC: bool> IdSource for Tree<CYCLIC> {
     fn start(start: &Start) -> anyhow::Result<Self> {
         let count = start.count();
         usize::try_from(count).context("so many bits do not fit into this machine's memory")?;
-        let leaves = if start.mostly_free() {
-            let mut leaves = bits::all_set(count);
-            for &id in start.listed() {
-                let (word, bit) = bits::at(u64::from(id));
-                leaves[word] &= !(1 << bit);
-            }
-            leaves
+        let mut leaves = if start.mostly_free() {
+            bits::all_set(count)
         } else {
-            let mut leaves = vec![0; bits::words(count)];
-            for &id in start.listed() {
-                let (word, bit) = bits::at(u64::from(id));
-                leaves[word] |= 1 << bit;
-            }
-            leaves
+            vec![0; bits::words(count)]
         };
+        for &id in start.listed() {
+            let (word, bit) = bits::at(u64::from(id));
+            leaves[word] ^= 1 << bit;
+        }
         Ok(Self::of(leaves))
     }
 
     #[inline]
     fn alloc(&mut self) -> Option<u64> {
-        let id = if CYCLIC {
-            let next = self.next;
-            self.at_or_after(next).or_else(|| self.lowest())?
-        } else {
-            self.lowest()?
-        };
+        let next = CYCLIC.then(|| self.at_or_after(self.next));
+        let id = next.flatten().or_else(|| self.lowest())?;
         self.claim(id);
-        if CYCLIC {
-            self.next = id + 1;
-        }
+        self.next = id + 1;
         Some(id)
     }
 

@@ -6,21 +6,18 @@ use std::os::fd::OwnedFd;
 use anyhow::{Context, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::pairs;
 use crate::contestants::getpid::Random31;
-use crate::contestants::timing::{ns_per_op, thread_cpu_ns};
+use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
 /// Descriptors closed and opened again in one go.
 const BATCH: usize = 64;
 /// Batches.
-const BATCHES: usize = 40;
+const BATCHES: u64 = 40;
 /// Descriptors that the process has beside ours.
 const OTHERS: u64 = 64;
-
-/// Descriptors of this process.
-#[derive(Debug, Clone, Copy)]
-pub struct Descriptors;
 
 /// The limit of open files as it was, put back at the end.
 struct Limit(Rlimit);
@@ -45,55 +42,30 @@ impl Limit {
 impl Drop for Limit {
     fn drop(&mut self) {
         // Lowering a soft limit is always allowed.
-        let _ = setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current: self.0.current,
-                maximum: self.0.maximum,
-            },
-        );
+        let _ = setrlimit(Resource::Nofile, Rlimit { ..self.0 });
     }
 }
 
-impl Contestant for Descriptors {
-    fn name(&self) -> &'static str {
-        "kernel-descriptors"
-    }
+/// Descriptors of this process.
+pub(super) fn contestant() -> Box<dyn Contestant> {
+    bench(
+        "kernel-descriptors",
+        "this kernel: close a random descriptor and dup again; the time is of one dup, its system call included",
+        run,
+    )
+}
 
-    fn about(&self) -> &'static str {
-        "this kernel: close a random descriptor and dup again; the time is of one dup, its system call included"
+fn run(params: &Params) -> anyhow::Result<Measures> {
+    let open = params.count("open")?;
+    ensure!(open > BATCH, "open is {open}; it is more than {BATCH}");
+    let _limit = Limit::raise(open as u64 + OTHERS)?;
+    let null = File::open("/dev/null").context("/dev/null cannot be opened")?;
+    let mut held: Vec<OwnedFd> = Vec::with_capacity(open);
+    while held.len() < open {
+        held.push(rustix::io::dup(&null).context("no further descriptor; raise ulimit -n")?);
     }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let open = params.count("open")?;
-        ensure!(open > BATCH, "open is {open}; it is more than {BATCH}");
-        let _limit = Limit::raise(open as u64 + OTHERS)?;
-        let null = File::open("/dev/null").context("/dev/null cannot be opened")?;
-        let mut held: Vec<OwnedFd> = Vec::with_capacity(open);
-        while held.len() < open {
-            held.push(rustix::io::dup(&null).context("no further descriptor; raise ulimit -n")?);
-        }
-        let mut random = Random31::new(3);
-        let (mut taking, mut giving) = (0, 0);
-        let mut dying = Vec::with_capacity(BATCH);
-        for _ in 0..BATCHES {
-            for _ in 0..BATCH {
-                dying.push(held.swap_remove(random.draw() as usize % held.len()));
-            }
-            let clock = thread_cpu_ns();
-            dying.clear();
-            giving += thread_cpu_ns() - clock;
-            let clock = thread_cpu_ns();
-            for _ in 0..BATCH {
-                held.push(rustix::io::dup(&null)?);
-            }
-            taking += thread_cpu_ns() - clock;
-        }
-        let pairs = (BATCH * BATCHES) as u64;
-        Ok(Measures::new()
-            .with("us_per_alloc", ns_per_op(taking.max(1), pairs) / 1e3)
-            .with("us_per_free", ns_per_op(giving, pairs) / 1e3))
-    }
+    let again = || Ok(rustix::io::dup(&null)?);
+    pairs(&mut held, Random31::new(3), (BATCH, BATCHES), again)
 }
 
 #[cfg(test)]
@@ -103,13 +75,11 @@ mod tests {
     #[test]
     fn takes_descriptors_and_leaves_the_limit_as_it_was() {
         let before = getrlimit(Resource::Nofile).current;
-        let measures = Descriptors.run(&Params::new().with("open", 200)).unwrap();
+        let measures = run(&Params::new().with("open", 200)).unwrap();
         assert!(measures.get("us_per_alloc").unwrap() > 0.0);
         assert_eq!(getrlimit(Resource::Nofile).current, before);
-        assert!(Descriptors.run(&Params::new().with("open", 3)).is_err());
-        let error = Descriptors
-            .run(&Params::new().with("open", 1 << 40))
-            .unwrap_err();
+        assert!(run(&Params::new().with("open", 3)).is_err());
+        let error = run(&Params::new().with("open", 1 << 40)).unwrap_err();
         assert!(error.to_string().contains("ulimit -Hn"), "{error}");
     }
 }

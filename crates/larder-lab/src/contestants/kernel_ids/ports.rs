@@ -1,13 +1,13 @@
 //! UDP ports: `bind` to port 0 on loopback while many are taken. A random free one is next.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
 use rustix::process::{Resource, getrlimit};
 
+use super::pairs;
 use crate::contestants::getpid::Random31;
-use crate::contestants::timing::{ns_per_op, thread_cpu_ns};
+use crate::frame::{bench, needing};
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
@@ -19,45 +19,35 @@ const PORTS: u16 = 4096;
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// Pairs that are timed at most.
 const PAIRS: u64 = 400;
-/// Time for them at most.
-const TIME: Duration = Duration::from_millis(300);
 
 /// Ports of a network namespace of our own.
-#[derive(Debug, Clone, Copy)]
-pub struct Ports;
+pub(super) fn contestant() -> Box<dyn Contestant> {
+    let about = "this kernel: close a random UDP socket and bind another to port 0; the time is of one bind, its system calls included";
+    needing(available, bench("kernel-ports", about, run))
+}
 
-impl Contestant for Ports {
-    fn name(&self) -> &'static str {
-        "kernel-ports"
+fn available() -> Result<(), String> {
+    let files = getrlimit(Resource::Nofile).current;
+    if files.is_some_and(|n| n < u64::from(PORTS) + 100) {
+        return Err(format!(
+            "{PORTS} sockets are more than the {} open files that this user may have; raise the limit (ulimit -n)",
+            files.unwrap_or_default()
+        ));
     }
+    on_its_own(|| Ok(())).map_err(|why| why.to_string())
+}
 
-    fn about(&self) -> &'static str {
-        "this kernel: close a random UDP socket and bind another to port 0; the time is of one bind, its system calls included"
-    }
-
-    fn available(&self) -> Result<(), String> {
-        let files = getrlimit(Resource::Nofile).current;
-        if files.is_some_and(|n| n < u64::from(PORTS) + 100) {
-            return Err(format!(
-                "{PORTS} sockets are more than the {} open files that this user may have; raise the limit (ulimit -n)",
-                files.unwrap_or_default()
-            ));
-        }
-        on_its_own(|| Ok(())).map_err(|why| why.to_string())
-    }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        let used = params.count("used")?;
-        ensure!(
-            used <= 9999,
-            "used is {used}; it is in hundredths of a percent, up to 9999"
-        );
-        on_its_own(move || bound(used))
-    }
+fn run(params: &Params) -> anyhow::Result<Measures> {
+    let used = params.count("used")?;
+    ensure!(
+        used <= 9999,
+        "used is {used}; it is in hundredths of a percent, up to 9999"
+    );
+    on_its_own(move || bound(used))
 }
 
 /// Runs something in a thread that has a network namespace of its own, with loopback up and our range of ports. The
-/// namespace ends with the thread, and nobody else meets its sockets.
+/// namespace ends with the thread, and no other program meets its sockets.
 fn on_its_own<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     std::thread::scope(|scope| {
         scope
@@ -123,22 +113,8 @@ fn bound(used: usize) -> anyhow::Result<Measures> {
                 .with_context(|| format!("port {port} of our own namespace"))?,
         );
     }
-    let begin = Instant::now();
-    let (mut taking, mut giving, mut pairs) = (0, 0, 0);
-    while pairs < PAIRS && (begin.elapsed() < TIME || pairs < 10) {
-        let dying = held.swap_remove(random.draw() as usize % held.len());
-        let clock = thread_cpu_ns();
-        drop(dying);
-        giving += thread_cpu_ns() - clock;
-        let clock = thread_cpu_ns();
-        held.push(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?);
-        taking += thread_cpu_ns() - clock;
-        pairs += 1;
-    }
-    Ok(Measures::new()
-        .with("us_per_alloc", ns_per_op(taking.max(1), pairs) / 1e3)
-        .with("us_per_free", ns_per_op(giving, pairs) / 1e3)
-        .with("allocations", pairs as f64))
+    let again = || Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?);
+    pairs(&mut held, random, (1, PAIRS), again)
 }
 
 #[cfg(test)]
@@ -147,10 +123,10 @@ mod tests {
 
     #[test]
     fn ports_are_bound_where_it_is_permitted_and_else_it_says_why() {
-        match Ports.available() {
+        match available() {
             Ok(()) => {
                 let range = std::fs::read_to_string(RANGE);
-                let measures = Ports.run(&Params::new().with("used", 5000)).unwrap();
+                let measures = run(&Params::new().with("used", 5000)).unwrap();
                 assert!(measures.get("us_per_alloc").unwrap() > 0.0);
                 let after = std::fs::read_to_string(RANGE);
                 assert_eq!(range.ok(), after.ok(), "the range of others is as it was");
@@ -160,6 +136,6 @@ mod tests {
                 "{why}"
             ),
         }
-        assert!(Ports.run(&Params::new().with("used", 10_001)).is_err());
+        assert!(run(&Params::new().with("used", 10_001)).is_err());
     }
 }

@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use anyhow::{Context, bail, ensure};
 
+use crate::contestants::timing::monotonic_ns;
+use crate::frame::{bench, needing};
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
@@ -18,88 +20,76 @@ const PAIRS: u32 = 100;
 const LIMIT: &str = "/proc/sys/kernel/pid_max";
 
 /// Processes of a pid namespace of our own.
-#[derive(Debug, Clone, Copy)]
-pub struct Processes;
+pub(super) fn contestant() -> Box<dyn Contestant> {
+    let about = "this kernel: fork, exit and wait in a pid namespace of 511 ids, of which a share is in use";
+    needing(available, bench("kernel-processes", about, run))
+}
 
-impl Contestant for Processes {
-    fn name(&self) -> &'static str {
-        "kernel-processes"
+fn available() -> Result<(), String> {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy().into_owned();
+    if !own_limit(&release) {
+        return Err(format!(
+            "a pid_max for each namespace came with Linux 6.14 and this is {release}; lowering the only one would hit every program"
+        ));
     }
+    if !rustix::process::geteuid().is_root() {
+        return Err("a pid namespace with a lowered pid_max needs root".to_owned());
+    }
+    Ok(())
+}
 
-    fn about(&self) -> &'static str {
-        "this kernel: fork, exit and wait in a pid namespace of 511 ids, of which a share is in use"
+fn run(params: &Params) -> anyhow::Result<Measures> {
+    available().map_err(anyhow::Error::msg)?;
+    let used = i64::try_from(params.count("used")?)?;
+    ensure!(
+        used <= 9900,
+        "used is {used}; it is in hundredths of a percent, up to 9900"
+    );
+    let idle = (PID_MAX - RESERVED) * used / 10_000;
+    let before = std::fs::read_to_string(LIMIT).context(LIMIT)?;
+    let (mut reader, writer) = std::io::pipe().context("a pipe for the result")?;
+    // Everything that the child needs exists before it is made: it may not allocate, as other threads of this
+    // process could hold the allocator's lock at that moment.
+    let limit = std::ffi::CString::new(LIMIT)?;
+    let text = PID_MAX.to_string();
+    let result = writer.as_raw_fd();
+    let init = fork_into(libc::CLONE_NEWPID);
+    ensure!(init >= 0, "clone: {}", std::io::Error::last_os_error());
+    if init == 0 {
+        namespace(&limit, text.as_bytes(), idle, result);
     }
-
-    fn available(&self) -> Result<(), String> {
-        let uname = rustix::system::uname();
-        let release = uname.release().to_string_lossy().into_owned();
-        if !own_limit(&release) {
-            return Err(format!(
-                "a pid_max for each namespace came with Linux 6.14 and this is {release}; lowering the only one would hit every program"
-            ));
-        }
-        if !rustix::process::geteuid().is_root() {
-            return Err("a pid namespace with a lowered pid_max needs root".to_owned());
-        }
-        Ok(())
+    drop(writer);
+    let mut answer = [0u8; 16];
+    let read = wait_readable(&reader, 20_000).and_then(|()| Ok(reader.read_exact(&mut answer)?));
+    // The end of a namespace's first process ends all others in it.
+    // SAFETY: a child of ours that was not waited for, so its number is still its own.
+    unsafe { libc::kill(init, libc::SIGKILL) };
+    wait_for(init);
+    let after = std::fs::read_to_string(LIMIT).unwrap_or_default();
+    if after != before {
+        // A kernel that shares the limit after all.
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(LIMIT)
+            .and_then(|mut file| file.write_all(before.as_bytes()))
+            .with_context(|| format!("{LIMIT} was changed and cannot be put back to {before}"))?;
+        bail!("this kernel has one pid_max for all namespaces; it is as it was before");
     }
-
-    fn run(&self, params: &Params) -> anyhow::Result<Measures> {
-        self.available().map_err(anyhow::Error::msg)?;
-        let used = i64::try_from(params.count("used")?)?;
-        ensure!(
-            used <= 9900,
-            "used is {used}; it is in hundredths of a percent, up to 9900"
-        );
-        let idle = (PID_MAX - RESERVED) * used / 10_000;
-        let before = std::fs::read_to_string(LIMIT).context(LIMIT)?;
-        let (mut reader, writer) = std::io::pipe().context("a pipe for the result")?;
-        // Everything that the child needs exists before it is made: it may not allocate, as other threads of this
-        // process could hold the allocator's lock at that moment.
-        let limit = std::ffi::CString::new(LIMIT)?;
-        let text = PID_MAX.to_string();
-        let result = writer.as_raw_fd();
-        let init = fork_into(libc::CLONE_NEWPID)?;
-        if init == 0 {
-            namespace(&limit, text.as_bytes(), idle, result);
-        }
-        drop(writer);
-        let mut answer = [0u8; 16];
-        let read =
-            wait_readable(&reader, 20_000).and_then(|()| Ok(reader.read_exact(&mut answer)?));
-        // The end of a namespace's first process ends all others in it.
-        // SAFETY: a child of ours that was not waited for, so its number is still its own.
-        unsafe { libc::kill(init, libc::SIGKILL) };
-        wait_for(init);
-        let after = std::fs::read_to_string(LIMIT).unwrap_or_default();
-        if after != before {
-            // A kernel that shares the limit after all.
-            std::fs::OpenOptions::new()
-                .write(true)
-                .open(LIMIT)
-                .and_then(|mut file| file.write_all(before.as_bytes()))
-                .with_context(|| {
-                    format!("{LIMIT} was changed and cannot be put back to {before}")
-                })?;
-            bail!("this kernel has one pid_max for all namespaces; it is as it was before");
-        }
-        read.context("the namespace gave no answer")?;
-        let (low, high) = answer.split_at(8);
-        let word = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .rev()
-                .fold(0u64, |all, b| all << 8 | u64::from(*b))
-        };
-        let (ns, pairs) = (word(low), word(high));
-        ensure!(
-            pairs > 0,
-            "no process could be made in the namespace: error {ns}"
-        );
-        Ok(Measures::new()
-            .with("us_per_alloc", ns as f64 / pairs as f64 / 1e3)
-            .with("allocations", pairs as f64))
-    }
+    read.context("the namespace gave no answer")?;
+    let (low, high) = answer.split_at(8);
+    let word = |bytes: &[u8]| {
+        let bytes = bytes.iter().rev();
+        bytes.fold(0u64, |all, b| all << 8 | u64::from(*b))
+    };
+    let (ns, pairs) = (word(low), word(high));
+    ensure!(
+        pairs > 0,
+        "no process could be made in the namespace: error {ns}"
+    );
+    Ok(Measures::new()
+        .with("us_per_alloc", ns as f64 / pairs as f64 / 1e3)
+        .with("allocations", pairs as f64))
 }
 
 /// Whether a kernel of this release has a `pid_max` for each namespace.
@@ -114,13 +104,13 @@ fn own_limit(release: &str) -> bool {
     (number(), number()) >= (6, 14)
 }
 
-/// A plain fork with more flags; 0 in the child. The C library's own would run handlers of other threads.
-fn fork_into(flags: libc::c_int) -> anyhow::Result<libc::pid_t> {
+/// A plain fork with more flags; 0 in the child, less where there is none. The C library's own would run handlers of other
+/// threads.
+fn fork_into(flags: libc::c_int) -> libc::pid_t {
     let flags = libc::c_long::from(flags | libc::SIGCHLD);
     // SAFETY: without CLONE_VM the child has a copy of all memory and goes on here; no pointer is handed over.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
-    ensure!(pid >= 0, "clone: {}", std::io::Error::last_os_error());
-    Ok(libc::pid_t::try_from(pid)?)
+    libc::pid_t::try_from(pid).unwrap_or(-1)
 }
 
 fn wait_for(pid: libc::pid_t) {
@@ -155,7 +145,7 @@ fn namespace(limit: &std::ffi::CStr, text: &[u8], idle: i64, result: i32) -> ! {
     let mut spent = 0;
     let mut pairs = 0;
     if fd >= 0 {
-        // SAFETY: just opened, and owned by nobody else.
+        // SAFETY: just opened, and this function alone owns it.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         if rustix::io::write(&file, text).is_ok() {
             fault = crowd(idle);
@@ -185,7 +175,7 @@ fn namespace(limit: &std::ffi::CStr, text: &[u8], idle: i64, result: i32) -> ! {
 /// Makes processes that sleep; 0, or 2 when one cannot be made.
 fn crowd(idle: i64) -> u64 {
     for _ in 0..idle {
-        match child() {
+        match fork_into(0) {
             0 => loop {
                 // SAFETY: sleeps until the signal that ends the namespace.
                 unsafe { libc::pause() };
@@ -199,7 +189,7 @@ fn crowd(idle: i64) -> u64 {
 
 /// One process that begins and ends; `false` when it cannot begin.
 fn pair() -> bool {
-    match child() {
+    match fork_into(0) {
         // SAFETY: ends the child at once.
         0 => unsafe { libc::_exit(0) },
         pid if pid < 0 => false,
@@ -208,25 +198,6 @@ fn pair() -> bool {
             true
         }
     }
-}
-
-fn child() -> libc::pid_t {
-    // SAFETY: as in `fork_into`.
-    let pid = unsafe {
-        libc::syscall(
-            libc::SYS_clone,
-            libc::c_long::from(libc::SIGCHLD),
-            0,
-            0,
-            0,
-            0,
-        )
-    };
-    libc::pid_t::try_from(pid).unwrap_or(-1)
-}
-
-fn monotonic_ns() -> u64 {
-    crate::contestants::timing::monotonic_ns()
 }
 
 #[cfg(test)]
@@ -242,8 +213,8 @@ mod tests {
     #[test]
     fn processes_come_and_go_where_it_is_permitted_and_else_it_says_why() {
         let before = std::fs::read_to_string(LIMIT).unwrap_or_default();
-        match Processes.available() {
-            Ok(()) => match Processes.run(&Params::new().with("used", 1000)) {
+        match available() {
+            Ok(()) => match run(&Params::new().with("used", 1000)) {
                 Ok(measures) => assert!(measures.get("us_per_alloc").unwrap() > 0.0),
                 // A container may forbid namespaces to its root.
                 Err(why) => assert!(!why.to_string().is_empty()),

@@ -30,7 +30,7 @@ const SWEEP: usize = 48 << 20;
 /// What is freed is drawn, and what is handed out is checked, outside of the clock, in every batch.
 ///
 /// # Errors
-/// Missing factors, and a source that refuses, says 'full' too early, or hands out what somebody has.
+/// Missing factors, and a source that refuses, says 'full' too early, or hands out a taken identifier.
 pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     let (count, live) = (params.count("count")? as u64, params.count("live")? as u64);
     let (turns, warm) = (params.count("turns")?, params.count("warm")?);
@@ -83,7 +83,7 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     if let Some(held) = held {
         measures = measures.with("held_bytes", held as f64);
     }
-    // The heap rounds a large block up to pages, which is the heap's affair and the same for everybody.
+    // The heap rounds a large block up to pages, the same for every source.
     if let Some(bytes) = source.bytes().map(|bytes| bytes as u64).or(held) {
         measures = measures.with("bits_per_id", 8.0 * bytes as f64 / count as f64);
     }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_source_that_cheats_is_an_error_and_not_fast() {
         let error = run::<Same>(&params(4096, 300)).expect_err("duplicates");
-        assert!(error.to_string().contains("somebody has it"), "{error}");
+        assert!(error.to_string().contains("it is taken"), "{error}");
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! The contestants: a source of identifiers each, in every shape and by every rule that it knows.
 
 use anyhow::bail;
-use larder::ids::rule;
+use larder::ids::{IdSpace, Ids, rule};
 
-use crate::contestants::ids::shared::{
-    Alone, LocalIds, Locked, Nothing, OurSpace, Sbitmap, SharedIds,
-};
-use crate::contestants::ids::{Eager, IdSource, OrderedSet, Ours, Pidmap, Ring, Stack, Tree};
+use crate::contestants::ids::shared::{Alone, LocalIds, Locked, Nothing, Sbitmap, SharedIds};
+use crate::contestants::ids::{Eager, IdSource, OrderedSet, Pidmap, Ring, Stack, Tree};
 use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
@@ -22,39 +20,39 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
             "ids",
             "larder's Ids, for one owner, by the rule of the group",
             |p| match p.text("rule")? {
-                "cyclic" => alone::<Ours<rule::Cyclic>>(p),
-                "lowest" => alone::<Ours<rule::Lowest>>(p),
-                "first-freed" => alone::<Ours<rule::Fifo>>(p),
-                "last-freed" => alone::<Ours<rule::Lifo>>(p),
-                "epochs" => alone::<Ours<rule::Epochs>>(p),
-                "random" => alone::<Ours<rule::Random>>(p),
+                "cyclic" => alone::<Ids<rule::Cyclic>>(p),
+                "lowest" => alone::<Ids<rule::Lowest>>(p),
+                "first-freed" => alone::<Ids<rule::Fifo>>(p),
+                "last-freed" => alone::<Ids<rule::Lifo>>(p),
+                "epochs" => alone::<Ids<rule::Epochs>>(p),
+                "random" => alone::<Ids<rule::Random>>(p),
                 other => Err(distance::no_rule(other)),
             },
         ),
         bench(
             "ids-rested",
             "larder's Ids by the rule of the cell, for the distances of rests",
-            distance::owned,
+            distance::ruled::<distance::Owned>,
         ),
         bench(
             "id-space-ruled",
             "larder's IdSpace by the rule of the cell, used by one thread that goes from CPU to CPU, for the distances",
-            distance::space,
+            distance::ruled::<distance::Shared>,
         ),
         bench(
             "id-space",
             "larder's IdSpace, for many threads, by the cyclic rule",
-            shared::<OurSpace<rule::Cyclic>>,
+            shared::<IdSpace<rule::Cyclic>>,
         ),
         bench(
             "id-space-any",
             "larder's IdSpace, for many threads, in no order",
-            shared::<OurSpace<rule::Any>>,
+            shared::<IdSpace<rule::Any>>,
         ),
         bench(
             "id-space-last",
             "larder's IdSpace, for many threads, the last freed first",
-            shared::<OurSpace<rule::Lifo>>,
+            shared::<IdSpace<rule::Lifo>>,
         ),
         one::<Pidmap>("pidmap"),
         either::<Tree<true>, Tree<false>>("tree"),
@@ -64,7 +62,7 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
         one::<Eager>("eager-set"),
         many::<Sbitmap>("sbitmap"),
         many::<Locked<Pidmap>>("mutex-pidmap"),
-        many::<Locked<Ours<rule::Cyclic>>>("mutex-ids"),
+        many::<Locked<Ids<rule::Cyclic>>>("mutex-ids"),
         many::<Alone>("own-stacks"),
         many::<Nothing>("empty-loop"),
     ];
@@ -72,11 +70,11 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
     {
         use crate::contestants::ids::shared::{Queue, ShardedSlab};
         use crate::contestants::ids::{
-            Blaze, Hibit, Pool, RoaringFree, RoaringTaken, SlabIds, SlotMapIds,
+            Blaze, Hibit, HibitLevels, Pool, RoaringFree, RoaringTaken, SlabIds, SlotMapIds,
         };
         all.extend([
-            one::<Hibit<0>>("hibitset"),
-            either::<Hibit<2>, Hibit<1>>("hibitset-levels"),
+            one::<Hibit>("hibitset"),
+            either::<HibitLevels<true>, HibitLevels<false>>("hibitset-levels"),
             either::<RoaringFree<true>, RoaringFree<false>>("roaring"),
             one::<RoaringTaken>("roaring-taken"),
             either::<Blaze<true>, Blaze<false>>("range-set-blaze"),

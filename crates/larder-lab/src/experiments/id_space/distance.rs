@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use larder::ids::rule::{self, Clock, NearFull, Rested};
-use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule, Shape, SharedRule};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Shape, SharedRule};
 
 use super::plan::{CALLS, CYCLIC, EPOCHS, FIRST_FREED, LAST_FREED, LOWEST, RESTED, TIMED};
 use crate::contestants::ids::{IdSource, Live, Rng, Stack, Start};
@@ -54,7 +54,7 @@ fn of_shape(shape: Shape, alone: impl Fn(u64) -> u64, free: u64, cpus: u64) -> u
 /// The distances of a source of one owner, in allocations: see [`observe`].
 ///
 /// # Errors
-/// Missing factors, and a source that hands out what somebody has or says 'full' too early.
+/// Missing factors, and a source that hands out a taken identifier or says 'full' too early.
 pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     let (start, rng) = begin(params)?;
     let shadow = Live::new::<S>(&start);
@@ -69,35 +69,67 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
     )
 }
 
-/// The distances of [`Ids`] under a rule that rests.
-///
-/// # Errors
-/// A rule that is none of these, and those of [`run_ruled`].
-pub(super) fn owned(params: &Params) -> anyhow::Result<Measures> {
-    match params.text("rule")? {
-        RESTED => by_allocations(params, &cell(range(params)?, rested())?, Shape::Exact),
-        CALLS => by_calls(params, cell),
-        TIMED => timed(params, cell),
-        other => Err(no_rule(other)),
+/// How a space by a rule is made, and how far it keeps the rule.
+pub(super) trait Kind {
+    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate, IdError>;
+    fn shape<R: SharedRule>() -> Shape;
+}
+
+/// [`Ids`], of one owner.
+pub(super) struct Owned;
+
+impl Kind for Owned {
+    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate, IdError> {
+        Ids::new(range, rule).map(RefCell::new)
+    }
+
+    fn shape<R: SharedRule>() -> Shape {
+        Shape::Exact
     }
 }
 
-/// The distances of [`IdSpace`] under any rule.
+/// [`IdSpace`], which threads may share.
+pub(super) struct Shared;
+
+impl Kind for Shared {
+    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate, IdError> {
+        IdSpace::new(range, rule)
+    }
+
+    fn shape<R: SharedRule>() -> Shape {
+        R::SHAPE
+    }
+}
+
+/// The distances of a space by the rule of the cell.
 ///
 /// # Errors
 /// A rule that is none of these, and those of [`run_ruled`].
-pub(super) fn space(params: &Params) -> anyhow::Result<Measures> {
+pub(super) fn ruled<K: Kind>(params: &Params) -> anyhow::Result<Measures> {
     match params.text("rule")? {
-        LOWEST => shared(params, rule::Lowest),
-        CYCLIC => shared(params, rule::Cyclic),
-        FIRST_FREED => shared(params, rule::Fifo),
-        LAST_FREED => shared(params, rule::Lifo),
-        EPOCHS => shared(params, rule::Epochs::<2>),
-        "random" => shared(params, rule::Random::new([7; 32])),
-        "any" => shared(params, rule::Any),
-        RESTED => shared(params, rested()),
-        CALLS => by_calls(params, IdSpace::new),
-        TIMED => timed(params, IdSpace::new),
+        LOWEST => by_allocations::<K, _>(params, rule::Lowest),
+        CYCLIC => by_allocations::<K, _>(params, rule::Cyclic),
+        FIRST_FREED => by_allocations::<K, _>(params, rule::Fifo),
+        LAST_FREED => by_allocations::<K, _>(params, rule::Lifo),
+        EPOCHS => by_allocations::<K, _>(params, rule::Epochs::<2>),
+        "random" => by_allocations::<K, _>(params, rule::Random::new([7; 32])),
+        "any" => by_allocations::<K, _>(params, rule::Any),
+        RESTED => {
+            let rule = Rested::allocations(rule::Lowest, REST, NearFull::Fail);
+            by_allocations::<K, _>(params, rule)
+        }
+        CALLS => {
+            let clock = Calls::default();
+            let rule = Rested::by_clock(rule::Lowest, REST_CALLS, NearFull::Fail, clock.clone());
+            let ids = K::make(range(params)?, rule)?;
+            run_ruled(params, &ids, |_, _| REST_CALLS, |made| clock.now(made))
+        }
+        TIMED => {
+            let rule = Rested::time(rule::Lowest, REST_TIME, NearFull::Fail);
+            let (ids, start) = (K::make(range(params)?, rule)?, Instant::now());
+            let nanos = |_| start.elapsed().as_nanos() as u64;
+            run_ruled(params, &ids, |_, _| REST_TIME.as_nanos() as u64, nanos)
+        }
         other => Err(no_rule(other)),
     }
 }
@@ -106,27 +138,16 @@ pub(super) fn no_rule(rule: &str) -> anyhow::Error {
     anyhow!("rule '{rule}' is not one of this contestant's")
 }
 
-fn rested() -> Rested<rule::Lowest> {
-    Rested::allocations(rule::Lowest, REST, NearFull::Fail)
-}
-
 fn range(params: &Params) -> anyhow::Result<IdRange> {
     let last = (params.count("count")? as u64).saturating_sub(1);
     Ok(IdRange::new(0, last)?)
 }
 
-fn cell<R: Rule>(range: IdRange, rule: R) -> Result<RefCell<Ids<R>>, IdError> {
-    Ids::new(range, rule).map(RefCell::new)
-}
-
-fn shared<R: SharedRule>(params: &Params, rule: R) -> anyhow::Result<Measures> {
-    by_allocations(params, &IdSpace::new(range(params)?, rule)?, R::SHAPE)
-}
-
-fn by_allocations<A: Allocate>(params: &Params, ids: &A, shape: Shape) -> anyhow::Result<Measures> {
+fn by_allocations<K: Kind, R: SharedRule>(params: &Params, rule: R) -> anyhow::Result<Measures> {
     let (name, batch) = (params.text("rule")?, params.int("batch")?);
-    let least = |free, cpus| of_shape(shape, |free| stated(name, free, batch), free, cpus);
-    run_ruled(params, ids, least, |made| made)
+    let alone = |free| stated(name, free, batch);
+    let least = |free, cpus| of_shape(K::shape::<R>(), alone, free, cpus);
+    run_ruled(params, &K::make(range(params)?, rule)?, least, |made| made)
 }
 
 /// A clock that goes on by a tick whenever it is read: a rest by it is the same on every machine.
@@ -137,32 +158,6 @@ impl Clock for Calls {
     fn now(&self, _: u64) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
-}
-
-fn by_calls<A: Allocate>(
-    params: &Params,
-    make: impl FnOnce(IdRange, Rested<rule::Lowest, Calls>) -> Result<A, IdError>,
-) -> anyhow::Result<Measures> {
-    let clock = Calls::default();
-    let rule = Rested::by_clock(rule::Lowest, REST_CALLS, NearFull::Fail, clock.clone());
-    let ids = make(range(params)?, rule)?;
-    run_ruled(params, &ids, |_, _| REST_CALLS, |made| clock.now(made))
-}
-
-/// In nanoseconds.
-fn timed<A: Allocate>(
-    params: &Params,
-    make: impl FnOnce(IdRange, Rested<rule::Lowest, rule::Monotonic>) -> Result<A, IdError>,
-) -> anyhow::Result<Measures> {
-    let rule = Rested::time(rule::Lowest, REST_TIME, NearFull::Fail);
-    let ids = make(range(params)?, rule)?;
-    let (start, least) = (Instant::now(), REST_TIME.as_nanos() as u64);
-    run_ruled(
-        params,
-        &ids,
-        |_, _| least,
-        |_| start.elapsed().as_nanos() as u64,
-    )
 }
 
 /// The distances of a space by a rule, of one owner or shared, with what the rule states beside. `tick` is what the rule
@@ -317,7 +312,7 @@ mod tests {
         assert!(run::<Ring>(&params.with("batch", 0)).is_err());
     }
 
-    fn ruled(run: fn(&Params) -> anyhow::Result<Measures>, rule: &str, live: i64) -> (f64, f64) {
+    fn of_rule(run: fn(&Params) -> anyhow::Result<Measures>, rule: &str, live: i64) -> (f64, f64) {
         let params = Params::new()
             .with_text("rule", rule)
             .with("count", 4096)
@@ -333,15 +328,15 @@ mod tests {
     fn every_rule_keeps_what_it_states() {
         for rule in [FIRST_FREED, RESTED, CALLS, TIMED, LOWEST, CYCLIC] {
             for live in [1000, 3500] {
-                let (least, promised) = ruled(space, rule, live);
+                let (least, promised) = of_rule(ruled::<Shared>, rule, live);
                 assert!(least >= promised, "{rule}, {live}: {least} of {promised}");
             }
         }
         for rule in [RESTED, CALLS, TIMED] {
-            let (least, promised) = ruled(owned, rule, 3500);
+            let (least, promised) = of_rule(ruled::<Owned>, rule, 3500);
             assert!(least >= promised && promised > 0.0, "{rule}: {least}");
         }
-        assert!(ruled(space, FIRST_FREED, 1000).1 > 1000.0);
+        assert!(of_rule(ruled::<Shared>, FIRST_FREED, 1000).1 > 1000.0);
     }
 
     #[test]
@@ -362,6 +357,6 @@ mod tests {
     #[test]
     fn an_unknown_rule_is_an_error() {
         let params = Params::new().with("count", 64).with_text("rule", "oldest");
-        assert!(owned(&params).is_err() && space(&params).is_err());
+        assert!(ruled::<Owned>(&params).is_err() && ruled::<Shared>(&params).is_err());
     }
 }

@@ -1,13 +1,14 @@
 //! Sections, the chart, and the sentences.
 
 use super::plan::{
-    BITS, CREATE, CYCLIC, DISTANCE_LIVES, FEW, HUGE, LOWEST, SHARED, SHARED_PEERS, SMALL,
-    SMALL_LIVES, SPARSE, SPARSE_PEERS, SWEEPS, Sweep, THREAD_LIVES, THREADED,
+    BITS, CREATE, CYCLIC, DISTANCE_LIVES, FEW, HUGE, LOWEST, SHARED, SHARED_PEERS, SMALL, SPARSE,
+    SPARSE_PEERS, SWEEPS, Sweep, THREAD_LIVES, THREADED, TWO_THIRDS,
 };
 use super::rows::{
-    COST, Clock, found, of_yardstick, order, place, rests, ruled, scaling, share, spread, stated,
+    COST, CPU, WALL, found, of_yardstick, order, percent, place, rests, ruled, scaling, share,
+    spread, stated,
 };
-use crate::frame::words::{ratio, short};
+use crate::frame::words::ratio;
 use crate::frame::{
     At, Column, Results, cost, finding, grid, lines, listing, median_of, number, over, ratios,
     shown, text, versus,
@@ -16,12 +17,18 @@ use crate::model::{Block, Chart, Cost, Finding, Scale, Section, Table, Value};
 
 /// What an identifier costs two thirds full, for the summary.
 pub(super) fn costs(results: &Results<'_>) -> Vec<Cost> {
-    let factors = [("live", SMALL_LIVES[2])];
+    let factors = [("live", TWO_THIRDS)];
     let row = |sweep: &Sweep| {
         let ours = results.find(sweep.group, "ids", &factors);
         let peer = results.best(sweep.group, &sweep.peers(), &factors, COST);
-        let what = format!("identifier, {}", sweep.group);
-        cost(&what, "ns", COST, ours, peer, None)
+        cost(
+            &format!("identifier, {}", sweep.group),
+            "ns",
+            COST,
+            ours,
+            peer,
+            None,
+        )
     };
     SWEEPS[..2].iter().filter_map(row).collect()
 }
@@ -32,12 +39,7 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
         title: title.to_owned(),
         blocks: tables.into_iter().map(Block::Table).collect(),
     };
-    let swept = |sweeps: &'static [Sweep]| -> Vec<Table> {
-        sweeps
-            .iter()
-            .flat_map(|sweep| swept(results, sweep))
-            .collect()
-    };
+    let swept = |sweeps: &[Sweep]| sweeps.iter().flat_map(|s| swept(results, s)).collect();
     let mut small = section("32768 identifiers", swept(&SWEEPS[..4]));
     small.blocks.push(Block::Chart(chart(results)));
     let huge = "2^32 identifiers, 430 thousand of them taken, or free";
@@ -65,16 +67,14 @@ fn chart(results: &Results<'_>) -> Chart {
 
 /// How many are taken.
 fn taken<'t>(count: i64) -> Column<'t> {
-    Column::by("taken", move |at| {
-        at.int("live")
-            .map_or(Value::Empty, |live| text(share(live, count)))
-    })
+    let of = move |live| text(share(live, count));
+    Column::by("taken", move |at| at.int("live").map_or(Value::Empty, of))
 }
 
 /// A pair by source and occupancy, its ratio to each peer, and its parts.
-fn swept(results: &Results<'_>, sweep: &'static Sweep) -> [Table; 3] {
-    let (group, count, [_, title]) = (sweep.group, sweep.count, sweep.called());
-    let title = format!("{title} ({group})");
+fn swept(results: &Results<'_>, sweep: &Sweep) -> [Table; 3] {
+    let (group, count) = (sweep.group, sweep.count);
+    let title = format!("{} ({group})", sweep.called);
     let lives = || sweep.lives.iter().map(|live| (*live, share(*live, count)));
     let peers = || sweep.peers().into_iter().map(|name| (name, text(name)));
     let all = [("ids", text("ids"))].into_iter().chain(peers());
@@ -98,16 +98,16 @@ fn swept(results: &Results<'_>, sweep: &'static Sweep) -> [Table; 3] {
 fn parts(results: &Results<'_>, group: &str, count: i64, title: &str) -> Table {
     let mut cells: Vec<At<'_, '_>> = results.all(group).collect();
     cells.sort_by_key(|at| at.int("live"));
-    let metrics = [
-        ("free", "ns_per_free"),
-        ("allocation", "ns_per_alloc"),
-        ("both", COST),
-        ("both in a slow batch", "p99_ns_per_pair"),
-        ("held", "held_bytes"),
-        ("bits an identifier", "bits_per_id"),
+    let columns = vec![
+        taken(count),
+        Column::contestant("source"),
+        Column::metric("free", "ns_per_free"),
+        Column::metric("allocation", "ns_per_alloc"),
+        Column::metric("both", COST),
+        Column::metric("both in a slow batch", "p99_ns_per_pair"),
+        Column::metric("held", "held_bytes"),
+        Column::metric("bits an identifier", "bits_per_id"),
     ];
-    let mut columns = vec![taken(count), Column::contestant("source")];
-    columns.extend(metrics.map(|(heading, metric)| Column::metric(heading, metric)));
     listing(title, cells, columns).noted("A slow batch is the one that one in a hundred exceeds. With 2^32 identifiers the caches are swept with 48 MB before each batch.")
 }
 
@@ -123,13 +123,23 @@ fn bits(results: &Results<'_>) -> Table {
 }
 
 fn threads(results: &Results<'_>) -> Table {
+    let names = SHARED.into_iter().chain(SHARED_PEERS);
     let cells = THREAD_LIVES.into_iter().flat_map(|live| {
-        let names = SHARED.into_iter().chain(SHARED_PEERS);
+        let two = [("threads", 2), ("live", live)];
         names
-            .filter_map(move |name| results.find(THREADED, name, &[("threads", 2), ("live", live)]))
+            .clone()
+            .filter_map(move |name| results.find(THREADED, name, &two))
     });
     let live = |at: &At<'_, '_>| at.int("live").unwrap_or(0);
-    let mut columns = vec![
+    let scale = move |heading, clock| {
+        let of = move |at: &At<'_, '_>| scaling(results, at.name(), live(at), clock);
+        Column::by(heading, move |at| shown(median_of(&of(at)), ""))
+    };
+    let of_loop = move |heading, clock| {
+        let of = move |at: &At<'_, '_>| of_yardstick(results, at.name(), live(at), clock);
+        Column::by(heading, move |at| shown(of(at), ""))
+    };
+    let columns = vec![
         taken(SMALL),
         Column::contestant("source"),
         Column::by("one thread", move |at| {
@@ -137,25 +147,14 @@ fn threads(results: &Results<'_>) -> Table {
             results.value(THREADED, at.name(), &one, "mops_per_s")
         }),
         Column::metric("two threads", "mops_per_s"),
-    ];
-    for (clock, over, share) in [
-        (Clock::Wall, "two over one", "of the empty loop's"),
-        (
-            Clock::Cpu,
-            "the same by CPU time",
-            "and of the empty loop's",
-        ),
-    ] {
-        let scale = move |at: &At<'_, '_>| scaling(results, at.name(), live(at), clock);
-        columns.push(Column::by(over, move |at| shown(median_of(&scale(at)), "")));
-        let of_it = move |at: &At<'_, '_>| of_yardstick(results, at.name(), live(at), clock);
-        columns.push(Column::by(share, move |at| shown(of_it(at), "")));
-    }
-    columns.extend([
+        scale("two over one", WALL),
+        of_loop("of the empty loop's", WALL),
+        scale("the same by CPU time", CPU),
+        of_loop("and of the empty loop's", CPU),
         Column::metric("CPU time of a pair", "cpu_ns_per_pair"),
         Column::metric("'full' too early", "false_full"),
         Column::metric("lost", "lost_ids"),
-    ]);
+    ];
     listing("Each thread frees one of its own and takes another", cells, columns)
         .noted("The loop is in all of them; the empty loop shows how far the machine itself scales, and a bare array for each thread what nothing shared can reach.")
         .noted("By CPU time: twice the pairs of two threads for each CPU second that they used, over those of one. What other programs take of the CPUs does not count there, and neither does sleeping on a lock.")
@@ -163,10 +162,8 @@ fn threads(results: &Results<'_>) -> Table {
 
 fn create(results: &Results<'_>) -> Table {
     let ranked = results.ranked(CREATE, "ns_per_space").into_iter();
-    let names = ranked
-        .filter(|at| at.int("first") == Some(1))
-        .map(|at| at.name());
-    let rows = names.map(|name| (name, text(name)));
+    let first = ranked.filter(|at| at.int("first") == Some(1));
+    let rows = first.map(|at| (at.name(), text(at.name())));
     let columns = [(0, "alone"), (1, "and its first identifier")];
     let columns = columns.map(|(first, name)| (first, name.to_owned()));
     let title = "Making a space of 2^20 identifiers";
@@ -192,113 +189,99 @@ fn distances(results: &Results<'_>) -> [Table; 2] {
         Column::by("rule", |at| text(ruled(at))),
         taken(SMALL),
         Column::by("frees", |at| text(order(at))),
-        Column::by("stated", |at| number(stated(at))),
+        Column::by("stated", |at| number(stated(at).map(|(least, _)| least))),
         Column::by("fewest", |at| number(found(at))),
         Column::middle("p1", "distance_p1"),
         Column::middle("median", "distance_median"),
     ];
-    let stated = all.iter().copied().filter(|at| stated(at).is_some());
-    let stated = listing(
-        "Where a rule states how long an identifier rests",
-        stated,
-        columns,
-    );
+    let cells = all.iter().copied().filter(|at| stated(at).is_some());
+    let title = "Where a rule states how long an identifier rests";
     [
         fewest.noted("Freed at random. Allocations; 'rested 100 calls' in readings of a clock that goes on whenever it is read, 'rested 100 us' in nanoseconds."),
-        stated.folded().noted("What is stated follows the number of free identifiers before each batch, and in a shared space the number of CPUs, for each of which some lie ready."),
+        listing(title, cells, columns).folded().noted("What is stated follows the number of free identifiers before each batch, and in a shared space the number of CPUs, for each of which some lie ready."),
     ]
 }
 
 /// The sentences.
 pub(super) fn findings(results: &Results<'_>) -> Vec<Finding> {
-    let mut all = Vec::new();
-    all.extend(occupancy(results));
     let beside = |question: &str, group, live, peers: &[&str]| {
         let factors = [("live", live)];
         let ours = results.find(group, "ids", &factors)?;
         let peer = results.best(group, peers, &factors, COST)?;
         versus(question, "larder's id set", &ours, &peer, COST, "ns")
     };
-    let two_thirds = "free identifier cost, two thirds of 32768 taken?";
-    let next = format!("What does the next {two_thirds}");
-    all.extend(beside(&next, CYCLIC, SMALL_LIVES[2], &["pidmap"]));
-    let lowest = format!("What does the lowest {two_thirds}");
-    all.extend(beside(&lowest, LOWEST, SMALL_LIVES[2], &["hibitset"]));
+    let next = "What does the next free identifier cost, two thirds of 32768 taken?";
+    let lowest = "What does the lowest free identifier cost, two thirds of 32768 taken?";
     // In whichever form the crate is better at this occupancy.
-    let wide = "Does a wide space cost what is used of it, 0.01 % of 2^32 taken?";
-    all.extend(beside(wide, SPARSE, FEW, &SPARSE_PEERS));
-    let full = "And with all but 0.01 % taken?";
-    all.extend(beside(full, SPARSE, HUGE - FEW, &SPARSE_PEERS));
-    all.extend(second_thread(results));
-    all.extend(rest(results));
-    all
+    let wide = "What does an identifier of 32 bits cost when 430 thousand of 2^32 are taken?";
+    let full =
+        "What does an identifier of 32 bits cost when all but 430 thousand of 2^32 are taken?";
+    let all = [
+        occupancy(results),
+        beside(next, CYCLIC, TWO_THIRDS, &["pidmap"]),
+        beside(lowest, LOWEST, TWO_THIRDS, &["hibitset"]),
+        beside(wide, SPARSE, FEW, &SPARSE_PEERS),
+        beside(full, SPARSE, HUGE - FEW, &SPARSE_PEERS),
+        second_thread(results),
+        rest(results),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// How far the cost depends on how full the space is.
 fn occupancy(results: &Results<'_>) -> Option<Finding> {
+    let lives = results.values(CYCLIC, "live");
+    let (least, most) = (*lives.first()?, *lives.last()?);
     let names = ["ids"].into_iter().chain(SWEEPS[0].peers());
     let table = grid(
-        "The most expensive occupancy from 3 to 100 % over the cheapest",
+        "The most expensive occupancy over the cheapest",
         "source",
         names.map(|name| (name, text(name))),
         [((), "ratio".to_owned())],
         |name, ()| shown(spread(results, CYCLIC, name), ""),
     );
     let answer = format!(
-        "From 3 to 100 % of 32768 taken, larder's ids cost {} times as much at the most expensive occupancy as at the cheapest; the goal is 3.",
+        "From {} to {} of 32768 taken, the most expensive occupancy costs larder's id set {} times the cheapest.",
+        percent(least, SMALL),
+        percent(most, SMALL),
         ratio(&spread(results, CYCLIC, "ids")?)
     );
+    let question = "Does an identifier cost more the fuller the space is?";
     Some(Finding {
         table: Some(table),
-        ..finding(
-            "Does an identifier cost more the fuller the space is?",
-            "larder",
-            answer,
-        )
+        ..finding(question, "larder", answer)
     })
 }
 
 fn second_thread(results: &Results<'_>) -> Option<Finding> {
-    let live = THREAD_LIVES[0];
-    let gain = |name| of_yardstick(results, name, live, Clock::Cpu);
-    let cyclic = gain("id-space").map_or_else(String::new, |gain| {
-        format!(", the cyclic one {}", short(gain.value))
-    });
+    let gain = of_yardstick(results, "id-space-any", TWO_THIRDS, CPU)?;
     let answer = format!(
-        "With {} taken, IdSpace without an order gains {} of what an empty loop gains{cyclic}.",
-        share(live, SMALL),
-        ratio(&gain("id-space-any")?)
+        "With {} taken, a second thread gains {} of what it gains an empty loop, in an IdSpace without an order.",
+        share(TWO_THIRDS, SMALL),
+        ratio(&gain)
     );
-    Some(finding(
-        "Does a second thread double what a shared space does?",
-        "larder",
-        answer,
-    ))
+    let question =
+        "Does a second thread double the work that one shared space of identifiers does?";
+    Some(finding(question, "larder", answer))
 }
 
 /// Whether every rule keeps the distance that it states.
 fn rest(results: &Results<'_>) -> Option<Finding> {
-    let (mut all, mut broken) = (0, Vec::new());
-    for at in rests(results) {
-        let (Some(least), Some(found)) = (stated(&at), found(&at)) else {
-            continue;
-        };
-        all += 1;
-        if found < least {
-            broken.push(format!("{}: {found} of {least}", place(&at)));
-        }
-    }
-    let answer = match broken.len() {
-        _ if all == 0 => return None,
-        0 => format!("Yes, in all {all} cells in which a rule states one."),
-        n => format!(
+    let cells = rests(results)
+        .into_iter()
+        .filter_map(|at| Some((at, stated(&at)?)));
+    let cells: Vec<_> = cells.collect();
+    let broken = cells.iter().filter(|(_, (least, found))| found < least);
+    let broken = broken.map(|(at, (least, found))| format!("{}: {found} of {least}", place(at)));
+    let broken: Vec<String> = broken.collect();
+    let answer = match (cells.len(), broken.len()) {
+        (0, _) => return None,
+        (all, 0) => format!("Yes, in all {all} cells in which a rule states one."),
+        (all, n) => format!(
             "DEFECT: in {n} of {all} cells the fewest found is below what is stated: {}.",
             broken.join("; ")
         ),
     };
-    Some(finding(
-        "Does every rule keep the reuse distance that it states, also shared and by a clock?",
-        "larder",
-        answer,
-    ))
+    let question = "Does every rule keep an identifier from reuse as long as it states, also shared and by a clock?";
+    Some(finding(question, "larder", answer))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::distance;
-use super::plan::{DISTANCE, HUGE, LARGE, SMALL, SMALL_LIVES, THREADED, YARDSTICK};
+use super::plan::{DISTANCE, HUGE, LARGE, SMALL, THREADED, YARDSTICK};
 use crate::frame::{At, Results, median_of, together};
 use crate::stats::Estimate;
 
@@ -21,11 +21,13 @@ pub(super) fn size(count: i64) -> String {
 
 /// `67 %`.
 pub(super) fn percent(live: i64, count: i64) -> String {
-    match 100.0 * live as f64 / count as f64 {
-        p if p == p.round() || (0.1..99.0).contains(&p) => format!("{p:.0} %"),
-        p if (99.0..99.9).contains(&p) => format!("{} %", (10.0 * p).round() / 10.0),
-        p => format!("{} %", (100.0 * p).round() / 100.0),
-    }
+    let p = 100.0 * live as f64 / count as f64;
+    let digits = match p {
+        p if p == p.round() || (0.1..99.0).contains(&p) => 1.0,
+        p if (99.0..99.9).contains(&p) => 10.0,
+        _ => 100.0,
+    };
+    format!("{} %", (digits * p).round() / digits)
 }
 
 /// `67 % of 32768`.
@@ -33,32 +35,23 @@ pub(super) fn share(live: i64, count: i64) -> String {
     format!("{} of {}", percent(live, count), size(count))
 }
 
-/// By which clock two threads are compared with one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clock {
-    /// The one on the wall: what others take of the CPUs counts as lack of scaling.
-    Wall,
-    /// CPU time that the threads have used: waiting does not count.
-    Cpu,
-}
+/// By which rate two threads are compared with one, and the CPUs that one thread has in it.
+pub(super) type Clock = (&'static str, f64);
+/// By the clock on the wall: what others take of the CPUs counts as lack of scaling.
+pub(super) const WALL: Clock = ("mops_per_s", 1.0);
+/// By the CPU time that the threads have used: waiting does not count.
+pub(super) const CPU: Clock = ("mops_per_cpu_s", 2.0);
 
 /// What two threads do over what one does, by round: in as many seconds, or for twice the CPU seconds.
 pub(super) fn scaling(
     results: &Results<'_>,
     contestant: &str,
     live: i64,
-    clock: Clock,
+    (metric, cpus): Clock,
 ) -> BTreeMap<u32, f64> {
-    let (metric, cpus) = match clock {
-        Clock::Wall => ("mops_per_s", 1.0),
-        Clock::Cpu => ("mops_per_cpu_s", 2.0),
-    };
     let of = |threads| {
-        let cell = results.find(
-            THREADED,
-            contestant,
-            &[("threads", threads), ("live", live)],
-        );
+        let factors = [("threads", threads), ("live", live)];
+        let cell = results.find(THREADED, contestant, &factors);
         cell.map(|at| at.by_round(metric)).unwrap_or_default()
     };
     together(&[of(2), of(1)], |rates| cpus * rates[0] / rates[1])
@@ -76,12 +69,17 @@ pub(super) fn of_yardstick(
     median_of(&shares)
 }
 
-/// The most expensive occupancy of the small space over the cheapest one, of the rounds in which all ran.
+/// The most expensive occupancy of a group over the cheapest one, of the rounds in which all ran.
 pub(super) fn spread(results: &Results<'_>, group: &str, contestant: &str) -> Option<Estimate> {
-    let cells = SMALL_LIVES.map(|live| results.find(group, contestant, &[("live", live)]));
-    let cells: Option<Vec<At<'_, '_>>> = cells.into_iter().collect();
-    let columns: Vec<_> = cells?.iter().map(|at| at.by_round(COST)).collect();
-    let ratios = together(&columns, |costs| {
+    let of = |live: &i64| {
+        Some(
+            results
+                .find(group, contestant, &[("live", *live)])?
+                .by_round(COST),
+        )
+    };
+    let columns: Option<Vec<_>> = results.values(group, "live").iter().map(of).collect();
+    let ratios = together(&columns?, |costs| {
         let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
         costs.iter().copied().fold(0.0, f64::max) / least
     });
@@ -107,20 +105,20 @@ fn is_shared(at: &At<'_, '_>) -> bool {
     at.name() == "id-space-ruled"
 }
 
-/// What the rule of a cell states at least, in allocations or in ticks of its clock; `None` where it states nothing.
-pub(super) fn stated(at: &At<'_, '_>) -> Option<f64> {
+/// What the rule of a cell states at least, in allocations or in ticks of its clock, and the fewest that were found;
+/// `None` where it states nothing.
+pub(super) fn stated(at: &At<'_, '_>) -> Option<(f64, f64)> {
     let (rule, live, batch) = (at.text("rule")?, at.int("live")?, at.int("batch")?);
     let free = u64::try_from(SMALL.checked_sub(live)?).unwrap_or(0);
     // What it said itself, where it knows how many CPUs there are.
     let own = at.middle("distance_stated");
     let least = own.unwrap_or_else(|| distance::stated(rule, free, batch) as f64);
-    (least > 0.0).then_some(least)
+    (least > 0.0).then_some((least, found(at)?))
 }
 
 /// The fewest that were found.
 pub(super) fn found(at: &At<'_, '_>) -> Option<f64> {
-    let all = at.by_round("distance_min").into_values();
-    all.reduce(f64::min)
+    at.by_round("distance_min").into_values().reduce(f64::min)
 }
 
 /// The rule of a cell, and whether threads may share the space.

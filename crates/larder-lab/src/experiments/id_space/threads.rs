@@ -28,7 +28,7 @@ const CHECKED: usize = 20_000;
 /// compared, and one thread takes what is left, which must be all that is free.
 ///
 /// # Errors
-/// Missing factors, threads that cannot be started, and a source that hands out what somebody has, refuses what is
+/// Missing factors, threads that cannot be started, and a source that hands out what is taken, refuses what is
 /// taken, loses identifiers, or says 'full' again and again while some are free.
 pub(super) fn run<S: SharedIds>(params: &Params) -> anyhow::Result<Measures> {
     let (threads, count) = (params.count("threads")?, params.count("count")?);
@@ -108,7 +108,7 @@ impl Stage {
         let before = self.owner(id)?.swap(1, Ordering::AcqRel);
         ensure!(
             before == 0,
-            "identifier {id} was handed out although somebody has it"
+            "identifier {id} was handed out although it is taken"
         );
         Ok(())
     }
@@ -326,7 +326,7 @@ mod tests {
         assert!(run::<Sbitmap>(&params(2, 1002)).is_err());
     }
 
-    /// Hands out the same identifier to everybody, or loses every second one that it is given.
+    /// Hands out the same identifier again and again, or loses every second one that it is given.
     struct Broken {
         same: bool,
         inner: Locked<Pidmap>,
@@ -375,10 +375,7 @@ mod tests {
     #[test]
     fn a_source_that_cheats_is_an_error_and_does_not_hang() {
         let twice = run::<Same>(&params(2, 500)).expect_err("duplicates");
-        assert!(
-            format!("{twice:#}").contains("somebody has it"),
-            "{twice:#}"
-        );
+        assert!(format!("{twice:#}").contains("it is taken"), "{twice:#}");
         let loses = run::<Loses>(&params(2, 500)).expect_err("runs dry");
         assert!(format!("{loses:#}").contains("full"), "{loses:#}");
     }

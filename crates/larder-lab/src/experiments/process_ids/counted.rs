@@ -1,15 +1,104 @@
-//! What the counts say: Franke's numbers again, and what gave them.
+//! Franke's harness played again: the contestants that count and take no time, and what their counts say.
 
-use super::counts::{allocations_at, searches_at};
+use anyhow::{Context, bail};
+
 use super::plan::COUNTS;
-use crate::contestants::getpid::harness::{POSTED, VARIANTS};
+use crate::contestants::getpid::harness::{self, Batch, POSTED, Row, Series, VARIANTS};
 use crate::frame::words::exact;
-use crate::frame::{Results, finding, grid, line, lines};
-use crate::model::{Chart, Finding, Provenance, Scale, Series, Table, Value};
+use crate::frame::{Results, bench, finding, grid, line, lines, number, text};
+use crate::measure::Contestant;
+use crate::model::{self, Chart, Finding, Measures, Params, Provenance, Scale, Value};
 use crate::published;
 
-/// Who asked.
+/// The document whose author asked.
 pub(super) const FRANKE: &str = "Franke 2002";
+
+/// Seeds of the average; Franke's own is 1.
+const SEEDS: [u32; 4] = [2, 3, 4, 5];
+
+/// The counting contestants.
+pub(super) fn contestants() -> Vec<Box<dyn Contestant>> {
+    vec![
+        bench(
+            "replay",
+            "The harness of March 2002 as posted, with the C library's random numbers of its day: counts searches",
+            |params| {
+                Ok(counted(&harness::play(
+                    series(params, "series", &POSTED)?,
+                    &batch(params)?,
+                    1,
+                )))
+            },
+        ),
+        bench(
+            "average",
+            "The same with four other seeds: the mean, which does not depend on the random numbers of 2002",
+            |params| {
+                let (batch, series) = (batch(params)?, series(params, "series", &POSTED)?);
+                let [mut mean, others @ ..] =
+                    SEEDS.map(|seed| counted(&harness::play(series, &batch, seed)));
+                for (name, count) in mean
+                    .0
+                    .iter_mut()
+                    .filter(|(name, _)| name.starts_with("searches"))
+                {
+                    let sum: f64 = others.iter().filter_map(|run| run.get(name)).sum();
+                    *count = (*count + sum) / SEEDS.len() as f64;
+                }
+                Ok(mean)
+            },
+        ),
+        bench(
+            "variant",
+            "The same with another rule for where a sweep begins and how far an interval reaches",
+            |params| {
+                Ok(counted(&harness::play(
+                    series(params, "rule", &VARIANTS)?,
+                    &batch(params)?,
+                    1,
+                )))
+            },
+        ),
+    ]
+}
+
+/// Searches and allocations of each row, and the searches of all.
+fn counted(rows: &[Row]) -> Measures {
+    let all: u64 = rows.iter().map(|row| row.searches).sum();
+    let none = Measures::new().with("searches", all as f64);
+    rows.iter().fold(none, |measures, row| {
+        measures
+            .with(&searches_at(row.tasks), row.searches as f64)
+            .with(&allocations_at(row.tasks), row.allocations as f64)
+    })
+}
+
+/// The batch that the factor `first` names by its first A.
+fn batch(params: &Params) -> anyhow::Result<Batch> {
+    let first = u32::try_from(params.count("first")?)?;
+    let mut all = harness::batches().into_iter();
+    all.find(|batch| batch.tasks.first() == Some(&first))
+        .with_context(|| format!("none of Franke's runs begins with {first} tasks"))
+}
+
+/// The one that a factor names.
+fn series(params: &Params, factor: &str, known: &[(&str, Series)]) -> anyhow::Result<Series> {
+    let name = params.text(factor)?;
+    let Some((_, series)) = known.iter().find(|(known, _)| *known == name) else {
+        let names: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+        bail!("{factor} is '{name}'; it is one of: {}", names.join("; "));
+    };
+    Ok(*series)
+}
+
+/// Name of the measure of one row.
+fn searches_at(tasks: u32) -> String {
+    format!("searches.{tasks}")
+}
+
+fn allocations_at(tasks: u32) -> String {
+    format!("allocations.{tasks}")
+}
 
 /// A row of the two tables of 2002: A, D, T, and S and G of each series in the order of [`POSTED`].
 pub(super) struct Printed {
@@ -22,26 +111,22 @@ pub(super) struct Printed {
 
 /// Every row: both tables have the same A, D and T.
 pub(super) fn printed() -> Vec<Printed> {
-    let both = published::franke_getpid()
-        .iter()
-        .zip(published::franke_limit256());
-    let row = |(row, bounded): (&published::FrankeGetpid, &published::FrankeLimit256)| Printed {
-        tasks: row.tasks,
-        deletes: row.deletes,
-        allocations: row.allocations,
-        searches: [
-            row.searches_algo0,
-            row.searches_algo1,
-            row.searches_algo2,
-            bounded.searches_algo2_256,
-        ]
-        .map(f64::from),
-        us: [
-            row.us_algo0,
-            row.us_algo1,
-            row.us_algo2,
-            bounded.us_algo2_256,
-        ],
+    let rows = published::franke_getpid().iter();
+    let both = rows.zip(published::franke_limit256());
+    let row = |(row, bounded): (&published::FrankeGetpid, &published::FrankeLimit256)| {
+        let (s0, s1, s2) = (row.searches_algo0, row.searches_algo1, row.searches_algo2);
+        Printed {
+            tasks: row.tasks,
+            deletes: row.deletes,
+            allocations: row.allocations,
+            searches: [s0, s1, s2, bounded.searches_algo2_256].map(f64::from),
+            us: [
+                row.us_algo0,
+                row.us_algo1,
+                row.us_algo2,
+                bounded.us_algo2_256,
+            ],
+        }
     };
     both.map(row).collect()
 }
@@ -59,30 +144,21 @@ fn count(
     (factor, value): (&str, &str),
     measure: &str,
 ) -> Option<f64> {
-    let mut cells = results
-        .of(COUNTS, name)
-        .filter(|at| at.text(factor) == Some(value));
+    let cells = results.of(COUNTS, name);
+    let mut cells = cells.filter(|at| at.text(factor) == Some(value));
     cells.find_map(|at| at.middle(measure))
 }
 
 /// S of a series with the random numbers of 2002.
 pub(super) fn replayed(results: &Results<'_>, series: usize, tasks: u32) -> Option<f64> {
-    count(
-        results,
-        "replay",
-        ("series", POSTED[series].0),
-        &searches_at(tasks),
-    )
+    let series = ("series", POSTED[series].0);
+    count(results, "replay", series, &searches_at(tasks))
 }
 
 /// S of a series on average over other random numbers.
 fn averaged(results: &Results<'_>, series: usize, tasks: u32) -> Option<f64> {
-    count(
-        results,
-        "average",
-        ("series", POSTED[series].0),
-        &searches_at(tasks),
-    )
+    let series = ("series", POSTED[series].0);
+    count(results, "average", series, &searches_at(tasks))
 }
 
 fn by_rule(results: &Results<'_>, rule: &str, tasks: u32) -> Option<f64> {
@@ -90,29 +166,30 @@ fn by_rule(results: &Results<'_>, rule: &str, tasks: u32) -> Option<f64> {
 }
 
 /// The findings about counts.
-pub(super) fn findings(results: &Results<'_>) -> Vec<Finding> {
+pub(super) fn findings(results: &Results<'_>) -> impl Iterator<Item = Finding> {
     let all = [reproduced(results), beginning(results), identical(results)];
-    all.into_iter().flatten().collect()
+    all.into_iter().flatten()
 }
 
 fn reproduced(results: &Results<'_>) -> Option<Finding> {
-    let (mut counts, mut same, mut allocations, mut same_allocations) = (0, 0, 0, 0);
-    for row in printed() {
-        for (series, posted) in row.searches.into_iter().enumerate() {
-            let ours = replayed(results, series, row.tasks);
-            counts += usize::from(ours.is_some());
-            same += usize::from(ours == Some(posted));
-        }
+    let rows = printed();
+    let here = |row: &Printed, i| replayed(results, i, row.tasks).map(|s| s == row.searches[i]);
+    let made = |row: &Printed| {
         let ours = count(
             results,
             "replay",
             ("series", "algo-0"),
             &allocations_at(row.tasks),
         );
-        allocations += usize::from(ours.is_some());
-        same_allocations += usize::from(ours == Some(f64::from(row.allocations)));
-    }
-    if counts == 0 {
+        ours.map(|t| t == f64::from(row.allocations))
+    };
+    let searches = rows
+        .iter()
+        .flat_map(|row| [0, 1, 2, 3].map(|i| here(row, i)));
+    let same = |of: Vec<bool>| (of.iter().filter(|same| **same).count(), of.len());
+    let (same_searches, searches) = same(searches.flatten().collect());
+    let (same_made, made) = same(rows.iter().filter_map(made).collect());
+    if searches == 0 {
         return None;
     }
     let off = |row: &Printed, series: usize| {
@@ -122,16 +199,36 @@ fn reproduced(results: &Results<'_>) -> Option<Finding> {
     let offs = thousands().filter(|row| row.tasks >= 8000);
     let offs = offs.flat_map(|row| [off(&row, 0), off(&row, 2)]).flatten();
     let worst = offs.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
-    let other = worst.map_or_else(String::new, |(off, tasks)| {
-        format!(" Other random numbers change a count from 8000 live ids on by {off:+.1} % at most (at {tasks}).")
-    });
-    let answer = format!(
-        "{same} of {counts} search counts and {same_allocations} of {allocations} numbers of allocations come out as printed in 2002.{other}"
+    let worst = worst.map(|(off, tasks)| text(format!("{off:+.1} % (at {tasks} live ids)")));
+    let answer =
+        format!("{same_searches} of {searches} search counts come out as printed in 2002.");
+    let facts = [
+        (
+            "allocations as printed",
+            text(format!("{same_made} of {made}")),
+        ),
+        (
+            "largest change of a count by other random numbers, from 8000 live ids on",
+            worst.unwrap_or(Value::Empty),
+        ),
+    ];
+    let rows = facts.into_iter().map(|(what, value)| (value, text(what)));
+    let columns = [((), "here".to_owned())];
+    let table = grid(
+        "The test of 2002 again",
+        "what",
+        rows,
+        columns,
+        |value, ()| value.clone(),
     );
-    let question = "Volunteers to redo the test: do the counts come out again?";
     Some(Finding {
-        chart: Some(searches(results)),
-        ..finding(question, FRANKE, answer)
+        chart: Some(self::searches(results)),
+        table: Some(table),
+        ..finding(
+            "Do the search counts of 2002 come out again when the test is redone?",
+            FRANKE,
+            answer,
+        )
     })
 }
 
@@ -149,25 +246,18 @@ fn fit(results: &Results<'_>, rule: &str) -> Option<(usize, usize, f64)> {
 }
 
 fn beginning(results: &Results<'_>) -> Option<Finding> {
-    let tried = VARIANTS
-        .iter()
-        .filter_map(|(rule, _)| Some((*rule, fit(results, rule)?)));
+    let rules = || VARIANTS.iter().map(|(rule, _)| *rule);
+    let tried = rules().filter_map(|rule| Some((rule, fit(results, rule)?)));
     let (best, (same, rows, _)) =
         tried.max_by(|a, b| a.1.0.cmp(&b.1.0).then(b.1.2.total_cmp(&a.1.2)))?;
     // Only a rule that gives nearly all of the column explains it.
     let answer = if 10 * same < 9 * rows {
-        format!(
-            "No rule tried tells: \"{best}\" gives {same} of {rows} counts, and {} remain a riddle.",
-            rows - same
-        )
+        format!("Not known: the best rule tried, \"{best}\", gives {same} of {rows} counts.")
     } else {
-        let text = fit(results, VARIANTS[0].0).map_or(0, |(same, ..)| same);
-        format!(
-            "What was measured as algo-1 searched {best}: this gives {same} of {rows} counts exactly, the rule of the text gives {text}."
-        )
+        format!("The sweep that was measured searched {best}: this gives {same} of {rows} counts.")
     };
     type Of = fn(&Results<'_>, &str) -> Option<f64>;
-    let columns: [(Of, _); 3] = [
+    let columns: [(Of, &str); 3] = [
         (
             |r, rule| Some(fit(r, rule)?.0 as f64),
             "rows of 30 as printed",
@@ -184,68 +274,59 @@ fn beginning(results: &Results<'_>) -> Option<Finding> {
     let table = grid(
         "What could have given the searches of algo-1: rules tried, from 1000 to 30000 live ids",
         "rule of the sweep",
-        VARIANTS
-            .iter()
-            .map(|(rule, _)| (*rule, Value::Text((*rule).to_owned()))),
+        rules().map(|rule| (rule, text(rule))),
         columns.map(|(of, heading)| (of, heading.to_owned())),
         |rule, of| number(of(results, rule)),
     );
-    let question = "Why did algo-1 need 3604 searches at 2000 live ids where algo-0 needed 76?";
+    let question = "Why did the sweep over a cleared map (algo-1) search 3604 times at 2000 live ids in 2002, and the walk (algo-0) 76 times?";
     Some(Finding {
         table: Some(table),
         ..finding(question, "larder", answer)
     })
 }
 
-/// A bare number.
-pub(super) fn number(value: Option<f64>) -> Value {
-    value.map_or(Value::Empty, |v| Value::Number(v, String::new()))
-}
-
 fn identical(results: &Results<'_>) -> Option<Finding> {
     let differ = |counts: &dyn Fn(&Printed, usize) -> Option<f64>| {
-        let rows = printed().into_iter().filter_map(|row| {
-            let (bounded, free) = (counts(&row, 3)?, counts(&row, 2)?);
-            (bounded != free).then(|| row.tasks.to_string())
+        let rows = printed().into_iter().filter(|row| {
+            let both = counts(row, 3).zip(counts(row, 2));
+            both.is_some_and(|(bounded, free)| bounded != free)
         });
-        rows.collect::<Vec<_>>().join(" and ")
+        rows.map(|row| row.tasks.to_string())
+            .collect::<Vec<_>>()
+            .join(" and ")
     };
     replayed(results, 3, 1000)?;
     let posted = differ(&|row, series| Some(row.searches[series]));
     let here = differ(&|row, series| replayed(results, series, row.tasks));
     let answer = if here == posted {
         format!(
-            "The counts cannot tell: the posted bound ends at id 1016, and with that slip they differ from algo-2's at {here} live ids, as printed."
+            "Not decided by these counts: the posted bound ends at id 1016, and with that slip they differ at {here} live ids, as printed."
         )
     } else {
         format!(
-            "Not known: the posted bound ends at id 1016, but with that slip they differ at {here} live ids, printed at {posted}: the slip does not explain it."
+            "Not known: with the bound of the posted code, which ends at id 1016, they differ at {here} live ids, printed at {posted}: the slip does not explain it."
         )
     };
-    let question = "The search counts with intervals of at most 256 are identical but in 2 cases: is 256 sufficient?";
+    let question = "With free intervals of at most 256 ids the search counts of 2002 are identical but in 2 cases: do 256 ids suffice?";
     Some(finding(question, FRANKE, answer))
 }
 
 /// A line of the document.
-pub(super) fn of_2002(name: &str, points: impl Iterator<Item = (f64, f64)>) -> Series {
-    Series {
+pub(super) fn of_2002(name: &str, points: impl Iterator<Item = (f64, f64)>) -> model::Series {
+    let points = points.map(|(x, y)| (x, exact(y)));
+    model::Series {
         from: Provenance::Published,
-        ..line(
-            format!("{name}, Franke 2002"),
-            points.map(|(x, y)| (x, exact(y))),
-        )
+        ..line(format!("{name}, Franke 2002"), points)
     }
 }
 
 /// S by live ids beside Franke's, where D is 1000.
 fn searches(results: &Results<'_>) -> Chart {
-    let series = ["algo-0", "algo-1", "algo-2"].into_iter().enumerate();
-    let both = series.flat_map(|(i, name)| {
+    let both = [0, 1, 2].into_iter().flat_map(|i| {
+        let name = POSTED[i].0;
         let ours = thousands().filter_map(|row| {
-            Some((
-                f64::from(row.tasks),
-                exact(averaged(results, i, row.tasks)?),
-            ))
+            let mean = averaged(results, i, row.tasks)?;
+            Some((f64::from(row.tasks), exact(mean)))
         });
         let posted = thousands().map(|row| (f64::from(row.tasks), row.searches[i]));
         [
@@ -253,56 +334,11 @@ fn searches(results: &Results<'_>) -> Chart {
             of_2002(name, posted),
         ]
     });
+    let axis = ("live ids", Scale::Linear);
     lines(
         "Searches in 10000 allocations",
-        ("live ids", Scale::Linear),
+        axis,
         ("searches", Scale::Linear),
         both,
     )
-}
-
-/// A table of 2002 as it was laid out, with what was counted and timed here after each column. `columns` are indices of
-/// [`POSTED`] with the contestant that is timed; `more` are contestants of whom the cost alone is shown.
-pub(super) fn again<'t>(
-    results: &'t Results<'_>,
-    title: &str,
-    columns: &[(usize, &'t str)],
-    more: &[(&'t str, &str)],
-    cost: impl Fn(&str, u32) -> Value + Copy + 't,
-) -> Table {
-    type Of<'t> = Box<dyn Fn(&Printed) -> Value + 't>;
-    let published = |value, unit: &str| Value::Published(value, unit.to_owned());
-    let timed = |name: &'t str| -> Of<'t> { Box::new(move |row| cost(name, row.tasks)) };
-    let mut all: Vec<(Of<'_>, String)> = Vec::new();
-    let mut add = |heading: &str, of: Of<'t>| all.push((of, heading.to_owned()));
-    add("D", Box::new(|row| Value::Count(row.deletes.into())));
-    add("T", Box::new(|row| Value::Count(row.allocations.into())));
-    for &(i, name) in columns {
-        let tag = POSTED[i].0.trim_start_matches("algo-");
-        let here = move |row: &Printed| number(replayed(results, i, row.tasks));
-        add(
-            &format!("S{tag} (2002)"),
-            Box::new(move |row| published(row.searches[i], "")),
-        );
-        add(&format!("S{tag} here"), Box::new(here));
-        add(
-            &format!("G{tag} (2002)"),
-            Box::new(move |row| published(row.us[i], "us")),
-        );
-        add(&format!("G{tag} here"), timed(name));
-    }
-    for (name, heading) in more {
-        add(heading, timed(name));
-    }
-    let rows = printed().into_iter().map(|row| {
-        let name = Value::Count(row.tasks.into());
-        (row, name)
-    });
-    Table {
-        notes: vec![
-            "A live ids, D deletions a round, T allocations, S searches, G microseconds an allocation. S is played with the random numbers of 2002. G of 2002 is of another machine: a shape. A quick run times a few A with fewer allocations; --full times all.".to_owned(),
-        ],
-        long: true,
-        ..grid(title, "A", rows, all, |row, of| of(row))
-    }
 }

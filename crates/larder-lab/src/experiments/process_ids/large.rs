@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use anyhow::{bail, ensure};
 use larder::ids::rule::Cyclic;
 
-use crate::contestants::getpid::{Idr, Ours, Pidmap, Random31, Space, fill};
+use crate::contestants::getpid::{Idr, Random31, Space, fill, larder_ids};
+use crate::contestants::ids::Pidmap;
 use crate::contestants::timing::{ns_per_op, opaque, thread_cpu_ns};
 use crate::frame::bench;
 use crate::measure::Contestant;
@@ -40,7 +41,7 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
     type Run = fn(u64, usize) -> anyhow::Result<Measures>;
     let runs: [(_, Run); 3] = [
         ("large-pidmap", |end, share| {
-            churned(Pidmap::with_end(end), end, share)
+            churned(Pidmap::new(1..end), end, share)
         }),
         ("large-idr", |end, share| {
             ensure!(
@@ -50,7 +51,7 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
             churned(Idr::with_end(end), end, share)
         }),
         ("large-larder", |end, share| {
-            churned(Ours::with_end(end, Cyclic)?, end, share)
+            churned(larder_ids(end, Cyclic)?, end, share)
         }),
     ];
     let about = "256 random ids freed and as many allocated, in a space of 2^bits ids of which a share is in use";
@@ -142,20 +143,25 @@ fn victims(
 
 #[cfg(test)]
 mod tests {
+    use larder::ids::Ids;
+
     use super::*;
 
     /// A space that refuses every id of a kind.
-    struct Deaf(Ours<Cyclic>, u64, u64);
+    struct Deaf(Ids<Cyclic>, u64, u64);
 
     impl Space for Deaf {
+        fn after(self, _: u64) -> Self {
+            self
+        }
         fn alloc(&mut self) -> Option<u64> {
-            self.0.alloc()
+            self.0.alloc().ok()
         }
         fn free(&mut self, id: u64) -> bool {
-            self.0.free(id)
+            self.0.free(id).is_ok()
         }
         fn take(&mut self, id: u64) -> bool {
-            !id.is_multiple_of(self.1) && self.0.take(id)
+            !id.is_multiple_of(self.1) && Space::take(&mut self.0, id)
         }
         fn take_all(&mut self) -> bool {
             (1..self.2).for_each(|id| {
@@ -165,23 +171,20 @@ mod tests {
             true
         }
         fn used(&self) -> Option<u64> {
-            Space::used(&self.0)
+            self.0.used()
         }
         fn bytes(&self) -> usize {
             0
         }
     }
 
-    fn ours(end: u64) -> Ours<Cyclic> {
-        Ours::with_end(end, Cyclic).unwrap()
-    }
-
     #[test]
     fn a_space_that_is_not_filled_is_not_timed() {
         let end = 1 << 14;
+        let ours = || larder_ids(end, Cyclic).unwrap();
         for share in [1000, 5000, 9900] {
-            assert!(churned(ours(end), end, share).is_ok(), "{share}");
-            let error = churned(Deaf(ours(end), 3, end), end, share).unwrap_err();
+            assert!(churned(ours(), end, share).is_ok(), "{share}");
+            let error = churned(Deaf(ours(), 3, end), end, share).unwrap_err();
             assert!(error.to_string().contains("ten-thousandths"), "{error}");
         }
     }

@@ -1,11 +1,11 @@
 //! How many allocations lie between the end of an id and its return.
 
 use anyhow::{bail, ensure};
-use larder::ids::rule;
+use larder::ids::{Rule, rule};
 
 use crate::contestants::getpid::{
-    Algo0, Bill, GetPid, Idr, Ours, PID_MAX, Packed, Pidmap, Plain, Random31, Tasks, algo_1_post,
-    algo_2,
+    Algo0, Bill, GetPid, Idr, PID_MAX, Packed, Plain, Random31, Tasks, algo_1_post, algo_2,
+    larder_ids, pidmap,
 };
 use crate::frame::bench;
 use crate::measure::Contestant;
@@ -30,19 +30,15 @@ pub(super) const RULES: [(&str, &str, Promise); 15] = [
         "none: as algo-0, and a freed id is passed over until the map is made anew",
         |_| None,
     ),
-    ("bill", "none: the next free id after the last", |_| None),
-    ("pidmap", "none: the next free id after the last", |_| None),
-    ("idr", "none: the next free id after the last", |_| None),
-    (
-        "larder cyclic",
-        "none: the next free id after the last",
-        |_| None,
-    ),
+    ("bill", NEXT, |_| None),
+    ("pidmap", NEXT, |_| None),
+    ("idr", NEXT, |_| None),
+    ("larder cyclic", NEXT, |_| None),
     ("larder lowest", "none: the lowest free id", |_| None),
     (
         "larder first-freed",
         "as many as are free: no rule can do better",
-        |free| Some(free),
+        Some,
     ),
     (
         "larder epochs of 2",
@@ -55,7 +51,7 @@ pub(super) const RULES: [(&str, &str, Promise); 15] = [
         |free| Some((free * 0.75 - 2.0).max(0.0)),
     ),
     ("larder last-freed", "none: at once", |_| None),
-    ("larder any", "none: whichever is at hand", |_| None),
+    ("larder any", "none: any free id", |_| None),
     ("larder random", "none: any free id", |_| None),
     (
         "larder rested",
@@ -63,6 +59,7 @@ pub(super) const RULES: [(&str, &str, Promise); 15] = [
         |_| Some(48.0),
     ),
 ];
+const NEXT: &str = "none: the next free id after the last";
 
 /// Whether a rule walks the list in every search.
 pub(super) fn walks(rule: &str) -> bool {
@@ -107,24 +104,27 @@ fn run(params: &Params) -> anyhow::Result<Measures> {
         "live is {live}; it is from 1 to 32767"
     );
     let churns = params.count("churns")?;
+    fn ours<R: Rule>(rule: R, live: u32, churns: usize) -> anyhow::Result<Measures> {
+        churned(larder_ids(PID_MAX.into(), rule)?, live, churns)
+    }
     match params.text("rule")? {
         "algo-0" => churned(Algo0::new(1, PID_MAX), live, churns),
         "algo-1-post" => churned(algo_1_post::<Plain>(), live, churns),
         "algo-2" => churned(algo_2::<Plain>(), live, churns),
-        "bill" => churned(Bill::new(), live, churns),
-        "pidmap" => churned(Pidmap::new(), live, churns),
-        "idr" => churned(Idr::new(), live, churns),
-        "larder cyclic" => churned(Ours::new(rule::Cyclic)?, live, churns),
-        "larder lowest" => churned(Ours::new(rule::Lowest)?, live, churns),
-        "larder first-freed" => churned(Ours::new(rule::Fifo)?, live, churns),
-        "larder epochs of 2" => churned(Ours::new(rule::Epochs::<2>)?, live, churns),
-        "larder epochs of 4" => churned(Ours::new(rule::Epochs::<4>)?, live, churns),
-        "larder last-freed" => churned(Ours::new(rule::Lifo)?, live, churns),
-        "larder any" => churned(Ours::new(rule::Any)?, live, churns),
-        "larder random" => churned(Ours::new(rule::Random::new([7; 32]))?, live, churns),
+        "bill" => churned(Bill::default(), live, churns),
+        "pidmap" => churned(pidmap(), live, churns),
+        "idr" => churned(Idr::default(), live, churns),
+        "larder cyclic" => ours(rule::Cyclic, live, churns),
+        "larder lowest" => ours(rule::Lowest, live, churns),
+        "larder first-freed" => ours(rule::Fifo, live, churns),
+        "larder epochs of 2" => ours(rule::Epochs::<2>, live, churns),
+        "larder epochs of 4" => ours(rule::Epochs::<4>, live, churns),
+        "larder last-freed" => ours(rule::Lifo, live, churns),
+        "larder any" => ours(rule::Any, live, churns),
+        "larder random" => ours(rule::Random::new([7; 32]), live, churns),
         "larder rested" => {
             let rule = rule::Rested::allocations(rule::Lowest, 48, rule::NearFull::Fail);
-            churned(Ours::new(rule)?, live, churns)
+            ours(rule, live, churns)
         }
         other => bail!("rule is '{other}', which is none of those compared"),
     }

@@ -4,17 +4,11 @@ use std::time::Instant;
 
 use anyhow::{bail, ensure};
 
-#[cfg(feature = "peers")]
-use crate::contestants::getpid::Crate;
 use crate::contestants::getpid::harness::{Harness, Series};
 use crate::contestants::getpid::{
-    Adaptive, Algo0, Andrea, Bill, Bits, GetPid, Idr, Layout, Locked, Near, Ours, PID_MAX, Packed,
-    Pidmap, Plain, Random31, Tasks, Window256, algo_1, algo_1_post, algo_2, algo_2_256_post,
-    algo_2_post, compare_pass, mark_pass,
-};
-#[cfg(feature = "peers")]
-use crate::contestants::ids::{
-    Blaze, Hibit, Pool, RoaringFree, SlabIds, SlotMapIds, shared::ShardedSlab,
+    Adaptive, Algo0, Andrea, Bill, Bits, GetPid, Idr, Layout, Locked, Near, PID_MAX, Packed, Plain,
+    Random31, Tasks, Window256, algo_1, algo_1_post, algo_2, algo_2_256_post, algo_2_post,
+    compare_pass, larder_ids, mark_pass, pidmap,
 };
 use crate::contestants::timing::{ns_per_op, opaque, thread_cpu_ns};
 use crate::frame::bench;
@@ -24,141 +18,127 @@ use crate::model::{Measures, Params};
 /// A cell ends after the round in which so many tasks were looked at since the last look at the clock.
 const VISITS_PER_LOOK: u64 = 4_000_000;
 
-/// The contestant that plays the rounds with the algorithm that `make` makes for a state: the id handed out last, and the
-/// first after it that may be in use.
-fn timed<G: GetPid>(
+/// The contestant that plays the rounds with an algorithm.
+fn tried<G: GetPid>(
     name: &'static str,
     about: &'static str,
-    make: impl Fn(u32, u32) -> anyhow::Result<G> + Sync + 'static,
+    make: impl Fn() -> anyhow::Result<G> + Sync + 'static,
 ) -> Box<dyn Contestant> {
     bench(name, about, move |params| {
         let job = Job::of(params)?;
         let seed = job.seed.wrapping_add(99);
-        over_tasks(params, job.tasks, seed, Rounds(&make, &job))
+        over_tasks(params, job.tasks, seed, Rounds(make()?, &job))
     })
 }
 
-/// The algorithms, in the order of the tables.
+/// The same of an algorithm that can always be made.
+fn timed<G: GetPid + 'static>(
+    name: &'static str,
+    about: &'static str,
+    make: fn() -> G,
+) -> Box<dyn Contestant> {
+    tried(name, about, move || Ok(make()))
+}
+
+/// The algorithms, in the order of the tables, and the crates of others under the same rounds.
 pub(super) fn all() -> Vec<Box<dyn Contestant>> {
-    vec![
+    // Only the crates of others are added.
+    #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
+    let mut all: Vec<Box<dyn Contestant>> = vec![
         timed(
             "algo-0",
             "get_pid of Linux 2.4: a walk over all tasks, again from the start after each collision",
-            |last, next_safe| Ok(Algo0::new(1, next_safe).after(last)),
+            || Algo0::new(1, 1),
         ),
         timed(
             "algo-1",
             "Franke 2002, as described: a cleared map, one walk that marks it, the next interval after last_pid",
-            |last, next_safe| Ok(algo_1::<Plain>().after(last, next_safe)),
+            algo_1::<Plain>,
         ),
         timed(
             "algo-1-locked",
             "algo-1 with atomic bit sets",
-            |last, next_safe| Ok(algo_1::<Locked>().after(last, next_safe)),
+            algo_1::<Locked>,
         ),
         timed(
             "algo-1-post",
             "algo-1 as it was measured: every search begins at the first id",
-            |last, next_safe| Ok(algo_1_post::<Plain>().after(last, next_safe)),
+            algo_1_post::<Plain>,
         ),
         timed(
             "algo-2",
             "Franke 2002, as described: the map is kept, cleared and marked again only when nothing is found",
-            |last, next_safe| Ok(algo_2::<Plain>().after(last, next_safe)),
+            algo_2::<Plain>,
         ),
         timed(
             "algo-2-locked",
             "algo-2 with atomic bit sets",
-            |last, next_safe| Ok(algo_2::<Locked>().after(last, next_safe)),
+            algo_2::<Locked>,
         ),
         timed(
             "algo-2-post",
             "algo-2 as it was measured: with the mask of the posted code",
-            |last, next_safe| Ok(algo_2_post::<Plain>().after(last, next_safe)),
+            algo_2_post::<Plain>,
         ),
         timed(
             "algo-2-256",
             "Franke 2002, as meant: a map of 2048 ids on the stack, intervals of at most 256 (reconstructed)",
-            |last, next_safe| Ok(Window256::new().after(last, next_safe)),
+            Window256::default,
         ),
         timed(
             "algo-2-256-post",
             "algo-2-256 as it was measured: the bound holds below id 1016 only",
-            |last, next_safe| Ok(algo_2_256_post::<Plain>().after(last, next_safe)),
+            algo_2_256_post::<Plain>,
         ),
         timed(
             "adaptive",
             "algo-0 below the crossover, algo-2 above; the crossover from two passes timed at the start",
-            |last, next_safe| Ok(Adaptive::calibrating().after(last, next_safe)),
+            Adaptive::calibrating,
         ),
         timed(
             "andrea",
             "Andrea Arcangeli's getpid, 2.4.19pre7aa2, as posted on 26 April 2002",
-            |last, next_safe| Ok(Andrea::<Locked>::new().after(last, next_safe)),
+            Andrea::<Locked>::default,
         ),
         timed(
             "bill",
             "William Irwin's tower of bitmaps, posted on 7 August 2002, with its search mended",
-            |last, _| Ok(Bill::new().after(last)),
+            Bill::default,
         ),
         timed(
             "pidmap",
             "Linux 2.5.37 to 4.14 (Molnar, Irwin): a bitmap in pages, the next free bit",
-            |last, _| Ok(Pidmap::new().after(u64::from(last))),
+            pidmap,
         ),
         timed(
             "idr",
             "Linux 4.15 and later: a radix tree of pointers, the next free id; simplified",
-            |last, _| Ok(Idr::new().after(u64::from(last))),
+            Idr::default,
         ),
-        timed(
-            "larder",
-            "larder::ids::Ids under the rule Cyclic",
-            |last, _| Ours::after(last),
-        ),
-    ]
-}
-
-/// Crates of others under the same rounds.
-#[cfg(feature = "peers")]
-pub(super) fn crates() -> Vec<Box<dyn Contestant>> {
-    vec![
-        timed(
-            "crate-roaring",
-            "the crate roaring: a set of free ids, the next one after the last",
-            |_, _| Crate::<RoaringFree<true>>::new(),
-        ),
-        timed(
-            "crate-range-set-blaze",
-            "the crate range-set-blaze: a set of free ids, the next one after the last",
-            |_, _| Crate::<Blaze<true>>::new(),
-        ),
-        timed(
-            "crate-hibitset",
-            "the crate hibitset: a set of free ids, the lowest by its own iterator",
-            |_, _| Crate::<Hibit<0>>::new(),
-        ),
-        timed(
-            "crate-id-pool",
-            "the crate id-pool: a vector of free ranges, the lowest first",
-            |_, _| Crate::<Pool>::new(),
-        ),
-        timed(
-            "crate-slab",
-            "the crate slab: the last freed first",
-            |_, _| Crate::<SlabIds>::new(),
-        ),
-        timed(
-            "crate-slotmap",
-            "the crate slotmap: the last freed first; the task keeps the key",
-            |_, _| Crate::<SlotMapIds>::new(),
-        ),
-        timed(
-            "crate-sharded-slab",
-            "the crate sharded-slab, one thread: the last freed first; the task keeps the key",
-            |_, _| Crate::<ShardedSlab>::new(),
-        ),
-    ]
+        tried("larder", "larder::ids::Ids under the rule Cyclic", || {
+            larder_ids(PID_MAX.into(), larder::ids::rule::Cyclic)
+        }),
+    ];
+    #[cfg(feature = "peers")]
+    {
+        use crate::contestants::getpid::Crate;
+        use crate::contestants::ids::{
+            Blaze, Hibit, IdSource, Pool, RoaringFree, SlabIds, SlotMapIds, shared::ShardedSlab,
+        };
+        fn peer<S: IdSource + 'static>(name: &'static str) -> Box<dyn Contestant> {
+            tried(name, S::ABOUT, Crate::<S>::new)
+        }
+        all.extend([
+            peer::<RoaringFree<true>>("crate-roaring"),
+            peer::<Blaze<true>>("crate-range-set-blaze"),
+            peer::<Hibit>("crate-hibitset"),
+            peer::<Pool>("crate-id-pool"),
+            peer::<SlabIds>("crate-slab"),
+            peer::<SlotMapIds>("crate-slotmap"),
+            peer::<ShardedSlab>("crate-sharded-slab"),
+        ]);
+    }
+    all
 }
 
 /// One whole pass over the list, comparing or marking: their ratio decides where the curves cross.
@@ -270,10 +250,10 @@ impl Job {
     }
 }
 
-/// The rounds of a job, with what makes the algorithm.
-struct Rounds<'a, F>(&'a F, &'a Job);
+/// The rounds of a job, with the algorithm.
+struct Rounds<'a, G>(G, &'a Job);
 
-impl<G: GetPid, F: Fn(u32, u32) -> anyhow::Result<G>> Work for Rounds<'_, F> {
+impl<G: GetPid> Work for Rounds<'_, G> {
     fn run<L: Layout>(self, tasks: Tasks<L>) -> anyhow::Result<Measures> {
         played(tasks, self.0, self.1)
     }
@@ -281,12 +261,12 @@ impl<G: GetPid, F: Fn(u32, u32) -> anyhow::Result<G>> Work for Rounds<'_, F> {
 
 fn played<G: GetPid, L: Layout>(
     mut tasks: Tasks<L>,
-    make: impl Fn(u32, u32) -> anyhow::Result<G>,
+    pids: G,
     job: &Job,
 ) -> anyhow::Result<Measures> {
     let (last, next_safe) = job.prepare(&mut tasks);
     let live = tasks.len();
-    let mut pids = make(last, next_safe)?;
+    let mut pids = pids.after(last, next_safe);
     pids.start(&tasks)?;
     let counted = pids.counts();
     let mut random = Random31::new(job.seed.wrapping_add(1000));
@@ -316,27 +296,23 @@ fn played<G: GetPid, L: Layout>(
             break;
         }
     }
+    let left = tasks.len();
     ensure!(
-        capped || tasks.len() == live,
-        "{} tasks live where {live} should",
-        tasks.len()
+        capped || left == live,
+        "{left} tasks live where {live} should"
     );
     let counts = pids.counts();
     let searches = counts.searches - counted.searches;
     let visited = counts.visited - counted.visited;
+    let lines = ns_per_op(visited * L::LINES as u64, allocations);
+    let us = |ns: u64| ns_per_op(ns, allocations) / 1e3;
     let mut measures = Measures::new()
-        .with(
-            "us_per_alloc",
-            ns_per_op(alloc_ns.max(1), allocations) / 1e3,
-        )
-        .with("us_per_free", ns_per_op(free_ns, allocations) / 1e3)
+        .with("us_per_alloc", us(alloc_ns.max(1)))
+        .with("us_per_free", us(free_ns))
         .with("allocations", allocations as f64)
         .with("searches", searches as f64)
         .with("capped", f64::from(u8::from(capped)))
-        .with(
-            "task_lines",
-            ns_per_op(visited * L::LINES as u64, allocations),
-        );
+        .with("task_lines", lines);
     if searches > 0 {
         measures = measures
             .with("us_per_search", alloc_ns as f64 / 1e3 / searches as f64)

@@ -2,19 +2,17 @@
 
 use crossbeam_queue::ArrayQueue;
 
-use super::{LocalIds, SharedIds};
+use super::Common;
 
 /// An `ArrayQueue<u32>` of free identifiers: the first freed first.
 #[derive(Debug)]
 pub struct Queue(ArrayQueue<u32>);
 
-impl SharedIds for Queue {
+impl Common for Queue {
     const ABOUT: &'static str =
         "crate crossbeam-queue, an ArrayQueue of free identifiers: the first freed first";
 
-    type Local<'a> = &'a Self;
-
-    fn new(count: u64) -> anyhow::Result<Self> {
+    fn make(count: u64) -> anyhow::Result<Self> {
         let queue = ArrayQueue::new(usize::try_from(count)?);
         for id in 0..u32::try_from(count)? {
             let _ = queue.push(id);
@@ -22,19 +20,13 @@ impl SharedIds for Queue {
         Ok(Self(queue))
     }
 
-    fn local(&self, _: usize, _: usize) -> &Self {
-        self
-    }
-}
-
-impl LocalIds for &Queue {
     #[inline]
-    fn alloc(&mut self) -> Option<u64> {
+    fn get(&self) -> Option<u64> {
         self.0.pop().map(u64::from)
     }
 
     #[inline]
-    fn free(&mut self, id: u64) -> bool {
+    fn put(&self, id: u64) -> bool {
         self.0.push(id as u32).is_ok()
     }
 }

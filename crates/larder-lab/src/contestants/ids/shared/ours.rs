@@ -2,41 +2,23 @@
 
 use larder::ids::{IdRange, IdSpace, SharedRule};
 
-use super::{LocalIds, SharedIds};
+use super::Common;
 
-/// [`IdSpace`] by a rule with its default parameters.
-#[derive(Debug)]
-pub struct OurSpace<R: SharedRule>(IdSpace<R>);
-
-impl<R: SharedRule + Default> SharedIds for OurSpace<R>
+impl<R: SharedRule + Default> Common for IdSpace<R>
 where
-    IdSpace<R>: Sync,
+    Self: Sync,
 {
-    type Local<'a>
-        = &'a Self
-    where
-        R: 'a;
-
-    fn new(count: u64) -> anyhow::Result<Self> {
-        Ok(Self(IdSpace::new(
-            IdRange::new(0, count - 1)?,
-            R::default(),
-        )?))
-    }
-
-    fn local(&self, _: usize, _: usize) -> &Self {
-        self
-    }
-}
-
-impl<R: SharedRule> LocalIds for &OurSpace<R> {
-    #[inline]
-    fn alloc(&mut self) -> Option<u64> {
-        self.0.alloc().ok()
+    fn make(count: u64) -> anyhow::Result<Self> {
+        Ok(Self::new(IdRange::new(0, count - 1)?, R::default())?)
     }
 
     #[inline]
-    fn free(&mut self, id: u64) -> bool {
-        self.0.free(id).is_ok()
+    fn get(&self) -> Option<u64> {
+        self.alloc().ok()
+    }
+
+    #[inline]
+    fn put(&self, id: u64) -> bool {
+        self.free(id).is_ok()
     }
 }

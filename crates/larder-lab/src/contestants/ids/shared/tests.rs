@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder::ids::rule::Cyclic;
+use larder::ids::{IdSpace, Ids};
 
-use super::super::{Ours, Pidmap, Rng};
+use super::super::{Pidmap, Rng};
 use super::*;
 
-/// Threads free and take at random while a table says who has what; at the end the rest is counted.
+/// Threads free and take at random while a table of owners is kept; at the end the rest is counted.
 fn agrees<S: SharedIds>(count: u64, threads: usize) {
     let source = &S::new(count).expect("made");
     let owned: &Vec<AtomicU64> = &(0..count).map(|_| AtomicU64::new(0)).collect();
@@ -65,8 +66,8 @@ fn everywhere<S: SharedIds>() {
 
 #[test]
 fn no_two_threads_have_the_same_and_the_last_is_found() {
-    everywhere::<OurSpace<Cyclic>>();
-    everywhere::<Locked<Ours<Cyclic>>>();
+    everywhere::<IdSpace<Cyclic>>();
+    everywhere::<Locked<Ids<Cyclic>>>();
     everywhere::<Sbitmap>();
     everywhere::<Locked<Pidmap>>();
 }
