@@ -138,7 +138,7 @@ fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
         }
     }
     if !a.recommendations.is_empty() {
-        out.push_str("\n### Settings that this run supports\n\n");
+        line!(out, "\n### {}\n", text::settings_heading(run));
         for r in &a.recommendations {
             let setting = format!("{} = {}", r.key, r.value);
             line!(out, "- {}: {}", code(&setting), inert(&r.because));
@@ -176,7 +176,7 @@ fn goals(a: &Analysis, out: &mut String) {
     if a.goals.is_empty() {
         return;
     }
-    out.push_str("\n### Goals\n\n| what | against | goal | measured | held, ours / theirs | state | note |\n|---|---|---|---|---|---|---|\n");
+    out.push_str("\n### Goals\n\n| what | against | goal | measured | memory held, larder / peer | state | note |\n|---|---|---|---|---|---|---|\n");
     for g in &a.goals {
         line!(
             out,

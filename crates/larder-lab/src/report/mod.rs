@@ -23,4 +23,4 @@ pub use json::{SCHEMA, json};
 pub use markdown::markdown;
 pub use style::Style;
 pub use summary::Summary;
-pub use terminal::{findings, summary, terminal};
+pub use terminal::{findings, goals, summary, terminal};

@@ -84,14 +84,23 @@ pub(super) fn goal_state(s: GoalState) -> &'static str {
     }
 }
 
-/// Memory held, ours beside theirs.
+/// Heading of the settings of a run: a noisy one writes none.
+#[must_use]
+pub(super) fn settings_heading(run: &RunRecord) -> &'static str {
+    match run.noise_reason() {
+        None => "Settings that this run supports",
+        Some(_) => "Settings that the run points to, not written because it was noisy",
+    }
+}
+
+/// Memory held, larder's beside the peer's.
 #[must_use]
 pub(super) fn held(goal: &Goal) -> String {
-    goal.held_bytes.map_or_else(String::new, |(ours, theirs)| {
+    goal.held_bytes.map_or_else(String::new, |(larder, peer)| {
         format!(
             "{} / {}",
-            number::number(ours, "B"),
-            number::number(theirs, "B")
+            number::number(larder, "B"),
+            number::number(peer, "B")
         )
     })
 }

@@ -19,7 +19,7 @@ use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
 use crate::measure::{BadSelection, Experiment, Interrupt};
 use crate::model::{GoalState, NoiseRecord};
-use crate::report::Document;
+use crate::report::{Document, Summary};
 
 /// How long the machine is watched before the first cell.
 const LOOK: Duration = Duration::from_secs(1);
@@ -163,7 +163,7 @@ fn show(
     files: &Files,
     out: &mut dyn Write,
 ) -> Outcome {
-    let list = [
+    let mut list = vec![
         ("results", &files.database),
         ("page", &files.page),
         ("settings", &files.settings),
@@ -183,22 +183,28 @@ fn show(
     if details {
         crate::report::terminal(document, &style, out)?;
     } else {
-        crate::report::summary(document, &style, out)?;
+        let summary = Summary {
+            settings_file: files.settings.clone(),
+            ..Summary::of(document)
+        };
+        crate::report::summary(&summary, &style, out)?;
         // Of one experiment there is room for its answers.
         if let [(_, analysis)] = document.runs.as_slice() {
             crate::report::findings(&analysis.findings, &style, out)?;
         }
-        writeln!(
-            out,
-            "Details: larder report --open, or larder measure --details"
-        )?;
+        // The screen ends with these lines, and names the settings file itself.
+        list.pop();
+        if files.database.is_none() {
+            writeln!(out, "Details: larder measure --details")?;
+        }
     }
-    if files.database.is_some() {
-        writeln!(out)?;
-    }
-    for (name, path) in list {
+    for (name, path) in &list {
         if let Some(path) = path {
-            writeln!(out, "{name:<8} {}", path.display())?;
+            let how = match *name {
+                "page" => " (larder report --open)",
+                _ => "",
+            };
+            writeln!(out, "{name:<8} {}{how}", path.display())?;
         }
     }
     Ok(())

@@ -228,7 +228,8 @@ fn prezero(look: &Look<'_>) -> Option<Recommendation> {
         key: "pages.prezero".to_owned(),
         value: if pays { "true" } else { "false" }.to_owned(),
         because: format!(
-            "With the helper charged, a page zeroed ahead costs, against the cheapest zeroing at hand-out: {}. {}",
+            "Costs {} of zeroing at hand-out, cheapest way. By use, with the helper charged: {}. {}",
+            words::times(&sparse.ratio),
             words::list(&each),
             if pays {
                 "That is less, and for no use more."

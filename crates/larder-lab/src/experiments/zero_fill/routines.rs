@@ -152,7 +152,7 @@ fn recommend(look: &Look<'_>) -> Option<Recommendation> {
         key: "pages.zeroing".to_owned(),
         value: format!("\"{name}\""),
         because: format!(
-            "Of the routines not distinguishable from the fastest for a warm page ({}), {name} asks least of the CPU.",
+            "As fast as the fastest; asks least of the CPU. Equal for a warm page: {}.",
             words::list(&best.ties())
         ),
         evidence: ratio,

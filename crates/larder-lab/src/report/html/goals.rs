@@ -16,21 +16,6 @@ fn all(doc: &Document) -> impl Iterator<Item = (&str, &Goal)> {
         .flat_map(|(run, a)| a.goals.iter().map(|g| (run.experiment.as_str(), g)))
 }
 
-/// How many goals hold, are missed, undecided or not measured; empty without goals.
-pub(super) fn counts(doc: &Document) -> String {
-    if all(doc).next().is_none() {
-        return String::new();
-    }
-    let count = |state| all(doc).filter(|(_, g)| g.state == state).count();
-    format!(
-        "{} hold, {} missed, {} undecided, {} not measured",
-        count(GoalState::Met),
-        count(GoalState::Missed),
-        count(GoalState::Open),
-        count(GoalState::Skipped)
-    )
-}
-
 /// The goals that were missed, are undecided, and hold.
 pub(super) fn tables(doc: &Document) -> [Option<TableView>; 3] {
     [
@@ -112,7 +97,7 @@ fn row(experiment: &str, g: &Goal, held: bool) -> Vec<CellView> {
         text(experiment, "fit"),
         CellView {
             under: g.note.clone(),
-            ..text(&g.what, "wrap")
+            ..text(&g.what, "wrap goal")
         },
         text(&g.against, ""),
         text(&g.bound, "fit"),
