@@ -328,9 +328,15 @@ fn part(heading: &str, rows: impl Iterator<Item = Vec<String>>) -> Vec<Vec<Strin
     if part.len() > 1 { part } else { Vec::new() }
 }
 
+/// A text on two lines at most, the second behind a margin.
 fn wrapped(text: &str, first: &str, rest: &str) -> Vec<String> {
     let text = wrap(&clean(text), first, rest, WIDTH);
-    text.lines().map(str::to_owned).collect()
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if lines.len() > 2 {
+        lines.truncate(2);
+        lines[1].push_str(" \u{2026}");
+    }
+    lines
 }
 
 fn cost_row(cost: &Cost) -> CostRow {

@@ -228,7 +228,7 @@ fn prezero(look: &Look<'_>) -> Option<Recommendation> {
         key: "pages.prezero".to_owned(),
         value: if pays { "true" } else { "false" }.to_owned(),
         because: format!(
-            "Costs {} of zeroing at hand-out, cheapest way. By use, with the helper charged: {}. {}",
+            "Costs {} of the cheapest zeroing at hand-out. By use, with the helper charged: {}. {}",
             words::times(&sparse.ratio),
             words::list(&each),
             if pays {
