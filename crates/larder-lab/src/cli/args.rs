@@ -8,13 +8,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::calc::Calc;
 use super::compare::Compare;
 use super::exchange::{Export, Import};
+use super::global::Global;
 use super::install::Install;
 use super::machine::Machine;
 use super::report::Report;
 use super::rerun::Rerun;
 use super::run::Run;
 use super::settings::SettingsArgs;
-use super::shell::{Completions, Man};
 use super::sim::Sim;
 use super::trace::Trace;
 use crate::measure::FactorFilter;
@@ -41,30 +41,6 @@ Exit codes:
   0 done   1 a --fail-on condition is met   2 wrong usage   3 inconclusive under --fail-on
   4 refused: too noisy, or something is missing   5 reading or writing failed
   `run` and `trace record` end with the code of their program, 128 + n where signal n ended it";
-
-/// Options of every command.
-#[derive(Debug, Args)]
-pub(super) struct Global {
-    /// The database of results [default: larder.sqlite in the XDG data directory].
-    #[arg(long, global = true, env = "LARDER_DB", value_name = "FILE")]
-    pub(super) db: Option<PathBuf>,
-    /// Print JSON instead of tables.
-    #[arg(long, global = true)]
-    pub(super) json: bool,
-    /// No progress and no hints on stderr; errors are still told.
-    #[arg(long, short, global = true)]
-    pub(super) quiet: bool,
-    /// Colours: `auto` follows the terminal, NO_COLOR and CLICOLOR_FORCE.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
-    pub(super) color: Color,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Color {
-    Auto,
-    Always,
-    Never,
-}
 
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one, and clap makes it")]
@@ -191,6 +167,31 @@ pub(super) struct List {
     /// The stored runs, newest first.
     #[arg(long)]
     pub(super) runs: bool,
+}
+
+/// Print completions for a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder completions bash > ~/.local/share/bash-completion/completions/larder
+  larder completions zsh > ~/.zfunc/_larder
+  larder completions fish > ~/.config/fish/completions/larder.fish")]
+pub(super) struct Completions {
+    /// The shell.
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write one for each command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder man | man -l -
+  larder man ~/.local/share/man/man1")]
+pub(super) struct Man {
+    /// Write larder.1 and a page for each command here.
+    #[arg(value_name = "DIR")]
+    pub(super) dir: Option<PathBuf>,
 }
 
 /// One cell in this process; the lab starts it.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json, results};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, results};
 use crate::calc::Submission;
 use crate::model::RunRecord;
 use crate::store;

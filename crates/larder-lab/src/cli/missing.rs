@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::Outcome;
+use super::global::Global;
 use super::output::plain;
-use super::print_json;
+use super::output::print_json;
 use crate::experiments::programs::{self, Programs};
 use crate::machine;
 use crate::measure::{Depth, Experiment, PlanRequest};

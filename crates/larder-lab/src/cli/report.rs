@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json, results};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, results};
 use crate::report::{self, Document};
 
 /// Show stored runs again, read by this version of their experiments.

@@ -13,9 +13,10 @@ use larder::heap::debug::Options;
 use larder::heap::global::reaper_interval;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json};
+use super::global::Global;
+use super::output;
+use super::output::print_json;
 use crate::preload::larder::find_or_build;
 use said::Said;
 

@@ -1,6 +1,6 @@
 //! The table of machines: this one, those that were sent in, those of 2003.
 
-use super::Document;
+use super::document::Document;
 use crate::calc::{Preset, Quantity, Source, derive};
 use crate::model::{Table, Value};
 

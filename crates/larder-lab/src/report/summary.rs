@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::document::Document;
+use super::number;
 use super::text::{clean, shortened, wide, wrap};
-use super::{Document, number};
 use crate::measure::RunView;
-use crate::model::{Cost, GoalState, Recommendation, RunRecord, ShortAnswer};
+use crate::model::{Analysis, Cost, GoalState, Recommendation, RunRecord, ShortAnswer};
 use crate::stats::{self, Verdict};
 
 /// Lines at most; two of a screen's forty are left for where the results lie.
@@ -65,6 +66,36 @@ pub struct Summary {
     pub not_measured: usize,
 }
 
+/// The settings that runs support: what the summary shows and the settings file has.
+#[derive(Debug, Default)]
+pub struct Supported<'r> {
+    /// Each with its run; where two runs recommend the same key, the first has its way.
+    pub settings: Vec<(&'r RunRecord, &'r Recommendation)>,
+    /// Runs whose recommendations are not taken because of noise, with the reason.
+    pub too_noisy: Vec<(&'r RunRecord, &'r [Recommendation], String)>,
+}
+
+impl<'r> Supported<'r> {
+    /// Of these runs, in their order.
+    #[must_use]
+    pub fn by(runs: &'r [(RunRecord, Analysis)]) -> Self {
+        let mut all = Self::default();
+        for (run, analysis) in runs {
+            let recommended = &analysis.recommendations;
+            if let Some(why) = run.noise_reason().filter(|_| !recommended.is_empty()) {
+                all.too_noisy.push((run, recommended, why));
+                continue;
+            }
+            for r in recommended {
+                if all.settings.iter().all(|(_, known)| known.key != r.key) {
+                    all.settings.push((run, r));
+                }
+            }
+        }
+        all
+    }
+}
+
 /// A row of the table of costs, as text.
 pub(super) struct CostRow {
     pub(super) what: String,
@@ -100,7 +131,7 @@ impl Summary {
         };
         let analyses = || document.runs.iter().map(|(_, analysis)| analysis);
         let goals = |state| {
-            let of_run = |(run, a): &'_ (RunRecord, crate::model::Analysis)| {
+            let of_run = |(run, a): &'_ (RunRecord, Analysis)| {
                 let goals = a.goals.iter().filter(|g| g.state == state);
                 let named = goals.map(|g| (run.experiment.clone(), g.what.clone()));
                 named.collect::<Vec<_>>()
@@ -121,21 +152,11 @@ impl Summary {
             not_measured: goals(GoalState::Skipped).len(),
             ..Self::default()
         };
-        for (run, analysis) in &document.runs {
-            if analysis.recommendations.is_empty() {
-                continue;
-            }
-            // As the settings file has it: nothing from a noisy run, and the first run has its way.
-            if run.noise_reason().is_some() {
-                summary.too_noisy.push(run.experiment.clone());
-                continue;
-            }
-            for r in &analysis.recommendations {
-                if summary.settings.iter().all(|s| s.key != r.key) {
-                    summary.settings.push(r.clone());
-                }
-            }
-        }
+        let supported = Supported::by(&document.runs);
+        let settings = supported.settings.into_iter();
+        summary.settings = settings.map(|(_, r)| r.clone()).collect();
+        let noisy = supported.too_noisy.into_iter();
+        summary.too_noisy = noisy.map(|(run, ..)| run.experiment.clone()).collect();
         summary
     }
 
@@ -159,18 +180,18 @@ impl Summary {
             let filled = parts.iter().filter(|p| !p.is_empty());
             filled.map(|p| p.iter().map(Vec::len).sum::<usize>()).sum()
         };
-        // The longer one of costs and answers gives first; its last row says how many it gave.
+        // The longest list gives first, costs and answers before settings; its last row says how many it gave.
         let mut given = [0; 5];
         while height(&parts) > HEIGHT {
-            let longer = if parts[1].len() > parts[3].len() {
-                1
-            } else {
-                3
+            let long = |i: &usize| parts[*i].len() > 3;
+            let longest = [1, 3]
+                .into_iter()
+                .filter(long)
+                .max_by_key(|i| parts[*i].len());
+            let Some(longer) = longest.or(Some(2).filter(long)) else {
+                break;
             };
             let rows = &mut parts[longer];
-            if rows.len() < 4 {
-                break;
-            }
             let last = if given[longer] == 0 { 0 } else { 1 };
             let gone = 2 - last;
             rows.truncate(rows.len() - gone - last);
@@ -271,21 +292,20 @@ impl Summary {
         if counts.is_empty() {
             return Vec::new();
         }
-        let mut text = format!("Goals: {counts}: larder report --goals");
         let missed = self.missed_by_experiment();
+        let mut lines = vec![format!("Goals: {counts}: larder report --goals")];
         for shown in (1..=missed.len()).rev() {
             let more = match missed.len() - shown {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
-            let named = format!("{text}\nMissed: {}{more}.", missed[..shown].join("; "));
-            let lines: usize = named.lines().map(|l| wrapped(l, "", "  ").len()).sum();
-            if lines <= GOAL_LINES || shown == 1 {
-                text = named;
+            let named = format!("Missed: {}{more}.", missed[..shown].join("; "));
+            if shown == 1 || wrap(&named, "", "  ", WIDTH).lines().count() < GOAL_LINES {
+                lines.extend(wrapped(&named, "", "  "));
                 break;
             }
         }
-        vec![text.lines().flat_map(|l| wrapped(l, "", "  ")).collect()]
+        vec![lines]
     }
 
     /// The goals that are missed, each by the first words of its name, with what they share counted: one text for each
@@ -503,7 +523,7 @@ fn noise(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Analysis, Goal};
+    use crate::model::Goal;
 
     fn cost(what: &str, verdict: Verdict) -> Cost {
         Cost {

@@ -6,8 +6,12 @@ use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, TableStyle, Width, presets,
 };
 
+use super::document::Document;
+use super::style::Style;
+use super::summary::Summary;
 use super::text::{self, clean, wrap};
-use super::{Document, Style, Summary, spark};
+use super::value::{self, PUBLISHED_NOTE};
+use super::{machines, spark};
 use crate::model::{Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table};
 
 /// ANSI styles that the report uses.
@@ -100,7 +104,7 @@ pub fn terminal(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Resul
     if !doc.submissions.is_empty() {
         writeln!(out)?;
         heading("Machines", style, out)?;
-        table(&super::machines::table(doc), style, out)?;
+        table(&machines::table(doc), style, out)?;
     }
     Ok(())
 }
@@ -403,8 +407,8 @@ fn as_list(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn below(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    if super::value::has_published(t) {
-        let note = wrap(super::value::PUBLISHED_NOTE, "  ", "  ", style.width);
+    if value::has_published(t) {
+        let note = wrap(PUBLISHED_NOTE, "  ", "  ", style.width);
         writeln!(out, "{}", ink(style, Ink::Dim, &note))?;
     }
     for note in &t.notes {

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use resume::Earlier;
 
-use super::args::{FailOn, Global, Measure};
+use super::args::{FailOn, Measure};
 use super::failure::{Code, Failure, Outcome};
-use super::{find, output, plan, preloads, print_json, report, results, settings};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, plan, preloads, report, results, settings};
 use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
 use crate::measure::{BadSelection, Experiment, Interrupt};
@@ -82,7 +84,7 @@ fn chosen(names: &[String]) -> Result<Vec<Box<dyn Experiment>>, Failure> {
     if names.is_empty() {
         return Ok(experiments::all());
     }
-    names.iter().map(|n| find(n)).collect()
+    names.iter().map(|n| results::experiment(n)).collect()
 }
 
 impl From<BadSelection> for Failure {

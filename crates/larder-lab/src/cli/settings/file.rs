@@ -7,6 +7,7 @@ use serde_json::json;
 use toml::{Table, Value};
 
 use crate::model::{Analysis, Recommendation, RunRecord};
+use crate::report::Supported;
 
 /// Settings with where they come from.
 #[derive(Debug, Clone, Default)]
@@ -35,30 +36,20 @@ impl Settings {
     /// # Errors
     /// A recommendation that the library would not take: an error of the experiment, told rather than written.
     pub(super) fn from_runs(analysed: &[(RunRecord, Analysis)]) -> Result<Self, String> {
-        let mut settings = Self::default();
-        for (run, analysis) in analysed {
-            if let Some(why) = run.noise_reason() {
-                let keys: Vec<&str> = analysis
-                    .recommendations
-                    .iter()
-                    .map(|r| r.key.as_str())
-                    .collect();
-                if !keys.is_empty() {
-                    settings.refused.push(format!(
-                        "{} not set: run {} of {} is noisy. {why}",
-                        keys.join(", "),
-                        run.id,
-                        run.experiment
-                    ));
-                }
-                continue;
-            }
-            for r in &analysis.recommendations {
-                if settings.entries.iter().all(|e| e.key != r.key) {
-                    settings.entries.push(entry(run, r)?);
-                }
-            }
-        }
+        let supported = Supported::by(analysed);
+        let entries = supported.settings.into_iter().map(|(run, r)| entry(run, r));
+        let refused = supported.too_noisy.into_iter().map(|(run, all, why)| {
+            let keys: Vec<&str> = all.iter().map(|r| r.key.as_str()).collect();
+            let keys = keys.join(", ");
+            format!(
+                "{keys} not set: run {} of {} is noisy. {why}",
+                run.id, run.experiment
+            )
+        });
+        let settings = Self {
+            entries: entries.collect::<Result<_, _>>()?,
+            refused: refused.collect(),
+        };
         if !settings.is_empty() {
             validate(&settings.to_toml())?;
         }

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json, results};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, results};
 use crate::machine;
 use crate::model::{Analysis, RunRecord};
 use file::Settings;

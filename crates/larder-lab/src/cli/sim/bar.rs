@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cli::args::Global;
+use crate::cli::global::Global;
 use crate::sim::{Meter, Watch};
 
 /// How far something is.

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::cli::args::Global;
 use crate::cli::failure::Outcome;
+use crate::cli::global::Global;
 use crate::cli::output::plain;
 use crate::sim::{self, Placed, Row, place, standing};
 

@@ -1,8 +1,8 @@
 //! A chart of categories: lying bars, so that every name has a whole line.
 
 use super::axis;
+use super::picture::{Picture, title};
 use super::svg::{Anchor, FONT, Ink, Svg, WIDTH, width};
-use super::{Picture, title};
 use crate::model::{Chart, Point, Provenance, Series};
 use crate::report::number;
 

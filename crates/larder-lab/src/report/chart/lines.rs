@@ -1,8 +1,8 @@
 //! A chart of lines: values over a number.
 
 use super::axis::{self, Axis};
+use super::picture::{Form, Picture, title};
 use super::svg::{Anchor, FONT, Ink, Svg, WIDTH, list, width};
-use super::{Form, Picture, title};
 use crate::model::{Chart, Point, Provenance, Series};
 use crate::report::number;
 

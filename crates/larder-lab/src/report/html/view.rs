@@ -7,11 +7,15 @@ use super::glossary::{self, Contestants};
 use super::record::{self, MachineView, Manifest};
 use super::summary::{self, Top};
 use super::table::TableView;
-use super::{CALC_SCRIPT, PAGE_SCRIPT, STYLE, data, policy};
+use super::{data, policy};
 use crate::experiments;
 use crate::model::{Analysis, Block, Finding, RunRecord, Section};
 use crate::report::summary::{ANSWERS, SETTINGS};
 use crate::report::{Document, ReportError, machines};
+
+const STYLE: &str = include_str!("../../../templates/style.css");
+const CALC_SCRIPT: &str = include_str!("../../../templates/calc.js");
+const PAGE_SCRIPT: &str = include_str!("../../../templates/page.js");
 
 /// Findings of a run that stand unfolded.
 const VISIBLE: usize = 2;
