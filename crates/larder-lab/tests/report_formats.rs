@@ -325,7 +325,9 @@ fn html_has_no_heading_without_rows() {
         &[
             "What it costs here",
             "1.80 ns",
-            "4.30 ns mimalloc",
+            "4.30 ns",
+            "mimalloc",
+            "2.39\u{d7} faster",
             "asked again",
             "8 to 1024",
         ],

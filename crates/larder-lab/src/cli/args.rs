@@ -68,7 +68,7 @@ pub(super) enum Command {
 /// Take samples, store them, and say what they mean.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Rounds of all contestants in random order, each in a fresh process. Ctrl-C finishes the current cell,
+Rounds of all contestants in random order, each in a fresh process. Ctrl-C finishes the current cell, \
 keeps all complete rounds and reports them; a second Ctrl-C quits at once. --continue then takes what was left.
 
 Examples:
@@ -252,6 +252,28 @@ mod tests {
                 .for_each(|c| each(c, &path));
         }
         each(&Cli::command(), "");
+    }
+
+    #[test]
+    fn help_speaks_of_things_and_not_of_somebody() {
+        fn each(command: &clap::Command) {
+            let help = command.clone().render_long_help().to_string();
+            let words = help.split(|c: char| !c.is_alphanumeric());
+            for word in words {
+                let private = [
+                    "he", "his", "who", "whoever", "somebody", "nobody", "told", "tells",
+                ];
+                assert!(
+                    !private.contains(&word),
+                    "{}: '{word}' in {help}",
+                    command.get_name()
+                );
+            }
+            command.get_subcommands().for_each(each);
+        }
+        let mut cli = Cli::command();
+        cli.build();
+        each(&cli);
     }
 
     #[test]

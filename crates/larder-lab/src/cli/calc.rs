@@ -16,8 +16,8 @@ use crate::calc::{
 /// What allocation, fault, zero-fill and free cost, derived from four timings.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The four numbers are microseconds per operation, one call to allocate and one to free:
-1 page, 1 page touched, 2 pages, 2 pages touched. Write - for 2 pages if you have not measured them.
+The four numbers are microseconds per operation, one call to allocate and one to free: \
+1 page, 1 page touched, 2 pages, 2 pages touched. Write - for 2 pages if you have not measured them. \
 `larder measure zero-fill` measures them here.
 
 Examples:

@@ -20,16 +20,16 @@ use crate::store::Store;
 /// Compare two runs of one experiment, or several before with several after.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-First comes the mean of each contestant over its cells, then the cells. A cell is called changed only where its
-contestant is. Each cell is compared with its group's reference inside its own run.
-With one run a side the scatter between runs is estimated from the contestants that did not change. With several it is
+First comes the mean of each contestant over its cells, then the cells. A cell is called changed only where its \
+contestant is. Each cell is compared with its group's reference inside its own run. \
+With one run a side the scatter between runs is estimated from the contestants that did not change. With several it is \
 measured: use five a side to find changes of a few percent.
 Times are shown beside them only when both runs come from the same machine.
 
 Examples:
   larder compare 3f9a latest
   larder compare 3f9a,51c0,77de 9b02,c4f1,latest
-  larder compare 3f9a latest --fail-on slower   exit 1 if anything is slower, 3 if it cannot be told
+  larder compare 3f9a latest --fail-on slower   exit 1 if anything is slower, 3 if inconclusive
   larder compare 3f9a latest --times            exit 4 if the machines differ")]
 pub(super) struct Compare {
     /// The run before, or several with commas between.
@@ -41,7 +41,7 @@ pub(super) struct Compare {
     /// Ask for times: refused when the runs come from two machines.
     #[arg(long)]
     times: bool,
-    /// End with 1 when a contestant's verdict is this, with 3 when none is but some cannot be told.
+    /// End with 1 when a contestant's verdict is this, with 3 when none is but some are inconclusive.
     #[arg(long, value_enum, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
 }

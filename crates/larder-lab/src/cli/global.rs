@@ -13,7 +13,7 @@ pub(super) struct Global {
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub(super) json: bool,
-    /// No progress and no hints on stderr; errors are still told.
+    /// Print no progress and no hints on stderr; errors are still printed.
     #[arg(long, short, global = true)]
     pub(super) quiet: bool,
     /// Colours: `auto` follows the terminal, NO_COLOR and CLICOLOR_FORCE.

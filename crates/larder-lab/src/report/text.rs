@@ -92,7 +92,7 @@ pub(super) fn goal_state(s: GoalState) -> &'static str {
 pub(super) fn settings_heading(run: &RunRecord) -> &'static str {
     match run.noise_reason() {
         None => "Settings that this run supports",
-        Some(_) => "Settings that the run points to, not written because it was noisy",
+        Some(_) => "Settings, not written: the run was noisy",
     }
 }
 

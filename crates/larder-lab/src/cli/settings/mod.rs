@@ -19,7 +19,7 @@ use file::Settings;
 /// Settings for the library, from the latest runs on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The library reads the file when told to: PagePool::from_settings, or LARDER_SETTINGS=FILE in the environment.
+PagePool::from_settings reads the file; so does every program that has LARDER_SETTINGS=FILE in its environment.
 
 Examples:
   larder settings                     print it
@@ -33,7 +33,7 @@ pub(super) struct SettingsArgs {
     /// Write the file [default: larder-settings.toml beside the database].
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "check")]
     write: Option<Option<PathBuf>>,
-    /// Say whether a file is one that the library takes.
+    /// Check that the library accepts a file.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
 }

@@ -14,10 +14,11 @@ use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, 
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-OUT's name says format and compression: blocks.txt.gz, web.oracleGeneral.zst, io.csv, ids.u32le; `-` is standard output and
-needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads). 
-CSV keeps times, blocks, bytes, operations, requests and tenants; of its file a block keeps only its number. What another
-format has no place for is said on stderr.
+OUT's name says format and compression: blocks.txt.gz, web.oracleGeneral.zst, io.csv, ids.u32le; `-` is standard output and \
+needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads).
+
+CSV keeps times, blocks, bytes, operations, requests and tenants; a block keeps its number but not its file. larder names on \
+stderr what the other format cannot hold.
 
 Examples:
   larder trace convert build.csv.zst build.oracleGeneral.zst

@@ -1,4 +1,4 @@
-//! `trace`: what is in a trace, in another format, and traces of one's own.
+//! `trace`: what is in a trace, in another format, and new traces.
 
 mod convert;
 mod info;
@@ -12,7 +12,7 @@ use super::failure::Outcome;
 use super::global::Global;
 use crate::sim::{Format, WRITABLE};
 
-/// Look into traces, convert them, record one's own.
+/// Inspect, convert and record traces.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

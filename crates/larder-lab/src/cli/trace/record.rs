@@ -25,7 +25,7 @@ Examples:
   larder trace record -o build.strace.gz -- make      keep strace's own text
   larder sim build.csv.zst
 
-The command's exit code is larder's (128 + n where signal n ended it), also where no trace can be made of what it did.
+The command's exit code is larder's (128 + n where signal n ended it), also where no trace can be made of what it did. \
 Where larder itself fails before the command runs, the code is one of those that `larder --help` lists.")]
 pub(super) struct Record {
     /// The new trace; its name says format and compression as for convert, or .strace.
