@@ -95,7 +95,7 @@ fn list(global: &Global, presets: &[Preset], out: &mut dyn Write) -> Outcome {
         row
     });
     let heads = ["machine", "about", "1p", "1p + fault", "2p", "2p + fault"];
-    output::table(&heads, rows.collect(), 2..6, None, out)?;
+    output::table(heads, rows.collect(), 2..6, None, out)?;
     writeln!(
         out,
         "Microseconds per operation, as published in August 2003."
@@ -112,7 +112,7 @@ fn print(preset: &Preset, costs: &Derived, pages: u32, out: &mut dyn Write) -> O
         let value = preset.timings.get(f);
         vec![f.label().to_owned(), value.map_or("-".to_owned(), plain)]
     });
-    output::table(&["timing", "\u{b5}s"], given.into(), 1..2, None, out)?;
+    output::table(["timing", "\u{b5}s"], given.into(), 1..2, None, out)?;
     writeln!(out)?;
     let derived = Quantity::ALL.map(|q| {
         let label = match q {
@@ -126,7 +126,7 @@ fn print(preset: &Preset, costs: &Derived, pages: u32, out: &mut dyn Write) -> O
         vec![label, value, q.formula().to_owned()]
     });
     output::table(
-        &["derived", "\u{b5}s", "how"],
+        ["derived", "\u{b5}s", "how"],
         derived.into(),
         1..2,
         None,

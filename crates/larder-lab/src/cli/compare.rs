@@ -153,7 +153,7 @@ fn print(
     });
     if !compared.contestants.is_empty() {
         let heads = ["contestant", "cells", "after / before", ""];
-        output::table(&heads, rows.collect(), 0..0, wide, out)?;
+        output::table(heads, rows.collect(), 0..0, wide, out)?;
     }
     for name in &compared.changed_references {
         writeln!(
@@ -185,7 +185,7 @@ fn print(
         }
         row
     });
-    output::table(&head, rows.collect(), 0..0, wide, out)?;
+    output::table(head, rows.collect(), 0..0, wide, out)?;
     if compared.changes.is_empty() {
         writeln!(out, "The two runs have no cell in common.")?;
     }

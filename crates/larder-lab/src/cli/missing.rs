@@ -117,7 +117,7 @@ fn collect(e: &dyn Experiment, all: &mut Vec<Missing>) {
     }
 }
 
-/// A thing with one reason is one line, whoever wants it; so are two things with the same reason.
+/// A thing with one reason is one line for all that want it; so are two things with the same reason.
 fn add(all: &mut Vec<Missing>, what: &str, why: &str, wanted_by: &str) {
     let mut why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     if why.ends_with("is not installed") {

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Row, Table, presets};
 
 use super::failure::{Failure, Outcome};
 use super::global::{Color, Global};
@@ -101,7 +101,7 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Prints rows under their headings, from column `right` on with their ends aligned, `wide` columns at most.
 pub(super) fn table(
-    heads: &[&str],
+    heads: impl Into<Row>,
     rows: Vec<Vec<String>>,
     right: Range<usize>,
     wide: Option<usize>,
@@ -134,7 +134,7 @@ pub(super) fn print_json(out: &mut dyn Write, value: &serde_json::Value) -> Outc
 /// A hint on stderr, unless the user wants none.
 pub(super) fn hint(global: &Global, text: &str) {
     if !global.quiet {
-        // Nobody may be reading.
+        // Stderr may be closed.
         let _ = writeln!(io::stderr(), "larder: {text}");
     }
 }

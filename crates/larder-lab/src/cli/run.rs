@@ -194,7 +194,7 @@ fn tell(global: &Global, args: &Run, said: &Said, status: ExitStatus) -> Outcome
     match &args.out {
         Some(path) => output::write_file(path, &String::from_utf8_lossy(&text)),
         None => {
-            // Nobody may be reading, and the program has done its work.
+            // Stderr may be closed, and the program has done its work.
             let _ = io::stderr().write_all(&text);
             Ok(())
         }
@@ -215,7 +215,7 @@ impl Lines {
         };
         for turn in 0..100_u32 {
             let path = folder.join(format!("larder-run-{}-{turn}", std::process::id()));
-            // Made by nobody else, and not through somebody's link.
+            // A new file: neither an existing one nor the target of a link.
             match std::fs::File::create_new(&path) {
                 Ok(_) => return Ok(Self(path)),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}

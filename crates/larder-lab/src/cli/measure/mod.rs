@@ -128,8 +128,8 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
         Some(path) => path.clone(),
         None => results::beside(global, report::PAGE)?,
     };
-    // A measurement is too dear to be lost to a drawing: the tables are printed and the reason is told.
-    let told = |what: &str, failure: Failure| {
+    // A measurement is too dear to be lost to a drawing: the tables and the reason are printed.
+    let hint = |what: &str, failure: Failure| {
         if let Failure::Because(_, why) = failure {
             output::hint(global, &format!("{what} was not written: {why}"));
         }
@@ -139,7 +139,7 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
         // What the user named must be there.
         Err(failure) if args.out.is_some() => return Err(failure),
         Err(failure) => {
-            told("the page", failure);
+            hint("the page", failure);
             None
         }
     };
@@ -152,7 +152,7 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
         database: Some(results::path(global)?),
         page,
         settings: written.unwrap_or_else(|failure| {
-            told("the settings file", failure);
+            hint("the settings file", failure);
             None
         }),
     })

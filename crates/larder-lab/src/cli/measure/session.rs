@@ -122,7 +122,7 @@ pub(super) fn take(
                 experiment.name(),
                 result(&analysis)
             );
-            // Nobody may be reading.
+            // Stderr may be closed.
             let _ = writeln!(std::io::stderr(), "{}", output::plain(&line));
         }
         runs.push((run, analysis));

@@ -99,7 +99,7 @@ pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> 
 }
 
 /// Says which recommendations are not taken, unless the user asked for silence.
-fn tell_refused(global: &Global, settings: &Settings) {
+fn tell_refused(global: &Global, settings: &Settings<'_>) {
     for why in settings.refused() {
         output::hint(global, &output::plain(why));
     }

@@ -16,7 +16,7 @@ fn bar(global: &Global, len: u64, template: &str, prefix: String) -> Progress {
     if global.quiet {
         return Progress(ProgressBar::hidden());
     }
-    // Five redraws a second: nobody reads faster.
+    // Five redraws a second are as many as an eye can follow.
     let bar =
         ProgressBar::with_draw_target(Some(len.max(1)), ProgressDrawTarget::stderr_with_hz(5));
     if let Ok(style) = ProgressStyle::with_template(template) {

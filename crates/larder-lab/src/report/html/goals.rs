@@ -55,59 +55,45 @@ fn table(doc: &Document, title: &str, state: GoalState) -> Option<TableView> {
     let goals: Vec<(&str, &Goal)> = all(doc).filter(|(_, g)| g.state == state).collect();
     let held = goals.iter().any(|(_, g)| g.held_bytes.is_some());
     let mut heads = vec![
-        ("experiment", false),
-        ("what", false),
-        ("against", false),
-        ("goal", false),
-        ("measured", true),
+        Head::new("experiment", false),
+        Head::new("what", false),
+        Head::new("against", false),
+        Head::new("goal", false),
+        Head::new("measured", true),
     ];
     if held {
-        heads.push(("memory held, larder / peer", true));
+        heads.push(Head::new("memory held, larder / peer", true));
     }
-    let rows: Vec<Vec<CellView>> = goals
-        .iter()
-        .map(|(experiment, g)| row(experiment, g, held))
-        .collect();
-    (!rows.is_empty()).then(|| TableView {
+    let rows = goals.iter().map(|(experiment, g)| row(experiment, g, held));
+    (!goals.is_empty()).then(|| TableView {
         title: title.to_owned(),
-        heads: heads
-            .into_iter()
-            .map(|(text, numeric)| Head {
-                text: text.to_owned(),
-                numeric,
-            })
-            .collect(),
-        rows,
+        heads,
+        rows: rows.collect(),
         ..TableView::default()
     })
 }
 
 fn row(experiment: &str, g: &Goal, held: bool) -> Vec<CellView> {
-    let text = |text: &str, class| CellView {
-        text: text.to_owned(),
-        class,
-        ..CellView::default()
-    };
     let measured = g.measured.as_ref().map(|e| number::printed(e, &g.unit));
     let (value, interval) = measured.map_or_else(
         || ("not measured".to_owned(), String::new()),
         |p| (p.value, p.interval),
     );
     let mut row = vec![
-        text(experiment, "fit"),
+        CellView::new(experiment, "fit"),
         CellView {
             under: g.note.clone(),
-            ..text(&g.what, "wrap goal")
+            ..CellView::new(&g.what, "wrap goal")
         },
-        text(&g.against, ""),
-        text(&g.bound, "fit"),
+        CellView::new(&g.against, ""),
+        CellView::new(&g.bound, "fit"),
         CellView {
             interval,
-            ..text(&value, "num")
+            ..CellView::new(value, "num")
         },
     ];
     if held {
-        row.push(text(&text::held(g), "num"));
+        row.push(CellView::new(text::held(g), "num"));
     }
     row
 }

@@ -75,26 +75,21 @@ fn exploratory(doc: &Document) -> String {
 }
 
 fn cost_table(summary: &Summary) -> TableView {
-    let cell = |text: String, class| CellView {
-        text,
-        class,
-        ..CellView::default()
-    };
     let [title, larder, peer, is, floor] = COST_HEADS;
     let rows = summary.costs.iter().zip(summary.cost_rows());
     let rows = rows.map(|(cost, row)| {
         let class = cost.verdict.as_ref().map_or("", text::verdict_class);
         vec![
-            cell(row.what, ""),
-            cell(row.larder, "num"),
-            cell(row.peer, "num"),
-            cell(row.peer_name, ""),
+            CellView::new(row.what, ""),
+            CellView::new(row.larder, "num"),
+            CellView::new(row.peer, "num"),
+            CellView::new(row.peer_name, ""),
             CellView {
                 chip: row.larder_is,
                 chip_class: class,
                 ..CellView::default()
             },
-            cell(row.floor, "num"),
+            CellView::new(row.floor, "num"),
         ]
     });
     TableView {
@@ -106,10 +101,7 @@ fn cost_table(summary: &Summary) -> TableView {
             (is, false),
             (floor, true),
         ]
-        .map(|(text, numeric)| Head {
-            text: text.to_owned(),
-            numeric,
-        })
+        .map(|(text, numeric)| Head::new(text, numeric))
         .into(),
         rows: rows.collect(),
         title: title.to_owned(),
