@@ -55,12 +55,6 @@ impl Root {
         names.sort();
         names
     }
-
-    /// Whether something is there.
-    #[must_use]
-    pub fn exists(&self, path: &str) -> bool {
-        self.0.join(path).exists()
-    }
 }
 
 fn reason(path: &str, e: &io::Error) -> String {
