@@ -621,18 +621,22 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_noisy_run_sets_nothing_and_says_so() {
+    fn with_a_setting() -> Analysis {
         let setting = Recommendation {
             key: "pages.prezero".to_owned(),
             value: "false".to_owned(),
             because: String::new(),
             evidence: None,
         };
-        let analysis = Analysis {
+        Analysis {
             recommendations: vec![setting],
             ..Analysis::default()
-        };
+        }
+    }
+
+    #[test]
+    fn a_noisy_run_sets_nothing_and_says_so() {
+        let analysis = with_a_setting();
         let mut run = RunRecord::default();
         let text = |run: &RunRecord| {
             let document = Document {
@@ -672,16 +676,7 @@ mod tests {
             }],
             ..RunRecord::default()
         };
-        let setting = Recommendation {
-            key: "pages.prezero".to_owned(),
-            value: "false".to_owned(),
-            because: String::new(),
-            evidence: None,
-        };
-        let analysis = Analysis {
-            recommendations: vec![setting],
-            ..Analysis::default()
-        };
+        let analysis = with_a_setting();
         let document = Document {
             runs: vec![(run, analysis)],
             submissions: Vec::new(),

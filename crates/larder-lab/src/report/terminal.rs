@@ -12,7 +12,9 @@ use super::summary::Summary;
 use super::text::{self, clean, wrap};
 use super::value::{self, PUBLISHED_NOTE};
 use super::{machines, spark};
-use crate::model::{Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table};
+use crate::model::{
+    Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table, Value,
+};
 
 /// ANSI styles that the report uses.
 #[derive(Clone, Copy)]
@@ -211,26 +213,26 @@ pub fn findings(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io:
 }
 
 fn goal_table(goals: &[Goal], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let mut t = new_table(style);
-    t.set_header([
+    let rows = goals.iter().map(|g| {
+        let measured = g.measured.map(|e| Value::Estimate(e, g.unit.clone()));
+        vec![
+            Value::Text(text::goal_state(g.state).to_owned()),
+            Value::Text(g.what.clone()),
+            Value::Text(g.against.clone()),
+            Value::Text(g.bound.clone()),
+            measured.unwrap_or_else(|| Value::Text("not measured".to_owned())),
+            Value::Text(text::held(g)),
+        ]
+    });
+    let columns = [
+        "state",
         "what",
         "against",
         "goal",
         "measured",
-        "memory held, larder / peer",
-        "state",
-    ]);
-    for g in goals {
-        t.add_row([
-            clean(&g.what),
-            clean(&g.against),
-            clean(&g.bound),
-            text::goal_measured(g),
-            text::held(g),
-            text::goal_state(g.state).to_owned(),
-        ]);
-    }
-    print_table(&t, style, out)?;
+        "memory, larder / peer",
+    ];
+    table(&Table::new("", &columns, rows.collect()), style, out)?;
     // One reason often holds for many goals: it stands once.
     let mut notes: Vec<(&str, String, usize)> = Vec::new();
     for g in goals.iter().filter(|g| !g.note.is_empty()) {

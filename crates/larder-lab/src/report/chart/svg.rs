@@ -151,6 +151,12 @@ impl Svg {
         );
     }
 
+    /// What an axis shows, above the plot.
+    pub(super) fn label(&mut self, text: &str) {
+        let at = (2.0, FONT);
+        self.text(("label", Ink::Text), at, Anchor::Start, WIDTH - 4.0, text);
+    }
+
     /// Text; what does not fit into `room` is cut and stands whole in a title.
     pub(super) fn text(
         &mut self,
