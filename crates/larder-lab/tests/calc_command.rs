@@ -107,6 +107,9 @@ fn absent_and_negative_costs_are_told() {
     assert_eq!(out.matches("needs 2p alloc").count(), 6, "{out}");
     assert!(out.contains("9.1"));
     let (_, out, _) = calc(&["10", "9", "8", "40"]);
-    assert!(out.contains("His assumptions do not hold here"), "{out}");
+    assert!(
+        out.contains("The assumptions of 2003 do not hold here"),
+        "{out}"
+    );
     assert!(out.contains("object cost is negative"), "{out}");
 }

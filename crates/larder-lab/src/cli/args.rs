@@ -8,13 +8,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::calc::Calc;
 use super::compare::Compare;
 use super::exchange::{Export, Import};
+use super::global::Global;
 use super::install::Install;
 use super::machine::Machine;
 use super::report::Report;
 use super::rerun::Rerun;
 use super::run::Run;
 use super::settings::SettingsArgs;
-use super::shell::{Completions, Man};
 use super::sim::Sim;
 use super::trace::Trace;
 use crate::measure::FactorFilter;
@@ -42,30 +42,6 @@ Exit codes:
   4 refused: too noisy, or something is missing   5 reading or writing failed
   `run` and `trace record` end with the code of their program, 128 + n where signal n ended it";
 
-/// Options of every command.
-#[derive(Debug, Args)]
-pub(super) struct Global {
-    /// The database of results [default: larder.sqlite in the XDG data directory].
-    #[arg(long, global = true, env = "LARDER_DB", value_name = "FILE")]
-    pub(super) db: Option<PathBuf>,
-    /// Print JSON instead of tables.
-    #[arg(long, global = true)]
-    pub(super) json: bool,
-    /// No progress and no hints on stderr; errors are still told.
-    #[arg(long, short, global = true)]
-    pub(super) quiet: bool,
-    /// Colours: `auto` follows the terminal, NO_COLOR and CLICOLOR_FORCE.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
-    pub(super) color: Color,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one, and clap makes it")]
 pub(super) enum Command {
@@ -92,7 +68,7 @@ pub(super) enum Command {
 /// Take samples, store them, and say what they mean.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Rounds of all contestants in random order, each in a fresh process. Ctrl-C finishes the current cell,
+Rounds of all contestants in random order, each in a fresh process. Ctrl-C finishes the current cell, \
 keeps all complete rounds and reports them; a second Ctrl-C quits at once. --continue then takes what was left.
 
 Examples:
@@ -193,6 +169,31 @@ pub(super) struct List {
     pub(super) runs: bool,
 }
 
+/// Print completions for a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder completions bash > ~/.local/share/bash-completion/completions/larder
+  larder completions zsh > ~/.zfunc/_larder
+  larder completions fish > ~/.config/fish/completions/larder.fish")]
+pub(super) struct Completions {
+    /// The shell.
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write one for each command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder man | man -l -
+  larder man ~/.local/share/man/man1")]
+pub(super) struct Man {
+    /// Write larder.1 and a page for each command here.
+    #[arg(value_name = "DIR")]
+    pub(super) dir: Option<PathBuf>,
+}
+
 /// One cell in this process; the lab starts it.
 #[derive(Debug, Args)]
 pub(super) struct Worker {
@@ -251,6 +252,28 @@ mod tests {
                 .for_each(|c| each(c, &path));
         }
         each(&Cli::command(), "");
+    }
+
+    #[test]
+    fn help_speaks_of_things_and_not_of_somebody() {
+        fn each(command: &clap::Command) {
+            let help = command.clone().render_long_help().to_string();
+            let words = help.split(|c: char| !c.is_alphanumeric());
+            for word in words {
+                let private = [
+                    "he", "his", "who", "whoever", "somebody", "nobody", "told", "tells",
+                ];
+                assert!(
+                    !private.contains(&word),
+                    "{}: '{word}' in {help}",
+                    command.get_name()
+                );
+            }
+            command.get_subcommands().for_each(each);
+        }
+        let mut cli = Cli::command();
+        cli.build();
+        each(&cli);
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use std::io::Write;
 
 use clap::Args;
-use comfy_table::{CellAlignment, presets};
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::print_json;
+use super::global::Global;
+use super::output::{self, print_json};
 use crate::calc::{
     Derived, Field, FieldError, Preset, Quantity, Source, derive, find_preset, parse_pages,
     parse_timings, published_presets,
@@ -17,8 +16,8 @@ use crate::calc::{
 /// What allocation, fault, zero-fill and free cost, derived from four timings.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The four numbers are microseconds per operation, one call to allocate and one to free:
-1 page, 1 page touched, 2 pages, 2 pages touched. Write - for 2 pages if you have not measured them.
+The four numbers are microseconds per operation, one call to allocate and one to free: \
+1 page, 1 page touched, 2 pages, 2 pages touched. Write - for 2 pages if you have not measured them. \
 `larder measure zero-fill` measures them here.
 
 Examples:
@@ -90,14 +89,13 @@ fn list(global: &Global, presets: &[Preset], out: &mut dyn Write) -> Outcome {
     if global.json {
         return print_json(out, &json!({ "schema": 1, "machines": presets }));
     }
-    let mut table = table(["machine", "about", "1p", "1p + fault", "2p", "2p + fault"]);
-    for p in presets {
+    let rows = presets.iter().map(|p| {
         let mut row = vec![p.label.clone(), p.detail.clone()];
         row.extend(Field::TIMINGS.map(|f| p.timings.get(f).map_or("-".to_owned(), plain)));
-        table.add_row(row);
-    }
-    right_from(&mut table, 2);
-    print_lines(&table, out)?;
+        row
+    });
+    let heads = ["machine", "about", "1p", "1p + fault", "2p", "2p + fault"];
+    output::table(heads, rows.collect(), 2..6, None, out)?;
     writeln!(
         out,
         "Microseconds per operation, as published in August 2003."
@@ -110,16 +108,13 @@ fn print(preset: &Preset, costs: &Derived, pages: u32, out: &mut dyn Write) -> O
     if !preset.detail.is_empty() {
         writeln!(out, "{}", preset.detail)?;
     }
-    let mut given = table(["timing", "\u{b5}s"]);
-    for f in Field::TIMINGS {
+    let given = Field::TIMINGS.map(|f| {
         let value = preset.timings.get(f);
-        given.add_row([f.label().to_owned(), value.map_or("-".to_owned(), plain)]);
-    }
-    right_from(&mut given, 1);
-    print_lines(&given, out)?;
+        vec![f.label().to_owned(), value.map_or("-".to_owned(), plain)]
+    });
+    output::table(["timing", "\u{b5}s"], given.into(), 1..2, None, out)?;
     writeln!(out)?;
-    let mut derived = table(["derived", "\u{b5}s", "how"]);
-    for q in Quantity::ALL {
+    let derived = Quantity::ALL.map(|q| {
         let label = match q {
             Quantity::Deallocation if pages == 1 => format!("{}, 1 page", q.label()),
             Quantity::Deallocation => format!("{}, {pages} pages", q.label()),
@@ -128,12 +123,15 @@ fn print(preset: &Preset, costs: &Derived, pages: u32, out: &mut dyn Write) -> O
         let value = costs
             .get(q, pages)
             .map_or("needs 2p alloc".to_owned(), plain);
-        derived.add_row([label, value, q.formula().to_owned()]);
-    }
-    if let Some(column) = derived.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    print_lines(&derived, out)?;
+        vec![label, value, q.formula().to_owned()]
+    });
+    output::table(
+        ["derived", "\u{b5}s", "how"],
+        derived.into(),
+        1..2,
+        None,
+        out,
+    )?;
     writeln!(out, "A(1) is the allocation of one page, half of 1p alloc.")?;
     if let (Some(free), Some(zero)) = (
         costs.deallocation_as_printed(pages),
@@ -148,7 +146,7 @@ fn print(preset: &Preset, costs: &Derived, pages: u32, out: &mut dyn Write) -> O
     }
     let negative = costs.negative(pages);
     if !negative.is_empty() {
-        writeln!(out, "\nHis assumptions do not hold here:")?;
+        writeln!(out, "\nThe assumptions of 2003 do not hold here:")?;
         for q in negative {
             writeln!(out, "  {} is negative: {}", q.label(), q.negative_means())?;
         }
@@ -184,25 +182,4 @@ fn to_json(preset: &Preset, costs: &Derived, pages: u32) -> serde_json::Value {
         "negative": costs.negative(pages),
         "missing": costs.missing(),
     })
-}
-
-fn table<const N: usize>(heads: [&str; N]) -> comfy_table::Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.style_mut().row_separator = comfy_table::LineStyle::none();
-    table.set_header(heads);
-    table
-}
-
-fn right_from(table: &mut comfy_table::Table, first: usize) {
-    for column in table.column_iter_mut().skip(first) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
-
-fn print_lines(table: &comfy_table::Table, out: &mut dyn Write) -> Outcome {
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
 }

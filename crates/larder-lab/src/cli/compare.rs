@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Table, presets};
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Code, Failure, Outcome};
-use super::{output, print_json, results};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, results};
 use crate::experiments;
 use crate::measure::{Changes, changes_of};
 use crate::model::{Better, RunRecord};
@@ -20,16 +20,16 @@ use crate::store::Store;
 /// Compare two runs of one experiment, or several before with several after.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-First comes the mean of each contestant over its cells, then the cells. A cell is called changed only where its
-contestant is. Each cell is compared with its group's reference inside its own run.
-With one run a side the scatter between runs is estimated from the contestants that did not change. With several it is
+First comes the mean of each contestant over its cells, then the cells. A cell is called changed only where its \
+contestant is. Each cell is compared with its group's reference inside its own run. \
+With one run a side the scatter between runs is estimated from the contestants that did not change. With several it is \
 measured: use five a side to find changes of a few percent.
 Times are shown beside them only when both runs come from the same machine.
 
 Examples:
   larder compare 3f9a latest
   larder compare 3f9a,51c0,77de 9b02,c4f1,latest
-  larder compare 3f9a latest --fail-on slower   exit 1 if anything is slower, 3 if it cannot be told
+  larder compare 3f9a latest --fail-on slower   exit 1 if anything is slower, 3 if inconclusive
   larder compare 3f9a latest --times            exit 4 if the machines differ")]
 pub(super) struct Compare {
     /// The run before, or several with commas between.
@@ -41,7 +41,7 @@ pub(super) struct Compare {
     /// Ask for times: refused when the runs come from two machines.
     #[arg(long)]
     times: bool,
-    /// End with 1 when a contestant's verdict is this, with 3 when none is but some cannot be told.
+    /// End with 1 when a contestant's verdict is this, with 3 when none is but some are inconclusive.
     #[arg(long, value_enum, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
 }
@@ -142,18 +142,18 @@ fn print(
     if let Some(why) = &compared.no_times {
         writeln!(out, "{}", output::plain(why))?;
     }
-    let mut table = empty(global);
-    table.set_header(["contestant", "cells", "after / before", ""]);
-    for c in &compared.contestants {
-        table.add_row([
+    let wide = Some(output::style(global).width);
+    let rows = compared.contestants.iter().map(|c| {
+        vec![
             output::plain(&c.contestant),
             c.cells.to_string(),
             ratio(Some(&c.change)),
             number::verdict(&c.verdict),
-        ]);
-    }
+        ]
+    });
     if !compared.contestants.is_empty() {
-        put(&table, out)?;
+        let heads = ["contestant", "cells", "after / before", ""];
+        output::table(heads, rows.collect(), 0..0, wide, out)?;
     }
     for name in &compared.changed_references {
         writeln!(
@@ -162,13 +162,11 @@ fn print(
             output::plain(name)
         )?;
     }
-    let mut table = empty(global);
     let mut head = vec!["group", "cell", "before", "after", "after / before", ""];
     if compared.no_times.is_none() {
         head.push("times");
     }
-    table.set_header(head);
-    for c in &compared.changes {
+    let rows = compared.changes.iter().map(|c| {
         let mut row = vec![
             output::plain(&c.group),
             output::plain(&c.cell.to_string()),
@@ -185,9 +183,9 @@ fn print(
                 output::plain(&c.metric)
             ));
         }
-        table.add_row(row);
-    }
-    put(&table, out)?;
+        row
+    });
+    output::table(head, rows.collect(), 0..0, wide, out)?;
     if compared.changes.is_empty() {
         writeln!(out, "The two runs have no cell in common.")?;
     }
@@ -199,22 +197,6 @@ fn print(
         "Ratios are to each group's reference in the same rounds. A contestant's mean is against the middle contestant of \
          its groups; a cell counts as changed only where its contestant does. The intervals know the scatter between runs."
     )?;
-    Ok(())
-}
-
-fn empty(global: &Global) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_width(u16::try_from(output::style(global).width).unwrap_or(100));
-    table.style_mut().row_separator = comfy_table::LineStyle::none();
-    table
-}
-
-fn put(table: &Table, out: &mut dyn Write) -> Outcome {
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
     Ok(())
 }
 

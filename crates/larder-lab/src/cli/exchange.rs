@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json, results};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, results};
 use crate::calc::Submission;
 use crate::model::RunRecord;
 use crate::store;
@@ -16,7 +17,7 @@ use crate::store;
 /// Write runs as JSON lines.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The first line says what the file is, each further line is a run. `larder import` reads it anywhere; importing
+The first line says what the file is, each further line is a run. `larder import` reads it anywhere; importing \
 twice changes nothing.
 
 Examples:
@@ -35,11 +36,11 @@ pub(super) struct Export {
     out: Option<PathBuf>,
 }
 
-/// Add what somebody else exported.
+/// Add runs that `larder export` wrote, here or on another machine.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-All of the file or nothing: a bad line is named and leaves the database as it was. Imported runs are marked as such,
-are never `latest`, and no settings come from them, also where they were taken on this machine. A run that the database
+All of the file or nothing: a bad line is named and leaves the database as it was. Imported runs are marked as such, \
+are never `latest`, and no settings come from them, also where they were taken on this machine. A run that the database \
 has already stays what it is.
 
 Examples:

@@ -21,7 +21,7 @@ pub(super) enum Code {
 /// A command that did not succeed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Standard output was closed by its reader, who has seen enough: a success.
+    /// The reader closed standard output: a success.
     ClosedPipe,
     /// Everything else, with the sentence for the user.
     Because(Code, String),
@@ -49,7 +49,7 @@ impl Failure {
             Self::ClosedPipe => ExitCode::SUCCESS,
             Self::Because(code, why) => {
                 use io::Write;
-                // Nobody may be reading stderr either.
+                // Stderr may be closed as well.
                 let _ = writeln!(io::stderr(), "larder: {why}");
                 ExitCode::from(*code as u8)
             }

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json};
+use super::global::Global;
+use super::output;
+use super::output::print_json;
 use crate::preload::{larder, splits};
 
 /// Install this program and the library that it preloads.

@@ -5,24 +5,26 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::args::{Global, List};
+use super::args::List;
 use super::compare::short;
 use super::failure::Outcome;
+use super::global::Global;
 use super::output::plain;
+use super::output::print_json;
 use super::plan::seconds;
-use super::{find, missing, print_json, results};
+use super::{missing, results};
 use crate::experiments;
 use crate::measure::Experiment;
 
 pub(super) fn run(global: &Global, args: &List, out: &mut dyn Write) -> Outcome {
     if args.missing {
         return match &args.experiment {
-            Some(name) => missing::print(global, &[find(name)?], false, out),
+            Some(name) => missing::print(global, &[results::experiment(name)?], false, out),
             None => missing::print(global, &experiments::all(), true, out),
         };
     }
     if let Some(name) = &args.experiment {
-        return one(global, find(name)?.as_ref(), out);
+        return one(global, results::experiment(name)?.as_ref(), out);
     }
     if args.runs {
         return runs(global, out);

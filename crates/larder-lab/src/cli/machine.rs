@@ -5,9 +5,9 @@ use std::io::Write;
 use clap::Args;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::Outcome;
-use super::print_json;
+use super::global::Global;
+use super::output::print_json;
 use crate::machine;
 use crate::model::Field;
 

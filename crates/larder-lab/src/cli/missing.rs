@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::Outcome;
+use super::global::Global;
 use super::output::plain;
-use super::print_json;
+use super::output::print_json;
 use crate::experiments::programs::{self, Programs};
 use crate::machine;
 use crate::measure::{Depth, Experiment, PlanRequest};
@@ -117,7 +117,7 @@ fn collect(e: &dyn Experiment, all: &mut Vec<Missing>) {
     }
 }
 
-/// A thing with one reason is one line, whoever wants it; so are two things with the same reason.
+/// A thing with one reason is one line for all that want it; so are two things with the same reason.
 fn add(all: &mut Vec<Missing>, what: &str, why: &str, wanted_by: &str) {
     let mut why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     if why.ends_with("is not installed") {

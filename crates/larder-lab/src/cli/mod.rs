@@ -5,6 +5,7 @@ mod calc;
 mod compare;
 mod exchange;
 mod failure;
+mod global;
 mod install;
 mod limits;
 mod list;
@@ -31,8 +32,7 @@ use clap::Parser;
 use args::{Cli, Command};
 use failure::{Failure, Outcome};
 
-use crate::experiments;
-use crate::measure::{Experiment, no_such, serve};
+use crate::measure::serve;
 
 /// Runs the program.
 #[must_use]
@@ -75,7 +75,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Completions(args) => shell::completions(&args, &mut out)?,
         Command::Man(args) => shell::man(global, &args, &mut out)?,
         Command::Worker(args) => {
-            let experiment = find(&args.experiment)?;
+            let experiment = results::experiment(&args.experiment)?;
             serve(
                 experiment.as_ref(),
                 &args.contestant,
@@ -86,23 +86,5 @@ fn dispatch(cli: Cli) -> Outcome {
         }
     }
     out.flush()?;
-    Ok(())
-}
-
-/// An experiment by name, or a sentence with the names that exist.
-fn find(name: &str) -> Result<Box<dyn Experiment>, Failure> {
-    experiments::find(name).ok_or_else(|| {
-        let known: Vec<String> = experiments::all()
-            .iter()
-            .map(|e| e.name().to_owned())
-            .collect();
-        Failure::usage(no_such("experiment", name, &known))
-    })
-}
-
-/// Prints a value as JSON with a line's end.
-fn print_json(out: &mut dyn Write, value: &serde_json::Value) -> Outcome {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)?;
     Ok(())
 }

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::ops::Range;
 use std::path::Path;
 
-use super::args::{Color, Global};
+use comfy_table::{CellAlignment, LineStyle, Row, Table, presets};
+
 use super::failure::{Failure, Outcome};
+use super::global::{Color, Global};
 use crate::report::Style;
 
 /// How the terminal wants its text.
@@ -96,10 +99,42 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
+/// Prints rows under their headings, from column `right` on with their ends aligned, `wide` columns at most.
+pub(super) fn table(
+    heads: impl Into<Row>,
+    rows: Vec<Vec<String>>,
+    right: Range<usize>,
+    wide: Option<usize>,
+    out: &mut dyn Write,
+) -> Outcome {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    if let Some(width) = wide {
+        table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    }
+    table.style_mut().row_separator = LineStyle::none();
+    table.set_header(heads);
+    table.add_rows(rows);
+    for column in table.column_iter_mut().take(right.end).skip(right.start) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Prints a value as JSON with a line's end.
+pub(super) fn print_json(out: &mut dyn Write, value: &serde_json::Value) -> Outcome {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)?;
+    Ok(())
+}
+
 /// A hint on stderr, unless the user wants none.
 pub(super) fn hint(global: &Global, text: &str) {
     if !global.quiet {
-        // Nobody may be reading.
+        // Stderr may be closed.
         let _ = writeln!(io::stderr(), "larder: {text}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::failure::Outcome;
-use super::print_json;
+use super::output::print_json;
 use crate::measure::{Experiment, Options};
 use crate::model::MachineRecord;
 

@@ -1,6 +1,7 @@
 //! What a run preloads, built before its clock starts where it is missing.
 
-use super::args::{Global, Measure};
+use super::args::Measure;
+use super::global::Global;
 use super::output;
 use crate::contestants::heaps::PRELOADED;
 use crate::measure::Experiment;

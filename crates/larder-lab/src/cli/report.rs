@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json, results};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, results};
 use crate::report::{self, Document};
 
 /// Show stored runs again, read by this version of their experiments.
@@ -19,6 +21,7 @@ RUN is the beginning of a run's name, `latest`, or `latest:EXPERIMENT` (see `lar
 Examples:
   larder report                         the latest run of each experiment, in the terminal
   larder report --open                  the same as a page in the browser
+  larder report --goals                 which goals hold, are missed or were not measured
   larder report latest:zero-fill --format markdown > zero-fill.md
   larder report 3f9a --html page.html")]
 pub(super) struct Report {
@@ -31,6 +34,9 @@ pub(super) struct Report {
     /// Write the page (beside the database unless --html says where) and open it in the browser.
     #[arg(long)]
     open: bool,
+    /// Print the goals alone: every one with what was measured, and why it was not.
+    #[arg(long, conflicts_with_all = ["html", "open", "format"])]
+    goals: bool,
     /// What to print.
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["html", "open"])]
     format: Option<Format>,
@@ -60,6 +66,9 @@ pub(super) fn run(global: &Global, args: &Report, out: &mut dyn Write) -> Outcom
         writeln!(out, "{}", path.display())?;
         return if args.open { open(&path) } else { Ok(()) };
     }
+    if args.goals {
+        return goals(global, &document, out);
+    }
     let format = args.format.unwrap_or(if global.json {
         Format::Json
     } else {
@@ -84,6 +93,23 @@ pub(super) fn run(global: &Global, args: &Report, out: &mut dyn Write) -> Outcom
         }
     }
     Ok(())
+}
+
+/// The goals alone.
+fn goals(global: &Global, document: &Document, out: &mut dyn Write) -> Outcome {
+    if !global.json {
+        return Ok(report::goals(document, &output::style(global), out)?);
+    }
+    let all = document.runs.iter().flat_map(|(run, a)| {
+        let experiment = &run.experiment;
+        a.goals
+            .iter()
+            .map(move |goal| json!({ "experiment": experiment, "goal": goal }))
+    });
+    print_json(
+        out,
+        &json!({ "schema": 1, "goals": all.collect::<Vec<_>>() }),
+    )
 }
 
 /// Name of the page beside the database.

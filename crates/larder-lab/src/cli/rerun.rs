@@ -4,8 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
+use super::global::Global;
 use super::{measure, output, results};
 
 /// Take a stored run again, with the same seed and options.

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use super::args::Global;
 use super::failure::{Code, Failure};
+use super::global::Global;
 use super::output;
 use crate::experiments;
-use crate::measure::RunView;
+use crate::measure::{Experiment, RunView, no_such};
 use crate::model::{Analysis, RunRecord};
 use crate::report::Document;
 use crate::store::{self, Selector, Store, StoreError};
@@ -25,6 +25,17 @@ impl From<StoreError> for Failure {
         };
         Self::Because(code, e.to_string())
     }
+}
+
+/// An experiment by name, or a sentence with the names that exist.
+pub(super) fn experiment(name: &str) -> Result<Box<dyn Experiment>, Failure> {
+    experiments::find(name).ok_or_else(|| {
+        let known: Vec<String> = experiments::all()
+            .iter()
+            .map(|e| e.name().to_owned())
+            .collect();
+        Failure::usage(no_such("experiment", name, &known))
+    })
 }
 
 /// The database that the user means.

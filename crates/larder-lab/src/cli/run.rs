@@ -13,23 +13,24 @@ use larder::heap::debug::Options;
 use larder::heap::global::reaper_interval;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json};
+use super::global::Global;
+use super::output;
+use super::output::print_json;
 use crate::preload::larder::find_or_build;
 use said::Said;
 
 /// Run a program on larder's malloc, and say what it allocated.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program runs as it would without larder, and its exit code is larder's; 128 and the number for a signal. What it
-allocated is told on standard error when it has ended, or in --out. Programs that are linked statically or run with
-another user's rights load no library, and those that end by a signal or by _exit say nothing.
+The program runs as it would without larder, and larder exits with its exit code, or with 128 + n where signal n ended it. \
+After its end larder prints on standard error, or into --out, what the program allocated. A program that is linked statically \
+or runs with another user's rights loads no library; one that ends by a signal or by _exit reports nothing.
 
-With --debug every block is recorded, surrounded and looked at again. A misuse (a write outside of a block or into a freed
-one, a second free, a free of what is no block, another size, alignment or function than it was allocated with) is told on
-standard error with the stacks of who allocated and who freed it, and the program ends by an abort: code 134. `leaks` tells
-at the end what nothing points to any more, `fail=N` lets every N-th allocation fail. docs/malloc.md has the options.
+--debug records every block, puts guard bytes around it and checks them. On a misuse (a write outside of a block or into a \
+freed one, a double free, a free of a wrong pointer, a wrong size, alignment or function) the library prints the stacks of \
+the allocation and of the free, and aborts the program: exit code 134. `leaks` lists the blocks that nothing points to at \
+the end; `fail=N` makes every N-th allocation fail. docs/malloc.md has all options.
 
 Examples:
   larder run -- python3 script.py
@@ -41,15 +42,15 @@ Examples:
 
 Exit codes of larder's own: 2 wrong usage, 4 the library or the program is missing, 5 a file cannot be written.")]
 pub(super) struct Run {
-    /// Who has magazines: each thread, each CPU, or each CPU under a lock [default: the library's].
+    /// Where the magazines are: one set for each thread, for each CPU, or for each CPU under a lock [default: the library's].
     #[arg(long, value_enum, value_name = "MODE")]
     mode: Option<Mode>,
     /// Check every block, by words with commas between them: on, redzone=BYTES, quarantine=BYTES, no-fill, frames=N, guard,
     /// guard=N, no-families, leaks, leaks=CODE, fail=N, fail-chance=N, fail-after=N, seed=N, keep-going.
     #[arg(long, value_name = "OPTIONS", value_parser = debug_options)]
     debug: Option<String>,
-    /// Let a thread give memory back while nobody calls, with so many seconds between its rounds: 0.01 to 86400. Three rounds
-    /// see that something is not needed.
+    /// Start a thread that returns unused memory to the system every SECONDS seconds, 0.01 to 86400. Memory counts as unused
+    /// after three such passes.
     #[arg(long, value_name = "SECONDS", value_parser = reap_seconds)]
     reap: Option<String>,
     /// Also print the size classes.
@@ -58,7 +59,7 @@ pub(super) struct Run {
     /// The library to preload [default: liblarder_malloc.so beside this program, where `cargo` builds it at need, or in ../lib from there].
     #[arg(long, env = "LARDER_MALLOC", value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Write what it allocated here, and not to standard error.
+    /// Write the report here instead of to standard error.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The program and its arguments.
@@ -193,7 +194,7 @@ fn tell(global: &Global, args: &Run, said: &Said, status: ExitStatus) -> Outcome
     match &args.out {
         Some(path) => output::write_file(path, &String::from_utf8_lossy(&text)),
         None => {
-            // Nobody may be reading, and the program has done its work.
+            // Stderr may be closed, and the program has done its work.
             let _ = io::stderr().write_all(&text);
             Ok(())
         }
@@ -214,7 +215,7 @@ impl Lines {
         };
         for turn in 0..100_u32 {
             let path = folder.join(format!("larder-run-{}-{turn}", std::process::id()));
-            // Made by nobody else, and not through somebody's link.
+            // A new file: neither an existing one nor the target of a link.
             match std::fs::File::create_new(&path) {
                 Ok(_) => return Ok(Self(path)),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}

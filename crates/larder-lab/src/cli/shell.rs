@@ -1,38 +1,13 @@
 //! `completions` and `man`: what belongs into the shell and the manual.
 
 use std::io::Write;
-use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::CommandFactory;
 
-use super::args::{Cli, Global};
+use super::args::{Cli, Completions, Man};
 use super::failure::{Failure, Outcome};
+use super::global::Global;
 use super::output;
-
-/// Print completions for a shell.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  larder completions bash > ~/.local/share/bash-completion/completions/larder
-  larder completions zsh > ~/.zfunc/_larder
-  larder completions fish > ~/.config/fish/completions/larder.fish")]
-pub(super) struct Completions {
-    /// The shell.
-    #[arg(value_name = "SHELL", value_enum)]
-    shell: clap_complete::Shell,
-}
-
-/// Print the manual page, or write one for each command.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  larder man | man -l -
-  larder man ~/.local/share/man/man1")]
-pub(super) struct Man {
-    /// Write larder.1 and a page for each command here.
-    #[arg(value_name = "DIR")]
-    dir: Option<PathBuf>,
-}
 
 pub(super) fn completions(args: &Completions, out: &mut dyn Write) -> Outcome {
     // The generator panics when it cannot write, so it writes into memory.

@@ -1,31 +1,28 @@
 //! How this program was built, and the C library below it.
 
-use std::ffi::CStr;
-
-use super::capture::Fields;
-use crate::model::Field;
+use super::capture::{Fields, Reading};
 
 pub(super) fn read(fields: &mut Fields) {
-    let mut add = |name: &str, value: &str| {
-        fields.insert(name.to_owned(), Field::Known(value.to_owned()));
-    };
-    add("build.rustc", env!("LARDER_RUSTC"));
-    add("build.target", env!("LARDER_TARGET"));
-    add("build.profile", env!("LARDER_PROFILE"));
-    add("build.opt_level", env!("LARDER_OPT_LEVEL"));
-    add("build.version", env!("CARGO_PKG_VERSION"));
-    fields.insert("libc.version".to_owned(), libc_version());
+    for (name, value) in [
+        ("build.rustc", env!("LARDER_RUSTC")),
+        ("build.target", env!("LARDER_TARGET")),
+        ("build.profile", env!("LARDER_PROFILE")),
+        ("build.opt_level", env!("LARDER_OPT_LEVEL")),
+        ("build.version", env!("CARGO_PKG_VERSION")),
+    ] {
+        fields.put(name, Ok(value.to_owned()));
+    }
+    fields.put("libc.version", libc_version());
 }
 
 #[cfg(target_env = "gnu")]
-fn libc_version() -> Field {
+fn libc_version() -> Reading {
     // SAFETY: glibc returns a pointer to a constant string that ends in zero.
-    let text = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
-    Field::Known(format!("glibc {}", text.to_string_lossy()))
+    let text = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    Ok(format!("glibc {}", text.to_string_lossy()))
 }
 
 #[cfg(not(target_env = "gnu"))]
-fn libc_version() -> Field {
-    let _: Option<&CStr> = None;
-    Field::Unknown("the C library does not tell its version".to_owned())
+fn libc_version() -> Reading {
+    Err("the C library does not tell its version".to_owned())
 }

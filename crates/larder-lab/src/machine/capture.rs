@@ -5,8 +5,29 @@ use std::collections::BTreeMap;
 use super::{Root, build, cgroup, cpu, fingerprint, kernel, memory};
 use crate::model::{Field, MachineRecord};
 
+/// A value, or why it cannot be read.
+pub(super) type Reading = Result<String, String>;
+
 /// Fields by name, as the readers fill them.
-pub(super) type Fields = BTreeMap<String, Field>;
+#[derive(Default)]
+pub(super) struct Fields(BTreeMap<String, Field>);
+
+impl Fields {
+    pub(super) fn put(&mut self, name: &str, reading: Reading) {
+        let field = match reading {
+            Ok(value) => Field::Known(value),
+            Err(why) => Field::Unknown(why),
+        };
+        self.0.insert(name.to_owned(), field);
+    }
+
+    /// Several fields, each from the file at its path.
+    pub(super) fn put_files(&mut self, root: &Root, files: &[(&str, &str)]) {
+        for (name, path) in files {
+            self.put(name, root.value(path));
+        }
+    }
+}
 
 /// Describes the running machine. Never fails: what cannot be read is a field with its reason.
 ///
@@ -19,7 +40,7 @@ pub fn capture() -> MachineRecord {
 /// Describes the machine whose `/proc` and `/sys` lie under `root`.
 #[must_use]
 pub fn capture_from(root: &Root) -> MachineRecord {
-    let mut fields = Fields::new();
+    let mut fields = Fields::default();
     cpu::read(root, &mut fields);
     memory::read(root, &mut fields);
     kernel::read(root, &mut fields);
@@ -27,7 +48,7 @@ pub fn capture_from(root: &Root) -> MachineRecord {
     build::read(&mut fields);
     let mut record = MachineRecord {
         fingerprint: String::new(),
-        fields,
+        fields: fields.0,
     };
     record.fingerprint = fingerprint(&record);
     record

@@ -1,10 +1,10 @@
 //! Processor, caches, frequency, affinity.
 
 use super::Root;
-use super::capture::Fields;
-use super::root::{known, line_value};
-use crate::model::Field;
+use super::capture::{Fields, Reading};
+use super::root::line_value;
 
+const CPUINFO: &str = "proc/cpuinfo";
 const CPU0: &str = "sys/devices/system/cpu/cpu0";
 
 /// Features that the lab's contestants and the zeroing routines choose by.
@@ -13,78 +13,53 @@ const FEATURES: [&str; 8] = [
 ];
 
 pub(super) fn read(root: &Root, fields: &mut Fields) {
-    let info = root.read("proc/cpuinfo");
-    let mut from_info = |name: &str, key: &str| {
-        let field = match &info {
-            Ok(text) => known(
-                line_value(text, key),
-                &format!("/proc/cpuinfo has no '{key}'"),
-            ),
-            Err(why) => Field::Unknown(why.clone()),
-        };
-        fields.insert(name.to_owned(), field);
-    };
-    from_info("cpu.vendor", "vendor_id");
-    from_info("cpu.model", "model name");
-    from_info("cpu.family", "cpu family");
-    from_info("cpu.model_number", "model");
-    from_info("cpu.stepping", "stepping");
-    from_info("cpu.microcode", "microcode");
-    let flags = info.ok().and_then(|text| line_value(&text, "flags"));
-    fields.insert("cpu.features".to_owned(), features(flags.as_deref()));
-    for (name, path) in [
-        ("cpu.online", "sys/devices/system/cpu/online"),
-        ("cpu.smt", "sys/devices/system/cpu/smt/active"),
-        ("numa.nodes", "sys/devices/system/node/online"),
+    let info = root.read(CPUINFO);
+    let from_info = |key: &str| line_value(info.as_ref()?, CPUINFO, key);
+    for (name, key) in [
+        ("cpu.vendor", "vendor_id"),
+        ("cpu.model", "model name"),
+        ("cpu.family", "cpu family"),
+        ("cpu.model_number", "model"),
+        ("cpu.stepping", "stepping"),
+        ("cpu.microcode", "microcode"),
     ] {
-        fields.insert(name.to_owned(), root.field(path));
+        fields.put(name, from_info(key));
     }
+    let flags = from_info("flags");
+    let has = |flags: &str, flag: &str| flags.split_whitespace().any(|f| f == flag);
+    let features = flags.as_ref().map(|flags| {
+        let known = FEATURES.into_iter().filter(|f| has(flags, f));
+        known.collect::<Vec<_>>().join(" ")
+    });
+    fields.put("cpu.features", features.map_err(Clone::clone));
+    fields.put_files(
+        root,
+        &[
+            ("cpu.online", "sys/devices/system/cpu/online"),
+            ("cpu.smt", "sys/devices/system/cpu/smt/active"),
+            ("numa.nodes", "sys/devices/system/node/online"),
+        ],
+    );
     caches(root, fields);
     frequency(root, fields);
-    let status = root.read("proc/self/status");
-    fields.insert(
-        "cpu.affinity".to_owned(),
-        match status {
-            Ok(text) => known(
-                line_value(&text, "Cpus_allowed_list"),
-                "/proc/self/status has no 'Cpus_allowed_list'",
-            ),
-            Err(why) => Field::Unknown(why),
-        },
-    );
-    let hypervisor = flags
-        .as_deref()
-        .map(|f| f.split_whitespace().any(|f| f == "hypervisor"));
-    fields.insert(
-        "virtualisation".to_owned(),
-        virtualisation(root, hypervisor),
-    );
-}
-
-fn features(flags: Option<&str>) -> Field {
-    let Some(flags) = flags else {
-        return Field::Unknown("/proc/cpuinfo has no 'flags'".to_owned());
-    };
-    let has: Vec<&str> = FEATURES
-        .into_iter()
-        .filter(|f| flags.split_whitespace().any(|flag| flag == *f))
-        .collect();
-    Field::Known(has.join(" "))
+    let status = "proc/self/status";
+    let affinity = root.read(status);
+    let affinity = affinity.and_then(|text| line_value(&text, status, "Cpus_allowed_list"));
+    fields.put("cpu.affinity", affinity);
+    let hypervisor = flags.ok().map(|flags| has(&flags, "hypervisor"));
+    fields.put("virtualisation", virtualisation(root, hypervisor));
 }
 
 fn caches(root: &Root, fields: &mut Fields) {
     for name in ["cache.l1d", "cache.l1i", "cache.l2", "cache.l3"] {
-        fields.insert(
-            name.to_owned(),
-            Field::Unknown(format!("/{CPU0}/cache does not list it")),
-        );
+        fields.put(name, Err(format!("/{CPU0}/cache does not list it")));
     }
     for index in root.names(&format!("{CPU0}/cache")) {
         let dir = format!("{CPU0}/cache/{index}");
         let (Ok(level), Ok(kind), size) = (
             root.read(&format!("{dir}/level")),
             root.read(&format!("{dir}/type")),
-            root.field(&format!("{dir}/size")),
+            root.value(&format!("{dir}/size")),
         ) else {
             continue;
         };
@@ -93,7 +68,7 @@ fn caches(root: &Root, fields: &mut Fields) {
             ("1", "Instruction") => "cache.l1i".to_owned(),
             (level, _) => format!("cache.l{level}"),
         };
-        fields.insert(name, size);
+        fields.put(&name, size);
     }
 }
 
@@ -104,31 +79,27 @@ fn frequency(root: &Root, fields: &mut Fields) {
         ("frequency.min_khz", "scaling_min_freq"),
         ("frequency.max_khz", "scaling_max_freq"),
     ] {
-        fields.insert(
-            name.to_owned(),
-            root.field(&format!("{CPU0}/cpufreq/{file}")),
-        );
+        fields.put(name, root.value(&format!("{CPU0}/cpufreq/{file}")));
     }
     // Intel's driver says when turbo is off, the others when it is on.
-    let turbo = match root.read("sys/devices/system/cpu/intel_pstate/no_turbo") {
-        Ok(no) => Field::Known(if no == "0" { "on" } else { "off" }.to_owned()),
-        Err(why) => match root.read("sys/devices/system/cpu/cpufreq/boost") {
-            Ok(yes) => Field::Known(if yes == "0" { "off" } else { "on" }.to_owned()),
-            Err(_) => Field::Unknown(why),
-        },
-    };
-    fields.insert("frequency.turbo".to_owned(), turbo);
+    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let no_turbo = root.read("sys/devices/system/cpu/intel_pstate/no_turbo");
+    let turbo = no_turbo.map(|no| on_off(no == "0")).or_else(|why| {
+        let boost = root.read("sys/devices/system/cpu/cpufreq/boost");
+        boost.map(|yes| on_off(yes != "0")).map_err(|_| why)
+    });
+    fields.put("frequency.turbo", turbo);
 }
 
-fn virtualisation(root: &Root, hypervisor: Option<bool>) -> Field {
+fn virtualisation(root: &Root, hypervisor: Option<bool>) -> Reading {
     if let Ok(kind) = root.read("sys/hypervisor/type") {
-        return Field::Known(kind);
+        return Ok(kind);
     }
     let vendor = root.read("sys/class/dmi/id/sys_vendor").ok();
     match (hypervisor, vendor) {
-        (Some(true), Some(vendor)) => Field::Known(format!("virtual machine ({vendor})")),
-        (Some(true), None) => Field::Known("virtual machine".to_owned()),
-        (Some(false), _) => Field::Known("none".to_owned()),
-        (None, _) => Field::Unknown("/proc/cpuinfo has no 'flags' to tell it by".to_owned()),
+        (Some(true), Some(vendor)) => Ok(format!("virtual machine ({vendor})")),
+        (Some(true), None) => Ok("virtual machine".to_owned()),
+        (Some(false), _) => Ok("none".to_owned()),
+        (None, _) => Err("/proc/cpuinfo has no 'flags' to tell it by".to_owned()),
     }
 }

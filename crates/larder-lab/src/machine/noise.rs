@@ -119,13 +119,7 @@ impl NoiseMeter {
 
     /// Adds the share of its CPU time that others kept the cell from.
     fn others(&mut self, wall: Duration, measures: Measures) -> Measures {
-        let stolen = match (self.cell_steal.take(), steal(&self.root)) {
-            // All CPUs' ticks: their sum says how many a second of wall time has.
-            (Some((s0, t0)), Some((s1, t1))) if t1 > t0 && t1 - t0 >= LEAST_TICKS => {
-                Some((100.0 * (s1 - s0) / (t1 - t0)).clamp(0.0, 100.0))
-            }
-            _ => None,
-        };
+        let stolen = stolen(self.cell_steal.take(), steal(&self.root), LEAST_TICKS);
         let waited = measures.get("proc.waited_seconds").and_then(|waited| {
             let ran = measures.get("proc.user_seconds")? + measures.get("proc.system_seconds")?;
             let wanted = ran + waited;
@@ -162,12 +156,7 @@ impl NoiseMeter {
                 .then(|| 100.0 * self.cpu_some / self.cpu_wall),
             memory_pressure_percent: share(self.begin.memory, end.memory),
             io_pressure_percent: share(self.begin.io, end.io),
-            steal_percent: match (self.begin.steal, end.steal) {
-                (Some((s0, t0)), Some((s1, t1))) if t1 > t0 => {
-                    Some((100.0 * (s1 - s0) / (t1 - t0)).clamp(0.0, 100.0))
-                }
-                _ => None,
-            },
+            steal_percent: stolen(self.begin.steal, end.steal, 0.0),
             load: self.begin.load.zip(end.load),
             others_percent: (self.wanted > 0.0).then(|| 100.0 * self.waited / self.wanted),
             warnings: Vec::new(),
@@ -224,28 +213,29 @@ fn judge(record: &mut NoiseRecord, cpu_limit: f64) {
         Some(others) => (Some(others), OTHERS_LIMIT),
         None => (record.cpu_pressure_percent, cpu_limit),
     };
-    if let Some(p) = cpu.filter(|p| *p > limit) {
-        record.warnings.push(format!(
+    let mut warn = |percent: Option<f64>, limit: f64, say: &dyn Fn(f64) -> String| {
+        let passed = percent.filter(|p| *p > limit);
+        record.warnings.extend(passed.map(say));
+    };
+    warn(cpu, limit, &|p| {
+        format!(
             "Other programs wanted the CPU during {p:.0} % of the time (more than {limit:.0} % is \
              noisy), so intervals are wider and small differences are lost. Close them, or measure later."
-        ));
-    }
-    if let Some(p) = record
-        .memory_pressure_percent
-        .filter(|p| *p > MEMORY_SOME_LIMIT)
-    {
-        record.warnings.push(format!(
+        )
+    });
+    warn(record.memory_pressure_percent, MEMORY_SOME_LIMIT, &|p| {
+        format!(
             "Tasks waited for memory during {p:.0} % of the run (more than {MEMORY_SOME_LIMIT:.0} % is noisy): the \
              kernel was reclaiming pages, which is in the times of faults and mappings. Free some memory, or \
              measure with --quick."
-        ));
-    }
-    if let Some(p) = record.steal_percent.filter(|p| *p > STEAL_LIMIT) {
-        record.warnings.push(format!(
+        )
+    });
+    warn(record.steal_percent, STEAL_LIMIT, &|p| {
+        format!(
             "The hypervisor took {p:.1} % of the CPU time away (more than {STEAL_LIMIT:.0} % is noisy), which no \
              program in this machine can see or prevent. Measure at another hour, or on a machine of your own."
-        ));
-    }
+        )
+    });
     record.noisy = !record.warnings.is_empty();
 }
 
@@ -272,6 +262,13 @@ fn some_total(root: &Root, what: &str) -> Option<f64> {
         .split_whitespace()
         .find_map(|w| w.strip_prefix("total="))?;
     total.parse().ok()
+}
+
+/// The share of the ticks of all CPUs that was stolen, percent; of fewer ticks than `least` it says nothing.
+fn stolen(before: Option<(f64, f64)>, after: Option<(f64, f64)>, least: f64) -> Option<f64> {
+    let ((s0, t0), (s1, t1)) = before.zip(after)?;
+    let ticks = t1 - t0;
+    (ticks > 0.0 && ticks >= least).then(|| (100.0 * (s1 - s0) / ticks).clamp(0.0, 100.0))
 }
 
 /// Stolen ticks and all ticks, since boot. Guest time is part of user time and not counted twice.

@@ -4,8 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::model::Field;
-
 /// Where the kernel's files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root(PathBuf);
@@ -34,13 +32,14 @@ impl Root {
         }
     }
 
-    /// A file as a field; an empty one is unknown.
-    #[must_use]
-    pub fn field(&self, path: &str) -> Field {
-        match self.read(path) {
-            Ok(text) if text.is_empty() => Field::Unknown(format!("/{path} is empty")),
-            Ok(text) => Field::Known(text),
-            Err(why) => Field::Unknown(why),
+    /// A file's text, which is not empty.
+    ///
+    /// # Errors
+    /// The reason as a short sentence, with the file's name.
+    pub fn value(&self, path: &str) -> Result<String, String> {
+        match self.read(path)? {
+            text if text.is_empty() => Err(format!("/{path} is empty")),
+            text => Ok(text),
         }
     }
 
@@ -56,12 +55,6 @@ impl Root {
         names.sort();
         names
     }
-
-    /// Whether something is there.
-    #[must_use]
-    pub fn exists(&self, path: &str) -> bool {
-        self.0.join(path).exists()
-    }
 }
 
 fn reason(path: &str, e: &io::Error) -> String {
@@ -72,20 +65,15 @@ fn reason(path: &str, e: &io::Error) -> String {
     }
 }
 
-/// A field from a value that may be missing.
-pub(super) fn known(value: Option<String>, why: &str) -> Field {
-    match value {
-        Some(v) if !v.is_empty() => Field::Known(v),
-        _ => Field::Unknown(why.to_owned()),
-    }
-}
-
-/// The value of `key` in lines of the form `key : value`.
-pub(super) fn line_value(text: &str, key: &str) -> Option<String> {
-    text.lines().find_map(|line| {
+/// The value of `key` in lines of the form `key : value` of the file at `path`.
+pub(super) fn line_value(text: &str, path: &str, key: &str) -> Result<String, String> {
+    let value = text.lines().find_map(|line| {
         let (k, v) = line.split_once(':')?;
         (k.trim() == key).then(|| v.trim().to_owned())
-    })
+    });
+    value
+        .filter(|v| !v.is_empty())
+        .ok_or_else(|| format!("/{path} has no '{key}'"))
 }
 
 /// The choice in brackets of `always [madvise] never`, or the whole text.

@@ -228,6 +228,19 @@ pub struct Table {
     pub long: bool,
 }
 
+impl Table {
+    /// A short table without footnotes.
+    #[must_use]
+    pub fn new(title: &str, columns: &[&str], rows: Vec<TableRow>) -> Self {
+        Self {
+            title: title.to_owned(),
+            columns: columns.iter().map(|&name| name.to_owned()).collect(),
+            rows,
+            ..Self::default()
+        }
+    }
+}
+
 /// How an axis spreads its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -245,6 +258,17 @@ pub struct Axis {
     pub label: String,
     /// Scale.
     pub scale: Scale,
+}
+
+impl Axis {
+    /// An axis.
+    #[must_use]
+    pub fn new(label: &str, scale: Scale) -> Self {
+        Self {
+            label: label.to_owned(),
+            scale,
+        }
+    }
 }
 
 /// Where a series' numbers come from.
@@ -268,6 +292,14 @@ pub struct Point {
     pub lo: f64,
     /// Upper end of the interval.
     pub hi: f64,
+}
+
+impl Point {
+    /// A point without an interval.
+    #[must_use]
+    pub fn bare(x: f64, y: f64) -> Self {
+        Self { x, y, lo: y, hi: y }
+    }
 }
 
 /// A line of a chart.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Document;
+use super::document::Document;
+use super::summary::Summary;
 
 /// Version of the layout; it grows when a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
@@ -32,7 +33,7 @@ pub fn json(doc: &Document) -> Value {
         .collect();
     json!({
         "schema": SCHEMA,
-        "summary": part(serde_json::to_value(super::Summary::of(doc))),
+        "summary": part(serde_json::to_value(Summary::of(doc))),
         "runs": runs,
         "submissions": part(serde_json::to_value(&doc.submissions)),
     })

@@ -1,6 +1,6 @@
 //! The table of machines: this one, those that were sent in, those of 2003.
 
-use super::Document;
+use super::document::Document;
 use crate::calc::{Preset, Quantity, Source, derive};
 use crate::model::{Table, Value};
 
@@ -27,28 +27,23 @@ pub(super) fn table(doc: &Document) -> Table {
         cells.push(us(costs.get(Quantity::ZeroFill, 1).map(round)));
         cells
     };
+    let columns = [
+        "machine",
+        "about",
+        "1p alloc",
+        "1p alloc + fault",
+        "2p alloc",
+        "2p alloc + fault",
+        "fault + zerofill",
+        "zerofill",
+    ];
+    let title =
+        "Four timings of one machine each: compare ratios along a row, not times between rows";
+    let note =
+        "All times are of one operation. The last two columns are derived by the formulas of 2003.";
     Table {
-        title:
-            "Four timings of one machine each: compare ratios along a row, not times between rows"
-                .to_owned(),
-        columns: [
-            "machine",
-            "about",
-            "1p alloc",
-            "1p alloc + fault",
-            "2p alloc",
-            "2p alloc + fault",
-            "fault + zerofill",
-            "zerofill",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: doc.presets().iter().map(row).collect(),
-        notes: vec![
-            "All times are of one operation. The last two columns are derived by the formulas of 2003."
-                .to_owned(),
-        ],
-        long: false,
+        notes: vec![note.to_owned()],
+        ..Table::new(title, &columns, doc.presets().iter().map(row).collect())
     }
 }
 

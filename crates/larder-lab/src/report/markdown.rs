@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::document::Document;
+use super::summary::{Summary, WIDTH};
 use super::text::{self, clean};
-use super::{Document, number, value};
+use super::{machines, number, value};
 use crate::model::{Analysis, Block, Finding, RunRecord, Table};
 
 /// One paragraph; writing to a String cannot fail.
@@ -68,7 +70,7 @@ pub fn markdown(doc: &Document) -> String {
     if doc.runs.is_empty() {
         out.push_str("\nNo runs to report.\n");
     }
-    let summary = super::Summary::of(doc).lines(super::summary::WIDTH);
+    let summary = Summary::of(doc).lines(WIDTH);
     if !summary.is_empty() {
         // A block of code keeps its columns; no line of it can end the block.
         let lines: Vec<String> = summary.iter().map(|l| l.replace('`', "'")).collect();
@@ -79,7 +81,7 @@ pub fn markdown(doc: &Document) -> String {
     }
     if !doc.submissions.is_empty() {
         out.push_str("\n## Machines\n");
-        table(&super::machines::table(doc), &mut out);
+        table(&machines::table(doc), &mut out);
     }
     out
 }
@@ -138,7 +140,7 @@ fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
         }
     }
     if !a.recommendations.is_empty() {
-        out.push_str("\n### Settings that this run supports\n\n");
+        line!(out, "\n### {}\n", text::settings_heading(run));
         for r in &a.recommendations {
             let setting = format!("{} = {}", r.key, r.value);
             line!(out, "- {}: {}", code(&setting), inert(&r.because));
@@ -176,7 +178,7 @@ fn goals(a: &Analysis, out: &mut String) {
     if a.goals.is_empty() {
         return;
     }
-    out.push_str("\n### Goals\n\n| what | against | goal | measured | held, ours / theirs | state | note |\n|---|---|---|---|---|---|---|\n");
+    out.push_str("\n### Goals\n\n| what | against | goal | measured | memory held, larder / peer | state | note |\n|---|---|---|---|---|---|---|\n");
     for g in &a.goals {
         line!(
             out,

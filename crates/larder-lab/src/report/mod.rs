@@ -22,5 +22,5 @@ pub use html::html;
 pub use json::{SCHEMA, json};
 pub use markdown::markdown;
 pub use style::Style;
-pub use summary::Summary;
-pub use terminal::{findings, summary, terminal};
+pub use summary::{Summary, Supported};
+pub use terminal::{findings, goals, summary, terminal};

@@ -1,6 +1,5 @@
 //! One way to print numbers: units with fitting prefixes, digits by the width of the interval.
 
-use crate::model::Factor;
 use crate::stats::{Estimate, Verdict};
 
 /// Thin blank between groups of three digits; breaks no line.
@@ -353,15 +352,6 @@ pub fn split_label(label: &str) -> (String, String) {
         return (head.trim().to_owned(), unit.trim().to_owned());
     }
     (label.to_owned(), String::new())
-}
-
-/// A factor's value in a table.
-#[must_use]
-pub fn factor(f: &Factor) -> String {
-    match f {
-        Factor::Int(n) => count(*n),
-        Factor::Text(s) => s.clone(),
-    }
 }
 
 #[cfg(test)]

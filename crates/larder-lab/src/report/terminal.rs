@@ -6,9 +6,15 @@ use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, TableStyle, Width, presets,
 };
 
+use super::document::Document;
+use super::style::Style;
+use super::summary::Summary;
 use super::text::{self, clean, wrap};
-use super::{Document, Style, Summary, spark};
-use crate::model::{Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table};
+use super::value::{self, PUBLISHED_NOTE};
+use super::{machines, spark};
+use crate::model::{
+    Analysis, Block, Chart, Finding, Goal, Recommendation, RunRecord, Table, Value,
+};
 
 /// ANSI styles that the report uses.
 #[derive(Clone, Copy)]
@@ -45,12 +51,12 @@ fn word_ink(word: &str) -> Ink {
     }
 }
 
-/// Writes the summary for a terminal: at most 40 lines.
+/// Writes the summary for a terminal: one screen.
 ///
 /// # Errors
 /// Whatever the writer reports.
-pub fn summary(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    for line in Summary::of(doc).lines(style.width) {
+pub fn summary(summary: &Summary, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    for line in summary.lines(style.width) {
         let heading = line.starts_with(|c: char| c.is_alphabetic());
         let line = if heading {
             ink(style, Ink::Head, &line)
@@ -58,6 +64,25 @@ pub fn summary(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Result
             line
         };
         writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Writes the goals alone, by experiment.
+///
+/// # Errors
+/// Whatever the writer reports.
+pub fn goals(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let with_goals = || doc.runs.iter().filter(|(_, a)| !a.goals.is_empty());
+    if with_goals().next().is_none() {
+        writeln!(out, "These runs have no goals.")?;
+    }
+    for (i, (run, a)) in with_goals().enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
+        heading(&run.experiment, style, out)?;
+        goal_table(&a.goals, style, out)?;
     }
     Ok(())
 }
@@ -73,7 +98,7 @@ pub fn terminal(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Resul
             "No runs to report: `larder measure` takes one, `larder report RUN` shows it."
         )?;
     }
-    summary(doc, style, out)?;
+    summary(&Summary::of(doc), style, out)?;
     for (run, analysis) in &doc.runs {
         writeln!(out)?;
         experiment(run, analysis, style, out)?;
@@ -81,7 +106,7 @@ pub fn terminal(doc: &Document, style: &Style, out: &mut dyn Write) -> io::Resul
     if !doc.submissions.is_empty() {
         writeln!(out)?;
         heading("Machines", style, out)?;
-        table(&super::machines::table(doc), style, out)?;
+        table(&machines::table(doc), style, out)?;
     }
     Ok(())
 }
@@ -138,11 +163,15 @@ fn experiment(run: &RunRecord, a: &Analysis, style: &Style, out: &mut dyn Write)
             table(numbers, style, out)?;
         }
     }
-    goals(&a.goals, style, out)?;
+    if !a.goals.is_empty() {
+        writeln!(out)?;
+        heading("Goals", style, out)?;
+        goal_table(&a.goals, style, out)?;
+    }
     for section in &a.sections {
         section_blocks(section, style, out)?;
     }
-    recommendations(&a.recommendations, style, out)?;
+    recommendations(run, &a.recommendations, style, out)?;
     if !run.skipped.is_empty() {
         writeln!(out)?;
         heading("Skipped", style, out)?;
@@ -183,32 +212,27 @@ pub fn findings(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io:
     Ok(())
 }
 
-fn goals(goals: &[Goal], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    if goals.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    heading("Goals", style, out)?;
-    let mut t = new_table(style);
-    t.set_header([
+fn goal_table(goals: &[Goal], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let rows = goals.iter().map(|g| {
+        let measured = g.measured.map(|e| Value::Estimate(e, g.unit.clone()));
+        vec![
+            Value::Text(text::goal_state(g.state).to_owned()),
+            Value::Text(g.what.clone()),
+            Value::Text(g.against.clone()),
+            Value::Text(g.bound.clone()),
+            measured.unwrap_or_else(|| Value::Text("not measured".to_owned())),
+            Value::Text(text::held(g)),
+        ]
+    });
+    let columns = [
+        "state",
         "what",
         "against",
         "goal",
         "measured",
-        "held, ours / theirs",
-        "state",
-    ]);
-    for g in goals {
-        t.add_row([
-            clean(&g.what),
-            clean(&g.against),
-            clean(&g.bound),
-            text::goal_measured(g),
-            text::held(g),
-            text::goal_state(g.state).to_owned(),
-        ]);
-    }
-    print_table(&t, style, out)?;
+        "memory, larder / peer",
+    ];
+    table(&Table::new("", &columns, rows.collect()), style, out)?;
     // One reason often holds for many goals: it stands once.
     let mut notes: Vec<(&str, String, usize)> = Vec::new();
     for g in goals.iter().filter(|g| !g.note.is_empty()) {
@@ -222,11 +246,11 @@ fn goals(goals: &[Goal], style: &Style, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     for (note, first, more) in notes {
-        let who = match more {
+        let goals = match more {
             0 => first,
             n => format!("{first}, and {n} more"),
         };
-        let line = clean(&format!("{who}: {note}"));
+        let line = clean(&format!("{goals}: {note}"));
         writeln!(out, "{}", wrap(&line, "  ", "    ", style.width))?;
     }
     Ok(())
@@ -274,12 +298,17 @@ fn chart(c: &Chart, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn recommendations(all: &[Recommendation], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn recommendations(
+    run: &RunRecord,
+    all: &[Recommendation],
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if all.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
-    heading("Settings that this run supports", style, out)?;
+    heading(text::settings_heading(run), style, out)?;
     for r in all {
         let line = clean(&format!("{} = {}", r.key, r.value));
         writeln!(out, "{}", ink(style, Ink::Good, &line))?;
@@ -380,8 +409,8 @@ fn as_list(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn below(t: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    if super::value::has_published(t) {
-        let note = wrap(super::value::PUBLISHED_NOTE, "  ", "  ", style.width);
+    if value::has_published(t) {
+        let note = wrap(PUBLISHED_NOTE, "  ", "  ", style.width);
         writeln!(out, "{}", ink(style, Ink::Dim, &note))?;
     }
     for note in &t.notes {

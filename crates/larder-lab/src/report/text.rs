@@ -24,14 +24,17 @@ pub(super) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// The beginning of a text, with a mark where it was cut.
+/// The beginning of a text, with a mark where it was cut: between words, unless one word is most of it.
 #[must_use]
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    kept.trim_end().to_owned() + "\u{2026}"
+    let mut kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    if let Some(end) = kept.rfind(' ').filter(|end| *end > most / 2) {
+        kept.truncate(end);
+    }
+    kept.trim_end_matches([' ', ',', ';', ':']).to_owned() + "\u{2026}"
 }
 
 /// Columns that a text fills on a terminal.
@@ -84,14 +87,23 @@ pub(super) fn goal_state(s: GoalState) -> &'static str {
     }
 }
 
-/// Memory held, ours beside theirs.
+/// Heading of the settings of a run: a noisy one writes none.
+#[must_use]
+pub(super) fn settings_heading(run: &RunRecord) -> &'static str {
+    match run.noise_reason() {
+        None => "Settings that this run supports",
+        Some(_) => "Settings, not written: the run was noisy",
+    }
+}
+
+/// Memory held, larder's beside the peer's.
 #[must_use]
 pub(super) fn held(goal: &Goal) -> String {
-    goal.held_bytes.map_or_else(String::new, |(ours, theirs)| {
+    goal.held_bytes.map_or_else(String::new, |(larder, peer)| {
         format!(
             "{} / {}",
-            number::number(ours, "B"),
-            number::number(theirs, "B")
+            number::number(larder, "B"),
+            number::number(peer, "B")
         )
     })
 }

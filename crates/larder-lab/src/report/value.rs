@@ -79,7 +79,6 @@ pub(super) fn chart_table(c: &Chart) -> Table {
         title: c.title.clone(),
         columns,
         rows,
-        notes: Vec::new(),
-        long: false,
+        ..Table::default()
     }
 }

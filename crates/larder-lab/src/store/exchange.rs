@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{put, put_submission};
+use super::rows::{Fault, put, put_submission};
 use super::{SCHEMA, Store, StoreError, foreign};
 use crate::calc::Submission;
 use crate::model::RunRecord;
@@ -91,7 +91,6 @@ impl Store {
         path: &Path,
     ) -> Result<Imported, StoreError> {
         check_header(&mut reader, path)?;
-        let database = self.path.clone();
         let now = jiff::Timestamp::now();
         self.transaction(|tx| {
             let mut imported = Imported::default();
@@ -120,8 +119,8 @@ impl Store {
                         (put_submission(tx, &row), &mut imported.submissions)
                     }
                 };
-                match new.map_err(|fault| match fault.at(&database) {
-                    StoreError::BadRecord { why } => at(why),
+                match new.map_err(|fault| match fault {
+                    Fault::Record(why) => at(why).into(),
                     other => other,
                 })? {
                     true => *count += 1,

@@ -19,7 +19,7 @@ pub use database::Store;
 pub use error::StoreError;
 pub use exchange::{Imported, export};
 pub use id::{SCHEMA, id_of};
-pub use location::{data_directory, default_path};
+pub use location::default_path;
 pub use records::RunSummary;
 pub use select::Selector;
 pub use unfinished::{Broken, Unfinished};

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Transaction, TransactionBehavior};
+use rusqlite::{Params, Row, Transaction, TransactionBehavior};
 use serde::Serialize;
 
-use super::rows::{Fault, get, put, put_submission};
+use super::rows::{Fault, get, put};
 use super::{Store, StoreError};
 use crate::calc::Submission;
 use crate::model::RunRecord;
@@ -39,8 +39,7 @@ impl Store {
     /// # Errors
     /// A record with numbers that are not finite, and those of the database.
     pub fn put(&mut self, run: &RunRecord) -> Result<bool, StoreError> {
-        let path = self.path.clone();
-        self.transaction(|tx| put(tx, run, false).map_err(|e| e.at(&path)))
+        self.transaction(|tx| put(tx, run, false))
     }
 
     /// A stored run, exactly as it was put.
@@ -58,14 +57,13 @@ impl Store {
     /// # Errors
     /// Those of the database.
     pub fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
-        let list = || -> rusqlite::Result<Vec<RunSummary>> {
-            let mut statement = self.conn.prepare(
-                "SELECT run.id, experiment, started, seconds, depth, fingerprint, noisy,
-                        (SELECT count(*) FROM sample WHERE sample.run = run.key), imported
-                 FROM run JOIN machine ON machine.key = run.machine
-                 ORDER BY started DESC, run.key DESC",
-            )?;
-            let rows = statement.query_map([], |row| {
+        self.rows(
+            "SELECT run.id, experiment, started, seconds, depth, fingerprint, noisy,
+                    (SELECT count(*) FROM sample WHERE sample.run = run.key), imported
+             FROM run JOIN machine ON machine.key = run.machine
+             ORDER BY started DESC, run.key DESC",
+            [],
+            |row| {
                 Ok(RunSummary {
                     id: row.get(0)?,
                     experiment: row.get(1)?,
@@ -77,10 +75,8 @@ impl Store {
                     samples: row.get::<_, i64>(7)?.unsigned_abs(),
                     imported: row.get(8)?,
                 })
-            })?;
-            rows.collect()
-        };
-        list().map_err(|e| self.error(e))
+            },
+        )
     }
 
     /// The ids of all runs that were imported.
@@ -88,11 +84,8 @@ impl Store {
     /// # Errors
     /// Those of the database.
     pub fn imported(&self) -> Result<HashSet<String>, StoreError> {
-        let ids = || -> rusqlite::Result<HashSet<String>> {
-            let mut statement = self.conn.prepare("SELECT id FROM run WHERE imported")?;
-            statement.query_map([], |row| row.get(0))?.collect()
-        };
-        ids().map_err(|e| self.error(e))
+        let ids = self.rows("SELECT id FROM run WHERE imported", [], |row| row.get(0))?;
+        Ok(ids.into_iter().collect())
     }
 
     /// Removes a run with its samples; false where there was none.
@@ -100,27 +93,12 @@ impl Store {
     /// # Errors
     /// Those of the database.
     pub fn delete(&mut self, id: &str) -> Result<bool, StoreError> {
-        let path = self.path.clone();
         self.transaction(|tx| {
-            let delete = || -> rusqlite::Result<bool> {
-                let n = tx.execute("DELETE FROM run WHERE id = ?1", [id])?;
-                tx.execute(
-                    "DELETE FROM machine WHERE key NOT IN (SELECT machine FROM run)",
-                    [],
-                )?;
-                Ok(n > 0)
-            };
-            delete().map_err(|e| super::error::of(&path, e))
+            let n = tx.execute("DELETE FROM run WHERE id = ?1", [id])?;
+            let unused = "DELETE FROM machine WHERE key NOT IN (SELECT machine FROM run)";
+            tx.execute(unused, [])?;
+            Ok(n > 0)
         })
-    }
-
-    /// Stores another machine's row; false where it is known already.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub fn put_submission(&mut self, submission: &Submission) -> Result<bool, StoreError> {
-        let path = self.path.clone();
-        self.transaction(|tx| put_submission(tx, submission).map_err(|e| e.at(&path)))
     }
 
     /// All machines' rows that were imported.
@@ -128,31 +106,37 @@ impl Store {
     /// # Errors
     /// Those of the database.
     pub fn submissions(&self) -> Result<Vec<Submission>, StoreError> {
-        let texts = || -> rusqlite::Result<Vec<String>> {
-            let mut statement = self
-                .conn
-                .prepare("SELECT record FROM submission ORDER BY hash")?;
-            statement.query_map([], |row| row.get(0))?.collect()
+        let sql = "SELECT record FROM submission ORDER BY hash";
+        let texts: Vec<String> = self.rows(sql, [], |row| row.get(0))?;
+        let read = |t: &String| serde_json::from_str(t).map_err(|e| Fault::Json(e).at(&self.path));
+        texts.iter().map(read).collect()
+    }
+
+    /// All rows of a query.
+    pub(super) fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let all = || -> rusqlite::Result<Vec<T>> {
+            let mut statement = self.conn.prepare(sql)?;
+            statement.query_map(params, read)?.collect()
         };
-        texts()
-            .map_err(|e| self.error(e))?
-            .iter()
-            .map(|t| serde_json::from_str(t).map_err(|e| Fault::Json(e).at(&self.path)))
-            .collect()
+        all().map_err(|e| self.error(e))
     }
 
     /// Everything or nothing.
     pub(super) fn transaction<T>(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        let path = self.path.clone();
-        let tx = self
-            .conn
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|e| super::error::of(&path, e))?;
-        let value = work(&tx)?;
-        tx.commit().map_err(|e| super::error::of(&path, e))?;
-        Ok(value)
+        let all = || -> Result<T, Fault> {
+            let tx = Transaction::new(&mut self.conn, TransactionBehavior::Immediate)?;
+            let value = work(&tx)?;
+            tx.commit()?;
+            Ok(value)
+        };
+        all().map_err(|fault| fault.at(&self.path))
     }
 }

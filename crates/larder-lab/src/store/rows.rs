@@ -16,6 +16,7 @@ pub(super) enum Fault {
     Sql(rusqlite::Error),
     Json(serde_json::Error),
     Record(String),
+    Store(StoreError),
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -30,6 +31,12 @@ impl From<serde_json::Error> for Fault {
     }
 }
 
+impl From<StoreError> for Fault {
+    fn from(e: StoreError) -> Self {
+        Self::Store(e)
+    }
+}
+
 impl Fault {
     pub(super) fn at(self, path: &Path) -> StoreError {
         match self {
@@ -39,6 +46,7 @@ impl Fault {
                 why: format!("a stored record is not what it should be: {e}"),
             },
             Self::Record(why) => StoreError::BadRecord { why },
+            Self::Store(e) => e,
         }
     }
 }

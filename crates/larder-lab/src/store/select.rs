@@ -55,14 +55,8 @@ impl Store {
 
     fn by_prefix(&self, prefix: &str) -> Result<String, StoreError> {
         // Hexadecimal digits only, so there is nothing to escape in the pattern.
-        let mut statement = self
-            .conn
-            .prepare("SELECT id FROM run WHERE id LIKE ?1 || '%' ORDER BY id LIMIT 6")
-            .map_err(|e| self.error(e))?;
-        let mut ids = statement
-            .query_map([prefix], |row| row.get::<_, String>(0))
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|e| self.error(e))?;
+        let sql = "SELECT id FROM run WHERE id LIKE ?1 || '%' ORDER BY id LIMIT 6";
+        let mut ids: Vec<String> = self.rows(sql, [prefix], |row| row.get(0))?;
         match (ids.pop(), ids.is_empty()) {
             (None, _) => Err(self.no_run(prefix.to_owned())),
             (Some(one), true) => Ok(one),

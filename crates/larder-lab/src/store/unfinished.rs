@@ -2,7 +2,7 @@
 //!
 //! The table came after the others and has no layout of its own: a program that does not know it can use the file.
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Fault, put};
@@ -78,8 +78,7 @@ impl Store {
         key: Option<i64>,
         left: Option<&Unfinished>,
     ) -> Result<Option<i64>, StoreError> {
-        let path = self.path.clone();
-        let work = |tx: &Transaction<'_>| -> Result<Option<i64>, Fault> {
+        self.transaction(|tx| {
             if let Some(run) = run {
                 put(tx, run, false)?;
                 tx.execute(
@@ -101,7 +100,6 @@ impl Store {
                 params![key, serde_json::to_string(left)?],
             )?;
             Ok(Some(tx.last_insert_rowid()))
-        };
-        self.transaction(|tx| work(tx).map_err(|fault| fault.at(&path)))
+        })
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn argv(experiments: &[&str], options: &Options) -> Vec<String> {
 
 /// The words of a stored command line; `None` where this version does not know them.
 ///
-/// A record may come from somebody else: it says what is measured, and never where files go.
+/// A record may come from another machine: it says what is measured, and never where files go.
 pub(in crate::cli) fn stored(argv: &[String]) -> Option<Measure> {
     let Command::Measure(args) = Cli::try_parse_from(argv).ok()?.command else {
         return None;

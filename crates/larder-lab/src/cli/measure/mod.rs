@@ -12,14 +12,16 @@ use std::time::Duration;
 
 use resume::Earlier;
 
-use super::args::{FailOn, Global, Measure};
+use super::args::{FailOn, Measure};
 use super::failure::{Code, Failure, Outcome};
-use super::{find, output, plan, preloads, print_json, report, results, settings};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, plan, preloads, report, results, settings};
 use crate::experiments;
 use crate::machine::{self, NoiseMeter, Root};
 use crate::measure::{BadSelection, Experiment, Interrupt};
 use crate::model::{GoalState, NoiseRecord};
-use crate::report::Document;
+use crate::report::{Document, Summary};
 
 /// How long the machine is watched before the first cell.
 const LOOK: Duration = Duration::from_secs(1);
@@ -82,7 +84,7 @@ fn chosen(names: &[String]) -> Result<Vec<Box<dyn Experiment>>, Failure> {
     if names.is_empty() {
         return Ok(experiments::all());
     }
-    names.iter().map(|n| find(n)).collect()
+    names.iter().map(|n| results::experiment(n)).collect()
 }
 
 impl From<BadSelection> for Failure {
@@ -126,8 +128,8 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
         Some(path) => path.clone(),
         None => results::beside(global, report::PAGE)?,
     };
-    // A measurement is too dear to be lost to a drawing: the tables are printed and the reason is told.
-    let told = |what: &str, failure: Failure| {
+    // A measurement is too dear to be lost to a drawing: the tables and the reason are printed.
+    let hint = |what: &str, failure: Failure| {
         if let Failure::Because(_, why) = failure {
             output::hint(global, &format!("{what} was not written: {why}"));
         }
@@ -137,7 +139,7 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
         // What the user named must be there.
         Err(failure) if args.out.is_some() => return Err(failure),
         Err(failure) => {
-            told("the page", failure);
+            hint("the page", failure);
             None
         }
     };
@@ -150,7 +152,7 @@ fn write_files(global: &Global, args: &Measure, document: &Document) -> Result<F
         database: Some(results::path(global)?),
         page,
         settings: written.unwrap_or_else(|failure| {
-            told("the settings file", failure);
+            hint("the settings file", failure);
             None
         }),
     })
@@ -163,7 +165,7 @@ fn show(
     files: &Files,
     out: &mut dyn Write,
 ) -> Outcome {
-    let list = [
+    let mut list = vec![
         ("results", &files.database),
         ("page", &files.page),
         ("settings", &files.settings),
@@ -183,22 +185,28 @@ fn show(
     if details {
         crate::report::terminal(document, &style, out)?;
     } else {
-        crate::report::summary(document, &style, out)?;
+        let summary = Summary {
+            settings_file: files.settings.clone(),
+            ..Summary::of(document)
+        };
+        crate::report::summary(&summary, &style, out)?;
         // Of one experiment there is room for its answers.
         if let [(_, analysis)] = document.runs.as_slice() {
             crate::report::findings(&analysis.findings, &style, out)?;
         }
-        writeln!(
-            out,
-            "Details: larder report --open, or larder measure --details"
-        )?;
+        // The screen ends with these lines, and names the settings file itself.
+        list.pop();
+        if files.database.is_none() {
+            writeln!(out, "Details: larder measure --details")?;
+        }
     }
-    if files.database.is_some() {
-        writeln!(out)?;
-    }
-    for (name, path) in list {
+    for (name, path) in &list {
         if let Some(path) = path {
-            writeln!(out, "{name:<8} {}", path.display())?;
+            let how = match *name {
+                "page" => " (larder report --open)",
+                _ => "",
+            };
+            writeln!(out, "{name:<8} {}{how}", path.display())?;
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! `measure --continue`: what an interrupted measurement lacks, and whether it may be taken here and now.
 
-use super::super::args::{Global, Measure};
+use super::super::args::Measure;
 use super::super::failure::Failure;
+use super::super::global::Global;
 use super::super::{output, results};
 use super::line;
 use crate::experiments;

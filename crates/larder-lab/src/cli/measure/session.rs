@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::super::args::Global;
 use super::super::failure::Failure;
+use super::super::global::Global;
 use super::super::{output, results};
 use super::line;
 use super::resume::{self, Earlier};
@@ -122,7 +122,7 @@ pub(super) fn take(
                 experiment.name(),
                 result(&analysis)
             );
-            // Nobody may be reading.
+            // Stderr may be closed.
             let _ = writeln!(std::io::stderr(), "{}", output::plain(&line));
         }
         runs.push((run, analysis));

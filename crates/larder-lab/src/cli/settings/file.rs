@@ -7,58 +7,44 @@ use serde_json::json;
 use toml::{Table, Value};
 
 use crate::model::{Analysis, Recommendation, RunRecord};
+use crate::report::Supported;
+use crate::stats::Estimate;
 
 /// Settings with where they come from.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Settings {
-    entries: Vec<Entry>,
+pub(super) struct Settings<'r> {
+    entries: Vec<Entry<'r>>,
     refused: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
-    key: String,
+struct Entry<'r> {
+    run: &'r RunRecord,
+    recommended: &'r Recommendation,
     value: Value,
-    because: String,
-    ratio: Option<(f64, f64, f64)>,
-    run: String,
-    machine: String,
-    date: String,
-    depth: String,
-    noise: String,
 }
 
-impl Settings {
+impl<'r> Settings<'r> {
     /// The recommendations of some runs; where two recommend the same key, the first run has its way. A noisy run has
     /// none: what it recommends is in [`refused`](Self::refused).
     ///
     /// # Errors
-    /// A recommendation that the library would not take: an error of the experiment, told rather than written.
-    pub(super) fn from_runs(analysed: &[(RunRecord, Analysis)]) -> Result<Self, String> {
-        let mut settings = Self::default();
-        for (run, analysis) in analysed {
-            if let Some(why) = run.noise_reason() {
-                let keys: Vec<&str> = analysis
-                    .recommendations
-                    .iter()
-                    .map(|r| r.key.as_str())
-                    .collect();
-                if !keys.is_empty() {
-                    settings.refused.push(format!(
-                        "{} not set: run {} of {} is noisy. {why}",
-                        keys.join(", "),
-                        run.id,
-                        run.experiment
-                    ));
-                }
-                continue;
-            }
-            for r in &analysis.recommendations {
-                if settings.entries.iter().all(|e| e.key != r.key) {
-                    settings.entries.push(entry(run, r)?);
-                }
-            }
-        }
+    /// A recommendation that the library would not take: an error of the experiment, reported rather than written.
+    pub(super) fn from_runs(analysed: &'r [(RunRecord, Analysis)]) -> Result<Self, String> {
+        let supported = Supported::by(analysed);
+        let entries = supported.settings.into_iter().map(|(run, r)| entry(run, r));
+        let refused = supported.too_noisy.into_iter().map(|(run, all, why)| {
+            let keys: Vec<&str> = all.iter().map(|r| r.key.as_str()).collect();
+            let keys = keys.join(", ");
+            format!(
+                "{keys} not set: run {} of {} is noisy. {why}",
+                run.id, run.experiment
+            )
+        });
+        let settings = Self {
+            entries: entries.collect::<Result<_, _>>()?,
+            refused: refused.collect(),
+        };
         if !settings.is_empty() {
             validate(&settings.to_toml())?;
         }
@@ -111,16 +97,19 @@ impl Settings {
             .entries
             .iter()
             .map(|e| {
+                let ratio = e
+                    .ratio()
+                    .map(|e| json!({ "value": e.value, "lo": e.lo, "hi": e.hi }));
                 json!({
-                    "key": e.key,
+                    "key": e.recommended.key,
                     "value": e.value,
-                    "because": e.because,
-                    "ratio": e.ratio.map(|(value, lo, hi)| json!({ "value": value, "lo": lo, "hi": hi })),
-                    "run": e.run,
-                    "machine": e.machine,
-                    "date": e.date,
-                    "depth": e.depth,
-                    "noise": e.noise,
+                    "because": e.recommended.because,
+                    "ratio": ratio,
+                    "run": e.run.id,
+                    "machine": e.run.machine.fingerprint,
+                    "date": e.run.started,
+                    "depth": e.run.depth,
+                    "noise": noise(e.run),
                 })
             })
             .collect();
@@ -128,61 +117,58 @@ impl Settings {
     }
 }
 
-impl Entry {
+impl Entry<'_> {
     fn split(&self) -> (&str, &str) {
-        self.key.split_once('.').unwrap_or(("pages", &self.key))
+        let key = &self.recommended.key;
+        key.split_once('.').unwrap_or(("pages", key))
+    }
+
+    /// The evidence's interval, where it is one.
+    fn ratio(&self) -> Option<Estimate> {
+        let finite = |e: &Estimate| [e.value, e.lo, e.hi].iter().all(|v| v.is_finite());
+        self.recommended.evidence.filter(finite)
     }
 
     /// The depth and the noise of the run behind it: a comment, because libraries of today refuse keys of evidence that
     /// they do not know.
     fn comment(&self) -> String {
-        let line = format!(
-            "{}: {} run {}; {}",
-            self.key, self.depth, self.run, self.noise
-        );
+        let (key, run) = (&self.recommended.key, self.run);
+        let line = format!("{key}: {} run {}; {}", run.depth, run.id, noise(run));
         let line: String = line.chars().filter(|c| !c.is_control()).collect();
         format!("# {line}\n")
     }
 
     fn evidence(&self) -> Value {
         let mut t = Table::new();
-        t.insert("run".to_owned(), Value::String(self.run.clone()));
-        t.insert("because".to_owned(), Value::String(self.because.clone()));
-        if let Some((ratio, lo, hi)) = self.ratio {
-            t.insert("ratio".to_owned(), Value::Float(ratio));
-            t.insert("lo".to_owned(), Value::Float(lo));
-            t.insert("hi".to_owned(), Value::Float(hi));
+        let mut put = |key: &str, value| t.insert(key.to_owned(), value);
+        put("run", Value::String(self.run.id.clone()));
+        put("because", Value::String(self.recommended.because.clone()));
+        if let Some(ratio) = self.ratio() {
+            put("ratio", Value::Float(ratio.value));
+            put("lo", Value::Float(ratio.lo));
+            put("hi", Value::Float(ratio.hi));
         }
-        t.insert("date".to_owned(), Value::String(self.date.clone()));
-        t.insert("machine".to_owned(), Value::String(self.machine.clone()));
+        put("date", Value::String(self.run.started.clone()));
+        put(
+            "machine",
+            Value::String(self.run.machine.fingerprint.clone()),
+        );
         Value::Table(t)
     }
 }
 
-fn entry(run: &RunRecord, r: &Recommendation) -> Result<Entry, String> {
+fn entry<'r>(run: &'r RunRecord, r: &'r Recommendation) -> Result<Entry<'r>, String> {
     let parsed: Table = toml::from_str(&format!("value = {}", r.value)).map_err(|e| {
         format!(
             "experiment '{}' recommends {} = {}, which is no TOML value: {e}",
             run.experiment, r.key, r.value
         )
     })?;
-    let value = parsed
-        .get("value")
-        .cloned()
-        .ok_or_else(|| format!("'{}' is empty", r.key))?;
+    let value = parsed.get("value").cloned();
     Ok(Entry {
-        key: r.key.clone(),
-        value,
-        because: r.because.clone(),
-        ratio: r
-            .evidence
-            .filter(|e| [e.value, e.lo, e.hi].iter().all(|v| v.is_finite()))
-            .map(|e| (e.value, e.lo, e.hi)),
-        run: run.id.clone(),
-        machine: run.machine.fingerprint.clone(),
-        date: run.started.clone(),
-        depth: run.depth.clone(),
-        noise: noise(run),
+        run,
+        recommended: r,
+        value: value.ok_or_else(|| format!("'{}' is empty", r.key))?,
     })
 }
 
@@ -205,8 +191,7 @@ fn validate(text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{MachineRecord, NoiseRecord};
-    use crate::stats::Estimate;
+    use crate::model::MachineRecord;
 
     fn run() -> RunRecord {
         RunRecord {
@@ -214,19 +199,12 @@ mod tests {
             id: "0123abcd".to_owned(),
             experiment: "e".to_owned(),
             started: "2026-01-02T03:04:05Z".to_owned(),
-            seconds: 1.0,
-            version: String::new(),
-            argv: Vec::new(),
-            seed: 0,
             depth: "quick".to_owned(),
             machine: MachineRecord {
                 fingerprint: "feed\nversion = 7".to_owned(),
                 ..MachineRecord::default()
             },
-            noise: NoiseRecord::default(),
-            groups: Vec::new(),
-            skipped: Vec::new(),
-            samples: Vec::new(),
+            ..RunRecord::default()
         }
     }
 
@@ -276,7 +254,8 @@ mod tests {
         let mut said = says("pages.cluster_pages", "64");
         said.0.noise.others_percent = Some(0.34);
         said.0.id = "01\nversion = 7".to_owned();
-        let settings = Settings::from_runs(&[said]).unwrap();
+        let runs = [said];
+        let settings = Settings::from_runs(&runs).unwrap();
         let text = settings.to_toml();
         let noise = "quiet: others took 0.3 % of the CPU time, 0 of 0 samples disturbed";
         let line = format!("# pages.cluster_pages: quick run 01version = 7; {noise}");
@@ -292,7 +271,8 @@ mod tests {
         noisy.0.noise.noisy = true;
         noisy.0.noise.warnings = vec!["Others wanted it.".to_owned()];
         let quiet = says("pages.prezero", "true");
-        let settings = Settings::from_runs(&[noisy, quiet]).unwrap();
+        let runs = [noisy, quiet];
+        let settings = Settings::from_runs(&runs).unwrap();
         let text = settings.to_toml();
         assert!(
             !text.contains("cluster_pages") && text.contains("prezero = true"),

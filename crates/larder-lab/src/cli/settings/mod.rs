@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::args::Global;
 use super::failure::{Failure, Outcome};
-use super::{output, print_json, results};
+use super::global::Global;
+use super::output::print_json;
+use super::{output, results};
 use crate::machine;
 use crate::model::{Analysis, RunRecord};
 use file::Settings;
@@ -18,7 +19,7 @@ use file::Settings;
 /// Settings for the library, from the latest runs on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The library reads the file when told to: PagePool::from_settings, or LARDER_SETTINGS=FILE in the environment.
+PagePool::from_settings reads the file; so does every program that has LARDER_SETTINGS=FILE in its environment.
 
 Examples:
   larder settings                     print it
@@ -32,7 +33,7 @@ pub(super) struct SettingsArgs {
     /// Write the file [default: larder-settings.toml beside the database].
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "check")]
     write: Option<Option<PathBuf>>,
-    /// Say whether a file is one that the library takes.
+    /// Check that the library accepts a file.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
 }
@@ -98,7 +99,7 @@ pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> 
 }
 
 /// Says which recommendations are not taken, unless the user asked for silence.
-fn tell_refused(global: &Global, settings: &Settings) {
+fn tell_refused(global: &Global, settings: &Settings<'_>) {
     for why in settings.refused() {
         output::hint(global, &output::plain(why));
     }

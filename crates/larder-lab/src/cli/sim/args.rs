@@ -12,8 +12,8 @@ use crate::sim::{Format, ReadOptions, Size, names};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
-A trace is a file of any format that `larder trace formats` lists, also as .gz, .xz or .zst; `-` is standard input.
-A workload may stand where a trace does, by its name, a colon and parameters: zipf:blocks=1e5,requests=1e6,alpha=0.9,seed=1
+A trace is a file of any format that `larder trace formats` lists, also as .gz, .xz or .zst; `-` is standard input. \
+A workload may stand where a trace does, by its name, a colon and parameters: zipf:blocks=1e5,requests=1e6,alpha=0.9,seed=1 \
 (see --workloads); a file of such a name is written ./zipf:
 Sizes are numbers of blocks (1000, 4k, 1M) or shares of the trace's different blocks (1%).
 
@@ -42,7 +42,7 @@ pub(in crate::cli) struct Sim {
     /// Share of the blocks that sampled curves look at [default: about 16384 blocks].
     #[arg(long, value_name = "SHARE", requires = "mrc")]
     pub(super) mrc_rate: Option<f64>,
-    /// Leave the exact curves of rules other than LRU out: nothing is then known of the samples' error.
+    /// Leave out the exact curves of rules other than LRU; the error of the samples is then unknown.
     #[arg(long, requires = "mrc")]
     pub(super) mrc_sampled: bool,
     /// Simulate while reading, for traces larger than memory: sizes in blocks, no OPT.
@@ -91,7 +91,7 @@ pub(super) struct What {
 /// How traces are read.
 #[derive(Debug, Clone, Default, Args)]
 pub(in crate::cli) struct Reading {
-    /// The traces' format [default: found by looking].
+    /// Format of the traces [default: auto-detect].
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) format: Option<String>,
     /// Bytes of a block, for traces of byte ranges.
@@ -100,19 +100,19 @@ pub(in crate::cli) struct Reading {
     /// Columns of a CSV: time, id or offset or sector, size, op, file, tenant; by number or heading.
     #[arg(long, value_name = "NAME=N,…")]
     pub(in crate::cli) columns: Option<String>,
-    /// What parts the columns of a CSV [default: found by looking].
+    /// Column delimiter of a CSV [default: auto-detect].
     #[arg(long, value_name = "CHAR")]
     pub(in crate::cli) delimiter: Option<char>,
-    /// Blocks in CSV and text may have any names.
+    /// Accept any text as the name of a block in CSV and text traces.
     #[arg(long)]
     pub(in crate::cli) text_ids: bool,
-    /// Only so many uses of blocks.
+    /// Stop after N uses of blocks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(in crate::cli) limit: Option<u64>,
     /// Memory that a trace may take, for instance 500M or 4G [default: a quarter of the machine's or the control group's].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(in crate::cli) max_memory: Option<u64>,
-    /// Whether uses of one request count as one for rules that care, or each for itself.
+    /// Whether the uses of one request count as one use or as several, for rules that distinguish them.
     #[arg(long, value_enum, default_value_t = Touches::Request, value_name = "WHAT")]
     pub(in crate::cli) touches: Touches,
     /// Uses that are a second to the kernels' rules, which age by time [default: time stands still].
@@ -237,7 +237,7 @@ pub(super) struct Plan {
 #[command(after_help = "\
 Which shard this is comes from the first of these that is there:
   --shard K/N; --index I --shards N
-  LARDER_SHARD_INDEX (from 0), of LARDER_SHARDS or --shards: what any engine can be told to set
+  LARDER_SHARD_INDEX (from 0), of LARDER_SHARDS or --shards: what any engine can be configured to set
   SLURM_ARRAY_TASK_ID less SLURM_ARRAY_TASK_MIN, of SLURM_ARRAY_TASK_COUNT or --shards (a Slurm job array)
   JOB_COMPLETION_INDEX, of LARDER_SHARDS or --shards (a Kubernetes indexed job)
 HTCondor sets none of them by itself; its submit file does:

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cli::args::Global;
+use crate::cli::global::Global;
 use crate::sim::{Meter, Watch};
 
 /// How far something is.
@@ -16,7 +16,7 @@ fn bar(global: &Global, len: u64, template: &str, prefix: String) -> Progress {
     if global.quiet {
         return Progress(ProgressBar::hidden());
     }
-    // Five redraws a second: nobody reads faster.
+    // Five redraws a second are as many as an eye can follow.
     let bar =
         ProgressBar::with_draw_target(Some(len.max(1)), ProgressDrawTarget::stderr_with_hz(5));
     if let Ok(style) = ProgressStyle::with_template(template) {

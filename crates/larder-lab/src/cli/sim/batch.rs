@@ -5,9 +5,11 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use super::args::{Batch, Merge, Plan as PlanArgs, RunShard, What};
-use super::{load, output, print, simulate};
-use crate::cli::args::Global;
+use super::print;
+use super::work::{load, simulate};
 use crate::cli::failure::{Failure, Outcome};
+use crate::cli::global::Global;
+use crate::cli::output;
 use crate::sim::{Header, Job, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
 
 pub(super) fn run(global: &Global, batch: &Batch, out: &mut dyn Write) -> Outcome {
@@ -70,7 +72,7 @@ fn plan(global: &Global, args: &PlanArgs, out: &mut dyn Write) -> Outcome {
             })
             .collect();
         let plan = serde_json::json!({ "schema": 1, "plan": fingerprint, "shards": args.shards, "cells": cells });
-        return crate::cli::print_json(out, &plan);
+        return output::print_json(out, &plan);
     }
     writeln!(
         out,

@@ -5,9 +5,9 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::args::What;
-use super::{load, sim_fault, simulate, trace_fault};
-use crate::cli::args::Global;
+use super::work::{load, sim_fault, simulate, trace_fault};
 use crate::cli::failure::{Failure, Outcome};
+use crate::cli::global::Global;
 use crate::sim::{
     Difference, Job, Loaded, Row, Size, Watch, difference, fixed_rate, fixed_size, lru_curve,
     sample, sweep,

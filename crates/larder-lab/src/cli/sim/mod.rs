@@ -7,46 +7,22 @@ mod curves;
 mod page;
 mod print;
 mod shard;
+mod work;
 
 use std::io::Write;
 use std::path::Path;
 
 pub(super) use args::Sim;
-use args::What;
 pub(in crate::cli) use bar::Progress;
+pub(in crate::cli) use work::{format_name, trace_fault};
 
-use super::args::Global;
+use work::{load, sim_fault, simulate};
+
 use super::failure::{Failure, Outcome};
+use super::global::Global;
 use super::output;
 use crate::sim::workload::MADE;
-use crate::sim::{
-    Format, Job, Loaded, Row, SimError, Trace, TraceError, Watch, choices, stream, sweep,
-};
-
-/// The name of a format, or that there was no file.
-pub(in crate::cli) fn format_name(format: Option<Format>) -> &'static str {
-    format.map_or("generated", Format::name)
-}
-
-/// What a trace's fault means for a script: a file that cannot be read is 5, one that must be named better is 2.
-pub(in crate::cli) fn trace_fault(why: TraceError) -> Failure {
-    match why {
-        TraceError::Format { .. }
-        | TraceError::Columns { .. }
-        | TraceError::Directory { .. }
-        | TraceError::Workload { .. } => Failure::usage(why),
-        TraceError::TooMuch { .. } => Failure::refused(why),
-        other => Failure::io(other),
-    }
-}
-
-fn sim_fault(why: SimError) -> Failure {
-    match why {
-        SimError::Trace(why) => trace_fault(why),
-        SimError::Rule { .. } | SimError::Thread(_) => Failure::refused(why),
-        SimError::Future { .. } => Failure::usage(why),
-    }
-}
+use crate::sim::{Job, Row, Trace, choices, stream};
 
 pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if let Some(batch) = &args.batch {
@@ -101,7 +77,7 @@ fn list(global: &Global, out: &mut dyn Write) -> Outcome {
             .iter()
             .map(|c| serde_json::json!({ "name": c.name, "about": c.about, "source": c.source }))
             .collect();
-        return super::print_json(out, &serde_json::json!({ "schema": 1, "rules": rules }));
+        return output::print_json(out, &serde_json::json!({ "schema": 1, "rules": rules }));
     }
     for choice in all {
         writeln!(
@@ -131,7 +107,7 @@ fn workloads(global: &Global, out: &mut dyn Write) -> Outcome {
                 serde_json::json!({ "name": made.name, "about": made.about, "parameters": parameters })
             })
             .collect();
-        return super::print_json(out, &serde_json::json!({ "schema": 1, "workloads": all }));
+        return output::print_json(out, &serde_json::json!({ "schema": 1, "workloads": all }));
     }
     for made in &MADE {
         let defaults: Vec<String> = made
@@ -180,50 +156,6 @@ fn rows(global: &Global, args: &Sim) -> Result<Vec<Row>, Failure> {
         )?);
     }
     Ok(rows)
-}
-
-/// Reads a trace with a bar.
-fn load(global: &Global, what: &What, path: &Path) -> Result<Loaded, Failure> {
-    let options = what.reading.options()?;
-    let mut bar = Progress::reading(global, path);
-    let loaded =
-        Loaded::read(path, &options, |trace| bar.at(trace.meter())).map_err(trace_fault)?;
-    bar.end();
-    Ok(loaded)
-}
-
-/// Simulates jobs over one trace with a bar.
-fn simulate(
-    global: &Global,
-    what: &What,
-    trace: &Loaded,
-    jobs: &[Job],
-    asked: &[String],
-    times: bool,
-) -> Result<Vec<Row>, Failure> {
-    let watch = Watch::default();
-    let total = trace.records() as u64 * jobs.len() as u64;
-    let bar = Progress::simulating(global, &trace.name, total);
-    let outcomes = bar
-        .watch(&watch, || sweep(trace, jobs, what.threads(), &watch))
-        .map_err(sim_fault)?;
-    if times {
-        print::times(trace.records(), &outcomes);
-    }
-    let format = format_name(trace.format);
-    Ok(outcomes
-        .into_iter()
-        .zip(asked)
-        .map(|(outcome, asked)| Row {
-            trace: trace.name.clone(),
-            format: format.to_owned(),
-            counts: trace.counts,
-            policy: outcome.job.policy,
-            size: outcome.job.size,
-            asked: asked.clone(),
-            tally: outcome.tally,
-        })
-        .collect())
 }
 
 fn streamed(global: &Global, args: &Sim, path: &Path) -> Result<Vec<Row>, Failure> {

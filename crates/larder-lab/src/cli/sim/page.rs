@@ -7,8 +7,8 @@ use crate::cli::failure::Outcome;
 use crate::cli::report::write_page;
 use crate::machine;
 use crate::model::{
-    Analysis, Axis, Block, Chart, NoiseRecord, Point, Provenance, RunRecord, Scale, Section,
-    Series, Table, Value,
+    Analysis, Axis, Block, Chart, Point, Provenance, RunRecord, Scale, Section, Series, Table,
+    Value,
 };
 use crate::report::Document;
 use crate::sim::{Placed, Row, place, standing};
@@ -68,21 +68,15 @@ pub(super) fn write(rows: &[Row], curves: &[CurveRow], path: &Path) -> Outcome {
     };
     let mut run = RunRecord {
         schema: store::SCHEMA,
-        id: String::new(),
         experiment: "sim".to_owned(),
         started: jiff::Timestamp::now()
             .strftime("%Y-%m-%dT%H:%M:%SZ")
             .to_string(),
-        seconds: 0.0,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         argv: std::env::args().collect(),
-        seed: 0,
         depth: "full".to_owned(),
         machine: machine::capture(),
-        noise: NoiseRecord::default(),
-        groups: Vec::new(),
-        skipped: Vec::new(),
-        samples: Vec::new(),
+        ..RunRecord::default()
     };
     run.id = store::id_of(&run);
     write_page(
@@ -99,58 +93,43 @@ fn number(v: f64, unit: &str) -> Value {
 }
 
 fn table(placed: &[&Placed]) -> Table {
+    let count = |n: u64| Value::Count(i64::try_from(n).unwrap_or(i64::MAX));
+    let rows = placed.iter().map(|p| {
+        vec![
+            Value::Text(p.row.policy.clone()),
+            count(p.row.size as u64),
+            count(p.row.tally.hits),
+            count(p.row.tally.misses),
+            number(p.hit_percent, ""),
+            p.gap_closed_percent.map_or(Value::Empty, |c| number(c, "")),
+        ]
+    });
+    let columns = ["rule", "blocks", "hits", "misses", "hits %", "LRU to OPT %"];
+    let note = "LRU to OPT: 0 is LRU's hits, 100 those of OPT, which knows the future.";
     Table {
-        title: "Hits".to_owned(),
-        columns: ["rule", "blocks", "hits", "misses", "hits %", "LRU to OPT %"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: placed
-            .iter()
-            .map(|p| {
-                let count = |n: u64| Value::Count(i64::try_from(n).unwrap_or(i64::MAX));
-                vec![
-                    Value::Text(p.row.policy.clone()),
-                    count(p.row.size as u64),
-                    count(p.row.tally.hits),
-                    count(p.row.tally.misses),
-                    number(p.hit_percent, ""),
-                    p.gap_closed_percent.map_or(Value::Empty, |c| number(c, "")),
-                ]
-            })
-            .collect(),
-        notes: vec![
-            "LRU to OPT: 0 is LRU's hits, 100 those of OPT, which knows the future.".to_owned(),
-        ],
+        notes: vec![note.to_owned()],
         long: true,
+        ..Table::new("Hits", &columns, rows.collect())
     }
 }
 
 fn series(name: String, points: impl Iterator<Item = (usize, f64)>) -> Series {
     Series {
         name,
-        points: points
-            .map(|(x, y)| Point {
-                x: x as f64,
-                y,
-                lo: y,
-                hi: y,
-            })
-            .collect(),
+        points: points.map(|(x, y)| Point::bare(x as f64, y)).collect(),
         from: Provenance::Measured,
     }
 }
 
-fn axes() -> (Axis, Axis) {
-    (
-        Axis {
-            label: "blocks of the cache".to_owned(),
-            scale: Scale::Log,
-        },
-        Axis {
-            label: "hits, % of the uses".to_owned(),
-            scale: Scale::Linear,
-        },
-    )
+fn hits_by_size(title: &str, series: Vec<Series>) -> Chart {
+    Chart {
+        title: title.to_owned(),
+        x: Axis::new("blocks of the cache", Scale::Log),
+        y: Axis::new("hits, % of the uses", Scale::Linear),
+        series,
+        marks: Vec::new(),
+        categories: Vec::new(),
+    }
 }
 
 /// Most lines that a chart can show apart.
@@ -179,15 +158,7 @@ fn chart(placed: &[&Placed]) -> Option<Chart> {
     let rank = |s: &Series| matches!(s.name.as_str(), "lru" | "opt");
     lines.sort_by(|a, b| rank(b).cmp(&rank(a)).then(mean(b).total_cmp(&mean(a))));
     lines.truncate(LINES);
-    let (x, y) = axes();
-    Some(Chart {
-        title: "Hits by size".to_owned(),
-        x,
-        y,
-        series: lines,
-        marks: Vec::new(),
-        categories: Vec::new(),
-    })
+    Some(hits_by_size("Hits by size", lines))
 }
 
 fn curve_chart(curves: &[&CurveRow]) -> Chart {
@@ -195,63 +166,39 @@ fn curve_chart(curves: &[&CurveRow]) -> Chart {
         let points = c.sizes.iter().copied().zip(c.hit_percent.iter().copied());
         series(format!("{}, {}", c.policy, c.method), points)
     });
-    let (x, y) = axes();
-    Chart {
-        title: "Curves".to_owned(),
-        x,
-        y,
-        series: lines.collect(),
-        marks: Vec::new(),
-        categories: Vec::new(),
-    }
+    hits_by_size("Curves", lines.collect())
 }
 
 fn errors(curves: &[&CurveRow]) -> Table {
-    Table {
-        title: "How far samples are off, in points of hit percent".to_owned(),
-        columns: ["rule", "method", "blocks looked at %", "mean", "most"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: curves
-            .iter()
-            .map(|c| {
-                let error = |f: fn(&crate::sim::Difference) -> f64| {
-                    c.error_points
-                        .as_ref()
-                        .map_or(Value::Empty, |e| number(f(e), ""))
-                };
-                vec![
-                    Value::Text(c.policy.clone()),
-                    Value::Text(c.method.clone()),
-                    number(c.rate * 100.0, ""),
-                    error(|e| e.mean),
-                    error(|e| e.most),
-                ]
-            })
-            .collect(),
-        notes: Vec::new(),
-        long: false,
-    }
+    let rows = curves.iter().map(|c| {
+        let error = c.error_points.as_ref();
+        vec![
+            Value::Text(c.policy.clone()),
+            Value::Text(c.method.clone()),
+            number(c.rate * 100.0, ""),
+            error.map_or(Value::Empty, |e| number(e.mean, "")),
+            error.map_or(Value::Empty, |e| number(e.most, "")),
+        ]
+    });
+    Table::new(
+        "How far samples are off, in points of hit percent",
+        &["rule", "method", "blocks looked at %", "mean", "most"],
+        rows.collect(),
+    )
 }
 
 fn means(standing: &[(String, f64, f64, usize)]) -> Table {
-    Table {
-        title: "Share of the way from LRU to OPT, %".to_owned(),
-        columns: ["rule", "mean", "least", "cells"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: standing
-            .iter()
-            .map(|(policy, mean, least, cells)| {
-                vec![
-                    Value::Text(policy.clone()),
-                    number(*mean, ""),
-                    number(*least, ""),
-                    Value::Count(*cells as i64),
-                ]
-            })
-            .collect(),
-        notes: Vec::new(),
-        long: false,
-    }
+    let rows = standing.iter().map(|(policy, mean, least, cells)| {
+        vec![
+            Value::Text(policy.clone()),
+            number(*mean, ""),
+            number(*least, ""),
+            Value::Count(*cells as i64),
+        ]
+    });
+    Table::new(
+        "Share of the way from LRU to OPT, %",
+        &["rule", "mean", "least", "cells"],
+        rows.collect(),
+    )
 }

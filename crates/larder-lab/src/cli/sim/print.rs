@@ -2,11 +2,9 @@
 
 use std::io::Write;
 
-use comfy_table::{CellAlignment, Table, presets};
-
-use crate::cli::args::Global;
 use crate::cli::failure::Outcome;
-use crate::cli::output::plain;
+use crate::cli::global::Global;
+use crate::cli::output::{self, plain};
 use crate::sim::{self, Placed, Row, place, standing};
 
 pub(super) fn rows(global: &Global, rows: &[Row], csv: bool, out: &mut dyn Write) -> Outcome {
@@ -105,9 +103,6 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
             policies.push(&p.row.policy);
         }
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.style_mut().row_separator = comfy_table::LineStyle::none();
     let mut heads = vec!["rule".to_owned()];
     for (size, asked) in &sizes {
         let share = if asked.ends_with('%') {
@@ -118,8 +113,7 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
         heads.push(format!("{size}{share}"));
         heads.push("gap".to_owned());
     }
-    table.set_header(heads);
-    for policy in policies {
+    let rows = policies.into_iter().map(|policy| {
         let mut cells = vec![policy.to_owned()];
         for (size, asked) in &sizes {
             let found = placed
@@ -129,14 +123,9 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
             let closed = found.and_then(|p| p.gap_closed_percent);
             cells.push(closed.map_or("-".to_owned(), |c| format!("{c:.0}")));
         }
-        table.add_row(cells);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
+        cells
+    });
+    output::table(heads, rows.collect(), 1..usize::MAX, None, out)?;
     writeln!(
         out,
         "Hits in % of the uses; gap: the share of the way from LRU to OPT, in %.\n"

@@ -3,7 +3,7 @@
 use super::args::RunShard;
 use crate::cli::failure::Failure;
 
-/// Ours, for engines that set nothing of the kind by themselves but can be told to.
+/// larder's own, for engines that set no such variable by themselves but can be configured to.
 const INDEX: &str = "LARDER_SHARD_INDEX";
 const SHARDS: &str = "LARDER_SHARDS";
 /// Slurm's job arrays (sbatch(1), "Job array support").

@@ -1,15 +1,44 @@
 //! `trace convert`.
 
-use std::io::Write;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::Convert;
-use crate::cli::args::Global;
+use clap::Args;
+
 use crate::cli::failure::{Failure, Outcome};
+use crate::cli::global::Global;
 use crate::cli::output;
+use crate::cli::sim::args::Reading;
 use crate::cli::sim::{Progress, trace_fault};
 use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+OUT's name says format and compression: blocks.txt.gz, web.oracleGeneral.zst, io.csv, ids.u32le; `-` is standard output and \
+needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads).
+
+CSV keeps times, blocks, bytes, operations, requests and tenants; a block keeps its number but not its file. larder names on \
+stderr what the other format cannot hold.
+
+Examples:
+  larder trace convert build.csv.zst build.oracleGeneral.zst
+  larder trace convert zipf:blocks=1e5,alpha=0.9 - --to txt")]
+pub(super) struct Convert {
+    /// The trace: a file or a workload.
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// The new file.
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+    /// Its format [default: by its name].
+    #[arg(long, value_name = "NAME")]
+    to: Option<String>,
+    /// Number blocks from 0 in order of arrival.
+    #[arg(long)]
+    dense: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
 
 fn written() -> String {
     let names: Vec<&str> = WRITABLE.iter().map(|f| f.name()).collect();
@@ -49,7 +78,7 @@ pub(super) fn target(to: Option<&str>, path: &Path) -> Result<Format, Failure> {
     Ok(format)
 }
 
-pub(super) fn run(global: &Global, args: &Convert, _: &mut dyn Write) -> Outcome {
+pub(super) fn run(global: &Global, args: &Convert) -> Outcome {
     let to = target(args.to.as_deref(), &args.out)?;
     convert(
         global,

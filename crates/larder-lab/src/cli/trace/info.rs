@@ -3,13 +3,27 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::Args;
 use serde::Serialize;
 
-use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
+use crate::cli::global::Global;
 use crate::cli::output::plain;
 use crate::cli::sim::{Progress, args::Reading, format_name, trace_fault};
 use crate::sim::{Counts, Kind, Loader, Record, Trace};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder trace info build.csv.zst
+  larder trace info zipf:blocks=1e5,alpha=0.9 --json")]
+pub(super) struct Info {
+    /// Traces.
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+}
 
 /// What is said of a trace.
 #[derive(Debug, Default, Serialize)]
@@ -33,14 +47,9 @@ struct Facts {
     most_uses: u32,
 }
 
-pub(super) fn run(
-    global: &Global,
-    traces: &[PathBuf],
-    reading: &Reading,
-    out: &mut dyn Write,
-) -> Outcome {
-    for path in traces {
-        let mut trace = Trace::open(path, &reading.options()?).map_err(trace_fault)?;
+pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome {
+    for path in &args.traces {
+        let mut trace = Trace::open(path, &args.reading.options()?).map_err(trace_fault)?;
         let mut bar = Progress::reading(global, path);
         let mut facts = Facts {
             trace: trace.name().to_owned(),

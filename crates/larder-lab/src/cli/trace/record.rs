@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use super::{Record, convert};
-use crate::cli::args::Global;
+use clap::Args;
+
+use super::convert;
 use crate::cli::failure::{Failure, Outcome};
+use crate::cli::global::Global;
 use crate::cli::output;
 use crate::cli::run::code;
 use crate::cli::sim::trace_fault;
@@ -15,6 +17,30 @@ use crate::sim::{Counts, Format, Output, ReadOptions, Trace};
 const CALLS: &str = "trace=open,openat,openat2,creat,close,close_range,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,\
 pwritev,pwritev2,sendfile,copy_file_range,lseek,dup,dup2,dup3,fcntl,mmap,truncate,ftruncate,unlink,unlinkat,rename,renameat,renameat2,chdir,\
 clone,clone3,fork,vfork,execve,execveat";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  larder trace record -o build.csv.zst -- make -j2
+  larder trace record -o build.strace.gz -- make      keep strace's own text
+  larder sim build.csv.zst
+
+The command's exit code is larder's (128 + n where signal n ended it), also where no trace can be made of what it did. \
+Where larder itself fails before the command runs, the code is one of those that `larder --help` lists.")]
+pub(super) struct Record {
+    /// The new trace; its name says format and compression as for convert, or .strace.
+    #[arg(long, short, value_name = "OUT")]
+    out: PathBuf,
+    /// Bytes of a block.
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    block_size: u32,
+    /// The program that follows system calls.
+    #[arg(long, value_name = "PROGRAM", default_value = "strace")]
+    strace: PathBuf,
+    /// The command.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    command: Vec<std::ffi::OsString>,
+}
 
 /// A file that is deleted at the end.
 struct Temporary(PathBuf);

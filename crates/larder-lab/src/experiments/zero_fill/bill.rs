@@ -2,7 +2,7 @@
 
 use super::cells::*;
 use crate::contestants::mapping::bill::Use;
-use crate::frame::words::ratio;
+use crate::frame::words::{ratio, short};
 use crate::frame::{Column, Results, grid, listing, text};
 use crate::measure::Comparison;
 use crate::model::{Block, Recommendation, Table, Value};
@@ -72,7 +72,8 @@ pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
         key: "pages.prezero".to_owned(),
         value: pays.to_string(),
         because: format!(
-            "With the helper charged, a page zeroed ahead costs, against the cheapest zeroing at hand-out: {}. {why}",
+            "Costs {} of the cheapest zeroing at hand-out. By use, with the helper charged: {}. {why}",
+            short(least.value),
             each.join(", ")
         ),
         evidence: all

@@ -484,7 +484,7 @@ pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
         key: "pages.zeroing".to_owned(),
         value: format!("\"{name}\""),
         because: format!(
-            "Of the routines not distinguishable from the fastest for a warm page ({}), {name} asks least of the CPU.",
+            "As fast as the fastest; asks least of the CPU. Equal for a warm page: {}.",
             best.ties()
         ),
         evidence: best.set.ratios.get(best.set.recommended).copied(),

@@ -1,8 +1,8 @@
 //! A chart of categories: lying bars, so that every name has a whole line.
 
 use super::axis;
+use super::picture::{Picture, title};
 use super::svg::{Anchor, FONT, Ink, Svg, WIDTH, width};
-use super::{Picture, title};
 use crate::model::{Chart, Point, Provenance, Series};
 use crate::report::number;
 
@@ -39,14 +39,7 @@ pub(super) fn draw(chart: &Chart) -> Picture {
 
     let mut svg = Svg::default();
     let mut body = Svg::default();
-    let label = ("label", Ink::Text);
-    svg.text(
-        label,
-        (2.0, FONT),
-        Anchor::Start,
-        WIDTH - 4.0,
-        scale.label(),
-    );
+    svg.label(scale.label());
     let mut y = TOP;
     for (k, name) in chart.categories.iter().enumerate() {
         let rows: Vec<(usize, &Series, &Point)> = chart

@@ -1,8 +1,8 @@
 //! A chart of lines: values over a number.
 
 use super::axis::{self, Axis};
+use super::picture::{Form, Picture, title};
 use super::svg::{Anchor, FONT, Ink, Svg, WIDTH, list, width};
-use super::{Form, Picture, title};
 use crate::model::{Chart, Point, Provenance, Series};
 use crate::report::number;
 
@@ -119,14 +119,7 @@ pub(super) fn draw(chart: &Chart) -> Picture {
 /// Grid, axes, ticks and labels.
 fn frame(svg: &mut Svg, plot: &Plot) {
     let (from, to, bottom) = (plot.left, WIDTH - RIGHT, plot.bottom());
-    let label = ("label", Ink::Text);
-    svg.text(
-        label,
-        (2.0, FONT),
-        Anchor::Start,
-        WIDTH - 4.0,
-        plot.y.label(),
-    );
+    svg.label(plot.y.label());
     for t in plot.y.ticks() {
         let y = plot.y(*t);
         svg.line("grid", Ink::Grid, (from, y), (to, y));
@@ -152,7 +145,13 @@ fn frame(svg: &mut Svg, plot: &Plot) {
         svg.text(("tick", Ink::Text), at, Anchor::Middle, 110.0, &text);
     }
     let at = (to, bottom + 2.0 * FONT + 9.0);
-    svg.text(label, at, Anchor::End, WIDTH - 4.0, plot.x.label());
+    svg.text(
+        ("label", Ink::Text),
+        at,
+        Anchor::End,
+        WIDTH - 4.0,
+        plot.x.label(),
+    );
     if let Some(gap) = plot.x.gap() {
         let x = plot.x(gap);
         svg.line("gap", Ink::Axis, (x, plot.top), (x, bottom));

@@ -6,14 +6,12 @@
 mod axis;
 mod bars;
 mod lines;
+mod picture;
 mod svg;
 
-use self::svg::{Anchor, Ink};
-use super::number;
-use crate::model::{Chart, Point, Provenance, Series};
-
-/// Series before colours repeat; from then on the form of the marks tells them apart.
-const COLOURS: usize = 8;
+use self::picture::Form;
+use self::svg::{Anchor, COLOURS, Ink};
+use crate::model::{Chart, Provenance};
 
 /// A drawn chart with what stands around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +37,6 @@ pub(super) struct LegendEntry {
     pub(super) form: &'static str,
     /// Whether its numbers are published ones.
     pub(super) published: bool,
-}
-
-/// A picture before its description, with what became of the points.
-struct Picture {
-    svg: svg::Svg,
-    height: f64,
-    /// Points that it shows, by series.
-    shown: Vec<usize>,
 }
 
 /// Draws a chart; `id` must be unique in the page.
@@ -99,22 +89,6 @@ pub(super) fn draw(chart: &Chart, id: &str) -> Drawing {
     }
 }
 
-/// What the title of a point's mark says.
-fn title(s: &Series, p: &Point, unit: &str, place: &str) -> String {
-    let number = |v| number::number(v, unit);
-    let interval = if p.hi > p.lo {
-        format!(" [{}, {}]", number(p.lo), number(p.hi))
-    } else {
-        String::new()
-    };
-    let published = match s.from {
-        Provenance::Measured => "",
-        Provenance::Published => " (published)",
-    };
-    let value = number(p.y);
-    format!("{}{published}: {value}{interval} at {place}", s.name)
-}
-
 /// What a reader who does not see the picture is told.
 fn describe(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|s| s.name.as_str()).collect();
@@ -130,50 +104,6 @@ fn describe(chart: &Chart) -> String {
         chart.x.label,
         names.join(", ")
     )
-}
-
-/// The form of a series' marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Circle,
-    Square,
-    Diamond,
-    Triangle,
-}
-
-impl Form {
-    fn of(series: usize) -> Self {
-        // Shifted by one for each turn of the colours, so that no pair of form and colour returns early.
-        match (series + series / COLOURS) % 4 {
-            0 => Self::Circle,
-            1 => Self::Square,
-            2 => Self::Diamond,
-            _ => Self::Triangle,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Circle => "circle",
-            Self::Square => "square",
-            Self::Diamond => "diamond",
-            Self::Triangle => "triangle",
-        }
-    }
-
-    /// The mark at a place: an element's name and its attributes.
-    fn shape(self, (x, y): (f64, f64), r: f64) -> (&'static str, String) {
-        let polygon = |corners: &[(f64, f64)]| {
-            let points = corners.iter().map(|(dx, dy)| (x + dx * r, y + dy * r));
-            ("polygon", format!("points=\"{}\"", svg::list(points)))
-        };
-        match self {
-            Self::Circle => ("circle", format!("cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\"")),
-            Self::Square => polygon(&[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)]),
-            Self::Diamond => polygon(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]),
-            Self::Triangle => polygon(&[(0.0, -1.3), (1.2, 1.0), (-1.2, 1.0)]),
-        }
-    }
 }
 
 #[cfg(test)]

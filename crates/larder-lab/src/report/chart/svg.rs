@@ -13,8 +13,11 @@ pub(super) const FONT: f64 = 13.0;
 /// Width of an average character at [`FONT`], on the large side.
 const CHARACTER: f64 = 7.7;
 
+/// Series before colours repeat; from then on the form of the marks tells them apart.
+pub(super) const COLOURS: usize = 8;
+
 /// The light theme's colours of series.
-const FALLBACK: [&str; super::COLOURS] = [
+const FALLBACK: [&str; COLOURS] = [
     "#0b62c4", "#c2410c", "#0f766e", "#9333ea", "#b91c4b", "#4d7c0f", "#7c5c00", "#475569",
 ];
 
@@ -146,6 +149,12 @@ impl Svg {
             "<{name} class=\"{class}\" {attributes} fill=\"{fill}\" stroke=\"{stroke}\"><title>{}</title></{name}>",
             escape(title)
         );
+    }
+
+    /// What an axis shows, above the plot.
+    pub(super) fn label(&mut self, text: &str) {
+        let at = (2.0, FONT);
+        self.text(("label", Ink::Text), at, Anchor::Start, WIDTH - 4.0, text);
     }
 
     /// Text; what does not fit into `room` is cut and stands whole in a title.

@@ -5,7 +5,7 @@ use askama::Template;
 use super::table::TableView;
 use crate::model::{Chart, Finding};
 use crate::report::chart::{self, LegendEntry};
-use crate::report::{number, text};
+use crate::report::text;
 
 /// Characters of an answer that stand unfolded.
 const BRIEF: usize = 240;
@@ -68,11 +68,8 @@ impl FindingView {
                 f.answer.clone()
             },
             answer,
-            reading: if f.reading.is_empty() {
-                verdict.map(number::verdict).unwrap_or_default()
-            } else {
-                f.reading.clone()
-            },
+            // A bare verdict ("faster") has no subject, so none stands beside an answer without a reading.
+            reading: f.reading.clone(),
             class: verdict.map_or("plain", text::verdict_class),
             table: f
                 .table

@@ -36,7 +36,7 @@ pub(super) const WORDS: [(&str, &str); 7] = [
     ),
     (
         "verdict",
-        "What a comparison says: faster, slower, same within a bound, inconclusive (the interval allows both), or refused (too few rounds).",
+        "What a comparison says: faster, slower, same within a bound, inconclusive or undecided (the interval allows both), or refused (too few rounds, or too noisy).",
     ),
     (
         "goal",

@@ -16,21 +16,6 @@ fn all(doc: &Document) -> impl Iterator<Item = (&str, &Goal)> {
         .flat_map(|(run, a)| a.goals.iter().map(|g| (run.experiment.as_str(), g)))
 }
 
-/// How many goals hold, are missed, undecided or not measured; empty without goals.
-pub(super) fn counts(doc: &Document) -> String {
-    if all(doc).next().is_none() {
-        return String::new();
-    }
-    let count = |state| all(doc).filter(|(_, g)| g.state == state).count();
-    format!(
-        "{} hold, {} missed, {} undecided, {} not measured",
-        count(GoalState::Met),
-        count(GoalState::Missed),
-        count(GoalState::Open),
-        count(GoalState::Skipped)
-    )
-}
-
 /// The goals that were missed, are undecided, and hold.
 pub(super) fn tables(doc: &Document) -> [Option<TableView>; 3] {
     [
@@ -70,59 +55,45 @@ fn table(doc: &Document, title: &str, state: GoalState) -> Option<TableView> {
     let goals: Vec<(&str, &Goal)> = all(doc).filter(|(_, g)| g.state == state).collect();
     let held = goals.iter().any(|(_, g)| g.held_bytes.is_some());
     let mut heads = vec![
-        ("experiment", false),
-        ("what", false),
-        ("against", false),
-        ("goal", false),
-        ("measured", true),
+        Head::new("experiment", false),
+        Head::new("what", false),
+        Head::new("against", false),
+        Head::new("goal", false),
+        Head::new("measured", true),
     ];
     if held {
-        heads.push(("memory held, larder / peer", true));
+        heads.push(Head::new("memory held, larder / peer", true));
     }
-    let rows: Vec<Vec<CellView>> = goals
-        .iter()
-        .map(|(experiment, g)| row(experiment, g, held))
-        .collect();
-    (!rows.is_empty()).then(|| TableView {
+    let rows = goals.iter().map(|(experiment, g)| row(experiment, g, held));
+    (!goals.is_empty()).then(|| TableView {
         title: title.to_owned(),
-        heads: heads
-            .into_iter()
-            .map(|(text, numeric)| Head {
-                text: text.to_owned(),
-                numeric,
-            })
-            .collect(),
-        rows,
+        heads,
+        rows: rows.collect(),
         ..TableView::default()
     })
 }
 
 fn row(experiment: &str, g: &Goal, held: bool) -> Vec<CellView> {
-    let text = |text: &str, class| CellView {
-        text: text.to_owned(),
-        class,
-        ..CellView::default()
-    };
     let measured = g.measured.as_ref().map(|e| number::printed(e, &g.unit));
     let (value, interval) = measured.map_or_else(
         || ("not measured".to_owned(), String::new()),
         |p| (p.value, p.interval),
     );
     let mut row = vec![
-        text(experiment, "fit"),
+        CellView::new(experiment, "fit"),
         CellView {
             under: g.note.clone(),
-            ..text(&g.what, "wrap")
+            ..CellView::new(&g.what, "wrap goal")
         },
-        text(&g.against, ""),
-        text(&g.bound, "fit"),
+        CellView::new(&g.against, ""),
+        CellView::new(&g.bound, "fit"),
         CellView {
             interval,
-            ..text(&value, "num")
+            ..CellView::new(value, "num")
         },
     ];
     if held {
-        row.push(text(&text::held(g), "num"));
+        row.push(CellView::new(text::held(g), "num"));
     }
     row
 }

@@ -15,11 +15,8 @@ mod view;
 
 use askama::Template;
 
-use super::{Document, ReportError, text};
-
-const STYLE: &str = include_str!("../../../templates/style.css");
-const CALC_SCRIPT: &str = include_str!("../../../templates/calc.js");
-const PAGE_SCRIPT: &str = include_str!("../../../templates/page.js");
+use super::document::{Document, ReportError};
+use super::text;
 
 /// The report as one HTML file that fetches nothing.
 ///

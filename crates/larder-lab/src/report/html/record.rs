@@ -1,7 +1,7 @@
 //! What a reader needs to check a run or to repeat it: the machine, the noise, the groups, what was skipped.
 
 use super::table::TableView;
-use crate::model::{Field, MachineRecord, NoiseRecord, RunRecord, Table, Value};
+use crate::model::{Field, MachineRecord, NoiseRecord, RunRecord, Skipped, Table, Value};
 use crate::report::{Document, number, text};
 
 /// A name with its value, or with the reason why there is none.
@@ -13,11 +13,7 @@ pub(super) struct Fact {
 
 impl Fact {
     fn new(name: &str, value: impl ToString) -> Self {
-        Self {
-            name: name.to_owned(),
-            value: value.to_string(),
-            unknown: false,
-        }
+        Self::maybe(name, Some(value.to_string()))
     }
 
     fn maybe(name: &str, value: Option<String>) -> Self {
@@ -29,15 +25,13 @@ impl Fact {
     }
 
     fn field(name: &str, field: Option<&Field>) -> Self {
-        let (value, unknown) = match field {
-            Some(Field::Known(v)) => (v.clone(), false),
-            Some(Field::Unknown(why)) => (format!("unknown: {why}"), true),
-            None => ("unknown".to_owned(), true),
-        };
-        Self {
-            name: name.to_owned(),
-            value,
-            unknown,
+        match field {
+            Some(Field::Known(v)) => Self::new(name, v),
+            Some(Field::Unknown(why)) => Self {
+                unknown: true,
+                ..Self::new(name, format!("unknown: {why}"))
+            },
+            None => Self::maybe(name, None),
         }
     }
 }
@@ -48,18 +42,12 @@ pub(super) struct MachineView {
     pub(super) rest: Vec<Fact>,
 }
 
-/// Something that did not run.
-pub(super) struct SkippedView {
-    pub(super) what: String,
-    pub(super) why: String,
-}
-
 /// How a run was taken.
 pub(super) struct Manifest {
     pub(super) command: String,
     pub(super) facts: Vec<Fact>,
     pub(super) groups: Option<TableView>,
-    pub(super) skipped: Vec<SkippedView>,
+    pub(super) skipped: Vec<Skipped>,
 }
 
 /// The machines of all runs, each once.
@@ -123,44 +111,28 @@ pub(super) fn manifest(run: &RunRecord) -> Manifest {
         Fact::new("samples", number::count(run.samples.len() as i64)),
     ];
     facts.extend(noise(&run.noise));
-    let groups = Table {
-        title: "Groups".to_owned(),
-        columns: [
-            "group",
-            "compared with",
-            "judged by",
-            "rounds",
-            "stopped because",
+    let rows = run.groups.iter().map(|g| {
+        vec![
+            Value::Text(g.name.clone()),
+            Value::Text(g.reference.to_string()),
+            Value::Text(g.metric.clone()),
+            Value::Count(i64::from(g.rounds)),
+            Value::Text(text::stopped(g.stopped).to_owned()),
         ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: run
-            .groups
-            .iter()
-            .map(|g| {
-                vec![
-                    Value::Text(g.name.clone()),
-                    Value::Text(g.reference.to_string()),
-                    Value::Text(g.metric.clone()),
-                    Value::Count(i64::from(g.rounds)),
-                    Value::Text(text::stopped(g.stopped).to_owned()),
-                ]
-            })
-            .collect(),
-        ..Table::default()
-    };
+    });
+    let columns = [
+        "group",
+        "compared with",
+        "judged by",
+        "rounds",
+        "stopped because",
+    ];
+    let groups = Table::new("Groups", &columns, rows.collect());
     Manifest {
         command: text::command(run),
         facts,
         groups: (!run.groups.is_empty()).then(|| TableView::new(&groups, false)),
-        skipped: run
-            .skipped
-            .iter()
-            .map(|s| SkippedView {
-                what: s.what.clone(),
-                why: s.why.clone(),
-            })
-            .collect(),
+        skipped: run.skipped.clone(),
     }
 }
 

@@ -2,15 +2,8 @@
 
 use super::goals::{self, Unmeasured};
 use super::table::{CellView, Head, TableView};
-use crate::model::{Cost, Recommendation, ShortAnswer};
-use crate::report::{self, Document, number, text};
-
-/// A setting with its reason.
-pub(super) struct Setting {
-    pub(super) setting: String,
-    pub(super) because: String,
-    pub(super) evidence: String,
-}
+use crate::report::summary::COST_HEADS;
+use crate::report::{Document, Summary, text};
 
 /// A warning, or several that differ in their details alone.
 pub(super) struct Warning {
@@ -20,21 +13,18 @@ pub(super) struct Warning {
     pub(super) whole: Vec<String>,
 }
 
-/// What stands at the top of the page.
-pub(super) struct Summary {
-    pub(super) machine: String,
-    pub(super) noise: String,
+/// What stands at the top of the page: the summary of every format, with what the page alone has room for.
+pub(super) struct Top {
+    pub(super) summary: Summary,
+    pub(super) goal_counts: String,
+    pub(super) use_it: String,
+    pub(super) refused: String,
     /// Says once that runs were quick; empty where none was.
     pub(super) exploratory: String,
     pub(super) warnings: Vec<Warning>,
     /// Distance of the A/A twins, by experiment.
     pub(super) floors: Vec<(String, String)>,
     pub(super) costs: Option<TableView>,
-    pub(super) settings: Vec<Setting>,
-    /// True where no setting is given because the runs were too noisy.
-    pub(super) nothing_to_set: bool,
-    pub(super) answers: Vec<ShortAnswer>,
-    pub(super) goal_counts: String,
     pub(super) missed: Option<TableView>,
     pub(super) undecided: Option<TableView>,
     pub(super) held: Option<TableView>,
@@ -42,27 +32,25 @@ pub(super) struct Summary {
 }
 
 /// Takes the summary from all runs of a document.
-pub(super) fn of(doc: &Document) -> Summary {
-    let shared = report::Summary::of(doc);
+pub(super) fn of(doc: &Document) -> Top {
+    let summary = Summary::of(doc);
     let floors = doc.runs.iter().filter(|(_, a)| !a.floor.is_empty());
     let [missed, undecided, held] = goals::tables(doc);
-    Summary {
-        machine: shared.machine,
-        noise: shared.noise,
+    Top {
+        goal_counts: summary.goal_counts(),
+        use_it: summary.use_it(),
+        refused: summary.refused(),
         exploratory: exploratory(doc),
         warnings: warnings(doc),
         floors: floors
             .map(|(run, a)| (run.experiment.clone(), a.floor.clone()))
             .collect(),
-        costs: (!shared.costs.is_empty()).then(|| cost_table(&shared.costs)),
-        settings: shared.settings.iter().map(setting).collect(),
-        nothing_to_set: shared.settings.is_empty() && shared.noisy,
-        answers: shared.answers,
-        goal_counts: goals::counts(doc),
+        costs: (!summary.costs.is_empty()).then(|| cost_table(&summary)),
         missed,
         undecided,
         held,
         unmeasured: goals::unmeasured(doc),
+        summary,
     }
 }
 
@@ -86,51 +74,38 @@ fn exploratory(doc: &Document) -> String {
     }
 }
 
-fn cost_table(costs: &[Cost]) -> TableView {
-    let cell = |text: String, class| CellView {
-        text,
-        class,
-        ..CellView::default()
-    };
-    let rows = costs.iter().map(|c| {
-        let n = |v: Option<f64>| v.map_or_else(String::new, |v| number::number(v, &c.unit));
-        let peer = c.peer.as_ref();
-        let peer = peer.map_or_else(String::new, |(name, v)| format!("{} {name}", n(Some(*v))));
-        let verdict = c.verdict.as_ref();
+fn cost_table(summary: &Summary) -> TableView {
+    let [title, larder, peer, is, floor] = COST_HEADS;
+    let rows = summary.costs.iter().zip(summary.cost_rows());
+    let rows = rows.map(|(cost, row)| {
+        let class = cost.verdict.as_ref().map_or("", text::verdict_class);
         vec![
-            cell(c.what.clone(), ""),
+            CellView::new(row.what, ""),
+            CellView::new(row.larder, "num"),
+            CellView::new(row.peer, "num"),
+            CellView::new(row.peer_name, ""),
             CellView {
-                chip: verdict.map(number::verdict).unwrap_or_default(),
-                chip_class: verdict.map_or("", text::verdict_class),
-                ..cell(n(c.larder), "num")
+                chip: row.larder_is,
+                chip_class: class,
+                ..CellView::default()
             },
-            cell(peer, "num"),
-            cell(n(c.floor), "num"),
+            CellView::new(row.floor, "num"),
         ]
     });
     TableView {
-        title: "What it costs here".to_owned(),
-        heads: ["what", "larder", "best peer here", "floor"]
-            .iter()
-            .enumerate()
-            .map(|(i, text)| Head {
-                text: (*text).to_owned(),
-                numeric: i > 0,
-            })
-            .collect(),
+        heads: [
+            ("", false),
+            (larder, true),
+            (peer, true),
+            ("", false),
+            (is, false),
+            (floor, true),
+        ]
+        .map(|(text, numeric)| Head::new(text, numeric))
+        .into(),
         rows: rows.collect(),
+        title: title.to_owned(),
         ..TableView::default()
-    }
-}
-
-fn setting(r: &Recommendation) -> Setting {
-    let evidence = r.evidence.as_ref();
-    Setting {
-        setting: format!("{} = {}", r.key, r.value),
-        because: r.because.clone(),
-        evidence: evidence
-            .map(|e| number::estimate(e, "x"))
-            .unwrap_or_default(),
     }
 }
 

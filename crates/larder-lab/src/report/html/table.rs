@@ -4,11 +4,21 @@ use askama::Template;
 
 use crate::model::{Chart, Table, Value};
 use crate::report::{number, text, value};
+use crate::stats::Estimate;
 
 /// A heading.
 pub(super) struct Head {
     pub(super) text: String,
     pub(super) numeric: bool,
+}
+
+impl Head {
+    pub(super) fn new(text: &str, numeric: bool) -> Self {
+        Self {
+            text: text.to_owned(),
+            numeric,
+        }
+    }
 }
 
 /// A cell, taken apart for its styles.
@@ -21,6 +31,25 @@ pub(super) struct CellView {
     pub(super) chip: String,
     pub(super) chip_class: &'static str,
     pub(super) class: &'static str,
+}
+
+impl CellView {
+    pub(super) fn new(text: impl Into<String>, class: &'static str) -> Self {
+        Self {
+            text: text.into(),
+            class,
+            ..Self::default()
+        }
+    }
+
+    /// An estimate in its two parts.
+    fn estimate(e: &Estimate, unit: &str) -> Self {
+        let p = number::printed(e, unit);
+        Self {
+            interval: p.interval,
+            ..Self::new(p.value, "num")
+        }
+    }
 }
 
 /// A table ready for its template; `{{ table|safe }}` draws it.
@@ -45,54 +74,24 @@ fn cell(v: &Value, numeric_column: bool) -> CellView {
     let num = "num";
     match v {
         Value::Empty => CellView::default(),
-        Value::Text(t) => CellView {
-            text: t.clone(),
-            class: if t.chars().count() > 40 {
-                "wrap"
-            } else if numeric_column {
-                num
-            } else if t.chars().count() <= 24 {
-                "fit"
-            } else {
-                ""
-            },
-            ..CellView::default()
-        },
-        Value::Count(n) => CellView {
-            text: number::count(*n),
-            class: num,
-            ..CellView::default()
-        },
-        Value::Number(x, unit) => CellView {
-            text: number::number(*x, unit),
-            class: num,
-            ..CellView::default()
-        },
-        Value::Estimate(e, unit) => {
-            let p = number::printed(e, unit);
-            CellView {
-                text: p.value,
-                interval: p.interval,
-                class: num,
-                ..CellView::default()
-            }
+        Value::Text(t) => {
+            let class = match t.chars().count() {
+                41.. => "wrap",
+                _ if numeric_column => num,
+                ..=24 => "fit",
+                _ => "",
+            };
+            CellView::new(t, class)
         }
-        Value::Ratio(e, v) => {
-            let p = number::printed(e, "x");
-            CellView {
-                text: p.value,
-                interval: p.interval,
-                chip: number::verdict(v),
-                chip_class: text::verdict_class(v),
-                class: num,
-                ..CellView::default()
-            }
-        }
-        Value::Published(x, unit) => CellView {
-            text: number::published(*x, unit),
-            class: "num published",
-            ..CellView::default()
+        Value::Count(n) => CellView::new(number::count(*n), num),
+        Value::Number(x, unit) => CellView::new(number::number(*x, unit), num),
+        Value::Estimate(e, unit) => CellView::estimate(e, unit),
+        Value::Ratio(e, v) => CellView {
+            chip: number::verdict(v),
+            chip_class: text::verdict_class(v),
+            ..CellView::estimate(e, "x")
         },
+        Value::Published(x, unit) => CellView::new(number::published(*x, unit), "num published"),
     }
 }
 
@@ -123,10 +122,8 @@ fn charted(v: &Value) -> CellView {
         _ => String::new(),
     };
     CellView {
-        text,
         interval,
-        class,
-        ..CellView::default()
+        ..CellView::new(text, class)
     }
 }
 
@@ -156,14 +153,8 @@ impl TableView {
         Self {
             title: t.title.clone(),
             show_title: show_title && !folded && !t.title.is_empty(),
-            heads: t
-                .columns
-                .iter()
-                .zip(&numeric)
-                .map(|(text, numeric)| Head {
-                    text: text.clone(),
-                    numeric: *numeric,
-                })
+            heads: (t.columns.iter().zip(&numeric))
+                .map(|(text, numeric)| Head::new(text, *numeric))
                 .collect(),
             rows: t
                 .rows
@@ -185,7 +176,6 @@ impl TableView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Estimate;
 
     #[test]
     fn a_charts_numbers_have_three_digits() {

@@ -5,12 +5,17 @@ use askama::Template;
 use super::finding::{ChartView, FindingView, from_a_source};
 use super::glossary::{self, Contestants};
 use super::record::{self, MachineView, Manifest};
-use super::summary::{self, Summary};
+use super::summary::{self, Top};
 use super::table::TableView;
-use super::{CALC_SCRIPT, PAGE_SCRIPT, STYLE, data, policy};
+use super::{data, policy};
 use crate::experiments;
 use crate::model::{Analysis, Block, Finding, RunRecord, Section};
+use crate::report::summary::{ANSWERS, SETTINGS};
 use crate::report::{Document, ReportError, machines};
+
+const STYLE: &str = include_str!("../../../templates/style.css");
+const CALC_SCRIPT: &str = include_str!("../../../templates/calc.js");
+const PAGE_SCRIPT: &str = include_str!("../../../templates/page.js");
 
 /// Findings of a run that stand unfolded.
 const VISIBLE: usize = 2;
@@ -61,7 +66,7 @@ pub(super) struct Page {
     title: String,
     subtitle: String,
     version: &'static str,
-    summary: Summary,
+    top: Top,
     runs: Vec<RunView>,
     machines: Vec<MachineView>,
     machine_table: TableView,
@@ -93,7 +98,7 @@ pub(super) fn page(doc: &Document) -> Result<Page, ReportError> {
         title,
         subtitle: subtitle(doc),
         version: env!("CARGO_PKG_VERSION"),
-        summary: summary::of(doc),
+        top: summary::of(doc),
         machines: record::machines(doc),
         machine_table: TableView::new(&machines::table(doc), true),
         words: &glossary::WORDS,
