@@ -10,9 +10,10 @@
 //! - Who claims a frame takes its mark, so that nobody comes in after that, and finds in all pins those who came before. If the
 //!   epoch of the mark is open he passes the barrier between the two. If it has ended, its [end](Pins::close) has passed it.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::{OnceLock, PoisonError};
+
+use larder_base::bitmap::Bitmap;
+use larder_base::table::table;
 
 use super::latch::{Epoch, Latch};
 use super::now::Now;
@@ -102,10 +103,10 @@ impl Row {
 /// Who has which row.
 #[derive(Debug, Default)]
 struct Rows {
-    /// Those that no handle has, the lowest first.
-    free: BinaryHeap<Reverse<u32>>,
-    /// Those that a handle has, of all that one ever had.
-    given: Vec<bool>,
+    /// Those that no handle has.
+    free: Bitmap<Vec<u64>>,
+    /// How many there are.
+    made: usize,
 }
 
 impl Ranked for Rows {
@@ -155,34 +156,34 @@ impl Pins {
             return None;
         }
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = match rows.free.pop() {
-            Some(Reverse(number)) => number as usize,
-            None => self.new_row(&mut rows)?,
+        let number = match rows.free.first() {
+            Some(number) => number,
+            None => self.new_rows(&mut rows)?,
         };
-        rows.given[number] = true;
+        rows.free.set(number, false);
         // Who must find what is pinned by this row finds this first: it is stored before.
         self.end.fetch_max(number + 1, Ordering::Relaxed);
         Some((number as u32, self.at(number)?))
     }
 
-    fn new_row(&self, rows: &mut Rows) -> Option<usize> {
-        let number = rows.given.len();
-        let (chunk, _) = place(number);
-        // So that giving them back allocates nothing.
-        let room = (number + 1).saturating_sub(rows.free.len());
-        rows.free.try_reserve(room).ok()?;
-        rows.given.try_reserve(1).ok()?;
+    /// Makes another chunk of rows, when none is free; the first of them.
+    fn new_rows(&self, rows: &mut Rows) -> Option<usize> {
+        let first = rows.made;
+        let (chunk, _) = place(first);
         let chunk = self.chunks.get(chunk)?;
-        if chunk.get().is_none() {
-            let len = number.max(FIRST);
-            let mut made = Vec::new();
-            made.try_reserve_exact(len).ok()?;
-            made.extend((0..len).map(|_| Row::new()));
-            // Under the lock: nobody else does.
-            chunk.set(made.into_boxed_slice()).ok()?;
-        }
-        rows.given.push(false);
-        Some(number)
+        let len = first.max(FIRST);
+        let all = first + len;
+        // So that giving them back allocates nothing.
+        let words = table(Bitmap::<Vec<u64>>::words(all), 0).ok()?;
+        let mut made = Vec::new();
+        made.try_reserve_exact(len).ok()?;
+        made.extend((0..len).map(|_| Row::new()));
+        // Under the lock: nobody else does.
+        chunk.set(made.into_boxed_slice()).ok()?;
+        rows.free = Bitmap::new(words, all);
+        (first..all).for_each(|number| rows.free.set(number, true));
+        rows.made = all;
+        Some(first)
     }
 
     fn at(&self, number: usize) -> Option<&Row> {
@@ -193,10 +194,9 @@ impl Pins {
     /// A handle is gone.
     pub(super) fn give_back(&self, number: u32) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        rows.given[number as usize] = false;
-        rows.free.push(Reverse(number));
+        rows.free.set(number as usize, true);
         let mut end = self.end.load(Ordering::Relaxed);
-        while end > 0 && !rows.given[end - 1] && self.at(end - 1).is_some_and(Row::is_free) {
+        while end > 0 && rows.free.contains(end - 1) && self.at(end - 1).is_some_and(Row::is_free) {
             end -= 1;
         }
         self.end.store(end, Ordering::Relaxed);

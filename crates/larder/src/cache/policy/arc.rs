@@ -1,9 +1,11 @@
 //! ARC: a list of blocks seen once and one of blocks seen again, whose sizes follow the ghosts that come back.
 
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// The lists of residents and of ghosts: seen once, seen again.
 const ONCE: usize = 0;
@@ -165,9 +167,9 @@ impl Policy for Arc {
             let from_once =
                 once >= 1.0 && (once > self.target || (self.from_again && once == self.target));
             let first = if from_once { ONCE } else { AGAIN };
-            let mut frame = self.lists[first].oldest_loose(&self.links, frames);
+            let mut frame = oldest_loose(&self.lists[first], &self.links, frames);
             if frame == NONE {
-                frame = self.lists[1 - first].oldest_loose(&self.links, frames);
+                frame = oldest_loose(&self.lists[1 - first], &self.links, frames);
             }
             if frame == NONE {
                 return gone;

@@ -1,9 +1,11 @@
 //! CAR: ARC's two lists and ghosts with clocks, so that a hit only sets a bit.
 
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// The clocks and the ghosts of each: seen once, seen again.
 const ONCE: usize = 0;
@@ -148,9 +150,9 @@ impl Policy for Car {
         while gone < wanted {
             let from_once = self.clocks[ONCE].len() as f64 >= self.target.max(1.0);
             let first = if from_once { ONCE } else { AGAIN };
-            let mut frame = self.clocks[first].oldest_loose(&self.links, frames);
+            let mut frame = oldest_loose(&self.clocks[first], &self.links, frames);
             if frame == NONE {
-                frame = self.clocks[1 - first].oldest_loose(&self.links, frames);
+                frame = oldest_loose(&self.clocks[1 - first], &self.links, frames);
             }
             if frame == NONE {
                 break;

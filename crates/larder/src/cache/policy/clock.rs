@@ -1,7 +1,8 @@
 //! CLOCK and GCLOCK: a hand goes round the frames and takes the first that was not used since it last came by.
 
-use super::table::{capacity, grow, table};
+use super::capacity::capacity;
 use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
+use larder_base::table::{grow, table};
 
 /// The frame has no block.
 const ABSENT: u8 = 0;

@@ -1,12 +1,13 @@
 //! CLOCK-Pro: LIRS as a clock with three hands.
 
-use super::links::NONE;
+use super::capacity::capacity;
 use super::ring::Ring;
-use super::table::{capacity, grow, table};
 use super::{
     Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
     Touch,
 };
+use larder_base::list::NONE;
+use larder_base::table::{grow, table};
 
 /// The least m_c, and the first: a hundredth of the capacity.
 const LEAST_COLD_SHARE: usize = 100;

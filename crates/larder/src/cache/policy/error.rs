@@ -1,5 +1,7 @@
 //! Why a rule could not be made or resized.
 
+use larder_base::table::NoMemory;
+
 /// Why a rule could not be made or resized.
 ///
 /// ```
@@ -37,4 +39,10 @@ pub enum PolicyError {
         /// The names that there are, separated by commas.
         known: String,
     },
+}
+
+impl From<NoMemory> for PolicyError {
+    fn from(NoMemory { bytes }: NoMemory) -> Self {
+        Self::Memory { bytes }
+    }
 }

@@ -1,5 +1,7 @@
 //! What a rule asks its owner while it looks for a victim.
 
+use larder_base::list::{Linked, Links, List, NONE};
+
 use super::{Frame, Shadow};
 
 /// What the owner says of a frame.
@@ -72,4 +74,14 @@ impl Frames for Vec<Frame> {
     fn evicted(&mut self, frame: Frame, _shadow: Option<Shadow>) {
         self.push(frame);
     }
+}
+
+/// The oldest frame of a list that may leave, or [`NONE`].
+#[inline]
+pub(super) fn oldest_loose<F: Frames>(list: &List, links: &Links, frames: &F) -> Frame {
+    let mut at = list.oldest();
+    while at != NONE && frames.state(at) == FrameState::Pinned {
+        at = links.newer(at);
+    }
+    at
 }

@@ -1,7 +1,7 @@
 //! What a rule remembers of blocks that left.
 
-use super::table::table;
 use super::{PolicyError, Shadow};
+use larder_base::table::table;
 
 /// Low bits of a shadow, which say in which list its ghost is.
 const LIST_BITS: u32 = 2;

@@ -1,8 +1,8 @@
 //! A priority queue of frames whose keys change: a binary heap that knows where each frame is.
 
-use super::links::NONE;
-use super::table::{grow, table};
 use super::{FrameState, Frames, PolicyError};
+use larder_base::list::NONE;
+use larder_base::table::{grow, table};
 
 /// The least key is first. Keys of a rule's frames are all different, so that the order is the same however the heap was made.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
 
     pub(super) fn grow(&mut self, frames: usize) -> Result<(), PolicyError> {
         grow(&mut self.entries, frames, (K::default(), NONE))?;
-        grow(&mut self.places, frames, NONE)
+        Ok(grow(&mut self.places, frames, NONE)?)
     }
 
     pub(super) fn bytes(&self) -> usize {

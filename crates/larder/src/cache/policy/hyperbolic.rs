@@ -1,9 +1,10 @@
 //! Hyperbolic caching: the block with the fewest uses for its time in memory leaves, of some that are drawn.
 
-use super::links::NONE;
+use super::capacity::capacity;
 use super::random::Dice;
-use super::table::{capacity, grow, table};
 use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
+use larder_base::list::NONE;
+use larder_base::table::{grow, table};
 
 /// Blocks that are drawn for each eviction.
 const SAMPLE: usize = 64;

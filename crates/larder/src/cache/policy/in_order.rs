@@ -1,8 +1,8 @@
 //! FIFO and LRU: one list, and a use does nothing or moves its block to the end.
 
-use super::links::{Links, List, NONE};
-use super::table::capacity;
+use super::capacity::capacity;
 use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Touch};
+use larder_base::list::{Linked, Links, List, NONE};
 
 /// A list of the frames, of which the oldest leaves; if `RENEW`, a use makes its frame the newest. 8 bytes a frame.
 ///

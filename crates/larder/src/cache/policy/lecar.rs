@@ -1,11 +1,12 @@
 //! LeCaR: LRU and LFU as experts; each miss of a block that one of them put out makes that one's word count less.
 
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
 use super::heap::Heap;
-use super::links::{Links, List, NONE};
 use super::random::Dice;
-use super::table::capacity;
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
 
 /// The experts, and the ghosts of those that each put out.
 const LRU: usize = 0;
@@ -138,7 +139,7 @@ impl Policy for LeCaR {
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let oldest = self.recency.oldest_loose(&self.links, frames);
+            let oldest = oldest_loose(&self.recency, &self.links, frames);
             let Some(((_, _), rarest)) = self.frequency.first_loose(frames) else {
                 return gone;
             };

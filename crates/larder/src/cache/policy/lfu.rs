@@ -1,8 +1,9 @@
 //! LFU with dynamic aging: the block with the fewest uses leaves, and what comes later starts where it ended.
 
+use super::capacity::capacity;
 use super::heap::Heap;
-use super::table::{capacity, grow, table};
 use super::{Arrival, Frame, Frames, Policy, PolicyError, Reason, Touch};
+use larder_base::table::{grow, table};
 
 /// LFU-DA: a block's key is its number of uses plus the key of the last victim when it was used, so that blocks that were popular
 /// once are overtaken. Among equals the one used longest ago leaves. 32 bytes a frame; a hit takes log2 of the capacity steps in

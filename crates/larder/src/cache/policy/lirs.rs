@@ -1,8 +1,10 @@
 //! LIRS: what matters is the distance between a block's last two uses, not how long ago the last one was.
 
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// The queue of blocks with a large distance (HIR) has a hundredth of the cache, the rest has a small one (LIR).
 const HIR_SHARE: usize = 100;
@@ -151,9 +153,9 @@ impl Policy for Lirs {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut frame = self.hir.oldest_loose(&self.links, frames);
+            let mut frame = oldest_loose(&self.hir, &self.links, frames);
             if frame == NONE {
-                frame = self.lir.oldest_loose(&self.links, frames);
+                frame = oldest_loose(&self.lir, &self.links, frames);
             }
             if frame == NONE {
                 return gone;

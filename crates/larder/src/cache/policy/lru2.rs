@@ -1,9 +1,11 @@
 //! LRU-2: the block whose last use but one is longest ago leaves.
 
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::heap::Heap;
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// The correlated reference period is the capacity divided by this, in uses of any block: uses of one block that follow each other
 /// so closely are one. The paper gives seconds and leaves them to the user; a fifth and the period below come close to what others
@@ -184,11 +186,11 @@ impl Policy for Lru2 {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
             self.ripen();
-            let mut frame = self.once.oldest_loose(&self.links, frames);
+            let mut frame = oldest_loose(&self.once, &self.links, frames);
             if frame == NONE {
                 frame = match self.twice.first_loose(frames) {
                     Some((_, frame)) => frame,
-                    None => self.young.oldest_loose(&self.links, frames),
+                    None => oldest_loose(&self.young, &self.links, frames),
                 };
             }
             if frame == NONE {

@@ -1,8 +1,10 @@
 //! MQ: eight LRU queues by the logarithm of a block's uses; who is not used for a while sinks by one.
 
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// m: queues.
 const QUEUES: usize = 8;
@@ -163,7 +165,7 @@ impl Policy for Mq {
             let mut oldest = self
                 .queues
                 .iter()
-                .map(|queue| queue.oldest_loose(&self.links, frames));
+                .map(|queue| oldest_loose(queue, &self.links, frames));
             let Some(frame) = oldest.find(|&frame| frame != NONE) else {
                 return gone;
             };

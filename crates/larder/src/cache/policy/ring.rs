@@ -1,8 +1,8 @@
 //! A clock whose pages are frames and ghosts: a page that leaves memory stays where it is.
 
-use super::links::{Links, List, NONE};
-use super::table::{grow, table};
 use super::{Frame, PolicyError, Shadow};
+use larder_base::list::{Linked, Links, List, NONE};
+use larder_base::table::{grow, table};
 
 #[derive(Debug)]
 pub(super) struct Ring {
@@ -32,7 +32,7 @@ impl Ring {
     pub(super) fn grow(&mut self, pages: usize) -> Result<(), PolicyError> {
         self.links.grow(pages)?;
         grow(&mut self.frames, pages, NONE)?;
-        grow(&mut self.lives, pages, 0)
+        Ok(grow(&mut self.lives, pages, 0)?)
     }
 
     pub(super) fn bytes(&self) -> usize {

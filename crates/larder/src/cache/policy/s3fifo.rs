@@ -1,12 +1,13 @@
 //! S3-FIFO and Clock2Q+: a small FIFO for new blocks, a main FIFO with second chances, and ghosts.
 
+use super::capacity::capacity;
 use super::ghosts::Ghosts;
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
 use super::{
     Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
     Touch,
 };
+use larder_base::list::{Linked, Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// The small FIFO is a tenth of the cache.
 const SMALL_SHARE: usize = 10;

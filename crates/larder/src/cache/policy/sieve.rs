@@ -1,8 +1,9 @@
 //! SIEVE: a queue that nobody moves in, and a hand that sifts it from the old end to the new.
 
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
+use super::capacity::capacity;
 use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
+use larder_base::list::{Linked, Links, List, NONE};
+use larder_base::table::{grow, table};
 
 const UNUSED: u8 = 0;
 const FRESH: u8 = 1;

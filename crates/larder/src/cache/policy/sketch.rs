@@ -1,7 +1,7 @@
 //! How often blocks were seen lately, of all blocks, in few bits: a count-min sketch whose counters are halved now and then.
 
-use super::table::{grow, table};
 use super::{Block, PolicyError};
+use larder_base::table::{grow, table};
 
 /// A counter of each row is chosen by one of these.
 const ROWS: [u64; 4] = [

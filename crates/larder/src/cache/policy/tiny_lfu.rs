@@ -1,10 +1,12 @@
 //! W-TinyLFU: a small LRU window, and behind it a segmented LRU that takes a block only if it was seen more often than the one
 //! that it would put out.
 
-use super::links::{Links, List, NONE};
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::sketch::{Key, Sketch};
-use super::table::{capacity, grow, table};
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// The window is a hundredth of the cache, at first.
 const WINDOW_SHARE: usize = 100;
@@ -245,12 +247,12 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut victim = self.probation.oldest_loose(&self.links, frames);
+            let mut victim = oldest_loose(&self.probation, &self.links, frames);
             if victim == NONE {
-                victim = self.protected.oldest_loose(&self.links, frames);
+                victim = oldest_loose(&self.protected, &self.links, frames);
             }
             if victim == NONE || self.window.len() >= self.window_share {
-                let candidate = self.window.oldest_loose(&self.links, frames);
+                let candidate = oldest_loose(&self.window, &self.links, frames);
                 if candidate == NONE && victim == NONE {
                     return gone;
                 }

@@ -1,9 +1,11 @@
 //! 2Q: a new block passes a FIFO, where no use counts; only one that comes back after it left goes to the LRU list.
 
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::links::{Links, List, NONE};
-use super::table::{capacity, grow, table};
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// Kin: the FIFO gives up blocks as soon as it is longer than a quarter of the cache.
 const IN_SHARE: usize = 4;
@@ -123,9 +125,9 @@ impl Policy for TwoQ {
             } else {
                 (&self.main, &self.fifo)
             };
-            let mut frame = first.oldest_loose(&self.links, frames);
+            let mut frame = oldest_loose(first, &self.links, frames);
             if frame == NONE {
-                frame = second.oldest_loose(&self.links, frames);
+                frame = oldest_loose(second, &self.links, frames);
             }
             if frame == NONE {
                 return gone;

@@ -1,7 +1,7 @@
 //! What came first, while the cache filled: is it worth more than what came after?
 
 use super::super::PolicyError;
-use super::super::table::table;
+use larder_base::table::table;
 
 /// Departures after which an observation counts half and the question is asked again; fewer in a small cache.
 const PERIOD: usize = 64;
@@ -113,5 +113,5 @@ impl First {
 
 /// A bit for each period of the numbers, and as many more, since the latest numbers may begin within one.
 fn periods(numbers: usize, bits: u32) -> Result<Vec<u64>, PolicyError> {
-    table(((2 * numbers) >> bits).div_ceil(64), 0)
+    Ok(table(((2 * numbers) >> bits).div_ceil(64), 0)?)
 }

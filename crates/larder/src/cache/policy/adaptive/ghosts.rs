@@ -1,7 +1,7 @@
 //! Blocks that left, in the order in which they did, by number alone.
 
 use super::super::PolicyError;
-use super::super::table::table;
+use larder_base::table::table;
 
 /// A FIFO of the blocks that left and did not come back. Each has a number, which its owner keeps; here is one bit for each
 /// of the latest numbers, so that a block that comes back makes room for an older one.

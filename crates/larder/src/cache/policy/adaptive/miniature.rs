@@ -1,10 +1,10 @@
 //! The experts in miniature, on a sample of the blocks.
 
-use super::super::table::table;
 use super::super::{FrameState, PolicyError};
 use super::duel::Duel;
 use super::knobs::{COUNT, EXPERTS};
 use super::queues::Queues;
+use larder_base::table::table;
 
 /// Entries of a set: a block is in the set that its tag names.
 const WAYS: usize = 8;

@@ -5,7 +5,6 @@ mod duel;
 mod first;
 mod ghosts;
 mod knobs;
-mod links;
 mod miniature;
 mod queues;
 #[cfg(test)]
@@ -15,7 +14,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-use super::table::capacity;
+use super::capacity::capacity;
 use super::{
     Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
     Touch,

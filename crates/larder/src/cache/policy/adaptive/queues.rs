@@ -1,11 +1,11 @@
 //! The two queues.
 
-use super::super::table::{grow, table};
 use super::super::{Frame, FrameState, PolicyError};
 use super::first::First;
 use super::ghosts::Ghosts;
 use super::knobs::{Knobs, MOST_GHOSTS, WINDOW};
-use super::links::{Links, List, NONE};
+use larder_base::list::{List, NONE, ShortLinks};
+use larder_base::table::{grow, table};
 
 /// The bits of a frame's state.
 const USES: u8 = 0b11;
@@ -40,7 +40,7 @@ const PATIENCE: usize = 4;
 /// removed, before long; in the small queue such blocks would take the place of new ones.
 #[derive(Debug)]
 pub(super) struct Queues {
-    links: Links,
+    links: ShortLinks,
     first: List,
     small: List,
     main: List,
@@ -66,7 +66,7 @@ impl Queues {
     pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
         let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
         let mut core = Self {
-            links: Links::new(capacity)?,
+            links: ShortLinks::new(capacity)?,
             first: List::new(),
             small: List::new(),
             main: List::new(),

@@ -1,7 +1,7 @@
 //! Names of the sampled blocks that are in, by frame.
 
-use super::super::table::table;
 use super::super::{Frame, PolicyError};
+use larder_base::table::table;
 
 const FREE: u64 = u64::MAX;
 

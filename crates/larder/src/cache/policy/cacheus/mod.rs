@@ -4,12 +4,14 @@ mod rate;
 
 use core::cmp::Reverse;
 
+use super::capacity::capacity;
+use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
 use super::heap::Heap;
-use super::links::{Links, List, NONE};
 use super::random::Dice;
-use super::table::{capacity, grow, table};
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 use rate::Rate;
 
 /// The experts, and the ghosts of those that each put out.
@@ -298,9 +300,9 @@ impl Policy for Cacheus {
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut oldest = self.queue.oldest_loose(&self.links, frames);
+            let mut oldest = oldest_loose(&self.queue, &self.links, frames);
             if oldest == NONE {
-                oldest = self.stack.oldest_loose(&self.links, frames);
+                oldest = oldest_loose(&self.stack, &self.links, frames);
             }
             let Some((_, rarest)) = self.frequency.first_loose(frames) else {
                 return gone;

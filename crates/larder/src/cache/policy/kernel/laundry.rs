@@ -1,7 +1,7 @@
 //! Where 6.x keeps dirty pages that reclaim has met, until they are written.
 
-use super::super::links::{Links, List, NONE};
 use super::super::{Frame, FrameState, Frames};
+use larder_base::list::{Links, List, NONE};
 
 /// Pages that one look takes back.
 const BATCH: usize = super::SWAP_CLUSTER_MAX;

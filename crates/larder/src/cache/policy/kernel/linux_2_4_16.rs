@@ -1,9 +1,10 @@
 //! Linux 2.4.10 to 2.4.16: A. Arcangeli's memory management, and the rule of the second use that holds to this day.
 
-use super::super::links::{Links, List, NONE};
-use super::super::table::{capacity, grow, table};
+use super::super::capacity::capacity;
 use super::super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use super::SWAP_CLUSTER_MAX;
+use larder_base::list::{Linked, Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// Reclaim begins with this priority: a sixth of the inactive list (`DEF_PRIORITY`).
 const DEF_PRIORITY: usize = 6;

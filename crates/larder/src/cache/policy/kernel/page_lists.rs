@@ -1,9 +1,9 @@
 //! What 2.4 knows of its pages: the list that each is on, its Referenced bit, its age.
 
-use super::super::links::{Links, List, NONE};
-use super::super::table::{grow, table};
 use super::super::{Frame, PolicyError};
 use super::age;
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// The list that a page is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl PageLists {
     pub(super) fn grow(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.links.grow(frames)?;
         grow(&mut self.flags, frames, OUT)?;
-        grow(&mut self.age, frames, 0)
+        Ok(grow(&mut self.age, frames, 0)?)
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -1,13 +1,14 @@
 //! Linux 6.x: two lists, and shadows of what was evicted.
 
-use super::super::links::{Links, List, NONE};
-use super::super::table::{capacity, grow, table};
+use super::super::capacity::capacity;
 use super::super::{
     Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
     Touch,
 };
 use super::SWAP_CLUSTER_MAX;
 use super::laundry::Laundry;
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// Pages of 4 KiB in a GiB, as a power of two.
 const PAGES_OF_A_GIB: u32 = 18;

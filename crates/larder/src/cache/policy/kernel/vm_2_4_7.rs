@@ -5,7 +5,7 @@
 
 use core::marker::PhantomData;
 
-use super::super::table::capacity;
+use super::super::capacity::capacity;
 use super::super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use super::age;
 use super::page_lists::{On, PageLists};

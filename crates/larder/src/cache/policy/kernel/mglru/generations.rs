@@ -1,10 +1,10 @@
 //! The lists of the generations, and the bits of their pages.
 
-use super::super::super::links::{Links, List, NONE};
-use super::super::super::table::{grow, table};
 use super::super::super::{Frame, FrameState, Frames, PolicyError};
 use super::super::laundry::Laundry;
 use super::{MAX_NR_GENS, MIN_NR_GENS};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
 
 /// Uses beyond the first, up to three (`LRU_REFS_MASK`).
 pub(super) const REFS: u8 = 3;
@@ -54,7 +54,7 @@ impl Generations {
 
     pub(super) fn grow(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.links.grow(frames)?;
-        grow(&mut self.state, frames, OUT << PLACE_SHIFT)
+        Ok(grow(&mut self.state, frames, OUT << PLACE_SHIFT)?)
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -3,7 +3,7 @@
 mod controller;
 mod generations;
 
-use super::super::table::{capacity, grow, table};
+use super::super::capacity::capacity;
 use super::super::{
     Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
     Touch,
@@ -11,6 +11,7 @@ use super::super::{
 use super::SWAP_CLUSTER_MAX;
 use controller::{Controller, tier};
 use generations::{FULL, Generations, REFERENCED, REFS, WORKINGSET, refs};
+use larder_base::table::{grow, table};
 
 /// A pass of reclaim covers at first so small a share of the pages, as a power of two (`DEF_PRIORITY`).
 const DEF_PRIORITY: u32 = 12;

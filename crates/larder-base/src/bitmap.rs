@@ -1,27 +1,35 @@
-//! A set of block numbers that finds its lowest member at once: a bitmap with 64-ary summaries.
+//! A set of numbers that finds its lowest member at once: a bitmap with 64-ary summaries.
 
-use std::sync::Arc;
+use core::ops::DerefMut;
 
-use crate::os::{MetaSlice, OsError, System};
-
-/// Levels of the bitmap: 64^4 blocks of 64 pages of 4 KiB are 4 TiB.
+/// Levels of the bitmap: 64^4 numbers, which is 4 TiB in blocks of 64 pages of 4 KiB.
 const LEVELS: usize = 4;
 
-/// A set of numbers below its capacity. Bit i of word w of level n+1 says that word 64w+i of level n is not zero.
-#[derive(Debug)]
-pub(super) struct BlockSet {
-    words: MetaSlice<u64>,
+/// A set of numbers below its capacity, in words that its owner provides. Bit i of word w of level n+1 says that word 64w+i of
+/// level n is not zero. Each operation looks at no more than two words of a level.
+///
+/// ```
+/// use larder_base::bitmap::Bitmap;
+///
+/// let words = vec![0; Bitmap::<Vec<u64>>::words(1000)];
+/// let mut set = Bitmap::new(words, 1000);
+/// set.set(700, true);
+/// set.set(3, true);
+/// assert_eq!((set.first(), set.next(4), set.next(701)), (Some(3), Some(700), None));
+/// ```
+#[derive(Debug, Default)]
+pub struct Bitmap<W> {
+    words: W,
     /// Where each level begins in `words`; level 0 holds the members.
     starts: [usize; LEVELS],
 }
 
-impl BlockSet {
+impl<W> Bitmap<W> {
     /// Most numbers that a set can hold.
-    pub(super) const MOST: usize = 1 << (6 * LEVELS);
+    pub const MOST: usize = 1 << (6 * LEVELS);
 
-    /// An empty set of numbers below `capacity`, which is at most [`MOST`](Self::MOST).
-    pub(super) fn new(system: Arc<dyn System>, capacity: usize) -> Result<Self, OsError> {
-        debug_assert!(capacity <= Self::MOST);
+    /// How many words the levels of a set of numbers below `capacity` take, and where each of them begins.
+    fn layout(capacity: usize) -> (usize, [usize; LEVELS]) {
         let mut starts = [0; LEVELS];
         let mut total = 0;
         let mut words = capacity;
@@ -30,14 +38,29 @@ impl BlockSet {
             *start = total;
             total += words;
         }
-        Ok(Self {
-            words: MetaSlice::new(system, total)?,
-            starts,
-        })
+        (total, starts)
+    }
+
+    /// How many words a set of numbers below `capacity` takes.
+    #[must_use]
+    pub fn words(capacity: usize) -> usize {
+        Self::layout(capacity).0
+    }
+}
+
+impl<W: DerefMut<Target = [u64]>> Bitmap<W> {
+    /// An empty set of numbers below `capacity`, which is at most [`MOST`](Self::MOST). `words` are [as many](Self::words) zeros
+    /// as it takes.
+    #[must_use]
+    pub fn new(words: W, capacity: usize) -> Self {
+        debug_assert!(capacity <= Self::MOST);
+        let (total, starts) = Self::layout(capacity);
+        debug_assert_eq!(words.len(), total);
+        Self { words, starts }
     }
 
     /// Adds or removes a number.
-    pub(super) fn set(&mut self, number: usize, member: bool) {
+    pub fn set(&mut self, number: usize, member: bool) {
         if self.contains(number) == member {
             return;
         }
@@ -59,20 +82,19 @@ impl BlockSet {
     }
 
     /// Whether a number is a member.
-    pub(super) fn contains(&self, number: usize) -> bool {
+    #[must_use]
+    pub fn contains(&self, number: usize) -> bool {
         self.words[self.starts[0] + number / 64] & 1 << (number % 64) != 0
     }
 
     /// The lowest member that is at least `from`.
-    pub(super) fn next(&self, from: usize) -> Option<usize> {
+    #[must_use]
+    pub fn next(&self, from: usize) -> Option<usize> {
         let mut at = from;
         for level in 0..LEVELS {
-            let words = &self.words[self.starts[level]
-                ..self
-                    .starts
-                    .get(level + 1)
-                    .copied()
-                    .unwrap_or(self.words.len())];
+            let end = self.starts.get(level + 1).copied();
+            let end = end.unwrap_or(self.words.len());
+            let words = self.words.get(self.starts[level]..end)?;
             let rest = words.get(at / 64)? & (u64::MAX << (at % 64));
             if rest != 0 {
                 // Down again: the lowest bit of every word on the way.
@@ -90,24 +112,33 @@ impl BlockSet {
     }
 
     /// The lowest member.
-    pub(super) fn first(&self) -> Option<usize> {
+    #[must_use]
+    pub fn first(&self) -> Option<usize> {
         self.next(0)
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
+    extern crate std;
+
     use std::collections::BTreeSet;
+    use std::vec;
+    use std::vec::Vec;
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::os::testing::system;
+
+    fn empty(capacity: usize) -> Bitmap<Vec<u64>> {
+        let words = vec![0; Bitmap::<Vec<u64>>::words(capacity)];
+        Bitmap::new(words, capacity)
+    }
 
     proptest! {
         #[test]
         fn behaves_like_a_tree(ops in proptest::collection::vec((0_usize..300_000, any::<bool>(), 0_usize..300_001), 1..200)) {
-            let mut set = BlockSet::new(system(), 300_000).unwrap();
+            let mut set = empty(300_000);
             let mut model = BTreeSet::new();
             for (number, member, from) in ops {
                 set.set(number, member);
@@ -121,7 +152,7 @@ mod tests {
 
     #[test]
     fn dense_neighbours_and_both_ends() {
-        let mut set = BlockSet::new(system(), 5000).unwrap();
+        let mut set = empty(5000);
         assert_eq!(set.first(), None);
         for n in 0..5000 {
             set.set(n, true);
@@ -135,5 +166,10 @@ mod tests {
             set.set(n, false);
         }
         assert_eq!(set.first(), None);
+    }
+
+    #[test]
+    fn a_set_without_words_is_empty() {
+        assert_eq!(Bitmap::<Vec<u64>>::default().first(), None);
     }
 }
