@@ -56,8 +56,6 @@ mod documents {
     struct Arena;
     #[doc = include_str!("../../../docs/block-cache.md")]
     struct BlockCache;
-    #[doc = include_str!("../../../docs/cache.md")]
-    struct Cache;
     #[doc = include_str!("../../../docs/heap.md")]
     struct Heap;
     #[doc = include_str!("../../../docs/ids.md")]

@@ -7,8 +7,8 @@ mod blocks_common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use blocks_common::{Faulty, after};
-use larder::cache::policy::rules;
 use larder::cache::{BlockCache, FileId};
+use larder_policy::rules;
 use proptest::prelude::*;
 
 const FILES: [FileId; 2] = [FileId(1), FileId(2)];

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Rng, Stop};
-use larder::cache::policy::rules;
 use larder::cache::{
     BlockCache, BlockMut, BlockRef, CacheError, CachedFile, FileId, MemoryStorage,
 };
+use larder_policy::rules;
 
 /// Guards that a thread holds at a time.
 const GUARDS: usize = 4;

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use blocks_common::Faulty;
-use larder::cache::policy::{Admission, Arrival, FrameState, Frames, Policy, Shadow, Touch};
-use larder::cache::policy::{Frame, Reason, Visitor, rules, with_rule};
 use larder::cache::{Access, AccessKind, BlockCache, FileId, MemoryStorage};
+use larder_policy::{Admission, Arrival, FrameState, Frames, Policy, Shadow, Touch};
+use larder_policy::{Frame, Reason, Visitor, rules, with_rule};
 
 /// A cache by definition: the rule, a map, no pages. What the simulator does, with the identities that the cache gave.
 struct Plain<P> {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use blocks_common::Faulty;
-use larder::cache::policy::rules;
 use larder::cache::{BlockCache, CacheError, FileId};
+use larder_policy::rules;
 
 const FILE: FileId = FileId(1);
 

@@ -16,8 +16,7 @@
 //! ```
 
 mod blocks;
-pub mod policy;
-pub mod replay;
+pub use larder_policy::{self as policy, replay};
 
 pub use blocks::{
     Access, AccessKind, BlockCache, BlockCacheBuilder, BlockMut, BlockRef, CacheError, CacheHandle,

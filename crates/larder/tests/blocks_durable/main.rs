@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use common::Rng;
 use disk::{BLOCKS, Disk, FILES, Rates, fill, runs, version, word};
-use larder::cache::policy::rules;
 use larder::cache::{BlockCache, CacheError, CachedFile, FileId};
+use larder_policy::rules;
 
 const THREADS: usize = 6;
 /// More than all blocks, so that each one that leaves has a place among those that are remembered one by one.

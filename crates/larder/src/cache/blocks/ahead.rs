@@ -1,6 +1,6 @@
 //! Which blocks were read ahead and not used yet.
 
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 /// A bit for each frame.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use super::cache::BlockCache;
 use super::error::CacheError;
 use super::inner::Inner;
-use super::rule::rule;
+use super::rule::{MakeRule, by_name, own};
 use super::storage::Storage;
-use crate::cache::policy::{Adaptive, Policy};
 use crate::os::{page_size, pressure::memory_some_avg10};
 use crate::pages::PagePool;
+use larder_policy::{Adaptive, Named, Policy, PolicyError};
 
 /// Says how large a cache is and what rules it; [`BlockCache::builder`] begins one.
 ///
@@ -29,7 +29,7 @@ pub struct BlockCacheBuilder {
     pool: Option<PagePool>,
     bytes: usize,
     most: Option<usize>,
-    policy: String,
+    policy: MakeRule,
     read_ahead: usize,
     pressure: Box<Pressure>,
 }
@@ -44,7 +44,7 @@ impl BlockCacheBuilder {
             pool: None,
             bytes: 64 << 20,
             most: None,
-            policy: Adaptive::NAME.to_owned(),
+            policy: own(Adaptive::NAME, Adaptive::new),
             read_ahead: 32,
             pressure: Box::new(memory_some_avg10),
         }
@@ -82,7 +82,7 @@ impl BlockCacheBuilder {
         self
     }
 
-    /// The replacement rule, by [name](crate::cache::policy::rules); `adaptive` if nothing is said.
+    /// The replacement rule, by [name](larder_policy::rules); `adaptive` if nothing is said.
     ///
     /// ```
     /// # use larder::cache::{BlockCache, MemoryStorage};
@@ -92,7 +92,28 @@ impl BlockCacheBuilder {
     /// # Ok::<(), larder::cache::CacheError>(())
     /// ```
     pub fn policy(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.policy);
+        self.policy = by_name(name.to_owned());
+        self
+    }
+
+    /// A replacement rule of your own, for a number of frames that the cache gives; `name` is what statistics call it.
+    ///
+    /// It is compiled together with the cache as the rules of the registry are, so its calls cost no more than theirs.
+    ///
+    /// ```
+    /// # use larder::cache::{BlockCache, MemoryStorage};
+    /// use larder_policy::{Policy, Sieve};
+    /// let builder = BlockCache::builder(MemoryStorage::default());
+    /// let cache = builder.own_policy("mine", Sieve::new).build()?;
+    /// assert_eq!(cache.stats().policy, "mine");
+    /// # Ok::<(), larder::cache::CacheError>(())
+    /// ```
+    pub fn own_policy<P: Policy>(
+        mut self,
+        name: &'static str,
+        make: impl FnOnce(usize) -> Result<P, PolicyError> + Send + 'static,
+    ) -> Self {
+        self.policy = own(name, make);
         self
     }
 
@@ -171,11 +192,11 @@ impl BlockCacheBuilder {
             Some(pool) => pool,
             None => PagePool::new()?,
         };
-        let mut rule = rule(&self.policy, most)?;
+        let (policy, mut rule) = (self.policy)(most)?;
         if frames < most {
             rule.resize(frames)?;
         }
-        let inner = Inner::new(rule, most)?;
+        let inner = Inner::new(policy, rule, most)?;
         let (read_ahead, pressure) = (self.read_ahead, self.pressure);
         BlockCache::new(self.storage, pool, inner, most, read_ahead, pressure)
     }

@@ -26,7 +26,7 @@ const PRESSURE: f64 = 10.0;
 /// How often a thread looks again for a block that another one holds without the cache's knowledge, before it takes that for a guard.
 pub(super) const PATIENCE: u32 = if cfg!(shuttle) { 4 } else { 32 };
 
-/// Blocks of files in page buffers: read once for all who ask, kept by a [rule](crate::cache::policy), written back in order.
+/// Blocks of files in page buffers: read once for all who ask, kept by a [rule](larder_policy), written back in order.
 ///
 /// Each thread makes a [`CacheHandle`] and reads and writes through it; blocks come as guards, which keep the block in memory.
 /// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and counts itself in the block's own

@@ -2,7 +2,7 @@
 
 use super::error::CacheError;
 use super::sync::{AtomicU64, Ordering};
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 /// A bit for each frame: its block is dirty, and its file ends behind it. Then the two things that are to be noted before a block is
 /// changed are noted already, and who changes it takes no lock.

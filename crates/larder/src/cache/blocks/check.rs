@@ -2,7 +2,7 @@
 
 use super::cache::{BlockCache, Shared};
 use super::key::{Key, MOST_FILES};
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 impl BlockCache {
     /// Walks everything and says what does not hold. Looks at each frame and each list, under the cache's lock: for tests and debug

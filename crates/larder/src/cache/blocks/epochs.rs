@@ -3,7 +3,7 @@
 use super::frames::Frames;
 use super::latch::Epoch;
 use super::now::Now;
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 /// Reports after which an epoch is long: the barrier at its end costs as much as some hundred hits.
 const CALM: u32 = if cfg!(shuttle) { 1 } else { 16 };

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::key::FileId;
-use crate::cache::policy::PolicyError;
 use crate::pages::{BuildError, PoolError};
+use larder_policy::PolicyError;
 
 /// Why a cache could not do what was asked. Its text says what to do about it. Cloning it is cheap: an error of the storage is shared.
 ///

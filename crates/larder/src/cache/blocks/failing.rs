@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use super::key::FileId;
 use super::storage::Storage;
-use crate::os::lock::order::{Rank, Ranked};
+use super::sync::Stored;
 use crate::os::lock::{Mutex, MutexGuard};
 
 /// Kind of a call to a storage.
@@ -54,11 +54,7 @@ struct Kind {
 #[derive(Debug, Default)]
 pub struct FailingStorage<S> {
     below: S,
-    kinds: Mutex<[Kind; KINDS]>,
-}
-
-impl Ranked for [Kind; KINDS] {
-    const RANK: Rank = Rank::Storage;
+    kinds: Mutex<Stored<[Kind; KINDS]>>,
 }
 
 impl<S> FailingStorage<S> {
@@ -87,7 +83,7 @@ impl<S> FailingStorage<S> {
     /// assert_eq!(syncs, [true, false, true]);
     /// ```
     pub fn fail(&self, call: StorageCall, skip: u64, many: u64) {
-        let kind = &mut self.kinds()[call as usize];
+        let kind = &mut self.kinds().0[call as usize];
         (kind.first, kind.many) = (kind.seen.saturating_add(skip), many);
     }
 
@@ -101,7 +97,7 @@ impl<S> FailingStorage<S> {
     /// assert_eq!((storage.seen(StorageCall::Sync), storage.seen(StorageCall::Read)), (1, 0));
     /// ```
     pub fn seen(&self, call: StorageCall) -> u64 {
-        self.kinds()[call as usize].seen
+        self.kinds().0[call as usize].seen
     }
 
     /// The storage below.
@@ -119,12 +115,12 @@ impl<S> FailingStorage<S> {
         &self.below
     }
 
-    fn kinds(&self) -> MutexGuard<'_, [Kind; KINDS]> {
+    fn kinds(&self) -> MutexGuard<'_, Stored<[Kind; KINDS]>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(&self, call: StorageCall, file: FileId) -> io::Result<()> {
-        let kind = &mut self.kinds()[call as usize];
+        let kind = &mut self.kinds().0[call as usize];
         let number = kind.seen;
         kind.seen += 1;
         if number >= kind.first && number - kind.first < kind.many {

@@ -12,7 +12,7 @@ use super::opened::Opening;
 use super::stats::FileStats;
 use super::sync::{AtomicU64, Ordering};
 use super::write_back::Passing;
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 /// An opened file of a cache. Opening it again, or cloning this, gives another opener, who is told of failed writes by himself.
 ///

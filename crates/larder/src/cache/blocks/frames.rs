@@ -12,9 +12,9 @@ use super::now::Now;
 use super::pins::{Pin, Pins};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::Table;
-use crate::cache::policy::Frame;
 use crate::os::{huge, page_size};
 use crate::pages::{PagePool, PoolError};
+use larder_policy::Frame;
 
 /// Bytes of a block. x86-64 has pages of no other size, and a constant saves a hit two instructions.
 #[inline]

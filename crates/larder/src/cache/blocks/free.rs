@@ -4,7 +4,7 @@ use core::iter;
 
 use super::frames::Frames;
 use super::key::{Key, MOST_FILES};
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 const END: Frame = Frame::MAX;
 

@@ -3,7 +3,7 @@
 use core::ops::{Deref, DerefMut};
 
 use super::frames::Claimed;
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 /// A block to be written. It stays in memory, and nobody else reads or writes it, while this is there; it is written back at some
 /// time after. If its holder panics, what was written until then stays.

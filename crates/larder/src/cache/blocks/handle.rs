@@ -12,7 +12,7 @@ use super::pins::{Pin, Row};
 use super::rule::{Noted, Use};
 use super::stream::Streams;
 use super::sync::MutexGuard;
-use crate::cache::policy::{Frame, Reason};
+use larder_policy::{Frame, Reason};
 
 /// Uses after which the rule is told, if nobody else has the cache's lock.
 const BATCH: u8 = if cfg!(shuttle) { 2 } else { 64 };

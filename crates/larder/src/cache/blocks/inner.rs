@@ -17,8 +17,8 @@ use super::stats::{CacheStats, FileStats};
 use super::unsynced::Unsynced;
 use super::victims::{Gone, Others, Victims};
 use super::write_back::BATCH;
-use crate::cache::policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
 use crate::os::lock::order::elsewhere;
+use larder_policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
 
 /// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) tells it.
 ///
@@ -103,6 +103,8 @@ impl From<Reason> for AccessKind {
 pub(super) type Recorder = Box<dyn FnMut(Access) + Send>;
 
 pub(super) struct Inner {
+    /// The name of the rule.
+    policy: &'static str,
     pub(super) rule: Box<dyn CacheRule>,
     pub(super) free: FreeFrames,
     shadows: Shadows,
@@ -137,9 +139,14 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    pub(super) fn new(rule: Box<dyn CacheRule>, frames: usize) -> Result<Self, CacheError> {
+    pub(super) fn new(
+        policy: &'static str,
+        rule: Box<dyn CacheRule>,
+        frames: usize,
+    ) -> Result<Self, CacheError> {
         let marks = || Ahead::new(frames).ok_or(CacheError::Memory { frames });
         Ok(Self {
+            policy,
             rule,
             free: FreeFrames::new(frames as Frame),
             shadows: Shadows::new(frames),
@@ -378,7 +385,7 @@ impl Inner {
     pub(super) fn tick(&mut self, shared: &Shared) {
         self.stir(shared);
         let mut victims = Victims::new(shared, &self.dirty);
-        self.rule.tick(&mut victims);
+        self.rule.age(&mut victims);
         let Victims { latest, others, .. } = victims;
         let latest = self.take_out(shared, latest, others);
         self.set_free(shared, latest);
@@ -488,7 +495,7 @@ impl Inner {
                 + self.shadows.bytes()
                 + self.ahead.bytes()
                 + self.moving.bytes(),
-            policy: self.rule.name(),
+            policy: self.policy,
             explanation: self.rule.explain(),
             ..self.counts.clone()
         }

@@ -5,6 +5,8 @@
 
 use std::cell::Cell;
 
+use super::sync::Parked;
+
 #[cfg(not(loom))]
 use super::sync::{AtomicU32, Condvar, Mutex, Ordering};
 
@@ -78,26 +80,26 @@ pub(super) struct TooMany;
 /// Where those wait who cannot have a latch now.
 #[derive(Debug)]
 struct Park {
-    lock: Mutex<()>,
+    lock: Mutex<Parked>,
     gone: Condvar,
 }
 
 #[cfg(not(any(loom, shuttle)))]
 static PARKS: [Park; 16] = [const {
     Park {
-        lock: Mutex::new(()),
+        lock: Mutex::new(Parked),
         gone: Condvar::new(),
     }
 }; 16];
 
 #[cfg(shuttle)]
 shuttle::lazy_static! {
-    static ref PARKS: [Park; 1] = [Park { lock: Mutex::new(()), gone: Condvar::new() }];
+    static ref PARKS: [Park; 1] = [Park { lock: Mutex::new(Parked), gone: Condvar::new() }];
 }
 
 #[cfg(loom)]
 loom::lazy_static! {
-    static ref PARKS: [Park; 1] = [Park { lock: Mutex::new(()), gone: Condvar::new() }];
+    static ref PARKS: [Park; 1] = [Park { lock: Mutex::new(Parked), gone: Condvar::new() }];
 }
 
 /// Readers or a writer. Nobody waits for a reader's sake alone: a writer who waits keeps new readers out.

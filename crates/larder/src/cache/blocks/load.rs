@@ -12,7 +12,7 @@ use super::inner::Inner;
 use super::key::{FileId, Key};
 use super::rule::Noted;
 use super::write_back::NOTHING;
-use crate::cache::policy::{Frame, Reason};
+use larder_policy::{Frame, Reason};
 
 /// A frame that is being filled. Unless it is said to be full, its block is forgotten when this is dropped, also by a panic of
 /// the storage.

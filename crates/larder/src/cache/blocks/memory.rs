@@ -6,8 +6,8 @@ use std::sync::PoisonError;
 
 use super::key::FileId;
 use super::storage::Storage;
+use super::sync::Stored;
 use crate::os::lock::Mutex;
-use crate::os::lock::order::{Rank, Ranked};
 
 /// Bytes of a piece.
 const PIECE: usize = 4096;
@@ -28,11 +28,7 @@ const PIECE: usize = 4096;
 /// ```
 #[derive(Debug, Default)]
 pub struct MemoryStorage {
-    files: Mutex<BTreeMap<FileId, Pieces>>,
-}
-
-impl Ranked for BTreeMap<FileId, Pieces> {
-    const RANK: Rank = Rank::Storage;
+    files: Mutex<Stored<BTreeMap<FileId, Pieces>>>,
 }
 
 /// A file: the pieces that were written to, by number.
@@ -97,7 +93,7 @@ impl Pieces {
 impl Storage for MemoryStorage {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(files.get(&file).map_or(0, |file| file.read(offset, into)))
+        Ok(files.0.get(&file).map_or(0, |file| file.read(offset, into)))
     }
 
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
@@ -110,7 +106,7 @@ impl Storage for MemoryStorage {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        match files.entry(file).or_default().write(offset, from) {
+        match files.0.entry(file).or_default().write(offset, from) {
             0 if !from.is_empty() => Err(io::ErrorKind::OutOfMemory.into()),
             written => Ok(written),
         }
@@ -141,7 +137,7 @@ mod tests {
         assert_eq!(storage.read(FILE, 0, &mut seen).unwrap(), 10_002);
         assert!(seen[..10_000].iter().all(|&byte| byte == 0));
         assert_eq!(&seen[10_000..], b"ne");
-        assert_eq!(storage.files.lock().unwrap()[&FILE].pieces.len(), 3);
+        assert_eq!(storage.files.lock().unwrap().0[&FILE].pieces.len(), 3);
     }
 
     #[test]

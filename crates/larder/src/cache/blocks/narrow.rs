@@ -1,7 +1,7 @@
 //! Shadows in 5 bytes, for a rule whose shadows have few bits.
 
 use super::key::Key;
-use crate::cache::policy::Shadow;
+use larder_policy::Shadow;
 
 /// Bytes of an entry, and entries of a set.
 const BYTES: usize = 5;

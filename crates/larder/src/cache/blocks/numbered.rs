@@ -7,19 +7,15 @@ use std::sync::Arc;
 
 use super::batch::{ReadPart, WritePart};
 use super::key::FileId;
+use super::sync::Stored;
 use crate::os::lock::RwLock;
-use crate::os::lock::order::{Rank, Ranked};
 
 /// Parts that go into one call: IOV_MAX.
 const MOST_PARTS: usize = 1024;
 
 /// Something for each number that was given one.
 #[derive(Debug)]
-pub(super) struct Numbered<T>(RwLock<BTreeMap<FileId, Arc<T>>>);
-
-impl<T> Ranked for BTreeMap<FileId, Arc<T>> {
-    const RANK: Rank = Rank::Storage;
-}
+pub(super) struct Numbered<T>(RwLock<Stored<BTreeMap<FileId, Arc<T>>>>);
 
 impl<T> Default for Numbered<T> {
     fn default() -> Self {
@@ -31,17 +27,17 @@ impl<T> Numbered<T> {
     /// What had the number before is returned.
     pub(super) fn put(&self, id: FileId, file: T) -> Option<Arc<T>> {
         let file = Arc::new(file);
-        self.0.write(|files| files.insert(id, file))
+        self.0.write(|files| files.0.insert(id, file))
     }
 
     pub(super) fn take(&self, id: FileId) -> Option<Arc<T>> {
-        self.0.write(|files| files.remove(&id))
+        self.0.write(|files| files.0.remove(&id))
     }
 
     /// # Errors
     /// `NotFound`: nothing has this number.
     pub(super) fn get(&self, id: FileId) -> io::Result<Arc<T>> {
-        let file = self.0.read(|files| files.get(&id).cloned());
+        let file = self.0.read(|files| files.0.get(&id).cloned());
         file.ok_or_else(|| {
             let text = format!(
                 "storage: no file was given as number {}; add or open it first",

@@ -6,7 +6,7 @@ use super::epochs::Marks;
 use super::key::Key;
 use super::shadows::Shadows;
 use super::victims::Victims;
-use crate::cache::policy::{Frame, Policy, PolicyError, Rule, Shadow, Touch, Visitor, with_rule};
+use larder_policy::{Frame, Named, Policy, PolicyError, Shadow, Touch, Visitor, with_rule};
 
 /// A use of a block that was found in a frame, reported some time after.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,8 @@ pub(super) struct Noted<'n> {
     pub(super) since: u64,
 }
 
-/// [`Rule`], and what is compiled for each rule together with the cache's part.
-pub(super) trait CacheRule: Rule {
+/// [`Policy`], and what is compiled for each rule together with the cache's part.
+pub(super) trait CacheRule: Policy {
     /// Tells the rule of uses in their order. A frame that holds another block by now was not used. Frames that are settled then
     /// are marked, if there is something to mark them with. Returns whether frames that were settled no longer are.
     fn touch_all(&mut self, uses: &[Use], shared: &Shared, marks: Option<Marks>) -> bool;
@@ -54,6 +54,9 @@ pub(super) trait CacheRule: Rule {
 
     /// [`Policy::evict`].
     fn let_go(&mut self, victims: &mut Victims<'_, '_>, wanted: usize);
+
+    /// [`Policy::tick`].
+    fn age(&mut self, victims: &mut Victims<'_, '_>);
 
     /// Notes what was left of a block.
     fn keep(&self, shadows: &mut Shadows, key: Key, shadow: Shadow);
@@ -70,24 +73,28 @@ impl<P: Policy> CacheRule for P {
         let there = |used: &&Use| used.frame != Use::MANY && frames.key(used.frame) == used.key;
         for used in uses.iter().filter(there) {
             let request = used.request;
-            Policy::touch(self, used.frame, Touch { request });
+            self.touch(used.frame, Touch { request });
             if let Some(marks) = marks
-                && Policy::settled(self, used.frame)
+                && self.settled(used.frame)
             {
                 // Who changes a block must wait for a barrier if it may be pinned: once, and not again and again.
                 let pinned = marks.pinned.filter(|_| !changed.has(used.frame));
                 frames.mark(used.frame, pinned.unwrap_or(marks.counted));
             }
         }
-        Policy::unsettled(self)
+        self.unsettled()
     }
 
     fn over(&self) -> usize {
-        (Policy::len(self) + 1).saturating_sub(Policy::capacity(self))
+        (self.len() + 1).saturating_sub(self.capacity())
     }
 
     fn let_go(&mut self, victims: &mut Victims<'_, '_>, wanted: usize) {
-        Policy::evict(self, victims, wanted);
+        self.evict(victims, wanted);
+    }
+
+    fn age(&mut self, victims: &mut Victims<'_, '_>) {
+        self.tick(victims);
     }
 
     fn keep(&self, shadows: &mut Shadows, key: Key, shadow: Shadow) {
@@ -99,17 +106,29 @@ impl<P: Policy> CacheRule for P {
     }
 }
 
-struct Make(usize);
+/// A rule's name, and the rule for so many frames.
+pub(super) type MakeRule =
+    Box<dyn FnOnce(usize) -> Result<(&'static str, Box<dyn CacheRule>), PolicyError> + Send>;
 
-impl Visitor for Make {
-    type Out = Result<Box<dyn CacheRule>, PolicyError>;
+/// The rule that `make` makes.
+pub(super) fn own<P: Policy>(
+    name: &'static str,
+    make: impl FnOnce(usize) -> Result<P, PolicyError> + Send + 'static,
+) -> MakeRule {
+    Box::new(move |frames| Ok((name, Box::new(make(frames)?))))
+}
 
-    fn visit<P: Policy>(self) -> Self::Out {
-        P::new(self.0).map(|rule| Box::new(rule) as Box<dyn CacheRule>)
+struct ByName;
+
+impl Visitor for ByName {
+    type Out = MakeRule;
+
+    fn visit<P: Named>(self) -> MakeRule {
+        own(P::NAME, P::new)
     }
 }
 
-/// The rule of this name for `frames` frames.
-pub(super) fn rule(name: &str, frames: usize) -> Result<Box<dyn CacheRule>, PolicyError> {
-    with_rule(name, Make(frames))?
+/// The rule of this name.
+pub(super) fn by_name(name: String) -> MakeRule {
+    Box::new(move |frames| with_rule(&name, ByName)?(frames))
 }

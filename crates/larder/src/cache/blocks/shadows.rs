@@ -1,6 +1,6 @@
 //! What the rule wants to be shown when a block comes back.
 
-use crate::cache::policy::{Policy, Shadow};
+use larder_policy::{Policy, Shadow};
 
 use super::key::Key;
 use super::narrow::{Memory, Narrow};

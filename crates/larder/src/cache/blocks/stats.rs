@@ -40,7 +40,7 @@ pub struct CacheStats {
     pub table_bytes: usize,
     /// The rule's name.
     pub policy: &'static str,
-    /// What the rule says of itself, see [`Policy::explain`](crate::cache::policy::Policy::explain).
+    /// What the rule says of itself, see [`Policy::explain`](larder_policy::Policy::explain).
     pub explanation: Vec<(&'static str, f64)>,
 }
 

@@ -31,7 +31,10 @@ impl Ranked for Inner {
 }
 
 /// What threads park under guards nothing but their sleep.
-impl Ranked for () {
+#[derive(Debug)]
+pub(super) struct Parked;
+
+impl Ranked for Parked {
     const RANK: Rank = Rank::LatchPark;
 }
 
@@ -41,6 +44,14 @@ pub(super) struct Syncing;
 
 impl Ranked for Syncing {
     const RANK: Rank = Rank::FileSync;
+}
+
+/// What a storage that comes with the cache keeps behind its lock.
+#[derive(Debug, Default)]
+pub(super) struct Stored<T>(pub(super) T);
+
+impl<T> Ranked for Stored<T> {
+    const RANK: Rank = Rank::Storage;
 }
 
 /// The storage below a cache. Its calls may take any time, so they are made with no lock of the cache but that of a sync.

@@ -4,8 +4,8 @@ use super::error::CacheError;
 use super::frames::Frames;
 use super::key::Key;
 use super::sync::{AtomicU32, Ordering};
-use crate::cache::policy::Frame;
 use crate::os::huge;
+use larder_policy::Frame;
 
 /// Open addressing with linear probing, at most two thirds full. A slot has the frame in its low bits, as many as that
 /// needs, and bits of the key's hash above; all ones are free. The keys are the frames' own.

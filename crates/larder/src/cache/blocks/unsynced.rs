@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::key::{Key, MOST_INDEX};
 use super::lists::tree_bytes;
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 /// A block that was written, and then left or was forgotten.
 #[derive(Debug, Clone, Copy)]

@@ -11,8 +11,8 @@ use io_uring::{IoUring, opcode, squeue, types};
 use super::batch::{ReadPart, WritePart};
 use super::key::FileId;
 use super::storage::Storage;
+use super::sync::Stored;
 use crate::os::lock::Mutex;
-use crate::os::lock::order::{Rank, Ranked};
 
 /// Requests in one submission.
 const DEPTH: usize = 64;
@@ -65,12 +65,8 @@ pub trait Descriptors: Storage {
 /// ```
 pub struct Uring<S> {
     files: S,
-    rings: Mutex<Vec<Ring>>,
+    rings: Mutex<Stored<Vec<Ring>>>,
     submissions: AtomicU64,
-}
-
-impl Ranked for Vec<Ring> {
-    const RANK: Rank = Rank::Storage;
 }
 
 impl<S> core::fmt::Debug for Uring<S> {
@@ -104,7 +100,7 @@ impl<S: Descriptors> Uring<S> {
         })?;
         Ok(Self {
             files,
-            rings: Mutex::new(vec![ring]),
+            rings: Mutex::new(Stored(vec![ring])),
             submissions: AtomicU64::new(0),
         })
     }
@@ -154,6 +150,7 @@ impl<S> Uring<S> {
             .rings
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+            .0
             .pop();
         let Some(mut ring) = kept.or_else(|| Ring::new().ok()) else {
             return done;
@@ -165,8 +162,8 @@ impl<S> Uring<S> {
         let whole = unsafe { ring.run(&entries, &mut done) };
         self.submissions.fetch_add(1, Ordering::Relaxed);
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        if whole && rings.len() < KEPT {
-            rings.push(ring);
+        if whole && rings.0.len() < KEPT {
+            rings.0.push(ring);
         }
         done
     }

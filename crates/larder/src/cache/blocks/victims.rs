@@ -7,7 +7,7 @@ use super::cache::Shared;
 use super::frames::Claimed;
 use super::key::Key;
 use super::write_back::BATCH;
-use crate::cache::policy::{Frame, FrameState, Frames, Shadow};
+use larder_policy::{Frame, FrameState, Frames, Shadow};
 
 /// A block that has left the rule. Its frame is in the hands of whoever has this.
 pub(super) struct Gone<'c> {

@@ -10,7 +10,7 @@ use super::frames::BlockRef;
 use super::inner::Inner;
 use super::key::{FileId, Key};
 use super::sync::Ordering;
-use crate::cache::policy::Frame;
+use larder_policy::Frame;
 
 /// Blocks that are written at once.
 pub(super) const BATCH: usize = 64;

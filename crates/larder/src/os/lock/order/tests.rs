@@ -22,6 +22,12 @@ impl Ranked for Middle {
     const RANK: Rank = Rank::BlockCache;
 }
 
+struct Parked;
+
+impl Ranked for Parked {
+    const RANK: Rank = Rank::LatchPark;
+}
+
 struct Last;
 
 impl Ranked for Last {
@@ -46,7 +52,7 @@ const BREACHES: [(&str, fn()); 7] = [
         slabs.lock();
     }),
     ("holds BlockCache waits for a condition", || {
-        let (middle, park) = (Mutex::new(Middle), Mutex::new(()));
+        let (middle, park) = (Mutex::new(Middle), Mutex::new(Parked));
         let _middle = middle.lock();
         drop(Condvar::new().wait(park.lock().unwrap()));
     }),
