@@ -53,7 +53,7 @@ impl Size {
                 .and_then(|n| n.checked_mul(unit))
             {
                 Some(0) => return Err(why("is no cache at all")),
-                Some(n) if n <= larder::cache::policy::MOST_FRAMES => Kind::Blocks(n),
+                Some(n) if n <= larder_policy::MOST_FRAMES => Kind::Blocks(n),
                 Some(_) => return Err(why("is more than a rule can number")),
                 None => return Err(why("is no size")),
             }

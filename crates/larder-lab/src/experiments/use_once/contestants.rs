@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use larder::cache::policy::{Info, rules};
+use larder_policy::{Info, rules};
 
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};

@@ -1,7 +1,7 @@
 //! A cache without contents, fed with chunks.
 
-use larder::cache::policy::{Block, Policy, PolicyError, Reason};
-use larder::cache::replay::Replay;
+use larder_policy::replay::Replay;
+use larder_policy::{Block, Policy, PolicyError, Reason};
 
 use super::super::Kind;
 use super::super::load::Chunk;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use larder::cache::policy::PolicyError;
+use larder_policy::PolicyError;
 
 use super::super::Kind;
 use super::super::load::{Chunk, Loaded};
@@ -156,7 +156,7 @@ impl Opt {
         if size == 0 {
             return Err(PolicyError::Capacity {
                 frames: 0,
-                most: larder::cache::policy::MOST_FRAMES,
+                most: larder_policy::MOST_FRAMES,
             });
         }
         Ok(Self {

@@ -5,7 +5,7 @@
 
 use std::collections::BinaryHeap;
 
-use larder::cache::policy::PolicyError;
+use larder_policy::PolicyError;
 
 use super::super::Kind;
 use super::super::load::{Chunk, Loaded};
@@ -32,7 +32,7 @@ impl OptHeap {
         if size == 0 {
             return Err(PolicyError::Capacity {
                 frames: 0,
-                most: larder::cache::policy::MOST_FRAMES,
+                most: larder_policy::MOST_FRAMES,
             });
         }
         let mut times = vec![Vec::new(); trace.counts.blocks as usize];

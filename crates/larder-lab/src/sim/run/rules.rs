@@ -1,6 +1,6 @@
 //! Rules by name: those of the library, and OPT.
 
-use larder::cache::policy::{Policy, PolicyError, Visitor, rules, with_rule};
+use larder_policy::{Policy, PolicyError, Visitor, rules, with_rule};
 
 use super::cell::{Cell, Ruled};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use larder::cache::policy::PolicyError;
+use larder_policy::PolicyError;
 
 use super::super::load::{Chunk, Counts, Loaded, Loader};
 use super::super::{Trace, TraceError};
