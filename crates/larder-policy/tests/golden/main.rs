@@ -97,7 +97,7 @@ fn every_cell_that_others_computed_is_equal_to_a_twentieth_of_a_point() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Prints hit ratios and speeds: `LARDER_TRACES=… cargo test --release --test cache_golden speed -- --ignored --nocapture`.
+/// Prints hit ratios and speeds: `LARDER_TRACES=… cargo test --release -p larder-policy --test golden speed -- --ignored --nocapture`.
 /// `LARDER_RULES` names some of the rules.
 #[test]
 #[ignore = "prints, and claims nothing"]
