@@ -5,10 +5,8 @@
 use std::sync::{Arc, Mutex};
 
 use larder_cache::{Access, AccessKind, BlockCache, FileId, MemoryStorage};
-use larder_lab::sim::{
-    Encoder, Format, Job, Kind, Loaded, ReadOptions, Record, Trace, Watch, sweep,
-};
 use larder_policy::rules;
+use larder_sim::{Encoder, Format, Job, Kind, Loaded, ReadOptions, Record, Trace, Watch, sweep};
 
 const FRAMES: usize = 64;
 

@@ -8,7 +8,7 @@ use super::args::{Batch, Merge, Plan as PlanArgs, RunShard, What};
 use super::{load, output, print, simulate};
 use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
-use crate::sim::{Header, Job, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
+use larder_sim::{Header, Job, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
 
 pub(super) fn run(global: &Global, batch: &Batch, out: &mut dyn Write) -> Outcome {
     match batch {

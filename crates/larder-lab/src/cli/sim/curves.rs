@@ -8,7 +8,7 @@ use super::args::What;
 use super::{load, sim_fault, simulate, trace_fault};
 use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
-use crate::sim::{
+use larder_sim::{
     Difference, Job, Loaded, Row, Size, Watch, difference, fixed_rate, fixed_size, lru_curve,
     sample, sweep,
 };

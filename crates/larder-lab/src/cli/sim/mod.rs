@@ -18,8 +18,8 @@ pub(in crate::cli) use bar::Progress;
 use super::args::Global;
 use super::failure::{Failure, Outcome};
 use super::output;
-use crate::sim::workload::MADE;
-use crate::sim::{
+use larder_sim::workload::MADE;
+use larder_sim::{
     Format, Job, Loaded, Row, SimError, Trace, TraceError, Watch, choices, stream, sweep,
 };
 

@@ -11,8 +11,8 @@ use crate::model::{
     Series, Table, Value,
 };
 use crate::report::Document;
-use crate::sim::{Placed, Row, place, standing};
 use crate::store;
+use larder_sim::{Placed, Row, place, standing};
 
 /// Writes the page.
 pub(super) fn write(rows: &[Row], curves: &[CurveRow], path: &Path) -> Outcome {
@@ -215,7 +215,7 @@ fn errors(curves: &[&CurveRow]) -> Table {
         rows: curves
             .iter()
             .map(|c| {
-                let error = |f: fn(&crate::sim::Difference) -> f64| {
+                let error = |f: fn(&larder_sim::Difference) -> f64| {
                     c.error_points
                         .as_ref()
                         .map_or(Value::Empty, |e| number(f(e), ""))

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::cli::args::Global;
 use crate::cli::failure::Outcome;
 use crate::cli::output::plain;
-use crate::sim::{self, Placed, Row, place, standing};
+use larder_sim::{self as sim, Placed, Row, place, standing};
 
 pub(super) fn rows(global: &Global, rows: &[Row], csv: bool, out: &mut dyn Write) -> Outcome {
     let placed = place(rows);

@@ -9,7 +9,7 @@ use crate::cli::args::Global;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output;
 use crate::cli::sim::{Progress, trace_fault};
-use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
+use larder_sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
 
 fn written() -> String {
     let names: Vec<&str> = WRITABLE.iter().map(|f| f.name()).collect();

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use super::args::Global;
 use super::failure::Outcome;
 use super::sim::args::Reading;
-use crate::sim::{Format, WRITABLE};
+use larder_sim::{Format, WRITABLE};
 
 /// Look into traces, convert them, record one's own.
 #[derive(Debug, Args)]

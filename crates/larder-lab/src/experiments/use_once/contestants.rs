@@ -7,10 +7,10 @@ use larder_policy::{Info, rules};
 
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
-use crate::sim::workload::{
+use larder_sim::workload::{
     BuildShape, Loadfile, Shape, build_like, correlated, dbench_client, interleave,
 };
-use crate::sim::{Cell as _, Loaded, OptHeap, Record, make};
+use larder_sim::{Cell as _, Loaded, OptHeap, Record, make};
 
 use super::machine::{Machine, Outcome, Setup};
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anyhow::{Context, bail};
 use larder_policy::{Arrival, Block, Frame, FrameState, Frames, Reason, Rule, Shadow, Touch, rule};
 
-use crate::sim::{Kind, Record};
+use larder_sim::{Kind, Record};
 
 use super::disk::{Disk, address, seconds};
 

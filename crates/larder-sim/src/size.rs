@@ -3,7 +3,7 @@
 /// A size as it is asked for.
 ///
 /// ```
-/// use larder_lab::sim::Size;
+/// use larder_sim::Size;
 ///
 /// assert_eq!(Size::parse("1000")?.of(500_000), 1000);
 /// assert_eq!(Size::parse("0.1%")?.of(500_000), 500);

@@ -50,7 +50,7 @@ pub struct Placed {
 /// Finds each row's place between LRU and OPT of the same trace and size. The order stays. O(rows).
 ///
 /// ```
-/// use larder_lab::sim::{Row, Tally, place};
+/// use larder_sim::{Row, Tally, place};
 ///
 /// let row = |policy: &str, hits| Row {
 ///     trace: "t".into(), format: "txt".into(), counts: Default::default(), policy: policy.into(), size: 4, asked: "4".into(),

@@ -7,7 +7,7 @@ use super::draw::Draw;
 /// at a time. The records' tenant becomes the client's number, and their request numbers count through.
 ///
 /// ```
-/// use larder_lab::sim::workload::{dbench_client, interleave};
+/// use larder_sim::workload::{dbench_client, interleave};
 /// let both = interleave(vec![dbench_client(1, 0, 1), dbench_client(1, 1, 1)], 1);
 /// let tenants: std::collections::BTreeSet<u16> = both.map(|record| record.tenant).collect();
 /// assert_eq!(tenants.len(), 2);

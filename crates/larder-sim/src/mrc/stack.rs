@@ -19,7 +19,7 @@ const LEAST: usize = 1 << 12;
 /// Blocks in order of their last use. Memory: 4 bytes a block and about 9 a resident; O(log n) a use.
 ///
 /// ```
-/// use larder_lab::sim::Stack;
+/// use larder_sim::Stack;
 ///
 /// let mut stack = Stack::new();
 /// let distances = [1, 2, 1, 1, 3, 2].map(|block| stack.touch(block));

@@ -46,14 +46,14 @@ const EMPTIES: [u64; 3] = [0, 4, 5];
 /// The whole file of dbench 4.0 has 654,379 touches.
 ///
 /// ```
-/// use larder_lab::sim::{Kind, workload::Loadfile};
+/// use larder_sim::{Kind, workload::Loadfile};
 /// let text = "NTCreateX \"\\clients\\client1\\a\" 0x40 0x2 7 NT_STATUS_OK\n\
 ///             WriteX 7 0 8192 8192 NT_STATUS_OK\n\
 ///             Unlink \"\\clients\\client1\\A\" 0x6 NT_STATUS_OK\n";
 /// let records: Vec<_> = Loadfile::new(text.as_bytes(), 0).collect::<Result<_, _>>()?;
 /// let kinds: Vec<Kind> = records.iter().map(|record| record.kind).collect();
 /// assert_eq!(kinds, [Kind::Write, Kind::Write, Kind::Remove, Kind::Remove]);
-/// # Ok::<(), larder_lab::sim::workload::LoadfileError>(())
+/// # Ok::<(), larder_sim::workload::LoadfileError>(())
 /// ```
 #[derive(Debug)]
 pub struct Loadfile<R> {

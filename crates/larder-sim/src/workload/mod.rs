@@ -41,7 +41,7 @@ pub type Records = Box<dyn Iterator<Item = Record> + Send>;
 /// What a workload may vary.
 ///
 /// ```
-/// use larder_lab::sim::workload::Shape;
+/// use larder_sim::workload::Shape;
 /// let shape = Shape { blocks: 100, ..Shape::default() };
 /// assert_eq!(shape.seed, 1);
 /// ```

@@ -15,7 +15,7 @@ struct Slot {
 /// Numbers blocks densely in order of arrival. A table with open addressing, 16 bytes a slot, at most half full.
 ///
 /// ```
-/// use larder_lab::sim::Interner;
+/// use larder_sim::Interner;
 ///
 /// let mut interner = Interner::new();
 /// assert_eq!([900, 7, 900].map(|block| interner.number(block)), [Some(0), Some(1), Some(0)]);

@@ -8,7 +8,7 @@ use super::zipf::Zipf;
 /// What a build and the search beside it are made of.
 ///
 /// ```
-/// use larder_lab::sim::workload::BuildShape;
+/// use larder_sim::workload::BuildShape;
 /// assert_eq!(BuildShape::default().grep_pages, 40_000);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ const TREE_FILE: u64 = 5;
 /// to 4 pages, sources 2 to 9, objects 3 to 10; the linker reads every object at the end.
 ///
 /// ```
-/// use larder_lab::sim::workload::{BuildShape, build_like};
+/// use larder_sim::workload::{BuildShape, build_like};
 /// let shape = BuildShape { units: 3, grep_pages: 100, ..BuildShape::default() };
 /// let searched = build_like(&shape).filter(|record| record.tenant == 1).count();
 /// assert_eq!(searched, 100);

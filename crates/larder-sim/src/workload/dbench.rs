@@ -31,7 +31,7 @@ const FILES_OF_A_CLIENT: u32 = 1 << 14;
 /// again. The request numbers count from 0.
 ///
 /// ```
-/// use larder_lab::sim::{Kind, workload::dbench_client};
+/// use larder_sim::{Kind, workload::dbench_client};
 /// let pages = |kind| dbench_client(1, 0, 10).filter(|record| record.kind == kind).count();
 /// assert!(pages(Kind::Read) > 20_000 && pages(Kind::Write) > 12_000 && pages(Kind::Remove) > 6_000);
 /// ```

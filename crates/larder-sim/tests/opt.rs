@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use larder_lab::sim::{
+use larder_sim::{
     Cell, Header, Job, Kind, Line, Loaded, Merger, NextUse, Opt, OptHeap, Plan, ReadOptions,
     Record, Row, Tally, Trace, Watch, difference, fixed_rate, fixed_size, lru_curve, make, sample,
     stream, sweep, write_part,
@@ -236,7 +236,7 @@ fn threads_and_streams_change_nothing() {
         })
         .collect();
     let loaded = Loaded::from_trace(open(), |_| {}).unwrap();
-    let tallies = |outcomes: Vec<larder_lab::sim::Outcome>| {
+    let tallies = |outcomes: Vec<larder_sim::Outcome>| {
         outcomes
             .into_iter()
             .map(|o| (o.job, o.tally))
@@ -271,7 +271,7 @@ fn parts_make_the_whole_or_say_what_is_missing() {
     let row = |cell: usize| Row {
         trace: plan.traces[cell / 6].clone(),
         format: "txt".into(),
-        counts: larder_lab::sim::Counts {
+        counts: larder_sim::Counts {
             uses: 20,
             ..Default::default()
         },

@@ -3,7 +3,7 @@
 /// Uses by the size from which on they hit.
 ///
 /// ```
-/// use larder_lab::sim::Curve;
+/// use larder_sim::Curve;
 ///
 /// let mut curve = Curve::default();
 /// curve.add(Some(1), 1.0);

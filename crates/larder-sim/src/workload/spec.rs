@@ -40,7 +40,7 @@ enum Value {
 /// A workload that is to be made.
 ///
 /// ```
-/// use larder_lab::sim::{ReadOptions, workload::Spec};
+/// use larder_sim::{ReadOptions, workload::Spec};
 ///
 /// let spec = Spec::parse("loop:blocks=3,requests=7")?.expect("a workload");
 /// let blocks: Vec<u64> = spec.records(&ReadOptions::default())?.map(|record| record.block).collect();
@@ -49,7 +49,7 @@ enum Value {
 ///
 /// let why = Spec::parse("loop:blocks=0").unwrap_err();
 /// assert!(why.to_string().contains("blocks is '0'; it is a whole number from 1 to"));
-/// # Ok::<(), larder_lab::sim::TraceError>(())
+/// # Ok::<(), larder_sim::TraceError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Spec {

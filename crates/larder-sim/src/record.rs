@@ -21,7 +21,7 @@ pub enum Kind {
 /// request number. Rules that count several touches of one request once need nothing else.
 ///
 /// ```
-/// use larder_lab::sim::{Kind, Record, block_of};
+/// use larder_sim::{Kind, Record, block_of};
 ///
 /// let block = block_of(3, 7).expect("a file number below 2^24, a page below 2^40");
 /// let record = Record { block, request: 12, file: 3, ..Record::default() };
@@ -55,8 +55,8 @@ pub const MOST_PAGES: u64 = 1 << 40;
 /// The number of a file's page as a block: the file above, the page in the lower 40 bits. None when either is too large.
 ///
 /// ```
-/// assert_eq!(larder_lab::sim::block_of(1, 2), Some((1 << 40) | 2));
-/// assert_eq!(larder_lab::sim::block_of(1 << 24, 0), None);
+/// assert_eq!(larder_sim::block_of(1, 2), Some((1 << 40) | 2));
+/// assert_eq!(larder_sim::block_of(1 << 24, 0), None);
 /// ```
 #[must_use]
 pub const fn block_of(file: u32, page: u64) -> Option<u64> {

@@ -30,7 +30,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// Blocks by Zipf's law, each a request of its own.
 ///
 /// ```
-/// use larder_lab::sim::workload::{Shape, zipf};
+/// use larder_sim::workload::{Shape, zipf};
 /// let shape = Shape { blocks: 10, records: 1_000, ..Shape::default() };
 /// assert!(zipf(&shape).all(|record| record.block < 10));
 /// ```
@@ -71,7 +71,7 @@ pub fn mixed(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
 /// a page in small pieces.
 ///
 /// ```
-/// use larder_lab::sim::workload::{Shape, correlated};
+/// use larder_sim::workload::{Shape, correlated};
 /// let shape = Shape { touches: 3, records: 9, ..Shape::default() };
 /// let blocks: Vec<u64> = correlated(&shape).map(|record| record.block).collect();
 /// assert!(blocks.chunks(3).all(|three| three == [three[0]; 3]));

@@ -57,7 +57,7 @@ impl Default for ReadOptions {
 /// A trace that is being read.
 ///
 /// ```
-/// use larder_lab::sim::{Format, ReadOptions, Trace};
+/// use larder_sim::{Format, ReadOptions, Trace};
 ///
 /// let text: &[u8] = b"7\n8\n7\n";
 /// let options = ReadOptions { format: Some(Format::Txt), ..ReadOptions::default() };
@@ -65,7 +65,7 @@ impl Default for ReadOptions {
 /// let mut records = Vec::new();
 /// while trace.fill(&mut records)? {}
 /// assert_eq!(records.iter().map(|r| r.block).collect::<Vec<_>>(), [7, 8, 7]);
-/// # Ok::<(), larder_lab::sim::TraceError>(())
+/// # Ok::<(), larder_sim::TraceError>(())
 /// ```
 pub struct Trace {
     input: Input,
@@ -91,12 +91,12 @@ impl Trace {
     /// Opens a file, `-` for standard input, or makes a workload (`zipf:blocks=1000`, see [`Spec`]).
     ///
     /// ```
-    /// use larder_lab::sim::{ReadOptions, Trace};
+    /// use larder_sim::{ReadOptions, Trace};
     /// let mut trace = Trace::open("scan:requests=5".as_ref(), &ReadOptions::default())?;
     /// let mut records = Vec::new();
     /// while trace.fill(&mut records)? {}
     /// assert_eq!((trace.format(), records.len()), (None, 5));
-    /// # Ok::<(), larder_lab::sim::TraceError>(())
+    /// # Ok::<(), larder_sim::TraceError>(())
     /// ```
     ///
     /// # Errors

@@ -9,11 +9,11 @@ const SEGMENT: usize = 1 << 16;
 /// 8 bytes a block, shared by all who have a copy.
 ///
 /// ```
-/// use larder_lab::sim::{Loaded, Record};
+/// use larder_sim::{Loaded, Record};
 /// let record = Record { block: 1 << 40, ..Record::default() };
 /// let trace = Loaded::from_records("one", &[record])?;
 /// assert_eq!(trace.chunks[0].originals.of(0), 1 << 40);
-/// # Ok::<(), larder_lab::sim::TraceError>(())
+/// # Ok::<(), larder_sim::TraceError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Originals {

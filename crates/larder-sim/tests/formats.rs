@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod sim_samples;
+mod samples;
 
 use std::io::Write;
 
-use larder_lab::sim::{Format, Kind, Loaded, ReadOptions, Record, Trace, TraceError};
-use sim_samples::{BLOCKS, DBENCH, all, lcs};
+use larder_sim::{Format, Kind, Loaded, ReadOptions, Record, Trace, TraceError};
+use samples::{BLOCKS, DBENCH, all, lcs};
 
 fn options(format: Option<Format>) -> ReadOptions {
     ReadOptions {
@@ -348,7 +348,7 @@ fn ranges_become_blocks_of_one_request() {
 
 #[test]
 fn strace_follows_positions_processes_and_files() {
-    let (format, records) = read("t", sim_samples::STRACE.as_bytes(), &options(None)).unwrap();
+    let (format, records) = read("t", samples::STRACE.as_bytes(), &options(None)).unwrap();
     assert_eq!(format, Format::Strace);
     let at = |file: u64, page: u64| (file << 40) | page;
     let brief: Vec<_> = records
@@ -384,13 +384,10 @@ fn fio_and_blkparse_take_what_moves_bytes() {
         records.iter().map(|r| (r.block, r.kind)).collect()
     };
     assert_eq!(
-        kinds(sim_samples::FIO),
+        kinds(samples::FIO),
         [(0, Read), (1, Read), ((1 << 40) | 1, Write), (0, Remove)]
     );
-    assert_eq!(
-        kinds(sim_samples::BLKPARSE),
-        [(2, Read), (3, Read), (1, Write)]
-    );
+    assert_eq!(kinds(samples::BLKPARSE), [(2, Read), (3, Read), (1, Write)]);
     let third = "fio version 3 iolog\n5 /a add\n7 /a write 0 4096\n";
     let (_, records) = read("t", third.as_bytes(), &options(None)).unwrap();
     assert_eq!((records[0].time, records[0].kind), (7000, Write));

@@ -105,7 +105,7 @@ impl Format {
     /// A format by name; case does not matter, and neither do `-` and `_`.
     ///
     /// ```
-    /// use larder_lab::sim::Format;
+    /// use larder_sim::Format;
     /// assert_eq!(Format::by_name("oraclegeneral"), Some(Format::OracleGeneral));
     /// assert_eq!(Format::by_name("UMass"), Some(Format::Spc));
     /// assert_eq!(Format::by_name("xls"), None);

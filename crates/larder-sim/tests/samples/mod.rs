@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use larder_lab::sim::{Encoder, Format, Record};
+use larder_sim::{Encoder, Format, Record};
 
 /// The blocks of most samples.
 pub(crate) const BLOCKS: [u64; 8] = [5, 6, 5, 7, 8, 5, 6, 900];

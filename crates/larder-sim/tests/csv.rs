@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use larder_lab::sim::{Format, Kind, ReadOptions, Record, Trace, TraceError};
+use larder_sim::{Format, Kind, ReadOptions, Record, Trace, TraceError};
 
 fn options(format: Option<Format>) -> ReadOptions {
     ReadOptions {

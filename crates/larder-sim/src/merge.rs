@@ -12,7 +12,7 @@ pub const MOST_PART_BYTES: u64 = 1 << 30;
 /// Puts parts together: the rows in the order of the plan. It keeps what the parts contain and nothing for what they only announce.
 ///
 /// ```
-/// use larder_lab::sim::{Header, Line, Merger, Row, Tally, write_part};
+/// use larder_sim::{Header, Line, Merger, Row, Tally, write_part};
 ///
 /// let row = Row {
 ///     trace: "t".into(), format: "txt".into(), counts: Default::default(), policy: "lru".into(), size: 4, asked: "4".into(),
