@@ -194,11 +194,11 @@ impl BlockCacheBuilder {
             Some(pool) => pool,
             None => PagePool::new()?,
         };
-        let (policy, mut rule) = (self.policy)(most)?;
+        let mut rule = (self.policy)(most)?;
         if frames < most {
-            rule.resize(frames)?;
+            rule.1.resize(frames)?;
         }
-        let inner = Inner::new(policy, rule, most)?;
+        let inner = Inner::new(rule, most)?;
         let (read_ahead, pressure) = (self.read_ahead, self.pressure);
         BlockCache::new(self.storage, pool, inner, most, read_ahead, pressure)
     }

@@ -11,7 +11,7 @@ use super::free::FreeFrames;
 use super::key::{FileId, Key, TenantId};
 use super::opened::Opened;
 use super::round::Round;
-use super::rule::{CacheRule, Use};
+use super::rule::{CacheRule, NamedRule, Use};
 use super::shadows::Shadows;
 use super::stats::{CacheStats, FileStats};
 use super::unsynced::Unsynced;
@@ -139,11 +139,7 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    pub(super) fn new(
-        policy: &'static str,
-        rule: Box<dyn CacheRule>,
-        frames: usize,
-    ) -> Result<Self, CacheError> {
+    pub(super) fn new((policy, rule): NamedRule, frames: usize) -> Result<Self, CacheError> {
         let marks = || Ahead::new(frames).ok_or(CacheError::Memory { frames });
         Ok(Self {
             policy,

@@ -106,9 +106,11 @@ impl<P: Policy> CacheRule for P {
     }
 }
 
-/// A rule's name, and the rule for so many frames.
-pub(super) type MakeRule =
-    Box<dyn FnOnce(usize) -> Result<(&'static str, Box<dyn CacheRule>), PolicyError> + Send>;
+/// A rule, and the name that statistics have for it.
+pub(super) type NamedRule = (&'static str, Box<dyn CacheRule>);
+
+/// Makes a rule for so many frames.
+pub(super) type MakeRule = Box<dyn FnOnce(usize) -> Result<NamedRule, PolicyError> + Send>;
 
 /// The rule that `make` makes.
 pub(super) fn own<P: Policy>(
