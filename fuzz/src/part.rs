@@ -1,6 +1,6 @@
 //! Parts of sweeps, two at a time: the bytes up to the first 0 are one, what follows is another.
 
-use larder_lab::sim::{Counts, Header, Line, Merger, Row, Tally, place, standing, write_part};
+use larder_sim::{Counts, Header, Line, Merger, Row, Tally, place, standing, write_part};
 
 fn part(shard: u32, shards: u32, cells: usize) -> String {
     let header = Header {

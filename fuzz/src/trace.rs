@@ -1,6 +1,6 @@
 //! Traces for the readers: the first byte says which format is asked for, the second which options, the rest is the trace.
 
-use larder_lab::sim::{Encoder, Format, Kind, ReadOptions, Record, Trace, WRITABLE};
+use larder_sim::{Encoder, Format, Kind, ReadOptions, Record, Trace, WRITABLE};
 
 const LINES: [(Format, &str); 9] = [
     (Format::Txt, "5\n6\n*\n5\n"),

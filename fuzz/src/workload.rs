@@ -1,6 +1,6 @@
 //! Workloads by name.
 
-use larder_lab::sim::{ReadOptions, workload::MADE, workload::Spec};
+use larder_sim::{ReadOptions, workload::MADE, workload::Spec};
 
 /// Every workload but that of a file, with all its parameters as they are without being said, and some as users write them.
 pub fn seeds() -> Vec<String> {

@@ -21,7 +21,6 @@ pub mod model;
 pub mod preload;
 pub mod published;
 pub mod report;
-pub mod sim;
 pub mod stats;
 pub mod store;
 

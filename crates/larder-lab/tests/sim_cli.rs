@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cli_common;
+#[path = "../../larder-sim/tests/samples/mod.rs"]
 mod sim_samples;
 #[path = "sim_cli/workloads.rs"]
 mod workloads;

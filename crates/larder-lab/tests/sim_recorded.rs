@@ -8,8 +8,8 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use cli_common::Home;
-use larder::cache::policy::rules;
-use larder::cache::{Access, AccessKind, BlockCache, CacheStats, FileId, MemoryStorage};
+use larder_cache::{Access, AccessKind, BlockCache, CacheStats, FileId, MemoryStorage};
+use larder_policy::rules;
 
 const FRAMES: usize = 512;
 

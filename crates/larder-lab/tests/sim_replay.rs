@@ -4,11 +4,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use larder::cache::policy::rules;
-use larder::cache::{Access, AccessKind, BlockCache, FileId, MemoryStorage};
-use larder_lab::sim::{
-    Encoder, Format, Job, Kind, Loaded, ReadOptions, Record, Trace, Watch, sweep,
-};
+use larder_cache::{Access, AccessKind, BlockCache, FileId, MemoryStorage};
+use larder_policy::rules;
+use larder_sim::{Encoder, Format, Job, Kind, Loaded, ReadOptions, Record, Trace, Watch, sweep};
 
 const FRAMES: usize = 64;
 

@@ -8,10 +8,11 @@
 //! | [`objects`] | caches of objects of one size, constructed once, over slabs |
 //! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
 //! | [`arena`] | vmem: ranges of any integer resource, by boundary tags, in spans from a source |
-//! | [`cache`] | blocks of files in memory: replacement rules, and what drives them |
 //! | [`ids`] | identifiers of a range, by reuse rule; the only part that is there without the feature `std` |
 //! | [`os`] | the only module that makes system calls |
 //! | [`settings`] | the file that the lab writes and the library reads |
+//!
+//! Blocks of files in memory are in the crate `larder-cache`, and the rules by which they leave in `larder-policy`.
 //!
 //! ```
 //! let pool = larder::pages::PagePool::new()?;
@@ -30,10 +31,11 @@ extern crate std;
 #[cfg(feature = "std")]
 pub mod arena;
 #[cfg(feature = "std")]
-pub mod cache;
-#[cfg(feature = "std")]
 pub mod heap;
 pub mod ids;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod internal;
 #[cfg(feature = "std")]
 pub mod magazine;
 #[cfg(feature = "std")]
@@ -50,14 +52,8 @@ pub use heap::global::Larder;
 
 #[cfg(all(doctest, feature = "settings"))]
 mod documents {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
     #[doc = include_str!("../../../docs/arena.md")]
     struct Arena;
-    #[doc = include_str!("../../../docs/block-cache.md")]
-    struct BlockCache;
-    #[doc = include_str!("../../../docs/cache.md")]
-    struct Cache;
     #[doc = include_str!("../../../docs/heap.md")]
     struct Heap;
     #[doc = include_str!("../../../docs/ids.md")]

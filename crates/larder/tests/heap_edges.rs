@@ -166,7 +166,9 @@ fn zeroed_memory_that_is_new_is_not_written() {
             }
             if reaps > 0 {
                 heap.trim();
-                (0..reaps).for_each(|_| drop(heap.classes().family().reap()));
+                for _ in 0..reaps {
+                    heap.classes().family().reap();
+                }
             }
             let object = heap.alloc_zeroed(layout).unwrap();
             assert!(is_zero(object), "{size}, {reaps}");

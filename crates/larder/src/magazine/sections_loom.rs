@@ -30,6 +30,7 @@ loom::thread_local! {
 }
 
 /// Moves this thread to another CPU.
+#[cfg(test)]
 pub(super) fn run_on(cpu: usize) {
     CPU.with(|here| here.set(cpu));
 }
@@ -40,6 +41,7 @@ pub(super) fn cpu() -> usize {
 }
 
 /// From now on the kernel refuses this thread the barrier.
+#[cfg(test)]
 pub(super) fn refuse_barrier() {
     REFUSED.with(|refused| refused.set(true));
 }

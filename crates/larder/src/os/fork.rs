@@ -63,7 +63,7 @@ unsafe impl Sync for Registry {}
 
 /// Number of forks between the first process and this one, plus one. Never 0.
 #[must_use]
-pub(crate) fn generation() -> u32 {
+pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 

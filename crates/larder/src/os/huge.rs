@@ -10,7 +10,7 @@ const HUGE: usize = 2 << 20;
 
 /// Asks for huge pages where the memory has whole ones of 2 MiB: before it is written for the first time. It is advice, which costs a
 /// small table nothing.
-pub(crate) fn want<T>(memory: &mut [MaybeUninit<T>]) {
+pub fn want<T>(memory: &mut [MaybeUninit<T>]) {
     let range = memory.as_mut_ptr_range();
     let first = range.start.cast::<u8>();
     let skip = first.addr().next_multiple_of(HUGE) - first.addr();

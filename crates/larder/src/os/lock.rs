@@ -6,7 +6,7 @@
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod mutex;
-pub(crate) mod order;
+pub mod order;
 mod word;
 
 use core::cell::UnsafeCell;
@@ -14,8 +14,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-#[cfg_attr(shuttle, allow(unused_imports))]
-pub(crate) use mutex::{Condvar, Mutex, MutexGuard, RwLock};
+pub use mutex::{Condvar, Mutex, MutexGuard, RwLock};
 use order::{Place, Rank, Ranked};
 #[cfg(all(test, loom))]
 pub(crate) use word::Modelled;

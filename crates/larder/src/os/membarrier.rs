@@ -31,13 +31,13 @@ pub(crate) fn restart_sequences() -> bool {
 
 /// Registers the process for [`all_threads`]. False where the kernel cannot.
 #[must_use]
-pub(crate) fn register_all_threads() -> bool {
+pub fn register_all_threads() -> bool {
     !cfg!(miri) && membarrier(REGISTER_PRIVATE_EXPEDITED)
 }
 
 /// Each thread of this process has passed a full barrier when it returns: what it stored before, the caller sees, and what it loads
 /// after, it loads after the caller's earlier stores.
-pub(crate) fn all_threads() {
+pub fn all_threads() {
     if membarrier(PRIVATE_EXPEDITED) {
         return;
     }

@@ -46,7 +46,6 @@
 //! buffer is dropped.
 
 mod block;
-mod block_set;
 mod buf;
 mod builder;
 #[cfg(feature = "bytes")]

@@ -4,8 +4,9 @@
 use core::ops::Range;
 use std::sync::Arc;
 
+use larder_base::bitmap::Bitmap;
+
 use super::block::{BLOCK_PAGES, Block, bits, find_run};
-use super::block_set::BlockSet;
 use crate::os::{MetaSlice, OsError, System};
 
 #[path = "idle.rs"]
@@ -13,6 +14,9 @@ mod idle;
 
 /// Blocks that are looked into for a short run before fresh pages are taken instead.
 const RUN_SEARCH: usize = 256;
+
+/// A set of block numbers, whose words lie outside of the pages.
+type BlockSet = Bitmap<MetaSlice<u64>>;
 
 /// Neighbouring pages that were taken out, by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +64,10 @@ impl Space {
     /// Account of `pages` pages, a multiple of 64, none of them taken.
     pub(super) fn new(system: &Arc<dyn System>, pages: usize) -> Result<Self, OsError> {
         let blocks = pages / BLOCK_PAGES;
-        let set = || BlockSet::new(system.clone(), blocks);
+        let set = || {
+            let words = MetaSlice::new(system.clone(), BlockSet::words(blocks))?;
+            Ok::<_, OsError>(BlockSet::new(words, blocks))
+        };
         Ok(Self {
             blocks: MetaSlice::new(system.clone(), blocks)?,
             partial: set()?,

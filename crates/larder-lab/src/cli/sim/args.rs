@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::cli::failure::Failure;
 use crate::machine;
-use crate::sim::{Format, ReadOptions, Size, names};
+use larder_sim::{Format, ReadOptions, Size, names};
 
 /// Simulate caches over traces: hit ratios of every rule at every size.
 #[derive(Debug, Args)]

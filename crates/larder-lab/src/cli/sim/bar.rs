@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::global::Global;
-use crate::sim::{Meter, Watch};
+use larder_sim::{Meter, Watch};
 
 /// How far something is.
 pub(in crate::cli) struct Progress(ProgressBar);

@@ -10,7 +10,7 @@ use super::work::{load, simulate};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output;
-use crate::sim::{Header, Job, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
+use larder_sim::{Header, Job, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
 
 pub(super) fn run(global: &Global, batch: &Batch, out: &mut dyn Write) -> Outcome {
     match batch {

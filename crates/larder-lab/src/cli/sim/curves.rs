@@ -8,7 +8,7 @@ use super::args::What;
 use super::work::{load, sim_fault, simulate, trace_fault};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
-use crate::sim::{
+use larder_sim::{
     Difference, Job, Loaded, Row, Size, Watch, difference, fixed_rate, fixed_size, lru_curve,
     sample, sweep,
 };

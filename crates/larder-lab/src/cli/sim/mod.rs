@@ -21,8 +21,8 @@ use work::{load, sim_fault, simulate};
 use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
-use crate::sim::workload::MADE;
-use crate::sim::{Job, Row, Trace, choices, stream};
+use larder_sim::workload::MADE;
+use larder_sim::{Job, Row, Trace, choices, stream};
 
 pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if let Some(batch) = &args.batch {

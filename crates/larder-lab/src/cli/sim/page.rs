@@ -11,8 +11,8 @@ use crate::model::{
     Value,
 };
 use crate::report::Document;
-use crate::sim::{Placed, Row, place, standing};
 use crate::store;
+use larder_sim::{Placed, Row, place, standing};
 
 /// Writes the page.
 pub(super) fn write(rows: &[Row], curves: &[CurveRow], path: &Path) -> Outcome {

@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::cli::failure::Outcome;
 use crate::cli::global::Global;
 use crate::cli::output::{self, plain};
-use crate::sim::{self, Placed, Row, place, standing};
+use larder_sim::{self as sim, Placed, Row, place, standing};
 
 pub(super) fn rows(global: &Global, rows: &[Row], csv: bool, out: &mut dyn Write) -> Outcome {
     let placed = place(rows);

@@ -7,7 +7,7 @@ use super::bar::Progress;
 use super::print;
 use crate::cli::failure::Failure;
 use crate::cli::global::Global;
-use crate::sim::{Format, Job, Loaded, Row, SimError, TraceError, Watch, sweep};
+use larder_sim::{Format, Job, Loaded, Row, SimError, TraceError, Watch, sweep};
 
 /// The name of a format, or that there was no file.
 pub(in crate::cli) fn format_name(format: Option<Format>) -> &'static str {

@@ -10,7 +10,7 @@ use crate::cli::global::Global;
 use crate::cli::output;
 use crate::cli::sim::args::Reading;
 use crate::cli::sim::{Progress, trace_fault};
-use crate::sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
+use larder_sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -10,7 +10,7 @@ use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output::plain;
 use crate::cli::sim::{Progress, args::Reading, format_name, trace_fault};
-use crate::sim::{Counts, Kind, Loader, Record, Trace};
+use larder_sim::{Counts, Kind, Loader, Record, Trace};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -91,7 +91,7 @@ pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome 
     Ok(())
 }
 
-fn count(uses: &mut Vec<u32>, chunk: &crate::sim::Chunk) -> Result<(), Failure> {
+fn count(uses: &mut Vec<u32>, chunk: &larder_sim::Chunk) -> Result<(), Failure> {
     let more = (chunk.bound as usize).saturating_sub(uses.len());
     uses.try_reserve(more).map_err(|_| {
         Failure::refused(format!(

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use super::failure::Outcome;
 use super::global::Global;
-use crate::sim::{Format, WRITABLE};
+use larder_sim::{Format, WRITABLE};
 
 /// Inspect, convert and record traces.
 #[derive(Debug, Args)]

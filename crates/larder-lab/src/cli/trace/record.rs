@@ -11,7 +11,7 @@ use crate::cli::global::Global;
 use crate::cli::output;
 use crate::cli::run::code;
 use crate::cli::sim::trace_fault;
-use crate::sim::{Counts, Format, Output, ReadOptions, Trace};
+use larder_sim::{Counts, Format, Output, ReadOptions, Trace};
 
 /// What the reader of strace's text follows.
 const CALLS: &str = "trace=open,openat,openat2,creat,close,close_range,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,\

@@ -1,9 +1,9 @@
-//! `larder::cache::BlockCache`.
+//! `larder_cache::BlockCache`.
 
 use std::io;
 
-use larder::cache::{BlockCache, CacheHandle, CachedFile, FileId, Storage};
 use larder::pages::PagePool;
+use larder_cache::{BlockCache, CacheHandle, CachedFile, FileId, Storage};
 
 use super::{Blocks, Reader, SharedBlocks};
 

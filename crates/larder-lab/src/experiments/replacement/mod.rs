@@ -16,7 +16,7 @@ use crate::model::{
     Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Section, Table,
     Value,
 };
-use crate::sim::{Format, Job, Loaded, ReadOptions, Watch, choices, sweep};
+use larder_sim::{Format, Job, Loaded, ReadOptions, Watch, choices, sweep};
 
 /// The experiment `replacement`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -152,7 +152,7 @@ impl Experiment for Replacement {
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
         // By the other algorithm OPT is slower, and the same.
         let rules = choices().into_iter().filter(|c| c.name != "opt-heap");
-        let contestant = |rule: crate::sim::Choice| {
+        let contestant = |rule: larder_sim::Choice| {
             bench(rule.name, rule.about, move |params| {
                 simulate(rule.name, params)
             })

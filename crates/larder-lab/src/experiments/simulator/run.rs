@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use crate::contestants::timing::process_cpu_ns;
 use crate::experiments::scratch::Scratch;
 use crate::model::{Measures, Params};
-use crate::sim::{
+use larder_sim::{
     Encoder, Format, Job, Loaded, NextUse, Outcome, Output, ReadOptions, Record, Watch, sweep,
 };
 

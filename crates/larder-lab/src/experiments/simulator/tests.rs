@@ -8,7 +8,7 @@ use crate::experiments::scratch::Scratch;
 use crate::experiments::tests::is_whole;
 use crate::measure::Depth;
 use crate::model::{Cell, GoalState, MachineRecord, Measures, Sample};
-use crate::sim::{Loaded, ReadOptions};
+use larder_sim::{Loaded, ReadOptions};
 
 fn planned(depth: Depth, peer: Result<(), String>) -> Plan {
     let machine = MachineRecord::default();

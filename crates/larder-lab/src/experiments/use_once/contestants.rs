@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use larder::cache::policy::rules;
+use larder_policy::rules;
 
 use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
-use crate::sim::workload::{
+use larder_sim::workload::{
     BuildShape, Loadfile, Shape, build_like, correlated, dbench_client, interleave,
 };
-use crate::sim::{Cell as SimCell, Loaded, OptHeap, Record, make};
+use larder_sim::{Cell as SimCell, Loaded, OptHeap, Record, make};
 
 use super::machine::{Machine, Outcome, Setup};
 use super::rows::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};

@@ -1,6 +1,6 @@
 //! Reading the record: a measure by rule and load, and Lord's tables.
 
-use larder::cache::policy::rules;
+use larder_policy::rules;
 
 use super::contestants::OPT;
 use super::plan::{BUILD, CORRELATED, PATCHED, VANILLA};

@@ -2,9 +2,6 @@
 //!
 //! For locks that are not taken around a fork, and for threads that wait for a condition.
 
-// A cache under shuttle has shuttle's.
-#![cfg_attr(shuttle, allow(dead_code))]
-
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};
@@ -13,16 +10,16 @@ use super::order::{Place, Ranked, sleeps};
 
 /// A value behind `std`'s mutex.
 #[derive(Default)]
-pub(crate) struct Mutex<T>(sync::Mutex<T>);
+pub struct Mutex<T>(sync::Mutex<T>);
 
 impl<T: Ranked> Mutex<T> {
     /// A free lock around `value`.
-    pub(crate) const fn new(value: T) -> Self {
+    pub const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
 
     /// Takes the lock until the guard is dropped.
-    pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         Place::of(T::RANK).before();
         match self.0.lock() {
             Ok(guard) => Ok(MutexGuard::new(guard)),
@@ -31,7 +28,7 @@ impl<T: Ranked> Mutex<T> {
     }
 
     /// Takes the lock if it is free.
-    pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Ok(MutexGuard::new(guard)),
             Err(TryLockError::Poisoned(poisoned)) => Err(TryLockError::Poisoned(PoisonError::new(
@@ -49,7 +46,7 @@ impl<T: fmt::Debug> fmt::Debug for Mutex<T> {
 }
 
 /// Access to the value of a [`Mutex`].
-pub(crate) struct MutexGuard<'a, T: Ranked> {
+pub struct MutexGuard<'a, T: Ranked> {
     guard: sync::MutexGuard<'a, T>,
     held: Held,
 }
@@ -88,19 +85,17 @@ impl<T: Ranked> DerefMut for MutexGuard<'_, T> {
 }
 
 /// What threads wait for under a [`Mutex`].
-#[derive(Debug)]
-pub(crate) struct Condvar(sync::Condvar);
+#[derive(Debug, Default)]
+pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    pub(crate) const fn new() -> Self {
+    /// A condition that nobody waits for.
+    pub const fn new() -> Self {
         Self(sync::Condvar::new())
     }
 
     /// Releases the lock, sleeps until it is notified or for no reason, and takes the lock again.
-    pub(crate) fn wait<'a, T: Ranked>(
-        &self,
-        guard: MutexGuard<'a, T>,
-    ) -> LockResult<MutexGuard<'a, T>> {
+    pub fn wait<'a, T: Ranked>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let MutexGuard { guard, held } = guard;
         drop(held);
         sleeps("a condition");
@@ -110,24 +105,25 @@ impl Condvar {
         }
     }
 
-    pub(crate) fn notify_all(&self) {
+    /// Wakes all threads that wait.
+    pub fn notify_all(&self) {
         self.0.notify_all();
     }
 }
 
 /// A value behind `std`'s lock for readers and writers.
 #[derive(Debug, Default)]
-pub(crate) struct RwLock<T>(sync::RwLock<T>);
+pub struct RwLock<T>(sync::RwLock<T>);
 
 impl<T: Ranked> RwLock<T> {
     /// Calls `f` beside other readers.
-    pub(crate) fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+    pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         let _held = Self::take();
         f(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Calls `f` alone.
-    pub(crate) fn write<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+    pub fn write<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let _held = Self::take();
         f(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
     }

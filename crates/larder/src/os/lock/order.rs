@@ -6,7 +6,7 @@
 
 /// The kinds of locks, in the order in which a thread takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
+pub enum Rank {
     /// The list of what is locked around a fork.
     ForkList,
     /// One sync of a file at a time.
@@ -42,14 +42,19 @@ pub(crate) enum Rank {
 }
 
 /// What a lock guards says which rank the lock has.
-pub(crate) trait Ranked {
+pub trait Ranked {
+    /// The rank.
     const RANK: Rank;
 }
 
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
-pub(crate) use checked::{Place, calls, elsewhere, sleeps};
+pub(crate) use checked::Place;
+#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+pub use checked::{calls, elsewhere, sleeps};
 #[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
-pub(crate) use unchecked::{Place, calls, elsewhere, sleeps};
+pub(crate) use unchecked::Place;
+#[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
+pub use unchecked::{calls, elsewhere, sleeps};
 
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 mod checked {
@@ -143,7 +148,7 @@ mod checked {
     }
 
     /// The thread is about to wait for `what`, which is no lock.
-    pub(crate) fn sleeps(what: &str) {
+    pub fn sleeps(what: &str) {
         if let Some(held) = last(|rank| !rank.may_sleep()) {
             breach(format_args!("waits for {what}"), held);
         }
@@ -151,7 +156,7 @@ mod checked {
 
     /// The thread is about to call `what`, which is the user's: no lock from `from` on is held. Until the value is dropped, the
     /// thread counts as one that holds none, since the user's code may use other caches and spaces.
-    pub(crate) fn calls(what: &str, from: Rank) -> Outside {
+    pub fn calls(what: &str, from: Rank) -> Outside {
         if let Some(held) = last(|rank| rank >= from) {
             breach(format_args!("calls {what}"), held);
         }
@@ -160,13 +165,13 @@ mod checked {
 
     /// The thread calls the user's code with a lock held, which must not use what the lock belongs to. Until the value is dropped, the
     /// thread counts as one that holds none, since that code may use other caches.
-    pub(crate) fn elsewhere() -> Outside {
+    pub fn elsewhere() -> Outside {
         Outside(HELD.with(|held| held.replace([0; Rank::ALL.len()])))
     }
 
     /// What the thread held when it called the user's code.
     #[must_use]
-    pub(crate) struct Outside(Held);
+    pub struct Outside(Held);
 
     impl Drop for Outside {
         fn drop(&mut self) {
@@ -197,21 +202,25 @@ mod unchecked {
         pub(crate) fn released(self) {}
     }
 
+    /// The thread is about to wait for something that is no lock.
     #[inline(always)]
-    pub(crate) fn sleeps(_: &str) {}
+    pub fn sleeps(_: &str) {}
 
+    /// The thread is about to call code of the user's.
     #[inline(always)]
-    pub(crate) fn calls(_: &str, _: Rank) -> Outside {
+    pub fn calls(_: &str, _: Rank) -> Outside {
         Outside
     }
 
+    /// The thread calls code of the user's with a lock held.
     #[inline(always)]
-    pub(crate) fn elsewhere() -> Outside {
+    pub fn elsewhere() -> Outside {
         Outside
     }
 
+    /// What the thread held when it called code of the user's.
     #[must_use]
-    pub(crate) struct Outside;
+    pub struct Outside;
 }
 
 #[cfg(all(test, debug_assertions, not(any(loom, shuttle))))]

@@ -1,7 +1,7 @@
 //! The modelled machine on a few pages.
 
 use super::*;
-use crate::sim::block_of;
+use larder_sim::block_of;
 
 fn record(kind: Kind, file: u32, page: u64) -> Record {
     Record {

@@ -1,0 +1,175 @@
+//! A set of numbers that finds its lowest member at once: a bitmap with 64-ary summaries.
+
+use core::ops::DerefMut;
+
+/// Levels of the bitmap: 64^4 numbers, which is 4 TiB in blocks of 64 pages of 4 KiB.
+const LEVELS: usize = 4;
+
+/// A set of numbers below its capacity, in words that its owner provides. Bit i of word w of level n+1 says that word 64w+i of
+/// level n is not zero. Each operation looks at no more than two words of a level.
+///
+/// ```
+/// use larder_base::bitmap::Bitmap;
+///
+/// let words = vec![0; Bitmap::<Vec<u64>>::words(1000)];
+/// let mut set = Bitmap::new(words, 1000);
+/// set.set(700, true);
+/// set.set(3, true);
+/// assert_eq!((set.first(), set.next(4), set.next(701)), (Some(3), Some(700), None));
+/// ```
+#[derive(Debug, Default)]
+pub struct Bitmap<W> {
+    words: W,
+    /// Where each level begins in `words`; level 0 holds the members.
+    starts: [usize; LEVELS],
+}
+
+impl<W> Bitmap<W> {
+    /// Most numbers that a set can hold.
+    pub const MOST: usize = 1 << (6 * LEVELS);
+
+    /// How many words the levels of a set of numbers below `capacity` take, and where each of them begins.
+    fn layout(capacity: usize) -> (usize, [usize; LEVELS]) {
+        let mut starts = [0; LEVELS];
+        let mut total = 0;
+        let mut words = capacity;
+        for start in &mut starts {
+            words = words.div_ceil(64).max(1);
+            *start = total;
+            total += words;
+        }
+        (total, starts)
+    }
+
+    /// How many words a set of numbers below `capacity` takes.
+    #[must_use]
+    pub fn words(capacity: usize) -> usize {
+        Self::layout(capacity).0
+    }
+}
+
+impl<W: DerefMut<Target = [u64]>> Bitmap<W> {
+    /// An empty set of numbers below `capacity`, which is at most [`MOST`](Self::MOST). `words` are [as many](Self::words) zeros
+    /// as it takes.
+    #[must_use]
+    pub fn new(words: W, capacity: usize) -> Self {
+        debug_assert!(capacity <= Self::MOST);
+        let (total, starts) = Self::layout(capacity);
+        debug_assert_eq!(words.len(), total);
+        Self { words, starts }
+    }
+
+    /// Adds or removes a number.
+    pub fn set(&mut self, number: usize, member: bool) {
+        if self.contains(number) == member {
+            return;
+        }
+        let mut at = number;
+        for start in self.starts {
+            let word = &mut self.words[start + at / 64];
+            let before = *word;
+            *word = if member {
+                before | 1 << (at % 64)
+            } else {
+                before & !(1 << (at % 64))
+            };
+            // The summary above changes only when the word becomes or ceases to be zero.
+            if before != 0 && *word != 0 {
+                return;
+            }
+            at /= 64;
+        }
+    }
+
+    /// Whether a number is a member.
+    #[must_use]
+    pub fn contains(&self, number: usize) -> bool {
+        self.words[self.starts[0] + number / 64] & 1 << (number % 64) != 0
+    }
+
+    /// The lowest member that is at least `from`.
+    #[must_use]
+    pub fn next(&self, from: usize) -> Option<usize> {
+        let mut at = from;
+        for level in 0..LEVELS {
+            let end = self.starts.get(level + 1).copied();
+            let end = end.unwrap_or(self.words.len());
+            let words = self.words.get(self.starts[level]..end)?;
+            let rest = words.get(at / 64)? & (u64::MAX << (at % 64));
+            if rest != 0 {
+                // Down again: the lowest bit of every word on the way.
+                let mut found = at / 64 * 64 + rest.trailing_zeros() as usize;
+                for below in (0..level).rev() {
+                    found = found * 64
+                        + self.words[self.starts[below] + found].trailing_zeros() as usize;
+                }
+                return Some(found);
+            }
+            // Nothing in the rest of this word: look in the summary, from the next word on.
+            at = at / 64 + 1;
+        }
+        None
+    }
+
+    /// The lowest member.
+    #[must_use]
+    pub fn first(&self) -> Option<usize> {
+        self.next(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::collections::BTreeSet;
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn empty(capacity: usize) -> Bitmap<Vec<u64>> {
+        let words = vec![0; Bitmap::<Vec<u64>>::words(capacity)];
+        Bitmap::new(words, capacity)
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_tree(ops in proptest::collection::vec((0_usize..300_000, any::<bool>(), 0_usize..300_001), 1..200)) {
+            let mut set = empty(300_000);
+            let mut model = BTreeSet::new();
+            for (number, member, from) in ops {
+                set.set(number, member);
+                if member { model.insert(number); } else { model.remove(&number); }
+                prop_assert_eq!(set.first(), model.first().copied());
+                prop_assert_eq!(set.next(from), model.range(from..).next().copied());
+                prop_assert_eq!(set.contains(number), member);
+            }
+        }
+    }
+
+    #[test]
+    fn dense_neighbours_and_both_ends() {
+        let mut set = empty(5000);
+        assert_eq!(set.first(), None);
+        for n in 0..5000 {
+            set.set(n, true);
+        }
+        for n in 0..5000 {
+            assert_eq!(set.next(n), Some(n));
+        }
+        assert_eq!(set.next(5000), None);
+        for n in (0..5000).rev() {
+            assert!(set.contains(n));
+            set.set(n, false);
+        }
+        assert_eq!(set.first(), None);
+    }
+
+    #[test]
+    fn a_set_without_words_is_empty() {
+        assert_eq!(Bitmap::<Vec<u64>>::default().first(), None);
+    }
+}

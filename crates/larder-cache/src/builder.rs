@@ -1,0 +1,205 @@
+//! How a cache is to be.
+
+use super::cache::BlockCache;
+use super::error::CacheError;
+use super::inner::Inner;
+use super::rule::{MakeRule, by_name, own};
+use super::storage::Storage;
+use larder::os::{page_size, pressure::memory_some_avg10};
+use larder::pages::PagePool;
+use larder_policy::{Adaptive, Named, Policy, PolicyError};
+
+/// Says how large a cache is and what rules it; [`BlockCache::builder`] begins one.
+///
+/// ```
+/// use larder_cache::{BlockCache, MemoryStorage};
+/// use larder::pages::PagePool;
+/// let cache = BlockCache::builder(MemoryStorage::default())
+///     .bytes(16 << 20)
+///     .most_bytes(64 << 20)
+///     .policy("lirs")
+///     .read_ahead(0)
+///     .pool(PagePool::new()?)
+///     .build();
+/// # let _ = cache;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub struct BlockCacheBuilder {
+    storage: Box<dyn Storage>,
+    pool: Option<PagePool>,
+    bytes: usize,
+    most: Option<usize>,
+    policy: MakeRule,
+    read_ahead: usize,
+    pressure: Box<Pressure>,
+}
+
+/// Percent of the last ten seconds in which somebody waited for memory.
+pub(super) type Pressure = dyn Fn() -> Option<f64> + Send + Sync;
+
+impl BlockCacheBuilder {
+    pub(super) fn new(storage: Box<dyn Storage>) -> Self {
+        Self {
+            storage,
+            pool: None,
+            bytes: 64 << 20,
+            most: None,
+            policy: own(Adaptive::NAME, Adaptive::new),
+            read_ahead: 32,
+            pressure: Box::new(memory_some_avg10),
+        }
+    }
+
+    /// Bytes of blocks in memory; 64 MiB if nothing is said.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// for index in 0..1000 {
+    ///     cache.handle().read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.stats().resident * cache.block_size(), 1 << 20);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// The most that [`BlockCache::set_bytes`] may ask for; as much as the cache begins with if nothing is said. Tables are made
+    /// for so many.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).most_bytes(4 << 20).build()?;
+    /// assert!(cache.set_bytes(4 << 20).is_ok());
+    /// assert!(cache.set_bytes(5 << 20).is_err());
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn most_bytes(mut self, bytes: usize) -> Self {
+        self.most = Some(bytes);
+        self
+    }
+
+    /// The replacement rule, by [name](larder_policy::rules); `adaptive` if nothing is said.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).policy("lirs").build()?;
+    /// assert_eq!(cache.stats().policy, "lirs");
+    /// assert!(BlockCache::builder(MemoryStorage::default()).policy("best").build().is_err());
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn policy(mut self, name: &str) -> Self {
+        self.policy = by_name(name.to_owned());
+        self
+    }
+
+    /// A replacement rule of your own, for a number of frames that the cache gives; `name` is what statistics call it.
+    ///
+    /// It is compiled together with the cache as the rules of the registry are, so its calls cost no more than theirs.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// use larder_policy::{Policy, Sieve};
+    /// let builder = BlockCache::builder(MemoryStorage::default());
+    /// let cache = builder.own_policy("mine", Sieve::new).build()?;
+    /// assert_eq!(cache.stats().policy, "mine");
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn own_policy<P: Policy>(
+        mut self,
+        name: &'static str,
+        make: impl FnOnce(usize) -> Result<P, PolicyError> + Send + 'static,
+    ) -> Self {
+        self.policy = own(name, make);
+        self
+    }
+
+    /// Most blocks that are read ahead of a sequential reader; 32 if nothing is said, 0 turns it off.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).read_ahead(0).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// for index in 0..10 {
+    ///     handle.read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.stats().misses, 10, "nothing came before it was asked for");
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn read_ahead(mut self, blocks: usize) -> Self {
+        self.read_ahead = blocks;
+        self
+    }
+
+    /// Takes pages from this pool, which others may use as well; a pool of its own if nothing is said.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # use larder::pages::PagePool;
+    /// let pool = PagePool::new()?;
+    /// let cache = BlockCache::builder(MemoryStorage::default()).pool(pool.clone()).build()?;
+    /// cache.handle().read(&cache.file(FileId(1))?, 0)?;
+    /// assert!(pool.stats().out_bytes >= cache.block_size());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pool(mut self, pool: PagePool) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// Where [`BlockCache::maintain`] learns for how many percent of the last ten seconds somebody waited for memory; the machine's
+    /// `/proc/pressure/memory` if nothing is said. A container has its own in its cgroup's `memory.pressure`.
+    ///
+    /// ```
+    /// use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).pressure(|| Some(50.0)).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// for index in 0..32 {
+    ///     cache.handle().read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.maintain()?, 2 * cache.block_size());
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn pressure(mut self, percent: impl Fn() -> Option<f64> + Send + Sync + 'static) -> Self {
+        self.pressure = Box::new(percent);
+        self
+    }
+
+    /// Makes the cache.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, CacheError, MemoryStorage};
+    /// let tiny = BlockCache::builder(MemoryStorage::default()).bytes(1).build();
+    /// assert!(matches!(tiny, Err(CacheError::Size { bytes: 1, .. })));
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError`]: a size of less than a block, a rule that does not exist, no memory.
+    pub fn build(self) -> Result<BlockCache, CacheError> {
+        let most_bytes = self.most.unwrap_or(self.bytes);
+        let (frames, most) = (self.bytes / page_size(), most_bytes / page_size());
+        if frames == 0 || frames > most {
+            return Err(CacheError::Size {
+                bytes: self.bytes,
+                block: page_size(),
+                most: most_bytes,
+            });
+        }
+        let pool = match self.pool {
+            Some(pool) => pool,
+            None => PagePool::new()?,
+        };
+        let mut rule = (self.policy)(most)?;
+        if frames < most {
+            rule.1.resize(frames)?;
+        }
+        let inner = Inner::new(rule, most)?;
+        let (read_ahead, pressure) = (self.read_ahead, self.pressure);
+        BlockCache::new(self.storage, pool, inner, most, read_ahead, pressure)
+    }
+}

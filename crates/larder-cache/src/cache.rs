@@ -1,0 +1,439 @@
+//! The cache itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, TryLockError};
+
+use super::builder::{BlockCacheBuilder, Pressure};
+use super::changed::Changed;
+use super::error::CacheError;
+use super::file::CachedFile;
+use super::frames::Frames;
+use super::handle::CacheHandle;
+use super::inner::{Inner, Recorder};
+use super::key::{FileId, TenantId};
+use super::now::Now;
+use super::stats::{CacheStats, FileStats};
+use super::storage::Storage;
+use super::sync::{AtomicUsize, Below, Condvar, Mutex, MutexGuard, Ordering, yield_now};
+use super::table::Table;
+use larder::internal::fork_generation;
+use larder::internal::order::sleeps;
+use larder::pages::PagePool;
+
+/// Percent of the last ten seconds in which some program waited for memory, from which on the cache gives some back.
+const PRESSURE: f64 = 10.0;
+
+/// How often a thread looks again for a block that another one holds without the cache's knowledge, before it takes that for a guard.
+pub(super) const PATIENCE: u32 = if cfg!(shuttle) { 4 } else { 32 };
+
+/// Blocks of files in page buffers: read once for all who ask, kept by a [rule](larder_policy), written back in order.
+///
+/// Each thread makes a [`CacheHandle`] and reads and writes through it; blocks come as guards, which keep the block in memory.
+/// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and counts itself in the block's own
+/// latch, which pins it. So it is with a hit that changes a block which is dirty already; one that makes it dirty takes the
+/// lock once. Cloning gives another owner of the same cache.
+///
+/// When the last owner and the last [`CachedFile`] are dropped, dirty blocks are written, but not synced, and errors are not reported, as with
+/// [`std::io::BufWriter`]: call [`CachedFile::sync`] before. Blocks that must not be written are
+/// [invalidated](CachedFile::invalidate) before.
+///
+/// ```
+/// use larder_cache::{BlockCache, FileId, MemoryStorage};
+///
+/// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).build()?;
+/// let file = cache.file(FileId(1))?;
+/// let mut handle = cache.handle();
+/// handle.write(&file, 3)?[..5].copy_from_slice(b"hello");
+/// assert_eq!(&handle.read(&file, 3)?[..5], b"hello");
+/// file.sync()?;
+/// # Ok::<(), larder_cache::CacheError>(())
+/// ```
+#[derive(Clone)]
+pub struct BlockCache {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What all owners share.
+pub(super) struct Shared {
+    pub(super) table: Table,
+    /// Each frame's block and page, behind the latch that pins it: who reads or writes a block holds it, and who changes what
+    /// is in the frame has it alone. Taken after the cache's lock only where nobody can hold it for long.
+    pub(super) frames: Frames,
+    /// Which blocks may be changed again without the lock.
+    pub(super) changed: Changed,
+    /// When uses of settled blocks need not be told.
+    pub(super) now: Now,
+    inner: Mutex<Inner>,
+    /// The process that made it: the child of a fork only has a copy.
+    generation: u32,
+    /// A block was read, or could not be.
+    loaded: Condvar,
+    /// Threads of the cache's own that hold a block, or may, and do not wait for it: those of which `moving` does not know yet.
+    pub(super) passing: AtomicUsize,
+    pub(super) storage: Box<dyn Storage>,
+    pressure: Box<Pressure>,
+    pub(super) read_ahead: usize,
+    pub(super) most: usize,
+}
+
+impl Shared {
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until some block was read or could not be.
+    pub(super) fn wait_for_load<'c>(&'c self, mut inner: MutexGuard<'c, Inner>) {
+        inner.waiting += 1;
+        let mut inner = self
+            .loaded
+            .wait(inner)
+            .unwrap_or_else(PoisonError::into_inner);
+        inner.waiting -= 1;
+    }
+
+    /// Lets go of the lock, and wakes those who wait for a load: a block has come to rest. Who comes later sees that under the
+    /// lock. Nobody waits mostly, and then it is no call of the system.
+    pub(super) fn at_rest(&self, inner: MutexGuard<'_, Inner>) {
+        let waiting = inner.waiting > 0;
+        drop(inner);
+        if waiting {
+            self.loaded.notify_all();
+        }
+    }
+
+    /// Lets other threads go on, which will be through without the cache's lock, or with it for a moment.
+    pub(super) fn give_way<'c>(&'c self, inner: MutexGuard<'c, Inner>) -> MutexGuard<'c, Inner> {
+        drop(inner);
+        sleeps("a thread that passes a block");
+        yield_now();
+        self.inner()
+    }
+
+    /// For a thread that found a block in the way, and its holder not known to the cache: may it be a thread that looks into a frame for
+    /// another block, or writes the block back, and lets go at once? Not when those were given way often enough: then a guard holds the
+    /// block.
+    pub(super) fn passes(&self, patience: &mut u32) -> bool {
+        if self.passing.load(Ordering::SeqCst) > 0 {
+            return true;
+        }
+        *patience = patience.saturating_sub(1);
+        *patience > 0
+    }
+
+    /// [`inner`](Self::inner), if nobody has it now.
+    pub(super) fn try_inner(&self) -> Option<MutexGuard<'_, Inner>> {
+        match self.inner.try_lock() {
+            Ok(inner) => Some(inner),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    pub(super) fn block_size(&self) -> usize {
+        self.frames.block_size()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.table.bytes() + self.frames.bytes() + self.changed.bytes()
+    }
+}
+
+/// What is dirty is written, as [`BlockCache`] says. A guard that was forgotten keeps its block from that. The child of a fork writes
+/// nothing: its parent may have written something newer since.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.generation != fork_generation() {
+            return;
+        }
+        // A storage that panics must not end the process when this happens in another panic.
+        let write = || self.write_what_is_free();
+        let _ = catch_unwind(AssertUnwindSafe(write));
+    }
+}
+
+impl BlockCache {
+    /// Says how large the cache is and what rules it.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).policy("arc").build()?;
+    /// assert_eq!(cache.stats().policy, "arc");
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn builder(storage: impl Storage) -> BlockCacheBuilder {
+        BlockCacheBuilder::new(Box::new(Below(storage)))
+    }
+
+    pub(super) fn new(
+        storage: Box<dyn Storage>,
+        pool: PagePool,
+        inner: Inner,
+        most: usize,
+        read_ahead: usize,
+        pressure: Box<Pressure>,
+    ) -> Result<Self, CacheError> {
+        Ok(Self {
+            shared: Arc::new(Shared {
+                table: Table::new(most)?,
+                frames: Frames::new(most, pool)?,
+                changed: Changed::new(most)?,
+                now: Now::new(),
+                inner: Mutex::new(inner),
+                generation: fork_generation(),
+                loaded: Condvar::new(),
+                passing: AtomicUsize::new(0),
+                storage,
+                pressure,
+                read_ahead,
+                most,
+            }),
+        })
+    }
+
+    /// Bytes of a block: a page of the system.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// assert_eq!(cache.block_size(), larder::os::page_size());
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn block_size(&self) -> usize {
+        self.shared.block_size()
+    }
+
+    /// Opens a file of the storage. Opening it again gives another opener of the same file. When the last opener is dropped and
+    /// the last block has left, the file is forgotten, its [end](CachedFile::set_end) too, unless the next who opens it is to hear of blocks that are
+    /// [lost](CacheError::Lost), or were written and not synced.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let (one, same) = (cache.file(FileId(1))?, cache.file(FileId(1))?);
+    /// cache.handle().overwrite(&one, 0)?.fill(7);
+    /// assert_eq!(cache.handle().read(&same, 0)?[0], 7);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Files`] when as many files are open as the cache can number (2^24).
+    pub fn file(&self, id: FileId) -> Result<CachedFile, CacheError> {
+        self.file_of(id, TenantId::default())
+    }
+
+    /// [`file`](Self::file), on behalf of a tenant, with whose other files it is summed up. While it is open or has blocks in memory it
+    /// stays with the tenant who came first.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// for id in [1, 2] {
+    ///     let file = cache.file_of(FileId(id), TenantId(7))?;
+    ///     cache.handle().read(&file, 0)?;
+    /// }
+    /// assert_eq!(cache.tenant_stats(TenantId(7)).misses, 2);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub fn file_of(&self, id: FileId, tenant: TenantId) -> Result<CachedFile, CacheError> {
+        let opening = self.shared.inner().open(id, tenant)?;
+        Ok(CachedFile::new(Arc::clone(&self.shared), id, opening))
+    }
+
+    /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once. The cache keeps about
+    /// 100 bytes for each tenant that ever opened a file, until he is [forgotten](Self::forget_tenant).
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file_of(FileId(1), TenantId(7))?;
+    /// cache.handle().read(&file, 0)?;
+    /// assert_eq!((cache.tenant_stats(TenantId(7)).misses, cache.tenant_stats(TenantId(8)).misses), (1, 0));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn tenant_stats(&self, tenant: TenantId) -> FileStats {
+        self.shared.inner().tenant_stats(tenant)
+    }
+
+    /// [`tenant_stats`](Self::tenant_stats), after which nothing is known of files of his that are neither open nor have blocks in
+    /// memory. With no others the tenant takes no memory any more. Uses of such files that handles report later count as his again.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file_of(FileId(1), TenantId(7))?;
+    /// cache.handle().read(&file, 0)?;
+    /// file.invalidate(0..1)?;
+    /// drop(file);
+    /// assert_eq!(cache.forget_tenant(TenantId(7)).misses, 1);
+    /// assert_eq!(cache.tenant_stats(TenantId(7)).misses, 0);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn forget_tenant(&self, tenant: TenantId) -> FileStats {
+        self.shared.inner().forget_tenant(tenant)
+    }
+
+    /// A thread's way in.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// assert!(cache.handle().read(&file, 0)?.iter().all(|&byte| byte == 0));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn handle(&self) -> CacheHandle<'_> {
+        CacheHandle::new(&self.shared)
+    }
+
+    /// Changes how many bytes of blocks there may be, while the cache is in use. Blocks that are too many leave, dirty ones after
+    /// they were written; those that are held stay until they are let go, and the cache is larger for that long.
+    ///
+    /// # Errors
+    /// [`CacheError::Size`] for less than a block or more than [`BlockCacheBuilder::most_bytes`]; [`CacheError::Write`] when dirty
+    /// blocks cannot be written: the size is the new one all the same.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, CacheError, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// for index in 0..100 {
+    ///     cache.handle().read(&file, index)?;
+    /// }
+    /// cache.set_bytes(10 * cache.block_size())?;
+    /// assert_eq!(cache.stats().resident, 10);
+    /// assert!(matches!(cache.set_bytes(2 << 20), Err(CacheError::Size { .. })));
+    /// # Ok::<(), CacheError>(())
+    /// ```
+    pub fn set_bytes(&self, bytes: usize) -> Result<(), CacheError> {
+        let frames = bytes / self.block_size();
+        if frames == 0 || frames > self.shared.most {
+            return Err(CacheError::Size {
+                bytes,
+                block: self.block_size(),
+                most: self.shared.most * self.block_size(),
+            });
+        }
+        self.shared.inner().resize(&self.shared, frames)?;
+        self.shared.shrink(frames)
+    }
+
+    /// Gives back about `bytes` of memory, for a moment of pressure: blocks that the rule would take next, and their pages. The
+    /// size stays as it is, and the cache grows again as it is used. Returns how many bytes were given back.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).read_ahead(0).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// let mut handle = cache.handle();
+    /// for index in 0..100 {
+    ///     handle.read(&file, index)?;
+    /// }
+    /// assert_eq!(cache.relieve(40 * cache.block_size())?, 40 * cache.block_size());
+    /// assert_eq!(cache.stats().resident, 60);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Write`] when dirty blocks would have to go and cannot be written.
+    pub fn relieve(&self, bytes: usize) -> Result<usize, CacheError> {
+        let resident = self.shared.inner().rule.len();
+        let wanted = (bytes / self.block_size()).min(resident);
+        self.shared.shrink(resident - wanted)?;
+        let left = self.shared.inner().rule.len();
+        Ok(resident.saturating_sub(left) * self.block_size())
+    }
+
+    /// To be called about once a second by whoever has the time.
+    ///
+    /// - Rules that age by time do so.
+    /// - Dirty blocks are written, in the order of files and blocks, so many that 30 calls go over all of them: what was changed is with
+    ///   the storage within a minute, though not synced. A block that is changed all the time is written once in 30 calls. Nobody waits
+    ///   for a block that somebody is changing: it is passed over until the next time round. What cannot be written is told at the next
+    ///   [sync](CachedFile::sync).
+    /// - When programs of this machine had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`,
+    ///   unless [the builder](BlockCacheBuilder::pressure) says otherwise), a sixteenth of the blocks leaves.
+    ///
+    /// Returns the bytes given back.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).policy("linux-2.4.7").build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// cache.handle().overwrite(&file, 3)?.fill(1);
+    /// cache.maintain()?;
+    /// assert_eq!(cache.stats().dirty, 0);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`relieve`](Self::relieve).
+    pub fn maintain(&self) -> Result<usize, CacheError> {
+        self.shared.inner().tick(&self.shared);
+        self.shared.write_part();
+        if (self.shared.pressure)().unwrap_or(0.0) <= PRESSURE {
+            return Ok(0);
+        }
+        let resident = self.shared.inner().rule.len();
+        self.relieve(resident.div_ceil(16) * self.block_size())
+    }
+
+    /// Tells `recorder` of every use from now on, of blocks read ahead and of those forgotten, in the order in which the rule hears
+    /// of them; `None` ends it. It is called under the cache's lock and must not
+    /// use the cache.
+    ///
+    /// ```
+    /// # use larder_cache::{AccessKind, BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// cache.record(Some(Box::new(move |access| drop(tell.send(access)))));
+    /// cache.handle().read(&cache.file(FileId(1))?, 5)?;
+    /// cache.record(None);
+    /// let first = told.recv()?;
+    /// assert_eq!((first.kind, first.hit), (AccessKind::Read, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn record(&self, recorder: Option<Recorder>) {
+        // What the former one owns may use the cache when it is dropped.
+        let former = self.shared.inner().record(&self.shared, recorder);
+        drop(former);
+    }
+
+    /// What it has done so far.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// cache.handle().read(&file, 0)?;
+    /// assert_eq!((cache.stats().misses, cache.stats().resident), (1, 1));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn stats(&self) -> CacheStats {
+        let inner = self.shared.inner();
+        let mut stats = inner.stats(&self.shared);
+        stats.table_bytes += inner.lists_bytes();
+        stats
+    }
+
+    /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced. It waits for blocks that somebody
+    /// is changing, as [`CachedFile::sync`] does.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(0))?;
+    /// cache.handle().overwrite(&file, 3)?.fill(1);
+    /// cache.write_back()?;
+    /// assert_eq!((cache.stats().dirty, cache.stats().written), (0, 1));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Write`], the first there was; the others are written all the same.
+    pub fn write_back(&self) -> Result<(), CacheError> {
+        self.shared.write_back(None)
+    }
+}

@@ -1,0 +1,444 @@
+//! The frames: for each one 16 bytes that say which block it holds, who has it, and where its page is. What is
+//! `unsafe` in the cache is here, since the page of a frame is the business of whoever holds the frame's latch; and one look of the table.
+
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+use core::slice;
+
+use super::error::CacheError;
+use super::key::Key;
+use super::latch::{Epoch, Latch, TooMany};
+use super::now::Now;
+use super::pins::{Pin, Pins};
+use super::sync::{AtomicU32, AtomicU64, Ordering};
+use super::table::Table;
+use larder::internal::{reservation, want_huge_pages};
+use larder::os::page_size;
+use larder::pages::{PagePool, PoolError};
+use larder_policy::Frame;
+
+/// Bytes of a block. x86-64 has pages of no other size, and a constant saves a hit two instructions.
+#[inline]
+fn block_bytes() -> usize {
+    if cfg!(all(target_arch = "x86_64", not(miri))) {
+        4096
+    } else {
+        page_size()
+    }
+}
+
+/// One frame. A hit touches its one cache line, the table's and those of the rule. The latch comes first: a guard's is where the
+/// slot is.
+#[derive(Debug)]
+#[cfg_attr(not(any(loom, shuttle)), repr(C, align(16)))]
+pub(super) struct Slot {
+    latch: Latch,
+    /// Number of its page in the pool's reservation plus one, 0 without. Changed by who holds the frame for writing.
+    page: AtomicU32,
+    /// Changed under the cache's lock, and while the frame is held for writing.
+    key: AtomicU64,
+}
+
+/// A hit that has no block to give, or not at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// The table said nothing of it.
+    Absent,
+    /// The pin is not free.
+    Taken,
+    /// There is a trace of it in the frame that is pinned, and must be [unpinned](Frames::unpin).
+    Pinned,
+}
+
+/// All frames of a cache, and the pool of their pages.
+pub(super) struct Frames {
+    slots: Box<[Slot]>,
+    pins: Pins,
+    pool: PagePool,
+    /// The pool's reservation.
+    base: NonNull<u8>,
+    /// A page before it, where none is: pages are numbered from 1.
+    before: *mut u8,
+}
+
+// SAFETY: `base` and `before` are numbers here; the pages behind it are reached through guards only, which follow the latches.
+unsafe impl Send for Frames {}
+// SAFETY: as above; the rest is atomics, locks and a pool, which are `Sync`.
+unsafe impl Sync for Frames {}
+
+impl Frames {
+    pub(super) fn new(frames: usize, pool: PagePool) -> Result<Self, CacheError> {
+        let reserved = reservation(&pool);
+        if reserved.len / block_bytes() >= u32::MAX as usize {
+            return Err(CacheError::Pool(format!(
+                "the pool has reserved {} bytes; a cache can number the pages of 16 TiB, so reserve less when building the pool",
+                reserved.len
+            )));
+        }
+        let mut slots = Vec::new();
+        slots
+            .try_reserve_exact(frames)
+            .map_err(|_| CacheError::Memory { frames })?;
+        want_huge_pages(slots.spare_capacity_mut());
+        slots.extend((0..frames).map(|_| Slot {
+            key: AtomicU64::new(Key::NONE.0),
+            latch: Latch::default(),
+            page: AtomicU32::new(0),
+        }));
+        Ok(Self {
+            slots: slots.into_boxed_slice(),
+            pins: Pins::new(),
+            base: reserved.at,
+            before: reserved.at.as_ptr().wrapping_sub(block_bytes()),
+            pool,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot>() + self.pins.bytes()
+    }
+
+    /// The pins of all handles.
+    pub(super) fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    pub(super) fn block_size(&self) -> usize {
+        self.pool.page_size()
+    }
+
+    /// The block in a frame.
+    #[inline]
+    pub(super) fn key(&self, frame: Frame) -> Key {
+        Key(self.slots[frame as usize].key.load(Ordering::Acquire))
+    }
+
+    /// The frame holds this block from now on. Under the cache's lock, by the thread that holds the frame for writing. It may hold it
+    /// for long: threads that wait for the block that was there before look elsewhere at once.
+    pub(super) fn give(&self, frame: Frame, key: Key) {
+        self.set_key(frame, key);
+        self.slots[frame as usize].latch.changed();
+    }
+
+    /// Under the cache's lock, by who holds the frame for writing.
+    pub(super) fn set_key(&self, frame: Frame, key: Key) {
+        self.slots[frame as usize]
+            .key
+            .store(key.0, Ordering::Release);
+    }
+
+    /// The block, if the table has it near its home, it is settled in this epoch and may be pinned, and nobody changes it.
+    /// 40 instructions with the guard's end, none of them atomic, and 9 for each further slot of the table.
+    ///
+    /// Else what `missed` says, which is called from each place where it is known that this is no hit: a value that says why would
+    /// cost every hit some instructions.
+    #[inline(always)]
+    pub(super) fn hit<'c, E>(
+        &'c self,
+        table: &Table,
+        key: Key,
+        pin: &'c Pin,
+        now: &Now,
+        missed: impl FnOnce(Missed) -> Result<BlockRef<'c>, E>,
+    ) -> Result<BlockRef<'c>, E> {
+        let slots = &*self.slots;
+        if !pin.is_free() {
+            return missed(Missed::Taken);
+        }
+        let Some(frame) = table.near(key, slots.len()) else {
+            return missed(Missed::Absent);
+        };
+        let slot = &slots[frame as usize];
+        let latch = &slot.latch;
+        // Held: the key stays.
+        if !pin.enter(latch, now) || slot.key.load(Ordering::Relaxed) != key.0 {
+            return missed(Missed::Pinned);
+        }
+        // It has one: blocks get their page before they are in the table, and are marked after that.
+        let at = self.at(slot.page.load(Ordering::Relaxed));
+        let pin = Some(pin);
+        Ok(BlockRef { at, latch, pin })
+    }
+
+    /// After a [hit](Self::hit) that was none. Returns the frame that was pinned.
+    pub(super) fn unpin(&self, pin: &Pin) -> Frame {
+        let frame = (pin.latch() - self.slots.as_ptr().addr()) / size_of::<Slot>();
+        pin.leave(&self.slots[frame].latch);
+        frame as Frame
+    }
+
+    /// The block, if it is in this frame and nobody changes it, and whether it is settled. 2 atomic additions with the guard's end.
+    pub(super) fn counted(
+        &self,
+        frame: Frame,
+        key: Key,
+        now: &Now,
+    ) -> Option<(BlockRef<'_>, bool)> {
+        let slot = &self.slots[frame as usize];
+        let entry = slot.latch.enter();
+        if !slot.latch.entered(&entry) {
+            return None;
+        }
+        let settled = entry.is_settled(now.counted()) || entry.is_settled(now.pinned());
+        Some((self.reading(slot, key)?, settled))
+    }
+
+    /// The block, if it is in this frame and nobody changes it, for who does not mean to use it.
+    pub(super) fn try_read(&self, frame: Frame, key: Key) -> Option<BlockRef<'_>> {
+        let slot = &self.slots[frame as usize];
+        slot.latch
+            .try_read()
+            .then(|| self.reading(slot, key))
+            .flatten()
+    }
+
+    /// Another use of the frame's block tells the rule nothing in this epoch. Under the cache's lock.
+    pub(super) fn mark(&self, frame: Frame, epoch: Epoch) {
+        self.slots[frame as usize].latch.mark(epoch);
+    }
+
+    /// Takes the mark of any epoch away. Under the cache's lock.
+    pub(super) fn unmark(&self, frame: Frame) {
+        self.slots[frame as usize].latch.unmark();
+    }
+
+    /// The block, for a thread that waits for the one that changes it, as long as it is in this frame.
+    ///
+    /// # Errors
+    /// There are too many guards of the block.
+    #[cold]
+    pub(super) fn read(&self, frame: Frame, key: Key) -> Result<Option<BlockRef<'_>>, TooMany> {
+        let slot = &self.slots[frame as usize];
+        let is_in = slot.latch.read(|| self.key(frame) == key)?;
+        Ok(is_in.then(|| self.reading(slot, key)).flatten())
+    }
+
+    /// The block, if it is in this frame and nothing changes it just now, for a thread that passes writers that wait.
+    pub(super) fn push(&self, frame: Frame, key: Key) -> Option<BlockRef<'_>> {
+        let slot = &self.slots[frame as usize];
+        slot.latch.push().then(|| self.reading(slot, key)).flatten()
+    }
+
+    /// Waits until nothing changes the block. False if it is not in this frame any more.
+    pub(super) fn wait_for_writer(&self, frame: Frame, key: Key) -> bool {
+        let latch = &self.slots[frame as usize].latch;
+        latch.wait_for_writer(|| self.key(frame) == key)
+    }
+
+    /// The guard of who has come in as a reader.
+    fn reading<'c>(&'c self, slot: &'c Slot, key: Key) -> Option<BlockRef<'c>> {
+        let Some(at) = self.page_of(slot, key) else {
+            slot.latch.end_read();
+            return None;
+        };
+        Some(BlockRef::counted(at, &slot.latch))
+    }
+
+    /// The page of a block, if it is in this frame, for who has come in.
+    #[inline(always)]
+    fn page_of(&self, slot: &Slot, key: Key) -> Option<NonNull<u8>> {
+        let page = slot.page.load(Ordering::Relaxed);
+        // Held: the key stays.
+        let here = slot.key.load(Ordering::Relaxed) == key.0 && page != 0;
+        here.then(|| self.at(page))
+    }
+
+    /// Where a page is, by its number plus one.
+    #[inline]
+    fn at(&self, page: u32) -> NonNull<u8> {
+        let at = self.before.wrapping_add(page as usize * block_bytes());
+        // SAFETY: such a number is not 0 and comes from a page inside the reservation, which begins one page behind `before`; no
+        // page of a reservation is at address 0.
+        unsafe { NonNull::new_unchecked(at) }
+    }
+
+    fn claimed(&self, frame: Frame) -> Claimed<'_> {
+        Claimed {
+            frames: self,
+            frame,
+        }
+    }
+
+    /// A block for its holder alone, which waits for others to let go. None if the frame does not hold it, or no more.
+    pub(super) fn claim(&self, frame: Frame, key: Key) -> Option<Claimed<'_>> {
+        let latch = &self.slots[frame as usize].latch;
+        let here = || self.key(frame) == key;
+        let alone = self.pins.write(latch, here);
+        alone.then(|| self.claimed(frame)).filter(|_| here())
+    }
+
+    /// The frame for its holder alone, unless somebody has it.
+    pub(super) fn try_claim(&self, frame: Frame) -> Option<Claimed<'_>> {
+        let latch = &self.slots[frame as usize].latch;
+        let free = self.pins.try_write(latch);
+        free.then(|| self.claimed(frame))
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // One barrier for all frames.
+        self.pins.close();
+        for frame in 0..self.slots.len() as Frame {
+            // Guards that were forgotten keep their pages.
+            if let Some(mut claimed) = self.try_claim(frame) {
+                claimed.give_back();
+            }
+        }
+    }
+}
+
+/// A frame in the hands of one, who may change its block and its page.
+pub(super) struct Claimed<'c> {
+    frames: &'c Frames,
+    frame: Frame,
+}
+
+impl<'c> Claimed<'c> {
+    fn slot(&self) -> &'c Slot {
+        &self.frames.slots[self.frame as usize]
+    }
+
+    #[inline]
+    pub(super) fn frame(&self) -> Frame {
+        self.frame
+    }
+
+    pub(super) fn has_page(&self) -> bool {
+        self.slot().page.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes a page from the pool, if there is none.
+    #[inline]
+    pub(super) fn take_page(&mut self) -> Result<(), PoolError> {
+        if self.has_page() {
+            return Ok(());
+        }
+        self.new_page()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_page(&mut self) -> Result<(), PoolError> {
+        let at = self.frames.pool.get_raw()?.as_ptr() as usize;
+        let page = (at - self.frames.base.as_ptr() as usize) / block_bytes() + 1;
+        self.slot().page.store(page as u32, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives the page back to the pool.
+    pub(super) fn give_back(&mut self) {
+        let page = self.slot().page.swap(0, Ordering::Relaxed);
+        if page != 0 {
+            // SAFETY: the page came from this pool, its only mark was just taken out, and no guard of it is there: the frame
+            // is held by this claim alone.
+            unsafe { self.frames.pool.put_raw(self.frames.at(page)) };
+        }
+    }
+
+    /// Others may read from now on.
+    pub(super) fn downgrade(self) -> BlockRef<'c> {
+        let slot = self.slot();
+        let at = self.frames.at(slot.page.load(Ordering::Relaxed));
+        core::mem::forget(self);
+        slot.latch.downgrade();
+        BlockRef::counted(at, &slot.latch)
+    }
+}
+
+impl Deref for Claimed<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self.slot().page.load(Ordering::Relaxed) {
+            0 => &[],
+            // SAFETY: the page is the frame's and has this many bytes, which the kernel or a former owner initialised; who
+            // claims a frame has it alone, and the page stays while he does not give it back, which takes him exclusively.
+            page => unsafe { slice::from_raw_parts(self.frames.at(page).as_ptr(), block_bytes()) },
+        }
+    }
+}
+
+impl DerefMut for Claimed<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self.slot().page.load(Ordering::Relaxed) {
+            0 => &mut [],
+            // SAFETY: as above, and borrowed exclusively.
+            page => unsafe {
+                slice::from_raw_parts_mut(self.frames.at(page).as_ptr(), block_bytes())
+            },
+        }
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.slot().latch.end_write();
+    }
+}
+
+/// A block to be read. It stays in memory, and nobody writes it, while this is there. May be handed to another thread.
+///
+/// ```
+/// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+/// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+/// # let file = cache.file(FileId(1))?;
+/// let mut handle = cache.handle();
+/// let one = handle.read(&file, 1)?;
+/// let two = handle.read(&file, 2)?;
+/// assert_eq!(one[..], two[..]);
+/// # Ok::<(), larder_cache::CacheError>(())
+/// ```
+pub struct BlockRef<'c> {
+    at: NonNull<u8>,
+    latch: &'c Latch,
+    /// That of a handle which holds the block; without one the latch counts this reader.
+    pin: Option<&'c Pin>,
+}
+
+impl<'c> BlockRef<'c> {
+    fn counted(at: NonNull<u8>, latch: &'c Latch) -> Self {
+        let pin = None;
+        Self { at, latch, pin }
+    }
+}
+
+// SAFETY: a pin, or a count in a latch, that any thread may end, and bytes that nobody writes while it is there.
+unsafe impl Send for BlockRef<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for BlockRef<'_> {}
+
+impl Deref for BlockRef<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: a page has this many bytes, initialised by the kernel or a former owner. The latch counts this reader or the pin
+        // names the frame, so nobody claims it, and only a claim writes the page or gives it back.
+        unsafe { slice::from_raw_parts(self.at.as_ptr(), block_bytes()) }
+    }
+}
+
+impl Drop for BlockRef<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.pin {
+            Some(pin) => pin.leave(self.latch),
+            None => self.latch.end_read(),
+        }
+    }
+}
+
+impl core::fmt::Debug for BlockRef<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("BlockRef")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,452 @@
+//! A thread's way into the cache.
+
+use super::cache::Shared;
+use super::error::CacheError;
+use super::file::CachedFile;
+use super::frames::{BlockRef, Claimed, Missed};
+use super::guard::BlockMut;
+use super::inner::Inner;
+use super::key::{Key, MOST_INDEX};
+use super::latch::{Epoch, MOST_READERS, TooMany};
+use super::pins::{Pin, Row};
+use super::rule::{Noted, Use};
+use super::stream::Streams;
+use super::sync::MutexGuard;
+use larder_policy::{Frame, Reason};
+
+/// Uses after which the rule is told, if nobody else has the cache's lock.
+const BATCH: u8 = if cfg!(shuttle) { 2 } else { 64 };
+
+/// Uses after which it is told in any case.
+const MOST: u8 = 192;
+
+/// Reads and writes blocks for one thread. It keeps the uses that found their block, and reports them to the rule by 64, before a
+/// miss and when it is dropped, so that a hit does not touch what threads share.
+///
+/// ```
+/// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+/// let cache = BlockCache::builder(MemoryStorage::default()).read_ahead(0).build()?;
+/// let file = cache.file(FileId(1))?;
+/// std::thread::scope(|threads| {
+///     for _ in 0..2 {
+///         threads.spawn(|| {
+///             let mut handle = cache.handle();
+///             (0..100).all(|index| handle.read(&file, index).is_ok())
+///         });
+///     }
+/// });
+/// assert_eq!(cache.stats().misses, 100);
+/// assert_eq!(cache.stats().hits, 100);
+/// # Ok::<(), larder_cache::CacheError>(())
+/// ```
+pub struct CacheHandle<'c> {
+    shared: &'c Shared,
+    /// The pin that the next block gets, or one that is never free.
+    pin: &'c Pin,
+    /// The handle's pins, and their number.
+    row: Option<(u32, &'c Row)>,
+    /// As many as the index below can name, so that none is outside.
+    uses: [Use; 256],
+    used: u8,
+    /// Uses of settled blocks that were not pinned.
+    counted: u8,
+    streams: Streams,
+    /// The token of the file that was used last, and the key of its first block.
+    token: u64,
+    first: Key,
+    /// The latest birth of the files that were used. Uses that are not reported yet are of no file that was born later.
+    since: u64,
+    /// Uses and requests so far: what numbers a use that is its own request.
+    turn: u64,
+    /// As many of them as are not uses of settled blocks of that file that are still to be counted.
+    told: u64,
+    /// The number of the request to which all uses belong now.
+    request: Option<u32>,
+}
+
+impl<'c> CacheHandle<'c> {
+    pub(super) fn new(shared: &'c Shared) -> Self {
+        let pins = shared.frames.pins();
+        let row = pins.row();
+        let free = row.and_then(|(_, pins)| pins.free());
+        Self {
+            shared,
+            pin: free.unwrap_or(pins.none()),
+            row,
+            uses: [Use::NONE; 256],
+            used: 0,
+            counted: 0,
+            streams: Streams::new(),
+            token: 0,
+            first: Key::NONE,
+            since: 0,
+            turn: 0,
+            told: 0,
+            request: None,
+        }
+    }
+
+    /// All uses within `work` belong to one request, as the blocks of one `read` call do: rules that care take several uses of a
+    /// block by one request for one.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// # let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// let sum = handle.request(|handle| {
+    ///     let first = handle.read(&file, 0)?[4095];
+    ///     Ok::<_, larder_cache::CacheError>(first + handle.read(&file, 1)?[0])
+    /// })?;
+    /// assert_eq!(sum, 0);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn request<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.turn += 1;
+        self.told += 1;
+        let before = self.request.replace(self.turn as u32);
+        let out = work(self);
+        self.request = before;
+        out
+    }
+
+    /// A block to be read; read from the storage if it is not in memory. If another thread is reading it, this one waits; so it
+    /// does while another one changes the block. A thread must not ask for a block that it holds already: it may wait for itself.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, Storage};
+    /// let storage = MemoryStorage::default();
+    /// storage.write(FileId(1), 0, b"hello")?;
+    /// let cache = BlockCache::builder(storage).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// assert_eq!(&cache.handle().read(&file, 0)?[..6], b"hello\0");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError`]: an index that no file has, all blocks held, 32,768 guards of this one, the storage or the pool failed.
+    // A call of its own would save and restore more than the work is.
+    #[inline(always)]
+    pub fn read(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
+        if file.token() != self.token || index > MOST_INDEX {
+            return self.read_other(file, index);
+        }
+        let key = Key(self.first.0 | index);
+        self.turn += 1;
+        let Shared {
+            table, frames, now, ..
+        } = self.shared;
+        frames.hit(table, key, self.pin, now, |missed| {
+            self.read_missed(file, key, missed)
+        })
+    }
+
+    /// Another file than the last time, or an index that no file has.
+    #[cold]
+    #[inline(never)]
+    fn read_other(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
+        self.key(file, index)?;
+        self.read(file, index)
+    }
+
+    /// A use that the rule may want to hear of, one that is counted since it cannot be pinned, or no block at all.
+    #[inline(never)]
+    fn read_missed(
+        &mut self,
+        file: &CachedFile,
+        key: Key,
+        mut missed: Missed,
+    ) -> Result<BlockRef<'c>, CacheError> {
+        let Shared {
+            table, frames, now, ..
+        } = self.shared;
+        if missed == Missed::Taken {
+            let free = self.row.and_then(|(_, pins)| pins.free());
+            self.pin = free.unwrap_or(frames.pins().none());
+            missed = match frames.hit(table, key, self.pin, now, Err) {
+                Ok(block) => return Ok(block),
+                Err(missed) => missed,
+            };
+        }
+        let frame = match missed {
+            Missed::Absent => None,
+            Missed::Taken => table.find(frames, key),
+            Missed::Pinned => Some(frames.unpin(self.pin)),
+        };
+        if let Some(frame) = frame
+            && let Some((block, settled)) = frames.counted(frame, key, now)
+        {
+            if settled {
+                self.counted();
+            } else {
+                self.told += 1;
+                self.note(frame, key);
+            }
+            return Ok(block);
+        }
+        self.told += 1;
+        // Without any trace of it there is no use in looking again before the lock is taken.
+        self.read_slowly(file, key, frame.is_some())
+    }
+
+    /// A use of which the rule need not hear, of a block that was not pinned. Without reports nobody would find that the epoch is long
+    /// enough for that.
+    fn counted(&mut self) {
+        self.counted = self.counted.wrapping_add(1);
+        let brief = self.row.is_some() && self.shared.now.pinned() == Epoch::NEVER;
+        if brief && self.counted.is_multiple_of(BATCH) {
+            self.report_some();
+        }
+    }
+
+    /// The block was not there, or somebody changes it.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(
+        &mut self,
+        file: &CachedFile,
+        key: Key,
+        mut look: bool,
+    ) -> Result<BlockRef<'c>, CacheError> {
+        let Shared { table, frames, .. } = self.shared;
+        loop {
+            let found = if look { table.find(frames, key) } else { None };
+            look = true;
+            if let Some(frame) = found {
+                match frames.read(frame, key) {
+                    Ok(Some(block)) => {
+                        self.note(frame, key);
+                        return Ok(block);
+                    }
+                    Ok(None) => {}
+                    Err(TooMany) => {
+                        return Err(CacheError::Guards {
+                            file: file.id(),
+                            index: key.index(),
+                            most: MOST_READERS,
+                        });
+                    }
+                }
+            }
+            if let Some(page) = self.load(file, key, Reason::Demand)? {
+                return Ok(page.downgrade());
+            }
+        }
+    }
+
+    /// A block to be changed: read from the storage if it is not in memory.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// # let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// handle.write(&file, 4)?[..5].copy_from_slice(b"hello");
+    /// assert_eq!(&handle.read(&file, 4)?[..5], b"hello");
+    /// assert_eq!(cache.stats().dirty, 1);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn write(&mut self, file: &CachedFile, index: u64) -> Result<BlockMut<'c>, CacheError> {
+        self.change(file, index, Reason::Demand)
+    }
+
+    /// A block to be written from front to end: not read from the storage. It holds zeroes if it was not in memory, else what it
+    /// held.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// # let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// handle.overwrite(&file, 4)?.fill(1);
+    /// assert_eq!(handle.read(&file, 4)?[0], 1);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn overwrite(&mut self, file: &CachedFile, index: u64) -> Result<BlockMut<'c>, CacheError> {
+        self.change(file, index, Reason::Write)
+    }
+
+    fn change(
+        &mut self,
+        file: &CachedFile,
+        index: u64,
+        reason: Reason,
+    ) -> Result<BlockMut<'c>, CacheError> {
+        let key = self.key(file, index)?;
+        self.turn += 1;
+        self.told += 1;
+        let shared = self.shared;
+        let mut wrote = false;
+        let (page, mut inner, hit) = loop {
+            if let Some(frame) = shared.table.find(&shared.frames, key) {
+                let Some(page) = shared.frames.claim(frame, key) else {
+                    continue;
+                };
+                if shared.changed.has(frame) {
+                    self.note(frame, key);
+                    return Ok(BlockMut::new(page));
+                }
+                let inner = shared.inner();
+                if wrote || !inner.many_dirty() {
+                    break (page, inner, true);
+                }
+                // With nothing in hand. What cannot be written is told when room is needed, or at the next sync.
+                drop(inner);
+                drop(page);
+                wrote = true;
+                drop(shared.write_some());
+                continue;
+            }
+            // A miss has some written by itself.
+            if let Some(loaded) = self.load(file, key, reason)? {
+                break (loaded, shared.inner(), false);
+            }
+        };
+        let frame = page.frame();
+        inner.dirty.insert(key, frame);
+        let size = shared.block_size() as u64;
+        let opened = &mut inner.files[key.file() as usize];
+        opened.end = opened.end.max(index * size + size);
+        shared.changed.put(frame);
+        drop(inner);
+        if hit {
+            self.note(frame, key);
+        }
+        Ok(BlockMut::new(page))
+    }
+
+    /// Tells the rule of all uses so far and reads the block in, unless somebody else has begun to: then there is nothing, and the
+    /// caller looks again.
+    fn load(
+        &mut self,
+        file: &CachedFile,
+        key: Key,
+        reason: Reason,
+    ) -> Result<Option<Claimed<'c>>, CacheError> {
+        let ahead = match reason {
+            Reason::Write => 0,
+            _ => self.streams.missed(key, self.shared.read_ahead),
+        };
+        self.count();
+        let number = self.number();
+        let noted = Noted {
+            uses: &mut self.uses[..usize::from(self.used)],
+            since: self.since,
+        };
+        let loaded = self.shared.load(file, key, reason, number, ahead, noted);
+        self.used = 0;
+        loaded
+    }
+
+    /// The name of a block, whose file is the one that was used last from now on.
+    fn key(&mut self, file: &CachedFile, index: u64) -> Result<Key, CacheError> {
+        if !core::ptr::eq(file.shared(), self.shared) {
+            return Err(CacheError::Foreign { file: file.id() });
+        }
+        if index > MOST_INDEX {
+            return Err(CacheError::Index {
+                index,
+                most: MOST_INDEX,
+            });
+        }
+        if file.token() != self.token {
+            if file.born() > self.since {
+                self.report();
+                self.since = file.born();
+            }
+            self.count();
+            (self.token, self.first) = (file.token(), Key::first(file.number()));
+        }
+        Ok(Key::new(file.number(), index))
+    }
+
+    /// The number of the request that the latest use belongs to.
+    fn number(&self) -> u32 {
+        self.request.unwrap_or(self.turn as u32)
+    }
+
+    fn note(&mut self, frame: Frame, key: Key) {
+        self.put(Use {
+            frame,
+            request: self.number(),
+            key,
+        });
+    }
+
+    fn put(&mut self, used: Use) {
+        self.uses[usize::from(self.used)] = used;
+        self.used += 1;
+        if self.used.is_multiple_of(BATCH) {
+            self.report_some();
+        }
+    }
+
+    /// The uses of settled blocks become an entry of their own.
+    fn count(&mut self) {
+        while self.turn > self.told {
+            let many = (self.turn - self.told).min(u64::from(u32::MAX));
+            self.told += many;
+            self.put(Use {
+                frame: Use::MANY,
+                request: many as u32,
+                key: self.first,
+            });
+        }
+    }
+
+    /// Tells the rule, unless somebody else tells it something just now: then there is time yet.
+    #[cold]
+    #[inline(never)]
+    fn report_some(&mut self) {
+        if self.used >= MOST {
+            let inner = self.shared.inner();
+            return self.tell(inner, true);
+        }
+        if let Some(inner) = self.shared.try_inner() {
+            self.tell(inner, true);
+        }
+    }
+
+    fn tell(&mut self, mut inner: MutexGuard<'c, Inner>, settle: bool) {
+        let uses = &mut self.uses[..usize::from(self.used)];
+        inner.hits(self.shared, uses, self.since, settle);
+        self.used = 0;
+    }
+
+    /// Tells the rule of all uses so far, and counts them. Happens by itself before a miss, after 64 hits of which the rule must
+    /// be told or some more, and at the end.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// # let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// handle.read(&file, 0)?;
+    /// handle.read(&file, 0)?;
+    /// handle.report();
+    /// assert_eq!((cache.stats().misses, cache.stats().hits), (1, 1));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn report(&mut self) {
+        self.count();
+        if self.used > 0 {
+            let inner = self.shared.inner();
+            self.tell(inner, false);
+        }
+    }
+}
+
+impl Drop for CacheHandle<'_> {
+    fn drop(&mut self) {
+        self.report();
+        if let Some((number, _)) = self.row {
+            self.shared.frames.pins().give_back(number);
+        }
+    }
+}

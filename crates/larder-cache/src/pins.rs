@@ -1,0 +1,403 @@
+//! Blocks that are held without a count: a reader says in a place of its own handle, a *pin*, whose latch it is in by, and writes to nothing
+//! that threads share. So two threads that read the same blocks do not take cache lines from each other, and there is no atomic
+//! addition.
+//!
+//! These are hazard pointers (Michael, IEEE TPDS 15(6), 2004) whose full barrier is passed by who claims a frame, for all threads
+//! (`membarrier`, as in Goetz et al. for RCU, 2012). A claim asks for that only if the frame is marked with the epoch that is
+//! open, so a cache in which blocks come and go never does:
+//!
+//! - A reader pins, and looks then whether the frame is marked with the epoch of now and nobody has it or waits for it. If so he is in.
+//! - Who claims a frame takes its mark, so that nobody comes in after that, and finds in all pins those who came before. If the
+//!   epoch of the mark is open he passes the barrier between the two. If it has ended, its [end](Pins::close) has passed it.
+
+use std::sync::{OnceLock, PoisonError};
+
+use larder_base::bitmap::Bitmap;
+use larder_base::table::table;
+
+use super::latch::{Epoch, Latch};
+use super::now::Now;
+use super::sync::barrier;
+use larder::internal::order::{Rank, Ranked};
+
+#[cfg(not(loom))]
+use super::sync::{AtomicU32, AtomicUsize, Mutex, Ordering};
+
+#[cfg(loom)]
+use loom::sync::{
+    Mutex,
+    atomic::{AtomicU32, AtomicUsize, Ordering},
+};
+
+/// Pins of a handle: a cache line of them. Who holds more blocks at a time is counted for the others.
+const ROW: usize = if cfg!(loom) { 2 } else { 8 };
+
+/// Rows of the first chunk; each chunk has as many as all before it, and as these, so 2^24 handles at a time find one.
+const FIRST: usize = if cfg!(loom) { 1 } else { 4 };
+const CHUNKS: usize = 22;
+
+/// Holds nothing.
+const FREE: usize = 0;
+
+/// The address of the latch by which its handle's owner is in, or [`FREE`]. Only the owner writes others than that.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Pin(AtomicUsize);
+
+impl Pin {
+    /// Another thread may have taken the pin's guard along and ended it: what it read it has read.
+    #[inline(always)]
+    pub(super) fn is_free(&self) -> bool {
+        self.0.load(Ordering::Acquire) == FREE
+    }
+
+    /// The address of the latch that the owner has [entered](Self::enter) and not left.
+    pub(super) fn latch(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// A reader comes in, if this is true; else he must [leave](Self::leave) at once.
+    #[inline(always)]
+    pub(super) fn enter(&self, latch: &Latch, now: &Now) -> bool {
+        let at = core::ptr::from_ref(latch).addr();
+        self.0.store(at, Ordering::Release);
+        barrier::light();
+        latch.is_settled(now.pinned())
+    }
+
+    /// A reader goes.
+    #[inline(always)]
+    pub(super) fn leave(&self, latch: &Latch) {
+        self.0.store(FREE, Ordering::Release);
+        barrier::light();
+        latch.unpinned();
+    }
+}
+
+/// A handle's pins.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Row([Pin; ROW]);
+
+impl Row {
+    fn new() -> Self {
+        Self(core::array::from_fn(|_| Pin(AtomicUsize::new(FREE))))
+    }
+
+    /// A pin that holds nothing.
+    pub(super) fn free(&self) -> Option<&Pin> {
+        self.0.iter().find(|pin| pin.is_free())
+    }
+
+    /// None of its pins holds anything.
+    fn is_free(&self) -> bool {
+        self.0.iter().all(Pin::is_free)
+    }
+
+    fn has(&self, latch: &Latch) -> bool {
+        let at = core::ptr::from_ref(latch).addr();
+        self.0.iter().any(|pin| pin.0.load(Ordering::Acquire) == at)
+    }
+}
+
+/// Who has which row.
+#[derive(Debug, Default)]
+struct Rows {
+    /// Those that no handle has.
+    free: Bitmap<Vec<u64>>,
+    /// How many there are.
+    made: usize,
+}
+
+impl Ranked for Rows {
+    const RANK: Rank = Rank::PinRows;
+}
+
+/// The pins of all handles, and how a frame is claimed from those who have pinned it.
+#[derive(Debug)]
+pub(super) struct Pins {
+    chunks: [OnceLock<Box<[Row]>>; CHUNKS],
+    rows: Mutex<Rows>,
+    /// From this row on, no pin holds anything: so many are looked at for a claim.
+    end: AtomicUsize,
+    /// The epoch with whose mark blocks can be pinned, or could until a moment ago.
+    open: AtomicU32,
+    /// Never free.
+    none: Pin,
+    usable: bool,
+}
+
+impl Pins {
+    /// Blocks cannot be pinned where the system has no barrier.
+    pub(super) fn new() -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            rows: Mutex::new(Rows::default()),
+            end: AtomicUsize::new(0),
+            open: AtomicU32::new(Epoch::NEVER.bits()),
+            none: Pin(AtomicUsize::new(usize::MAX)),
+            usable: barrier::register(),
+        }
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// The pin of who has none.
+    pub(super) fn none(&self) -> &Pin {
+        &self.none
+    }
+
+    /// A row for a new handle, and its number; none if there is no memory for one. Some of its pins may be taken: by guards that are
+    /// there longer than the handle that they are from.
+    pub(super) fn row(&self) -> Option<(u32, &Row)> {
+        if !self.usable {
+            return None;
+        }
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = match rows.free.first() {
+            Some(number) => number,
+            None => self.new_rows(&mut rows)?,
+        };
+        rows.free.set(number, false);
+        // Who must find what is pinned by this row finds this first: it is stored before.
+        self.end.fetch_max(number + 1, Ordering::Relaxed);
+        Some((number as u32, self.at(number)?))
+    }
+
+    /// Makes another chunk of rows, when none is free; the first of them.
+    fn new_rows(&self, rows: &mut Rows) -> Option<usize> {
+        let first = rows.made;
+        let (chunk, _) = place(first);
+        let chunk = self.chunks.get(chunk)?;
+        let len = first.max(FIRST);
+        let all = first + len;
+        // So that giving them back allocates nothing.
+        let words = table(Bitmap::<Vec<u64>>::words(all), 0).ok()?;
+        let mut made = Vec::new();
+        made.try_reserve_exact(len).ok()?;
+        made.extend((0..len).map(|_| Row::new()));
+        // Under the lock: nobody else does.
+        chunk.set(made.into_boxed_slice()).ok()?;
+        rows.free = Bitmap::new(words, all);
+        (first..all).for_each(|number| rows.free.set(number, true));
+        rows.made = all;
+        Some(first)
+    }
+
+    fn at(&self, number: usize) -> Option<&Row> {
+        let (chunk, at) = place(number);
+        self.chunks.get(chunk)?.get()?.get(at)
+    }
+
+    /// A handle is gone.
+    pub(super) fn give_back(&self, number: u32) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.free.set(number as usize, true);
+        let mut end = self.end.load(Ordering::Relaxed);
+        while end > 0 && rows.free.contains(end - 1) && self.at(end - 1).is_some_and(Row::is_free) {
+            end -= 1;
+        }
+        self.end.store(end, Ordering::Relaxed);
+    }
+
+    /// Blocks that are marked with this epoch can be pinned from now on, when [`Now`] says so too.
+    pub(super) fn open(&self, epoch: Epoch) {
+        // Who reads this knows that the former epoch's end has passed its barrier, as who reads what `close` stores does.
+        self.open.store(epoch.bits(), Ordering::Release);
+    }
+
+    /// The epoch has ended: [`Now`] names another one. Whoever has pinned a block in it is seen from now on.
+    pub(super) fn close(&self) {
+        if self.open.load(Ordering::Relaxed) != Epoch::NEVER.bits() {
+            barrier::heavy();
+            self.open.store(Epoch::NEVER.bits(), Ordering::Release);
+        }
+    }
+
+    /// The writer comes in, unless somebody is there.
+    pub(super) fn try_write(&self, latch: &Latch) -> bool {
+        let Some(mark) = latch.try_write() else {
+            return false;
+        };
+        let alone = self.is_alone(mark, latch);
+        if !alone {
+            latch.step_back();
+        }
+        alone
+    }
+
+    /// The writer comes in, and waits for that if it must, as long as what it waits for is `here`. False if it is not in.
+    pub(super) fn write(&self, latch: &Latch, here: impl Fn() -> bool) -> bool {
+        while let Some(mark) = latch.write(&here) {
+            if self.is_alone(mark, latch) {
+                return true;
+            }
+            if !here() {
+                // The readers are those of the block that came after it, and there is nothing to wait for.
+                latch.step_back();
+                return false;
+            }
+            latch.wait_for_pins(&here, || {
+                barrier::heavy();
+                self.have(latch)
+            });
+        }
+        false
+    }
+
+    /// Is nobody in by a pin, now that this mark was taken from the latch?
+    #[inline]
+    fn is_alone(&self, mark: Epoch, latch: &Latch) -> bool {
+        mark.bits() == 0 || self.looked_for(mark, latch)
+    }
+
+    fn looked_for(&self, mark: Epoch, latch: &Latch) -> bool {
+        if mark.bits() == self.open.load(Ordering::Acquire) {
+            barrier::heavy();
+        }
+        !self.have(latch)
+    }
+
+    fn have(&self, latch: &Latch) -> bool {
+        let chunks = self.chunks.iter().map_while(OnceLock::get);
+        let mut rows = chunks.flatten().take(self.end.load(Ordering::Relaxed));
+        rows.any(|row| row.has(latch))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let chunks = self.chunks.iter().map_while(OnceLock::get);
+        chunks.map(|rows| size_of_val(&**rows)).sum()
+    }
+}
+
+/// The chunk of a row, and where in it.
+fn place(number: usize) -> (usize, usize) {
+    match number / FIRST {
+        0 => (0, number),
+        rest => {
+            let chunk = rest.ilog2() as usize + 1;
+            (chunk, number - (FIRST << (chunk - 1)))
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn latches(n: usize) -> Vec<Latch> {
+        (0..n).map(|_| Latch::default()).collect()
+    }
+
+    #[test]
+    fn each_handle_has_a_row_of_its_own_and_the_next_one_gets_it_again() {
+        let (pins, now, latches) = (Pins::new(), Now::new(), latches(101));
+        let rows: Vec<_> = (0..100).map(|_| pins.row().unwrap()).collect();
+        for (at, (number, row)) in rows.iter().enumerate() {
+            assert!(!row.free().unwrap().enter(&latches[at], &now));
+            assert_eq!(*number as usize, at);
+        }
+        assert!(latches[..100].iter().all(|latch| pins.have(latch)));
+        assert!(!pins.have(&latches[100]));
+        for (number, row) in rows {
+            assert_eq!(row.0.iter().filter(|pin| !pin.is_free()).count(), 1);
+            pins.give_back(number);
+        }
+        let bytes = pins.bytes();
+        assert_eq!(bytes, 128 * 64);
+        let again: Vec<_> = (0..100).map(|_| pins.row().unwrap().0).collect();
+        assert_eq!(again, (0..100).collect::<Vec<_>>());
+        assert_eq!(pins.bytes(), bytes);
+    }
+
+    /// What a claim costs is given by the handles that there are, not by those that there were.
+    #[test]
+    fn rows_are_looked_at_up_to_the_last_that_holds_something_or_may() {
+        let (pins, now, latch) = (Pins::new(), Now::new(), Latch::default());
+        let end = || pins.end.load(Ordering::Relaxed);
+        let rows: Vec<_> = (0..50).map(|_| pins.row().unwrap()).collect();
+        assert_eq!(end(), 50);
+        let held = rows[20].1.free().unwrap();
+        held.enter(&latch, &now);
+        for (number, _) in &rows[10..] {
+            pins.give_back(*number);
+        }
+        assert!(end() == 21 && pins.have(&latch), "its guard is there yet");
+        held.leave(&latch);
+        pins.give_back(9);
+        assert_eq!(end(), 9);
+        assert_eq!(pins.row().unwrap().0, 9);
+        assert_eq!(end(), 10);
+    }
+
+    #[test]
+    fn a_row_has_as_many_pins_as_it_has() {
+        let (row, now, latches) = (Row::new(), Now::new(), latches(ROW + 1));
+        for latch in &latches[..ROW] {
+            row.free().unwrap().enter(latch, &now);
+        }
+        assert!(row.free().is_none());
+        assert!(row.has(&latches[3]) && !row.has(&latches[ROW]));
+    }
+
+    /// The frame holds another block, and a reader has pinned that one.
+    #[test]
+    fn a_writer_gives_up_a_frame_in_which_another_block_is_pinned() {
+        let (pins, now, latch) = (Pins::new(), Now::new(), Latch::default());
+        let pin = pins.row().unwrap().1.free().unwrap();
+        let epoch = Epoch::number(0);
+        pins.open(epoch);
+        now.set(epoch, epoch);
+        latch.mark(epoch);
+        assert!(pin.enter(&latch, &now));
+        let asked = std::cell::Cell::new(0);
+        let here = || {
+            asked.set(asked.get() + 1);
+            assert!(asked.get() < 100, "it goes round and round");
+            false
+        };
+        assert!(!pins.write(&latch, here));
+        pin.leave(&latch);
+        assert!(latch.try_read(), "no mark is left");
+    }
+
+    /// What nobody had marked nobody is looked for in; what was marked is free when it is unpinned.
+    #[test]
+    fn who_has_pinned_a_block_keeps_writers_out_until_he_goes() {
+        let (pins, now, latch) = (Pins::new(), Now::new(), Latch::default());
+        let row = pins.row().unwrap().1;
+        let mine = row.free().unwrap();
+        assert!(!mine.enter(&latch, &now));
+        mine.leave(&latch);
+
+        let epoch = Epoch::number(0);
+        pins.open(epoch);
+        now.set(epoch, epoch);
+        latch.mark(epoch);
+        for ended in [false, true] {
+            if ended {
+                latch.mark(epoch);
+            }
+            assert!(mine.enter(&latch, &now));
+            if ended {
+                now.set(Epoch::NEVER, Epoch::NEVER);
+                pins.close();
+            }
+            assert!(!pins.try_write(&latch));
+            assert!(!pins.try_write(&latch), "it is still pinned");
+            let other = row.free().unwrap();
+            assert!(!other.enter(&latch, &now), "the mark was taken");
+            other.leave(&latch);
+            std::thread::scope(|threads| {
+                let writer = threads.spawn(|| pins.write(&latch, || true));
+                std::thread::yield_now();
+                mine.leave(&latch);
+                writer.join().unwrap();
+            });
+            assert!(latch.try_write().is_none());
+            latch.end_write();
+        }
+    }
+}

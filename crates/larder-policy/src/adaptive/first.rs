@@ -1,0 +1,117 @@
+//! What came first, while the cache filled: is it worth more than what came after?
+
+use super::super::PolicyError;
+use larder_base::table::table;
+
+/// Departures after which an observation counts half and the question is asked again; fewer in a small cache.
+const PERIOD: usize = 64;
+
+/// Weighs the blocks that came while the cache filled against those that came after them.
+///
+/// When a cache has just been filled, nothing tells which blocks come back. In a loop larger than the cache it is those that came
+/// first, and a queue in the order of arrival lets each go just before its use; where what is recent is used again it is the others.
+/// So the first ones stay, apart, until there is evidence against them: the return of a later block that had to leave in their
+/// stead. For them speaks the first use of one that would have left by now, had they left in the order of their arrival.
+#[derive(Debug)]
+pub(super) struct First {
+    /// None left yet: the cache still fills.
+    open: bool,
+    /// How many have left, in times when there were some of them.
+    left: u32,
+    /// None of them had to leave yet.
+    all_stayed: bool,
+    /// What speaks against them, less what speaks for them.
+    against: i32,
+    /// Of the departures' numbers, the bits that count within a period.
+    bits: u32,
+    /// The period for which the question was asked last.
+    asked: Option<u32>,
+    /// By period of the latest departures: did the first ones stay? A bit for each, in turn.
+    stayed: Vec<u64>,
+}
+
+impl First {
+    /// Of a cache of so many frames, whose departures have so many different numbers.
+    pub(super) fn new(capacity: usize, numbers: usize) -> Result<Self, PolicyError> {
+        let bits = (capacity / 16).clamp(1, PERIOD).ilog2();
+        Ok(Self {
+            open: true,
+            left: 0,
+            all_stayed: true,
+            against: 0,
+            bits,
+            asked: None,
+            stayed: periods(numbers, bits)?,
+        })
+    }
+
+    /// The departures so far are forgotten, and there will be so many numbers.
+    pub(super) fn resize(&mut self, numbers: usize) -> Result<(), PolicyError> {
+        self.stayed = periods(numbers, self.bits)?;
+        self.asked = None;
+        Ok(())
+    }
+
+    /// Does a block that comes now belong to them?
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// A block is to leave, and its number will be `number`. True if it should be one of the first.
+    pub(super) fn leaves(&mut self, number: u32) -> bool {
+        self.open = false;
+        self.left = self.left.saturating_add(1);
+        let period = number >> self.bits;
+        if self.asked != Some(period) {
+            self.asked = Some(period);
+            let (word, bit) = self.place(number);
+            if self.against > 0 {
+                self.all_stayed = false;
+                self.stayed[word] &= !bit;
+            } else {
+                self.stayed[word] |= bit;
+            }
+            self.against /= 2;
+        }
+        !self.stayed_at(number)
+    }
+
+    /// Was there never enough against them?
+    pub(super) fn all_stayed(&self) -> bool {
+        self.all_stayed
+    }
+
+    /// One of them, which came with this number, is used for the first time since.
+    pub(super) fn used(&mut self, arrival: u32) {
+        if arrival <= self.left {
+            self.against = self.against.saturating_sub(1);
+        }
+    }
+
+    /// A block returns that left with this number.
+    pub(super) fn returned(&mut self, number: u32) {
+        if self.stayed_at(number) {
+            self.against = self.against.saturating_add(1);
+        }
+    }
+
+    fn stayed_at(&self, number: u32) -> bool {
+        let (word, bit) = self.place(number);
+        self.stayed[word] & bit != 0
+    }
+
+    /// Of the bit of a departure's period. There are as many as a power of two.
+    fn place(&self, number: u32) -> (usize, u64) {
+        let at = (number >> self.bits) as usize & (self.stayed.len() * 64 - 1);
+        (at / 64, 1 << (at % 64))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.stayed.capacity() * size_of::<u64>()
+    }
+}
+
+/// A bit for each period of the numbers, and as many more, since the latest numbers may begin within one.
+fn periods(numbers: usize, bits: u32) -> Result<Vec<u64>, PolicyError> {
+    Ok(table(((2 * numbers) >> bits).div_ceil(64), 0)?)
+}

@@ -1,0 +1,248 @@
+//! The rule that sets its own knobs: two queues with ghosts and a correlation window, whose proportions are those that do best
+//! in miniature on a sample of the same blocks.
+
+mod duel;
+mod first;
+mod ghosts;
+mod knobs;
+mod miniature;
+mod queues;
+#[cfg(test)]
+mod queues_tests;
+mod sample;
+mod tags;
+#[cfg(test)]
+mod tests;
+
+use super::capacity::capacity;
+use super::{
+    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
+    Shadow, Touch,
+};
+use knobs::EXPERTS;
+use miniature::Miniatures;
+use queues::Queues;
+use sample::Sample;
+use tags::Tags;
+
+/// Set in an admission: the block comes back from the ghosts and belongs to the main queue.
+const RETURNS: u64 = 1;
+
+/// The default rule. It has no knobs to set.
+///
+/// New blocks wait in a small FIFO; those that are used again after the first half of it go to the main queue, a CLOCK with two
+/// bits, and so do those that come back soon after they left (S3-FIFO, SOSP 2023; 2Q, VLDB 1994; the window in which
+/// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). How large the small queue is, how long a block that
+/// left is remembered, and whether one that comes back must show that it is used more often than what it would replace (as in
+/// LIRS, SIGMETRICS 2002, which is what loops need), is no constant: five settings run in miniature beside the cache, each with
+/// 512 to 2048 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
+/// one that does better than its own by more than chance and by more than the move costs.
+///
+/// What is read ahead waits apart for its first use, while as many blocks come as a quarter of the frames, and is then like any other
+/// block that comes: so many readers at once need no more room in the small queue than one.
+///
+/// What comes while the cache fills waits in a FIFO of its own, apart from the small queue. It stays until
+/// there is evidence against it: each return of a block that had to leave in its stead counts against, each first use of a block
+/// that would have left by now in the order of arrival counts for it, and all counts halve every 64 departures. So a loop that is
+/// run through only a few times hits from the second time on (as under LIRS, which keeps what came first), and where what is recent
+/// is used again the first blocks leave as in any FIFO.
+///
+/// A use that tells the queues nothing is shown to the miniatures once, until the next block comes: what is used again and again while
+/// nothing happens says nothing of how long it must be kept, and costs nothing then.
+///
+/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
+/// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. A hit is two stores into the
+/// frame's state and stamp when these change; one hit in 32 (one in
+/// n/2048 in large caches, every one in caches of up to 512 frames) is also five looks into the miniatures.
+///
+/// ```
+/// use larder_policy::{Adaptive, replay::Replay};
+/// // a loop of 110 blocks over a cache of 100, in which LRU never hits
+/// let mut cache = Replay::<Adaptive>::new(100)?;
+/// for at in 0..110_000 {
+///     cache.access(at % 110, at);
+/// }
+/// assert!(cache.hits() > 80_000);
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Adaptive {
+    queues: Queues,
+    sample: Sample,
+    tags: Tags,
+    miniatures: Miniatures,
+    /// Of the small queue, when it was last asked whether it moved.
+    border: (u32, u32),
+}
+
+impl Adaptive {
+    /// Shows a sampled use to the miniatures, and takes over the setting of a better one.
+    #[cold]
+    fn learn(&mut self, tag: u32) {
+        if let Some(expert) = self.miniatures.access(tag) {
+            self.queues.set(EXPERTS[expert].knobs);
+        }
+    }
+
+    /// A use of the block in a sampled frame. One that tells the queues nothing is shown to the miniatures once between two arrivals:
+    /// more say nothing of how long the block must be kept.
+    #[cold]
+    fn sampled_use(&mut self, frame: Frame) {
+        let settled = self.settled(frame);
+        self.queues.touch(frame);
+        if !settled && let Some(tag) = self.tags.show(frame, self.queues.came()) {
+            self.learn(tag);
+        }
+    }
+}
+
+impl Named for Adaptive {
+    const NAME: &'static str = "adaptive";
+    const SOURCE: &'static str = "larder; after S3-FIFO (SOSP 2023), Clock2Q+ (arXiv 2511.21958), LIRS (SIGMETRICS 2002) and SHARDS (FAST 2015)";
+    const ABOUT: &'static str = "two queues, a correlation window and ghosts, with the proportions that do best in miniature";
+}
+
+impl Policy for Adaptive {
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        let frames = capacity(frames)?;
+        let sample = Sample::new(frames);
+        Ok(Self {
+            queues: Queues::new(frames, EXPERTS[0].knobs)?,
+            tags: Tags::new(sample.frames())?,
+            miniatures: Miniatures::new(sample.frames())?,
+            border: (0, 0),
+            sample,
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.queues.capacity()
+    }
+
+    fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
+        let returns = shadow.is_some_and(|shadow| self.queues.returns(shadow.get() as u32));
+        if reason != Reason::Readahead
+            && let Some(tag) = self.sample.tag(block)
+        {
+            self.learn(tag);
+        }
+        Admission(if returns { RETURNS } else { 0 })
+    }
+
+    fn insert(&mut self, frame: Frame, arrival: Arrival) {
+        let returns = arrival.admission.0 & RETURNS != 0;
+        let unused = arrival.reason == Reason::Readahead;
+        self.queues.insert(frame, returns, unused);
+        if let Some(tag) = self.sample.tag(arrival.block) {
+            // The miss was shown.
+            let shown = self.queues.came().wrapping_sub(u32::from(unused));
+            if self.tags.insert(frame, tag, shown) {
+                self.queues.mark_sampled(frame);
+            }
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, frame: Frame, _: Touch) {
+        if self.queues.is_sampled(frame) {
+            self.sampled_use(frame);
+        } else {
+            self.queues.touch(frame);
+        }
+    }
+
+    #[inline]
+    fn settled(&self, frame: Frame) -> bool {
+        self.queues.settled(frame)
+            && (!self.queues.is_sampled(frame) || self.tags.is_shown(frame, self.queues.came()))
+    }
+
+    fn unsettled(&mut self) -> bool {
+        let border = self.queues.border();
+        core::mem::replace(&mut self.border, border) != border
+    }
+
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        let mut gone = 0;
+        while gone < wanted {
+            let ask = |frame, waited| {
+                let state = frames.state(frame);
+                if waited && state != FrameState::Clean {
+                    frames.write_back(frame);
+                }
+                state
+            };
+            let Some(out) = self.queues.evict(ask) else {
+                break;
+            };
+            if out.sampled {
+                self.tags.remove(out.frame);
+            }
+            frames.evicted(out.frame, out.ghost.map(|at| Shadow::new(u64::from(at))));
+            gone += 1;
+        }
+        gone
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        if self.queues.remove(frame) {
+            self.tags.remove(frame);
+        }
+    }
+
+    fn remembers(&self, shadow: Shadow) -> bool {
+        self.queues.remembers(shadow.get() as u32)
+    }
+
+    fn shadow_bits(&self) -> Option<u32> {
+        Some(self.queues.ghost_bits())
+    }
+
+    fn whole_shadow(&self, low: u64) -> Shadow {
+        let at = self.queues.number(low as u32, self.queues.ghost_bits());
+        Shadow::new(u64::from(at))
+    }
+
+    /// The miniatures begin anew, since the sample is another one, and the first expert rules until they know better.
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        let sample = Sample::new(capacity(frames)?);
+        let miniatures = Miniatures::new(sample.frames())?;
+        let tags = Tags::new(sample.frames())?;
+        self.queues.resize(frames)?;
+        self.queues.forget_samples();
+        (self.sample, self.miniatures, self.tags) = (sample, miniatures, tags);
+        self.queues.set(EXPERTS[0].knobs);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.queues.check()?;
+        self.miniatures.check()
+    }
+
+    fn bytes(&self) -> usize {
+        self.queues.bytes() + self.tags.bytes() + self.miniatures.bytes()
+    }
+
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        let mut all = vec![
+            ("expert", self.miniatures.ruling() as f64),
+            ("switches", self.miniatures.switches() as f64),
+            ("sampled accesses", self.miniatures.accesses() as f64),
+            ("first queue", self.queues.first() as f64),
+            ("small queue", self.queues.small() as f64),
+            ("small queue, target", self.queues.target() as f64),
+            ("main queue", self.queues.main() as f64),
+            ("waiting", self.queues.waiting() as f64),
+            ("ghosts", self.queues.ghosts() as f64),
+        ];
+        for (at, expert) in EXPERTS.iter().enumerate() {
+            all.push((expert.name, self.miniatures.misses(at) as f64));
+        }
+        all
+    }
+}

@@ -1,0 +1,452 @@
+//! The two queues.
+
+use super::super::{Frame, FrameState, PolicyError};
+use super::first::First;
+use super::ghosts::Ghosts;
+use super::knobs::{Knobs, MOST_GHOSTS, WINDOW};
+use larder_base::list::{List, NONE, ShortLinks};
+use larder_base::table::{grow, table};
+
+/// The bits of a frame's state.
+const USES: u8 = 0b11;
+const MAIN: u8 = 1 << 2;
+/// Waits apart.
+const WAITS: u8 = 1 << 3;
+/// Waits apart, and its next use takes it to the main queue.
+const RETURNING: u8 = 1 << 4;
+const SAMPLED: u8 = 1 << 5;
+const IN: u8 = 1 << 6;
+/// Came while the cache filled, and waits in a queue of its own.
+const FIRST: u8 = 1 << 7;
+
+/// What left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Out {
+    pub(super) frame: Frame,
+    /// Its number among the ghosts, if it is remembered.
+    pub(super) ghost: Option<u32>,
+    pub(super) sampled: bool,
+}
+
+/// Who waits apart does so while as many blocks come as this part of the frames.
+const PATIENCE: usize = 4;
+
+/// A small FIFO before a CLOCK, with fixed proportions; a FIFO of what came while the cache filled, which is empty after a while
+/// for good. The rule has one over its frames, each miniature has one of its own.
+///
+/// A FIFO beside them is for blocks that wait a while for reasons of their own. What is read ahead is as good as sure to be used, and
+/// soon, however many readers there are: in the small queue, which may be a hundredth of the frames, they would push out each
+/// other's blocks before the first use. And what may not leave when its turn comes, since it is dirty or held, may be clean, or
+/// removed, before long; in the small queue such blocks would take the place of new ones.
+#[derive(Debug)]
+pub(super) struct Queues {
+    links: ShortLinks,
+    first: List,
+    small: List,
+    main: List,
+    waiting: List,
+    state: Vec<u8>,
+    /// In the small queue and the first one: the arrival's number there. In the main queue: how many had left at the last use. Of those
+    /// that wait apart: how many had come to the cache.
+    stamp: Vec<u32>,
+    ghosts: Ghosts,
+    worth: First,
+    /// In the small queue and the first one.
+    arrivals: u32,
+    /// In the cache.
+    came: u32,
+    capacity: usize,
+    knobs: Knobs,
+    /// Frames of the small queue, from the knobs.
+    target: usize,
+    window: u32,
+}
+
+impl Queues {
+    pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
+        let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
+        let mut core = Self {
+            links: ShortLinks::new(capacity)?,
+            first: List::new(),
+            small: List::new(),
+            main: List::new(),
+            waiting: List::new(),
+            state: table(capacity, 0)?,
+            stamp: table(capacity, 0)?,
+            worth: First::new(capacity, ghosts.numbers())?,
+            ghosts,
+            arrivals: 0,
+            came: 0,
+            capacity,
+            knobs,
+            target: 0,
+            window: 0,
+        };
+        core.set(knobs);
+        Ok(core)
+    }
+
+    /// Takes other proportions; the queues follow with the evictions to come.
+    pub(super) fn set(&mut self, knobs: Knobs) {
+        self.knobs = knobs;
+        self.target = share(self.capacity, knobs.small).max(1);
+        self.window = self.target as u32 / WINDOW;
+        self.ghosts.limit(share(self.capacity, knobs.ghosts));
+    }
+
+    pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
+        let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
+        self.worth.resize(ghosts.numbers())?;
+        self.links.grow(capacity)?;
+        grow(&mut self.state, capacity, 0)?;
+        grow(&mut self.stamp, capacity, 0)?;
+        // Stamps count from the old ghosts on; what was remembered is lost.
+        self.ghosts = ghosts.starting_at(self.ghosts.evictions());
+        self.capacity = capacity;
+        self.set(self.knobs);
+        Ok(())
+    }
+
+    /// A block is to come that left as ghost number `at`: does it belong to the main queue?
+    pub(super) fn returns(&mut self, at: u32) -> bool {
+        if !self.ghosts.take(at) {
+            return false;
+        }
+        if !self.first.is_empty() {
+            self.worth.returned(at);
+        }
+        let main = self.main.len() + self.waiting.len() + self.target;
+        let full = self.len() >= self.capacity && main >= self.capacity;
+        let oldest = self.main.oldest();
+        if !self.knobs.contest || !full || oldest == NONE {
+            return true;
+        }
+        let oldest = oldest as usize;
+        if self.state[oldest] & USES == 0 {
+            return true; // leaves next in any case
+        }
+        let now = self.ghosts.evictions();
+        let away = now.wrapping_sub(at).wrapping_add(self.small.len() as u32);
+        let idle = now.wrapping_sub(self.stamp[oldest]);
+        if idle <= away {
+            return false;
+        }
+        self.state[oldest] &= !USES;
+        true
+    }
+
+    pub(super) fn remembers(&self, at: u32) -> bool {
+        self.ghosts.has(at)
+    }
+
+    pub(super) fn insert(&mut self, frame: Frame, returns: bool, unused: bool) {
+        let at = frame as usize;
+        self.state[at] = IN;
+        self.came = self.came.wrapping_add(1);
+        match (unused, returns) {
+            (false, true) => self.enter_main(frame),
+            (false, false) => self.enter(frame),
+            (true, _) => {
+                self.state[at] |= if returns { RETURNING } else { 0 };
+                self.wait(frame);
+            }
+        }
+    }
+
+    fn enter_main(&mut self, frame: Frame) {
+        let at = frame as usize;
+        self.state[at] = self.state[at] & (IN | SAMPLED) | MAIN;
+        self.stamp[at] = self.ghosts.evictions();
+        self.main.push_newest(&mut self.links, frame);
+    }
+
+    fn enter_small(&mut self, frame: Frame) {
+        self.arrivals = self.arrivals.wrapping_add(1);
+        self.stamp[frame as usize] = self.arrivals;
+        self.small.push_newest(&mut self.links, frame);
+    }
+
+    fn wait(&mut self, frame: Frame) {
+        let at = frame as usize;
+        self.state[at] = self.state[at] & (IN | SAMPLED | RETURNING) | WAITS;
+        self.stamp[at] = self.came;
+        self.waiting.push_newest(&mut self.links, frame);
+    }
+
+    /// Has one waited for long enough?
+    fn overdue(&self) -> bool {
+        let oldest = self.waiting.oldest();
+        oldest != NONE
+            && self.came.wrapping_sub(self.stamp[oldest as usize])
+                >= (self.capacity / PATIENCE).max(1) as u32
+    }
+
+    /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
+    fn enter(&mut self, frame: Frame) {
+        if self.worth.is_open() && self.len() + self.target < self.capacity {
+            self.arrivals = self.arrivals.wrapping_add(1);
+            self.stamp[frame as usize] = self.arrivals;
+            self.state[frame as usize] |= FIRST;
+            self.first.push_newest(&mut self.links, frame);
+        } else {
+            self.enter_small(frame);
+        }
+    }
+
+    /// Says of a frame that its uses are to be shown to the miniatures.
+    pub(super) fn mark_sampled(&mut self, frame: Frame) {
+        self.state[frame as usize] |= SAMPLED;
+    }
+
+    pub(super) fn forget_samples(&mut self) {
+        self.state.iter_mut().for_each(|state| *state &= !SAMPLED);
+    }
+
+    /// A use.
+    #[inline]
+    pub(super) fn touch(&mut self, frame: Frame) {
+        let at = frame as usize;
+        let state = self.state[at];
+        if state & MAIN != 0 {
+            let now = self.ghosts.evictions();
+            if self.stamp[at] != now {
+                self.stamp[at] = now;
+            }
+            if state & USES != USES {
+                self.state[at] = state + 1;
+            }
+        } else if state & WAITS != 0 {
+            self.awaited_use(frame);
+        } else if state & USES != USES && self.arrivals.wrapping_sub(self.stamp[at]) >= self.window
+        {
+            if state & (FIRST | USES) == FIRST {
+                self.worth.used(self.stamp[at]);
+            }
+            self.state[at] = state + 1;
+        }
+    }
+
+    /// Would another use change nothing? Until something leaves or the state is otherwise changed.
+    #[inline]
+    pub(super) fn settled(&self, frame: Frame) -> bool {
+        let at = frame as usize;
+        let state = self.state[at];
+        if state & MAIN != 0 {
+            return state & USES == USES && self.stamp[at] == self.ghosts.evictions();
+        }
+        let echo = self.arrivals.wrapping_sub(self.stamp[at]) < self.window;
+        state & WAITS == 0 && (echo || state & USES == USES)
+    }
+
+    #[inline]
+    pub(super) fn is_sampled(&self, frame: Frame) -> bool {
+        self.state[frame as usize] & SAMPLED != 0
+    }
+
+    /// Blocks that have come to the cache, modulo 2^32.
+    #[inline]
+    pub(super) fn came(&self) -> u32 {
+        self.came
+    }
+
+    /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.
+    pub(super) fn border(&self) -> (u32, u32) {
+        (self.arrivals, self.window)
+    }
+
+    /// The first use of what readahead brought is what an insertion on demand is to others.
+    #[cold]
+    fn awaited_use(&mut self, frame: Frame) {
+        let at = frame as usize;
+        let returns = self.state[at] & RETURNING != 0;
+        self.waiting.unlink(&mut self.links, frame);
+        self.state[at] &= !(WAITS | RETURNING);
+        if returns {
+            self.enter_main(frame);
+        } else {
+            self.enter(frame);
+        }
+    }
+
+    /// Takes one frame out, if one may leave. `ask` is told of a frame whether it has waited for long enough, so that it should be
+    /// written if it is dirty.
+    pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
+        let first_leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
+        if self.worth.all_stayed() && !self.first.is_empty() && self.small.len() > self.target {
+            self.join_first();
+        }
+        let mut looks = self.waiting.len();
+        loop {
+            let frame = self.next(first_leaves, looks > 0)?;
+            let at = frame as usize;
+            let was = self.state[at];
+            match was & (MAIN | USES) {
+                0 | MAIN => {}
+                MAIN.. => {
+                    self.state[at] -= 1;
+                    self.main.renew(&mut self.links, frame);
+                    continue;
+                }
+                _ => {
+                    self.unlink(frame);
+                    self.enter_main(frame);
+                    continue;
+                }
+            }
+            self.unlink(frame);
+            let waited = was & WAITS != 0;
+            let may_leave = match ask(frame, waited) {
+                FrameState::Clean => true,
+                FrameState::Dirty => waited && self.waiting.len() == self.len(),
+                FrameState::Pinned => false,
+            };
+            if may_leave {
+                let ghost = (was & MAIN == 0).then(|| self.ghosts.push());
+                return Some(self.out(frame, ghost));
+            }
+            // Of those that wait each is looked at once, whenever it came.
+            if waited {
+                looks -= 1;
+            } else {
+                looks += 1;
+                self.state[at] |= RETURNING;
+            }
+            self.wait(frame);
+        }
+    }
+
+    /// Whose turn it is to leave, or to be looked at.
+    fn next(&self, first_leaves: bool, may_wait: bool) -> Option<Frame> {
+        let others = self.first.len() + self.small.len() + self.main.len();
+        let list = if may_wait && (self.overdue() || others == 0) {
+            &self.waiting
+        } else if !self.first.is_empty() && (first_leaves || self.small.len() < self.target) {
+            &self.first
+        } else if self.small.len() >= self.target || self.main.is_empty() {
+            &self.small
+        } else {
+            &self.main
+        };
+        (!list.is_empty()).then(|| list.oldest())
+    }
+
+    /// The first ones stayed, and the small queue is longer than it is to be from now on: what is oldest there came next.
+    fn join_first(&mut self) {
+        let frame = self.small.oldest();
+        self.small.unlink(&mut self.links, frame);
+        self.state[frame as usize] |= FIRST;
+        self.first.push_newest(&mut self.links, frame);
+    }
+
+    fn out(&mut self, frame: Frame, ghost: Option<u32>) -> Out {
+        let sampled = self.state[frame as usize] & SAMPLED != 0;
+        self.state[frame as usize] = 0;
+        Out {
+            frame,
+            ghost,
+            sampled,
+        }
+    }
+
+    /// Takes a frame out; true if it was sampled.
+    pub(super) fn remove(&mut self, frame: Frame) -> bool {
+        self.unlink(frame);
+        self.out(frame, None).sampled
+    }
+
+    /// Takes a frame out of its queue.
+    fn unlink(&mut self, frame: Frame) {
+        let list = match self.state[frame as usize] & (MAIN | FIRST | WAITS) {
+            0 => &mut self.small,
+            FIRST => &mut self.first,
+            MAIN => &mut self.main,
+            _ => &mut self.waiting,
+        };
+        list.unlink(&mut self.links, frame);
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.first.len() + self.small.len() + self.main.len() + self.waiting.len()
+    }
+
+    pub(super) fn first(&self) -> usize {
+        self.first.len()
+    }
+
+    pub(super) fn small(&self) -> usize {
+        self.small.len()
+    }
+
+    pub(super) fn main(&self) -> usize {
+        self.main.len()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn target(&self) -> usize {
+        self.target
+    }
+
+    pub(super) fn ghosts(&self) -> usize {
+        self.ghosts.len()
+    }
+
+    /// The latest number of which the low `bits` are given.
+    pub(super) fn number(&self, low: u32, bits: u32) -> u32 {
+        let back = self.ghosts.evictions().wrapping_sub(low) & (u32::MAX >> (32 - bits));
+        self.ghosts.evictions().wrapping_sub(back)
+    }
+
+    /// The same, if that ghost is still remembered.
+    pub(super) fn ghost_of(&self, low: u32, bits: u32) -> Option<u32> {
+        let at = self.number(low, bits);
+        self.ghosts.has(at).then_some(at)
+    }
+
+    /// Bits of a number that say which ghost it is.
+    pub(super) fn ghost_bits(&self) -> u32 {
+        self.ghosts.bits()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.links.bytes()
+            + self.state.capacity()
+            + self.stamp.capacity() * size_of::<u32>()
+            + self.ghosts.bytes()
+            + self.worth.bytes()
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (list, name, bits) in [
+            (&self.first, "first queue", FIRST | IN),
+            (&self.small, "small queue", IN),
+            (&self.main, "main queue", MAIN | IN),
+            (&self.waiting, "queue of those that wait", WAITS | IN),
+        ] {
+            list.check(&self.links, name)?;
+            let queue = MAIN | FIRST | WAITS | IN;
+            let wrong = |&frame: &Frame| self.state[frame as usize] & queue != bits;
+            if let Some(frame) = list.iter(&self.links).find(wrong) {
+                return Err(format!("frame {frame} of the {name} says otherwise"));
+            }
+        }
+        let said = self.state.iter().filter(|&&state| state & IN != 0).count();
+        if said != self.len() {
+            return Err(format!(
+                "{said} frames are marked as in, {} are in the queues",
+                self.len()
+            ));
+        }
+        self.ghosts.check()
+    }
+}
+
+fn share(capacity: usize, thousandths: u32) -> usize {
+    (capacity as u64 * u64::from(thousandths) / 1000) as usize
+}

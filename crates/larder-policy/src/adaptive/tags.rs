@@ -1,0 +1,98 @@
+//! Names of the sampled blocks that are in, by frame.
+
+use super::super::{Frame, PolicyError};
+use larder_base::table::table;
+
+const FREE: u64 = u64::MAX;
+
+/// A small table from frame to tag: open addressing, at most seven eighths full, and half full if as many are sampled as expected.
+#[derive(Debug)]
+pub(super) struct Tags {
+    /// Frame in the high half, tag in the low one.
+    slots: Vec<u64>,
+    /// By slot: how many blocks had come to the cache when the block was last shown to the miniatures.
+    shown: Vec<u32>,
+    len: usize,
+}
+
+impl Tags {
+    /// Room for at least half as many again as are expected.
+    pub(super) fn new(expected: usize) -> Result<Self, PolicyError> {
+        let slots = (expected * 2).next_power_of_two().max(8);
+        Ok(Self {
+            slots: table(slots, FREE)?,
+            shown: table(slots, 0)?,
+            len: 0,
+        })
+    }
+
+    fn home(&self, frame: Frame) -> usize {
+        let bits = self.slots.len().trailing_zeros();
+        (u64::from(frame).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
+    }
+
+    fn find(&self, frame: Frame) -> Option<usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(frame);
+        while self.slots[at] != FREE {
+            if (self.slots[at] >> 32) as u32 == frame {
+                return Some(at);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// The tag of a frame's block, which is shown when so many blocks have come.
+    pub(super) fn show(&mut self, frame: Frame, came: u32) -> Option<u32> {
+        let at = self.find(frame)?;
+        self.shown[at] = came;
+        Some(self.slots[at] as u32)
+    }
+
+    /// The frame's block was shown, and none has come since.
+    pub(super) fn is_shown(&self, frame: Frame, came: u32) -> bool {
+        self.find(frame).is_none_or(|at| self.shown[at] == came)
+    }
+
+    /// False if there is no room: the frame is not sampled then.
+    pub(super) fn insert(&mut self, frame: Frame, tag: u32, shown: u32) -> bool {
+        if self.len * 8 >= self.slots.len() * 7 {
+            return false;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(frame);
+        while self.slots[at] != FREE {
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = u64::from(frame) << 32 | u64::from(tag);
+        self.shown[at] = shown;
+        self.len += 1;
+        true
+    }
+
+    /// Takes one out and moves those behind it up, so that no mark of it is left.
+    pub(super) fn remove(&mut self, frame: Frame) {
+        let Some(mut hole) = self.find(frame) else {
+            return;
+        };
+        let mask = self.slots.len() - 1;
+        let mut at = (hole + 1) & mask;
+        while self.slots[at] != FREE {
+            let home = self.home((self.slots[at] >> 32) as u32);
+            // It may fill the hole if its home is not between the hole and where it is.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole] = self.slots[at];
+                self.shown[hole] = self.shown[at];
+                hole = at;
+            }
+            at = (at + 1) & mask;
+        }
+        self.slots[hole] = FREE;
+        self.len -= 1;
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<u64>() + self.shown.capacity() * size_of::<u32>()
+    }
+}

@@ -1,0 +1,238 @@
+//! ARC: a list of blocks seen once and one of blocks seen again, whose sizes follow the ghosts that come back.
+
+use super::capacity::capacity;
+use super::frames::oldest_loose;
+use super::ghosts::Ghosts;
+use super::{
+    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
+};
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
+
+/// The lists of residents and of ghosts: seen once, seen again.
+const ONCE: usize = 0;
+const AGAIN: usize = 1;
+
+/// Where a block is, by frame; an unused one remembers in which ghost list it was.
+const IN_ONCE: u8 = 0;
+const IN_AGAIN: u8 = 1;
+const UNUSED: u8 = 2;
+/// Plus the list of its ghost.
+const UNUSED_BACK: u8 = 3;
+
+/// The adaptive replacement cache, with as many ghosts as frames. 9 bytes a frame and 12 for its ghost; a hit is a move in a
+/// list. It has no constants.
+///
+/// ```
+/// use larder_policy::{Arc, replay::Replay};
+/// let mut cache = Replay::<Arc>::new(4)?;
+/// for block in [1, 1, 2, 2] {
+///     cache.access(block, 0); // 1 and 2 are seen again
+/// }
+/// assert!((10..20).all(|block| !cache.access(block, 0)));
+/// assert!(cache.access(1, 0) && cache.access(2, 0));
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Arc {
+    links: Links,
+    places: Vec<u8>,
+    lists: [List; 2],
+    ghosts: Ghosts<2>,
+    /// p: how long the list of those seen once should be.
+    target: f64,
+    /// The last miss was of a ghost of the second list: a tie goes to it.
+    from_again: bool,
+    capacity: usize,
+}
+
+impl Arc {
+    /// A ghost of a list came back; the sizes are those with it.
+    fn learn(&mut self, list: usize, once: usize, again: usize) {
+        let (once, again) = (once as f64, again as f64);
+        self.target = if list == ONCE {
+            (self.target + (again / once).max(1.0)).min(self.capacity as f64)
+        } else {
+            (self.target - (once / again).max(1.0)).max(0.0)
+        };
+    }
+
+    #[inline]
+    fn place(&mut self, frame: Frame, place: u8) {
+        self.places[frame as usize] = place;
+        let list = usize::from(place == IN_AGAIN);
+        self.lists[list].push_newest(&mut self.links, frame);
+    }
+
+    /// Ghosts of the first list count against the capacity together with its residents.
+    #[inline]
+    fn trim(&mut self) {
+        while self.lists[ONCE].len() + self.ghosts.len(ONCE) > self.capacity
+            && self.ghosts.len(ONCE) > 0
+        {
+            self.ghosts.forget_oldest(ONCE);
+        }
+    }
+
+    /// Makes room for one more ghost.
+    #[inline]
+    fn trim_for_one(&mut self, most: usize) {
+        while self.ghosts.total() >= most {
+            let first_is_full = self.lists[ONCE].len() + self.ghosts.len(ONCE) >= self.capacity;
+            let list =
+                if (first_is_full && self.ghosts.len(ONCE) > 0) || self.ghosts.len(AGAIN) == 0 {
+                    ONCE
+                } else {
+                    AGAIN
+                };
+            self.ghosts.forget_oldest(list);
+        }
+    }
+}
+
+impl Named for Arc {
+    const NAME: &'static str = "arc";
+    const SOURCE: &'static str = "Megiddo and Modha, FAST 2003";
+    const ABOUT: &'static str =
+        "two LRU lists, seen once and seen again; ghosts that come back move the border";
+}
+
+impl Policy for Arc {
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            places: table(frames, IN_ONCE)?,
+            lists: [const { List::new() }; 2],
+            ghosts: Ghosts::new(frames)?,
+            target: 0.0,
+            from_again: false,
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn len(&self) -> usize {
+        self.lists[ONCE].len() + self.lists[AGAIN].len()
+    }
+
+    #[inline]
+    fn miss(&mut self, _: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
+        let (once, again) = (self.ghosts.len(ONCE), self.ghosts.len(AGAIN));
+        let list = self.ghosts.take(shadow);
+        let used = reason != Reason::Readahead;
+        self.from_again = used && list == Some(AGAIN);
+        if let (Some(list), true) = (list, used) {
+            self.learn(list, once, again);
+        }
+        Admission(list.map_or(0, |list| list as u64 + 1))
+    }
+
+    #[inline]
+    fn insert(&mut self, frame: Frame, arrival: Arrival) {
+        let list = arrival.admission.0 as u8;
+        let place = match (arrival.reason, list) {
+            (Reason::Readahead, 0) => UNUSED,
+            (Reason::Readahead, list) => UNUSED_BACK + list - 1,
+            (_, 0) => IN_ONCE,
+            _ => IN_AGAIN,
+        };
+        self.place(frame, place);
+        self.from_again = false;
+        self.trim();
+    }
+
+    #[inline]
+    fn touch(&mut self, frame: Frame, _: Touch) {
+        let place = self.places[frame as usize];
+        if place == IN_AGAIN {
+            self.lists[AGAIN].renew(&mut self.links, frame);
+            return;
+        }
+        self.lists[ONCE].unlink(&mut self.links, frame);
+        if place >= UNUSED_BACK {
+            let list = usize::from(place - UNUSED_BACK);
+            let (once, again) = (self.ghosts.len(ONCE), self.ghosts.len(AGAIN));
+            self.learn(
+                list,
+                once + usize::from(list == ONCE),
+                again + usize::from(list == AGAIN),
+            );
+        }
+        self.place(frame, if place == UNUSED { IN_ONCE } else { IN_AGAIN });
+    }
+
+    #[inline]
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        for gone in 0..wanted {
+            let once = self.lists[ONCE].len() as f64;
+            let from_once =
+                once >= 1.0 && (once > self.target || (self.from_again && once == self.target));
+            let first = if from_once { ONCE } else { AGAIN };
+            let mut frame = oldest_loose(&self.lists[first], &self.links, frames);
+            if frame == NONE {
+                frame = oldest_loose(&self.lists[1 - first], &self.links, frames);
+            }
+            if frame == NONE {
+                return gone;
+            }
+            let list = usize::from(self.places[frame as usize] == IN_AGAIN);
+            self.trim_for_one(self.capacity);
+            let shadow = self.ghosts.add(list);
+            self.remove(frame);
+            frames.evicted(frame, Some(shadow));
+        }
+        wanted
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        let list = usize::from(self.places[frame as usize] == IN_AGAIN);
+        self.lists[list].unlink(&mut self.links, frame);
+    }
+
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        self.links.grow(capacity(frames)?)?;
+        grow(&mut self.places, frames, IN_ONCE)?;
+        self.ghosts.grow(frames)?;
+        self.capacity = frames;
+        self.target = self.target.min(frames as f64);
+        self.trim();
+        self.trim_for_one(frames + 1);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.ghosts.check()?;
+        for (at, list) in self.lists.iter().enumerate() {
+            list.check(&self.links, "arc")?;
+            let stray = |&frame: &u32| usize::from(self.places[frame as usize] == IN_AGAIN) != at;
+            if let Some(frame) = list.iter(&self.links).find(stray) {
+                return Err(format!("arc: frame {frame} in list {at}"));
+            }
+        }
+        if self.ghosts.total() > self.capacity
+            || !(0.0..=self.capacity as f64).contains(&self.target)
+        {
+            return Err(format!(
+                "arc: {} ghosts, target {}",
+                self.ghosts.total(),
+                self.target
+            ));
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.places.capacity() + self.ghosts.bytes()
+    }
+
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("once", self.lists[ONCE].len() as f64),
+            ("again", self.lists[AGAIN].len() as f64),
+            ("target of once", self.target),
+        ]
+    }
+}

@@ -1,0 +1,176 @@
+//! CLOCK and GCLOCK: a hand goes round the frames and takes the first that was not used since it last came by.
+
+use super::capacity::capacity;
+use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use larder_base::table::{grow, table};
+
+/// The frame has no block.
+const ABSENT: u8 = 0;
+/// It has one that was read ahead and never used.
+const UNUSED: u8 = 1;
+/// It has one whose count is the byte less this.
+const COUNT: u8 = 2;
+
+/// A hand over counters: a use adds one up to `MOST`, the hand takes one off, and takes the block where nothing is left. The
+/// insertion counts as `FIRST`. 1 byte a frame and no links: the ring is the frames in the order of their numbers. A hit is a
+/// load, a comparison and, below `MOST`, a store.
+///
+/// A block goes into the frame that the hand has just emptied, so this is the ring of the textbooks as long as frames are
+/// refilled in the order in which they are emptied.
+///
+/// ```
+/// use larder_policy::{Policy, Sweep, replay::Replay};
+/// let mut cache = Replay::<Sweep<0, 3>>::new(2)?; // two bits
+/// for (request, block) in [0, 0, 0, 1, 2, 3].into_iter().enumerate() {
+///     cache.access(block, request as u32);
+/// }
+/// assert!(cache.holds(0)); // used twice more, so the hand has passed it twice
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Sweep<const FIRST: u8, const MOST: u8> {
+    counts: Vec<u8>,
+    hand: usize,
+    capacity: usize,
+    len: usize,
+}
+
+/// CLOCK: one bit, clear at the insertion.
+///
+/// ```
+/// use larder_policy::{Clock, replay::Replay};
+/// let mut cache = Replay::<Clock>::new(2)?;
+/// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
+/// assert_eq!(hits, [false, false, true, false, true, false]);
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+pub type Clock = Sweep<0, 1>;
+
+/// GCLOCK with the constants of PostgreSQL's buffers: counts up to 5, 1 at the insertion.
+///
+/// ```
+/// use larder_policy::{Gclock, replay::Replay};
+/// let mut cache = Replay::<Gclock>::new(2)?;
+/// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
+/// assert_eq!(hits, [false, false, true, false, true, false]);
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+pub type Gclock = Sweep<1, 5>;
+
+impl<const FIRST: u8, const MOST: u8> Named for Sweep<FIRST, MOST> {
+    const NAME: &'static str = if MOST == 1 { "clock" } else { "gclock" };
+    const SOURCE: &'static str = if MOST == 1 {
+        "Corbato, A Paging Experiment with the Multics System, 1968"
+    } else {
+        "Smith, ACM TODS 3(3), 1978; PostgreSQL, src/backend/storage/buffer/freelist.c"
+    };
+    const ABOUT: &'static str = if MOST == 1 {
+        "a hand takes the first block that was not used since it last came by"
+    } else {
+        "a hand counts down each block's uses, at most 5, and takes the first without"
+    };
+}
+
+impl<const FIRST: u8, const MOST: u8> Policy for Sweep<FIRST, MOST> {
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            counts: table(frames, ABSENT)?,
+            hand: 0,
+            len: 0,
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn insert(&mut self, frame: Frame, arrival: Arrival) {
+        self.counts[frame as usize] = match arrival.reason {
+            Reason::Readahead => UNUSED,
+            Reason::Demand | Reason::Write => COUNT + FIRST,
+        };
+        self.len += 1;
+    }
+
+    #[inline]
+    fn touch(&mut self, frame: Frame, _: Touch) {
+        let count = &mut self.counts[frame as usize];
+        if *count < COUNT + MOST {
+            *count = if *count == UNUSED {
+                COUNT + FIRST
+            } else {
+                *count + 1
+            };
+        }
+    }
+
+    #[inline]
+    fn settled(&self, frame: Frame) -> bool {
+        self.counts[frame as usize] == COUNT + MOST
+    }
+
+    #[inline]
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        let (mut gone, mut barren) = (0, 0);
+        while gone < wanted && barren < self.counts.len() {
+            let at = self.hand;
+            self.hand = if at + 1 < self.counts.len() {
+                at + 1
+            } else {
+                0
+            };
+            let count = self.counts[at];
+            if count == ABSENT || frames.state(at as Frame) == FrameState::Pinned {
+                barren += 1;
+                continue;
+            }
+            barren = 0;
+            if count > COUNT {
+                self.counts[at] = count - 1;
+            } else {
+                self.remove(at as Frame);
+                frames.evicted(at as Frame, None);
+                gone += 1;
+            }
+        }
+        gone
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        self.counts[frame as usize] = ABSENT;
+        self.len -= 1;
+    }
+
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        grow(&mut self.counts, capacity(frames)?, ABSENT)?;
+        self.capacity = frames;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let present = self.counts.iter().filter(|&&count| count != ABSENT);
+        if present.count() != self.len || self.hand >= self.counts.len() {
+            return Err(format!(
+                "clock: not {} blocks, hand {}",
+                self.len, self.hand
+            ));
+        }
+        match self.counts.iter().position(|&count| count > COUNT + MOST) {
+            Some(frame) => Err(format!(
+                "clock: frame {frame} counts {}",
+                self.counts[frame]
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.counts.capacity()
+    }
+}

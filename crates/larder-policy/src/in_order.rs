@@ -1,0 +1,129 @@
+//! FIFO and LRU: one list, and a use does nothing or moves its block to the end.
+
+use super::capacity::capacity;
+use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Touch};
+use larder_base::list::{Linked, Links, List, NONE};
+
+/// A list of the frames, of which the oldest leaves; if `RENEW`, a use makes its frame the newest. 8 bytes a frame.
+///
+/// ```
+/// use larder_policy::{InOrder, replay::Replay};
+/// let mut renewed = Replay::<InOrder<true>>::new(2)?; // LRU
+/// let mut kept = Replay::<InOrder<false>>::new(2)?; // FIFO
+/// for (request, block) in (0..).zip([0, 1, 0, 2, 0]) {
+///     renewed.access(block, request);
+///     kept.access(block, request);
+/// }
+/// assert_eq!((renewed.hits(), kept.hits()), (2, 1));
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct InOrder<const RENEW: bool> {
+    links: Links,
+    list: List,
+    capacity: usize,
+}
+
+/// First in, first out: a hit costs nothing.
+///
+/// ```
+/// use larder_policy::{Fifo, replay::Replay};
+/// let mut cache = Replay::<Fifo>::new(2)?;
+/// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
+/// assert_eq!(hits, [false, false, true, false, false, false]);
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+pub type Fifo = InOrder<false>;
+
+/// Least recently used: a hit moves one node of a list (6 writes).
+///
+/// ```
+/// use larder_policy::{Lru, replay::Replay};
+/// let mut cache = Replay::<Lru>::new(2)?;
+/// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
+/// assert_eq!(hits, [false, false, true, false, true, false]);
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+pub type Lru = InOrder<true>;
+
+impl<const RENEW: bool> Named for InOrder<RENEW> {
+    const NAME: &'static str = if RENEW { "lru" } else { "fifo" };
+    const SOURCE: &'static str = if RENEW {
+        "folklore; Denning, CACM 11(5), 1968"
+    } else {
+        "folklore"
+    };
+    const ABOUT: &'static str = if RENEW {
+        "the block that was used longest ago leaves"
+    } else {
+        "the block that came first leaves first"
+    };
+}
+
+impl<const RENEW: bool> Policy for InOrder<RENEW> {
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            list: List::new(),
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    #[inline]
+    fn insert(&mut self, frame: Frame, _: Arrival) {
+        self.list.push_newest(&mut self.links, frame);
+    }
+
+    #[inline]
+    fn touch(&mut self, frame: Frame, _: Touch) {
+        if RENEW {
+            self.list.renew(&mut self.links, frame);
+        }
+    }
+
+    #[inline]
+    fn settled(&self, _: Frame) -> bool {
+        !RENEW
+    }
+
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        let mut gone = 0;
+        let mut at = self.list.oldest();
+        while gone < wanted && at != NONE {
+            let next = self.links.newer(at);
+            if frames.state(at) != FrameState::Pinned {
+                self.list.unlink(&mut self.links, at);
+                frames.evicted(at, None);
+                gone += 1;
+            }
+            at = next;
+        }
+        gone
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        self.list.unlink(&mut self.links, frame);
+    }
+
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        self.links.grow(capacity(frames)?)?;
+        self.capacity = frames;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.list.check(&self.links, Self::NAME)
+    }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes()
+    }
+}

@@ -1,0 +1,250 @@
+//! Linux 2.4.10 to 2.4.16: A. Arcangeli's memory management, and the rule of the second use that holds to this day.
+
+use super::super::capacity::capacity;
+use super::super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::SWAP_CLUSTER_MAX;
+use larder_base::list::{Linked, Links, List, NONE};
+use larder_base::table::{grow, table};
+
+/// Reclaim begins with this priority: a sixth of the inactive list (`DEF_PRIORITY`).
+const DEF_PRIORITY: usize = 6;
+
+const OUT: u8 = 0;
+const INACTIVE: u8 = 1;
+const ACTIVE: u8 = 2;
+const PLACE: u8 = 3;
+const REFERENCED: u8 = 4;
+
+/// Linux 2.4.16. Ages and the third list are gone. A block comes in at the head of the inactive list; the call that brought it
+/// sets its Referenced bit; a use of a referenced inactive block makes it active and clears the bit (`mark_page_accessed`).
+/// Reclaim wants 32 pages at a time: it first moves pages from the active tail, unless referenced, so that the active list is
+/// two thirds of all, each with its Referenced bit *set*, so that one use brings it back; then it takes clean pages from the
+/// inactive tail, 1/6 of the list, 1/5 of the list and so on until it has them. It looks at no bit there.
+///
+/// Deviations: a written block counts as used once (`generic_file_write` sets Referenced and never activates; a touch here
+/// does not say whether it writes). A reclaim of 32 pages is spread over the evictions that use them.
+///
+/// Source: `mm/vmscan.c` (shrink_caches, refill_inactive, shrink_cache), `mm/filemap.c` (mark_page_accessed) of 2.4.16.
+/// 9 bytes a frame; a hit is one store, a promotion moves a node.
+///
+/// ```
+/// use larder_policy::{Linux2416, replay::Replay};
+/// let mut cache = Replay::<Linux2416>::new(100)?;
+/// for round in 0..2 {
+///     (0..10).for_each(|block| drop(cache.access(block, round)));
+/// }
+/// (1_000..1_100).for_each(|block| drop(cache.access(block, 2))); // once
+/// assert!((0..10).all(|block| cache.access(block, 3)));
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Linux2416 {
+    links: Links,
+    active: List,
+    inactive: List,
+    flags: Vec<u8>,
+    capacity: usize,
+    /// What is left of the reclaim that is under way: pages wanted, priority, pages to scan at it.
+    wanted: usize,
+    priority: usize,
+    scans: usize,
+    promotions: u64,
+}
+
+impl Linux2416 {
+    fn is(&self, page: Frame, place: u8) -> bool {
+        self.flags[page as usize] & PLACE == place
+    }
+
+    /// `refill_inactive` and the head of `shrink_cache`, as `shrink_caches` calls them.
+    fn begin(&mut self) {
+        let ratio = self.wanted * self.active.len() / ((self.inactive.len() + 1) * 2);
+        self.refill_inactive(ratio);
+        self.scans = self.inactive.len() / self.priority;
+    }
+
+    fn refill_inactive(&mut self, mut pages: usize) {
+        let mut entry = self.active.oldest();
+        while pages > 0 && entry != NONE {
+            let page = entry;
+            entry = self.links.newer(page); // none at the head, even if the page moves there again
+            if self.flags[page as usize] & REFERENCED != 0 {
+                self.flags[page as usize] &= !REFERENCED;
+                self.active.renew(&mut self.links, page);
+                continue;
+            }
+            pages -= 1;
+            self.active.unlink(&mut self.links, page);
+            self.inactive.push_newest(&mut self.links, page);
+            self.flags[page as usize] = INACTIVE | REFERENCED;
+        }
+    }
+
+    /// `shrink_cache`, up to the next page that it frees.
+    fn shrink_cache<F: Frames>(&mut self, frames: &mut F) -> Option<Frame> {
+        while self.scans > 0 {
+            self.scans -= 1;
+            let page = self.inactive.oldest();
+            if page == NONE {
+                break;
+            }
+            match frames.state(page) {
+                FrameState::Clean => return Some(page),
+                FrameState::Dirty => frames.write_back(page),
+                FrameState::Pinned => {}
+            }
+            self.inactive.renew(&mut self.links, page);
+        }
+        None
+    }
+
+    /// `try_to_free_pages` for the next page.
+    fn free_page<F: Frames>(&mut self, frames: &mut F) -> bool {
+        let mut fresh = false;
+        loop {
+            if self.wanted == 0 {
+                if fresh {
+                    return self.last_resort(frames); // a whole reclaim in this call, and nothing came
+                }
+                fresh = true;
+                (self.wanted, self.priority) = (SWAP_CLUSTER_MAX, DEF_PRIORITY);
+                self.begin();
+            }
+            if let Some(page) = self.shrink_cache(frames) {
+                self.wanted -= 1;
+                self.let_go(frames, page);
+                return true;
+            }
+            self.priority -= 1;
+            if self.priority == 0 {
+                self.wanted = 0;
+            } else {
+                self.begin();
+            }
+        }
+    }
+
+    fn let_go<F: Frames>(&mut self, frames: &mut F, page: Frame) {
+        self.remove(page);
+        frames.evicted(page, None);
+    }
+
+    fn last_resort<F: Frames>(&mut self, frames: &mut F) -> bool {
+        let pages = || [&self.inactive, &self.active].into_iter();
+        let find = |state| {
+            pages()
+                .flat_map(|list| list.iter(&self.links))
+                .find(|&page| frames.state(page) == state)
+        };
+        let page = find(FrameState::Clean).or_else(|| find(FrameState::Dirty));
+        if let Some(page) = page {
+            self.let_go(frames, page);
+        }
+        page.is_some()
+    }
+}
+
+impl Named for Linux2416 {
+    const NAME: &'static str = "linux-2.4.16";
+    const SOURCE: &'static str = "Linux 2.4.16, mm/vmscan.c, mm/filemap.c (November 2001)";
+    const ABOUT: &'static str = "active and inactive list, promoted at the second use, no ages";
+}
+
+impl Policy for Linux2416 {
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            flags: table(frames, OUT)?,
+            active: List::new(),
+            inactive: List::new(),
+            wanted: 0,
+            priority: DEF_PRIORITY,
+            scans: 0,
+            promotions: 0,
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn len(&self) -> usize {
+        self.active.len() + self.inactive.len()
+    }
+
+    #[inline]
+    fn insert(&mut self, frame: Frame, arrival: Arrival) {
+        self.inactive.push_newest(&mut self.links, frame);
+        self.flags[frame as usize] = match arrival.reason {
+            Reason::Readahead => INACTIVE,
+            Reason::Demand | Reason::Write => INACTIVE | REFERENCED,
+        };
+    }
+
+    /// `mark_page_accessed`.
+    #[inline]
+    fn touch(&mut self, frame: Frame, _: Touch) {
+        let flags = self.flags[frame as usize];
+        if flags == INACTIVE | REFERENCED {
+            self.inactive.unlink(&mut self.links, frame);
+            self.active.push_newest(&mut self.links, frame);
+            self.flags[frame as usize] = ACTIVE;
+            self.promotions += 1;
+        } else {
+            self.flags[frame as usize] = flags | REFERENCED;
+        }
+    }
+
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        (0..wanted).take_while(|_| self.free_page(frames)).count()
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        if self.is(frame, ACTIVE) {
+            self.active.unlink(&mut self.links, frame);
+        } else {
+            self.inactive.unlink(&mut self.links, frame);
+        }
+        self.flags[frame as usize] = OUT;
+    }
+
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        self.links.grow(capacity(frames)?)?;
+        grow(&mut self.flags, frames, OUT)?;
+        self.capacity = frames;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (list, place, name) in [
+            (&self.active, ACTIVE, "active"),
+            (&self.inactive, INACTIVE, "inactive"),
+        ] {
+            list.check(&self.links, name)?;
+            if let Some(page) = list.iter(&self.links).find(|&page| !self.is(page, place)) {
+                return Err(format!("{name}: frame {page} says that it is elsewhere"));
+            }
+        }
+        let inside = self.flags.iter().filter(|&&flags| flags != OUT).count();
+        if inside != self.len() {
+            return Err(format!(
+                "{inside} frames are in, the lists have {}",
+                self.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.flags.capacity()
+    }
+
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("active", self.active.len() as f64),
+            ("inactive", self.inactive.len() as f64),
+            ("promoted at the second use", self.promotions as f64),
+        ]
+    }
+}

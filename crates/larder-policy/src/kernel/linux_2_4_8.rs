@@ -1,0 +1,70 @@
+//! Linux 2.4.8 and 2.4.9: use-once as it was merged.
+
+use super::super::Frame;
+use super::age;
+use super::page_lists::{On, PageLists};
+use super::vm_2_4_7::{Version, Vm};
+
+/// Linux 2.4.8. As [`Linux247UseOnce`](super::Linux247UseOnce), but `check_used_once` looks at inactive blocks only, and one
+/// that has an age, so was used before, goes to the active ring at this second use, not when it reaches the tail. Its
+/// Referenced bit stays set, which makes it older at the next scan: the double boost that its author came to regret.
+///
+/// Source: `mm/filemap.c` of 2.4.8 and 2.4.9 as the dossier's section 1.4 gives it. 10 bytes a frame; a hit is one or two
+/// stores, the second use moves a node.
+///
+/// ```
+/// use larder_policy::{Arrival, Block, Linux248, Policy, Touch};
+/// let mut rule = Linux248::new(4)?;
+/// for frame in 0..4 {
+///     rule.insert(frame, Arrival::demand(Block(frame.into()), 0, Default::default()));
+/// }
+/// rule.touch(0, Touch { request: 1 });
+/// assert_eq!(rule.explain()[0], ("active", 1.0)); // at once
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+pub type Linux248 = Vm<Merged>;
+
+/// What 2.4.8 changes in it.
+#[derive(Debug)]
+pub enum Merged {}
+
+/// `check_used_once` of 2.4.8.
+fn check_used_once(pages: &mut PageLists, page: Frame) {
+    if pages.is_on(page, On::Active) {
+        return;
+    }
+    if pages.age(page) > 0 {
+        pages.move_to(page, On::Active); // activate_page: it has START at least
+        pages.set_age(page, pages.age(page).max(age::START));
+    } else {
+        pages.set_age(page, age::START);
+        pages.refer(page, false);
+    }
+}
+
+impl Version for Merged {
+    const NAME: &'static str = "linux-2.4.8";
+    const SOURCE: &'static str = "Linux 2.4.8 and 2.4.9, mm/filemap.c (August 2001)";
+    const ABOUT: &'static str = "2.4.7 with use-once, promoted at the second use";
+    const DROPS_BEHIND: bool = false;
+
+    fn add(pages: &mut PageLists, page: Frame) {
+        pages.add(page, On::Dirty, 0);
+    }
+
+    fn used(pages: &mut PageLists, page: Frame) {
+        check_used_once(pages, page);
+    }
+
+    fn first_used(pages: &mut PageLists, page: Frame) {
+        check_used_once(pages, page);
+    }
+
+    fn in_use(pages: &PageLists, page: Frame) -> bool {
+        pages.referenced(page)
+    }
+
+    fn rescued(pages: &mut PageLists, page: Frame) {
+        pages.set_age(page, age::START);
+    }
+}

@@ -1,0 +1,345 @@
+//! Linux 6.x: two lists, and shadows of what was evicted.
+
+use super::super::capacity::capacity;
+use super::super::{
+    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
+    Shadow, Touch,
+};
+use super::SWAP_CLUSTER_MAX;
+use super::laundry::Laundry;
+use larder_base::list::{Links, List, NONE};
+use larder_base::table::{grow, table};
+
+/// Pages of 4 KiB in a GiB, as a power of two.
+const PAGES_OF_A_GIB: u32 = 18;
+
+const OUT: u8 = 0;
+const INACTIVE: u8 = 1;
+const ACTIVE: u8 = 2;
+const LAUNDRY: u8 = 3;
+const PLACE: u8 = 3;
+const REFERENCED: u8 = 4;
+const WORKINGSET: u8 = 8;
+
+/// Admission: the refault makes it active, and it was in the working set.
+const ACTIVATE: u64 = 1;
+const RESTORE: u64 = 2;
+
+/// Linux 6.x without generations. A block comes in at the head of the inactive list; its first use sets Referenced, a second one
+/// makes it active (`folio_mark_accessed`). An eviction leaves the *nonresident age* of the moment in its shadow, a counter
+/// that goes on with every eviction and activation. When the block comes back, the difference is how much longer the inactive
+/// list would have had to be; if that is no more than the active list has, the block starts active (`workingset_refault`).
+/// Blocks that are written whole refault without that: caching what will be overwritten is no reason to evict others.
+///
+/// Reclaim deactivates from the active tail while the inactive list is shorter than the active one (below 1 GiB; above, by the
+/// square root of ten times its GiB), and once more when refaults have activated since; a Referenced bit saves no page there,
+/// and stays set. Dirty pages at the inactive tail go out of the way until they are written.
+///
+/// Touches of one request count once: the kernel does not mark a page twice when one open file stays on it (`pos_same_folio`).
+///
+/// Deviations: a reclaim takes 32 pages; it is spread over the evictions that use them, and its scan of the active list is one
+/// batch, not a share by priority.
+///
+/// Source: `mm/swap.c`, `mm/workingset.c`, `mm/filemap.c`, `mm/vmscan.c` of Linux 6.x (the dossier's section 1.6).
+/// 13 bytes a frame; a hit is one compare and one store, a promotion moves a node.
+///
+/// ```
+/// use larder_policy::{TwoList, replay::Replay};
+/// let mut cache = Replay::<TwoList>::new(100)?;
+/// for round in 0..4 {
+///     (0..60).for_each(|block| drop(cache.access(block, round)));
+/// }
+/// (1_000..1_200).for_each(|block| drop(cache.access(block, 9)));
+/// // A scan does not flush what is active, but for one batch that was deactivated to keep half of all inactive.
+/// assert!((32..60).all(|block| cache.access(block, 10)));
+/// # Ok::<(), larder_policy::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct TwoList {
+    links: Links,
+    active: List,
+    inactive: List,
+    laundry: Laundry,
+    flags: Vec<u8>,
+    /// The request of the last marking use.
+    last: Vec<u32>,
+    capacity: usize,
+    nonresident_age: u64,
+    /// Pages that the reclaim under way still wants.
+    wanted: usize,
+    /// Refaults have activated since the last reclaim.
+    refaulted: bool,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    promoted: u64,
+    refaults: u64,
+    activated: u64,
+}
+
+impl TwoList {
+    fn is(&self, page: Frame, place: u8) -> bool {
+        self.flags[page as usize] & PLACE == place
+    }
+
+    fn put(&mut self, page: Frame, place: u8) {
+        let flags = &mut self.flags[page as usize];
+        *flags = (*flags & !PLACE) | place;
+    }
+
+    /// Active pages, as the kernel counts them: those that wait for their write are among them.
+    fn active_pages(&self) -> usize {
+        self.active.len() + self.laundry.list.len()
+    }
+
+    /// `inactive_is_low`.
+    fn inactive_is_low(&self) -> bool {
+        let (inactive, active) = (self.inactive.len(), self.active_pages());
+        let gib = (inactive + active) >> PAGES_OF_A_GIB;
+        let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
+        inactive * ratio < active
+    }
+
+    /// `shrink_active_list`: up to a batch from the tail.
+    fn shrink_active(&mut self) {
+        for _ in 0..SWAP_CLUSTER_MAX {
+            let page = self.active.oldest();
+            if page == NONE {
+                break;
+            }
+            self.active.unlink(&mut self.links, page);
+            self.inactive.push_newest(&mut self.links, page);
+            self.put(page, INACTIVE);
+            self.flags[page as usize] |= WORKINGSET;
+        }
+    }
+
+    /// `prepare_scan_control` and the scan of the active list.
+    fn begin(&mut self) {
+        self.wanted = SWAP_CLUSTER_MAX;
+        if self.refaulted {
+            self.refaulted = false;
+            self.shrink_active();
+        }
+        while self.inactive_is_low() && !self.active.is_empty() {
+            self.shrink_active();
+        }
+    }
+
+    fn free_page<F: Frames>(&mut self, frames: &mut F) -> bool {
+        self.rotate_written(frames);
+        if self.wanted == 0 {
+            self.begin();
+        }
+        for _ in 0..self.inactive.len() {
+            let page = self.inactive.oldest();
+            match frames.state(page) {
+                FrameState::Clean => {
+                    self.wanted -= 1;
+                    self.let_go(frames, page);
+                    return true;
+                }
+                FrameState::Dirty => {
+                    self.inactive.unlink(&mut self.links, page);
+                    self.put(page, LAUNDRY);
+                    self.laundry.take(&mut self.links, frames, page);
+                }
+                FrameState::Pinned => {
+                    self.flags[page as usize] &= !REFERENCED; // folio_check_references
+                    self.inactive.renew(&mut self.links, page);
+                }
+            }
+        }
+        self.wanted = 0;
+        self.last_resort(frames)
+    }
+
+    /// `folio_rotate_reclaimable`: written pages are the next to leave.
+    fn rotate_written<F: Frames>(&mut self, frames: &F) {
+        for _ in 0..Laundry::batch() {
+            let Some(page) = self.laundry.written(&mut self.links, frames) else {
+                break;
+            };
+            self.inactive.push_oldest(&mut self.links, page);
+            self.put(page, INACTIVE);
+        }
+    }
+
+    /// Both lists at the highest priority, then a write that is waited for.
+    fn last_resort<F: Frames>(&mut self, frames: &mut F) -> bool {
+        let lists = || [&self.inactive, &self.active, &self.laundry.list].into_iter();
+        let find = |state| {
+            lists()
+                .flat_map(|list| list.iter(&self.links))
+                .find(|&page| frames.state(page) == state)
+        };
+        let page = find(FrameState::Clean).or_else(|| find(FrameState::Dirty));
+        if let Some(page) = page {
+            self.let_go(frames, page);
+        }
+        page.is_some()
+    }
+
+    /// `workingset_eviction`.
+    fn let_go<F: Frames>(&mut self, frames: &mut F, page: Frame) {
+        let workingset = self.flags[page as usize] & WORKINGSET != 0;
+        let shadow = Shadow::new(self.nonresident_age << 1 | u64::from(workingset));
+        self.nonresident_age += 1;
+        self.remove(page);
+        frames.evicted(page, Some(shadow));
+    }
+
+    /// `folio_mark_accessed`.
+    fn mark_accessed(&mut self, page: Frame) {
+        let flags = self.flags[page as usize];
+        if flags & REFERENCED == 0 {
+            self.flags[page as usize] = flags | REFERENCED;
+        } else if flags & PLACE == INACTIVE {
+            self.inactive.unlink(&mut self.links, page);
+            self.active.push_newest(&mut self.links, page);
+            self.flags[page as usize] = (flags & WORKINGSET) | ACTIVE;
+            self.nonresident_age += 1; // workingset_activation
+            self.counts.promoted += 1;
+        }
+    }
+}
+
+impl Named for TwoList {
+    const NAME: &'static str = "linux-two-list";
+    const SOURCE: &'static str =
+        "Linux 6.x, mm/swap.c, mm/workingset.c, mm/vmscan.c, without CONFIG_LRU_GEN";
+    const ABOUT: &'static str = "active and inactive list, second use, refaults by their distance";
+}
+
+impl Policy for TwoList {
+    fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            flags: table(frames, OUT)?,
+            last: table(frames, 0)?,
+            active: List::new(),
+            inactive: List::new(),
+            laundry: Laundry::new(),
+            nonresident_age: 0,
+            wanted: 0,
+            refaulted: false,
+            counts: Counts::default(),
+        })
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn len(&self) -> usize {
+        self.inactive.len() + self.active_pages()
+    }
+
+    /// `workingset_refault`.
+    fn miss(&mut self, _: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
+        let Some(shadow) = shadow else {
+            return Admission::default();
+        };
+        if reason == Reason::Write {
+            return Admission::default(); // filemap_add_folio, __GFP_WRITE
+        }
+        self.counts.refaults += 1;
+        let distance = self.nonresident_age.wrapping_sub(shadow.get() >> 1);
+        if distance > self.active_pages() as u64 {
+            return Admission::default();
+        }
+        self.nonresident_age += 1;
+        self.refaulted = true;
+        self.counts.activated += 1;
+        Admission(ACTIVATE | if shadow.get() & 1 != 0 { RESTORE } else { 0 })
+    }
+
+    fn insert(&mut self, frame: Frame, arrival: Arrival) {
+        let Admission(refault) = arrival.admission;
+        if refault & ACTIVATE != 0 {
+            self.active.push_newest(&mut self.links, frame);
+            self.flags[frame as usize] = ACTIVE;
+        } else {
+            self.inactive.push_newest(&mut self.links, frame);
+            self.flags[frame as usize] = INACTIVE;
+        }
+        if refault & RESTORE != 0 {
+            self.flags[frame as usize] |= WORKINGSET;
+        }
+        if arrival.reason == Reason::Readahead {
+            self.last[frame as usize] = arrival.request.wrapping_sub(1);
+        } else {
+            self.last[frame as usize] = arrival.request;
+            self.mark_accessed(frame);
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, frame: Frame, touch: Touch) {
+        if self.last[frame as usize] != touch.request {
+            self.last[frame as usize] = touch.request;
+            self.mark_accessed(frame);
+        }
+    }
+
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        (0..wanted).take_while(|_| self.free_page(frames)).count()
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        let list = match self.flags[frame as usize] & PLACE {
+            ACTIVE => &mut self.active,
+            LAUNDRY => &mut self.laundry.list,
+            _ => &mut self.inactive,
+        };
+        list.unlink(&mut self.links, frame);
+        self.flags[frame as usize] = OUT;
+    }
+
+    fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
+        self.links.grow(capacity(frames)?)?;
+        grow(&mut self.flags, frames, OUT)?;
+        grow(&mut self.last, frames, 0)?;
+        self.capacity = frames;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (list, place, name) in [
+            (&self.active, ACTIVE, "active"),
+            (&self.inactive, INACTIVE, "inactive"),
+            (&self.laundry.list, LAUNDRY, "laundry"),
+        ] {
+            list.check(&self.links, name)?;
+            if let Some(page) = list.iter(&self.links).find(|&page| !self.is(page, place)) {
+                return Err(format!("{name}: frame {page} says that it is elsewhere"));
+            }
+        }
+        let inside = self.flags.iter().filter(|&&flags| flags != OUT).count();
+        if inside != self.len() {
+            return Err(format!(
+                "{inside} frames are in, the lists have {}",
+                self.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.flags.capacity() + self.last.capacity() * size_of::<u32>()
+    }
+
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("active", self.active.len() as f64),
+            ("inactive", self.inactive.len() as f64),
+            ("waiting for a write", self.laundry.list.len() as f64),
+            ("promoted at the second use", self.counts.promoted as f64),
+            ("refaults", self.counts.refaults as f64),
+            ("refaults that activated", self.counts.activated as f64),
+        ]
+    }
+}

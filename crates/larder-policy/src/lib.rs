@@ -1,0 +1,123 @@
+//! Replacement rules: which block of a full cache leaves when another one comes.
+//!
+//! The crate has the rules of 25 years of papers and of Linux behind one trait, [`Policy`]. A rule knows numbers and no memory, so
+//! the same code runs in a simulator, in a block cache and in a database. It has no `unsafe` code.
+//!
+//! # A first look
+//!
+//! [`Replay`](replay::Replay) is a cache without contents: it runs a rule over block numbers and counts hits.
+//!
+//! ```
+//! use larder_policy::{Lru, S3Fifo, replay::Replay};
+//!
+//! let (mut lru, mut s3) = (Replay::<Lru>::new(100)?, Replay::<S3Fifo>::new(100)?);
+//! for at in 0..100_000 {
+//!     // A few blocks again and again, and many that are used once.
+//!     let block = if at % 2 == 0 { at / 2 % 90 } else { 1000 + at };
+//!     lru.access(block, at);
+//!     s3.access(block, at);
+//! }
+//! assert!(s3.hits() > lru.hits());
+//! # Ok::<(), larder_policy::PolicyError>(())
+//! ```
+//!
+//! # A rule and its owner
+//!
+//! The owner is the cache. It numbers its *frames*, places in memory for one block, densely from 0, and knows which block is in
+//! which frame. The rule keeps arrays by frame, and allocates only when it is made or resized. What it wants to remember of a block
+//! that left is a [`Shadow`], one word, which it hands to the owner. The owner shows it again when the block comes back, or loses
+//! it, which costs hits and nothing else. So a rule needs no table of blocks.
+//!
+//! | access | calls |
+//! |---|---|
+//! | hit | [`touch`](Policy::touch) |
+//! | miss | [`miss`](Policy::miss) with the block's shadow; [`evict`](Policy::evict) while there is no free frame; [`insert`](Policy::insert) |
+//!
+//! ```
+//! use larder_policy::{Arrival, Block, Fifo, Policy, Reason, Touch};
+//!
+//! let mut rule = Fifo::new(2)?;
+//! for (frame, block) in [(0, 10), (1, 11)] {
+//!     let admission = rule.miss(Block(block), None, Reason::Demand);
+//!     rule.insert(frame, Arrival::demand(Block(block), 0, admission));
+//! }
+//! rule.touch(0, Touch { request: 1 });
+//! let mut gone = Vec::new(); // an owner that has nothing pinned: see [`Frames`]
+//! rule.evict(&mut gone, 1);
+//! assert_eq!(gone, [0]); // a FIFO does not care for the touch
+//! # Ok::<(), larder_policy::PolicyError>(())
+//! ```
+//!
+//! # Choosing one
+//!
+//! [`rules`] lists all with a line on each and the source; [`Adaptive`] is the default of larder's block cache. There are three ways
+//! to a rule:
+//!
+//! | the rule is known | take | calls are |
+//! |---|---|---|
+//! | in the source | its type, as `Lru` | compiled for it |
+//! | by name, and speed matters (a simulator) | [`with_rule`], which calls generic code with the rule's type | compiled for each rule |
+//! | by name (a cache, whose rule its user chooses) | [`rule`], which gives a `Box<dyn `[`Rule`]`>` | virtual |
+//!
+//! A rule of your own implements [`Policy`], nothing else.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod adaptive;
+mod arc;
+mod boxed;
+mod cacheus;
+mod capacity;
+mod car;
+mod clock;
+mod clock_pro;
+mod error;
+mod event;
+mod frames;
+mod ghosts;
+mod heap;
+mod hyperbolic;
+mod in_order;
+mod kernel;
+mod lecar;
+mod lfu;
+mod lirs;
+mod lru2;
+mod mq;
+mod random;
+mod registry;
+pub mod replay;
+mod ring;
+mod rule;
+mod s3fifo;
+mod sieve;
+mod sketch;
+mod tiny_lfu;
+mod two_q;
+
+pub use adaptive::Adaptive;
+pub use arc::Arc;
+pub use boxed::{Rule, rule};
+pub use cacheus::Cacheus;
+pub use capacity::MOST_FRAMES;
+pub use car::Car;
+pub use clock::{Clock, Gclock, Sweep};
+pub use clock_pro::ClockPro;
+pub use error::PolicyError;
+pub use event::{Admission, Arrival, Block, Frame, Reason, Shadow, Touch};
+pub use frames::{FrameState, Frames};
+pub use hyperbolic::Hyperbolic;
+pub use in_order::{Fifo, InOrder, Lru};
+pub use kernel::{Linux247, Linux247UseOnce, Linux248, Linux2416, Mglru, TwoList};
+pub use lecar::LeCaR;
+pub use lfu::LfuDa;
+pub use lirs::Lirs;
+pub use lru2::Lru2;
+pub use mq::Mq;
+pub use registry::{Info, Named, Visitor, rules, with_rule};
+pub use rule::Policy;
+pub use s3fifo::{Clock2QPlus, S3Fifo, S3FifoOneBit, ThreeQueues};
+pub use sieve::Sieve;
+pub use tiny_lfu::{WTinyLfu, WTinyLfuClimbing, WindowTinyLfu};
+pub use two_q::TwoQ;

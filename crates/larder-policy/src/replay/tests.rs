@@ -1,0 +1,101 @@
+//! Counts of a replay against what is known of them.
+
+use super::*;
+use crate::{Fifo, Lru};
+
+#[test]
+fn blocks_far_apart_and_room_made_before_count_alike() {
+    let trace = [5, 1_000_000, 5, 7, 9, 5, 1_000_000, 7];
+    let mut grown = Replay::<Lru>::new(3).unwrap();
+    let mut made = Replay::with(Lru::new(3).unwrap(), 1_000_001).unwrap();
+    let grown_hits = trace.map(|block| grown.access(block, 0));
+    assert_eq!(grown_hits, trace.map(|block| made.access(block, 0)));
+    assert_eq!(
+        grown_hits,
+        [false, false, true, false, false, true, false, false]
+    );
+    assert_eq!((made.hits(), made.misses(), made.lost()), (2, 6, 0));
+}
+
+#[test]
+fn runs_and_single_accesses_count_alike() {
+    let trace: Vec<u32> = (0..1000).map(|at| at * at % 37).collect();
+    for len in [0, 1, AHEAD - 1, AHEAD, AHEAD + 1, 1000] {
+        let mut single = Replay::<Lru>::new(9).unwrap();
+        let mut run = Replay::<Lru>::new(9).unwrap();
+        for (&block, request) in trace[..len].iter().zip(0..) {
+            single.access(block, request);
+        }
+        run.run(&trace[..len], 0);
+        assert_eq!((single.hits(), single.misses()), (run.hits(), run.misses()));
+        assert!(
+            trace
+                .iter()
+                .all(|&block| single.holds(block) == run.holds(block))
+        );
+    }
+}
+
+#[test]
+fn what_is_read_ahead_is_wasted_until_it_is_used() {
+    let mut cache = Replay::<Fifo>::new(2).unwrap();
+    let ahead = |cache: &mut Replay<Fifo>, block| {
+        cache.read_ahead(block, Block(u64::from(block)), 0);
+    };
+    (0..2).for_each(|block| ahead(&mut cache, block));
+    ahead(&mut cache, 1); // is there
+    assert!(cache.access(0, 1));
+    (2..4).for_each(|block| ahead(&mut cache, block)); // 0 leaves used, 1 does not
+    assert_eq!((cache.fetched(), cache.wasted()), (4, 1));
+    cache.remove(3);
+    cache.remove(3);
+    cache.remove(900);
+    assert_eq!((cache.fetched(), cache.wasted()), (4, 2));
+    assert_eq!((cache.hits(), cache.misses(), cache.lost()), (1, 0, 0));
+    assert!(cache.holds(2) && !cache.holds(3));
+    assert_eq!(cache.rule().len(), 1);
+    assert!(cache.access(2, 2) && !cache.access(3, 3) && cache.access(3, 4));
+    assert!(cache.bytes() >= cache.rule().bytes() + 4 * 8 + 2 * 8);
+}
+
+#[test]
+fn a_rule_sees_the_identity_and_the_ticks() {
+    use crate::{Linux247, WTinyLfu};
+    // One identity for all blocks: to a sketch all are as frequent, and the counts differ from those of their own.
+    let mut word = 1_u32;
+    let mut draw = |below| {
+        word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (word >> 16) % below
+    };
+    // Few blocks often, many seldom.
+    let trace: Vec<u32> = (0..20_000)
+        .map(|at| if at % 2 == 0 { draw(150) } else { draw(3000) })
+        .collect();
+    let hits = |identity: fn(u32) -> Block| {
+        let mut cache = Replay::<WTinyLfu>::new(200).unwrap();
+        cache.run_as(&trace, |at| at as u32, identity);
+        cache.hits()
+    };
+    assert_ne!(hits(|_| Block(7)), hits(|block| Block(u64::from(block))));
+    let aged = |every: u32| {
+        let mut cache = Replay::<Linux247>::new(200).unwrap();
+        for (&block, at) in trace.iter().zip(1..) {
+            cache.access(block, at);
+            if at % every == 0 {
+                cache.tick();
+            }
+        }
+        assert_eq!(cache.rule().check(), Ok(()));
+        cache.hits()
+    };
+    assert_ne!(aged(u32::MAX), aged(1));
+}
+
+#[test]
+fn a_table_that_no_memory_holds_is_refused() {
+    let rule = Fifo::new(1).unwrap();
+    assert!(matches!(
+        Replay::with(rule, usize::MAX / 8),
+        Err(PolicyError::Memory { .. })
+    ));
+}

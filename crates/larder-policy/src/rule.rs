@@ -1,0 +1,174 @@
+//! The trait of a rule.
+
+use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shadow, Touch};
+
+/// A replacement rule. See the [crate](crate) for the order of the calls.
+///
+/// This is the whole of a rule, for code that is compiled for its type and for code that has a `Box<dyn` [`Rule`](crate::Rule)`>`.
+/// A rule of the registry is [`Named`](crate::Named), too.
+///
+/// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
+/// rule, `touch` and `remove` frames that are. A rule that is told otherwise may panic; it has no `unsafe`.
+///
+/// Every method, as an owner of two frames calls them:
+///
+/// ```
+/// use larder_policy::{Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch, TwoQ};
+///
+/// #[derive(Default)]
+/// struct Owner(Vec<(Frame, Option<Shadow>)>);
+/// impl Frames for Owner {
+///     fn state(&self, _: Frame) -> FrameState {
+///         FrameState::Clean
+///     }
+///     fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
+///         self.0.push((frame, shadow));
+///     }
+/// }
+///
+/// fn own<P: Policy>() -> Result<usize, PolicyError> {
+///     let (mut rule, mut owner) = (P::new(2)?, Owner::default());
+///     assert!(rule.is_empty());
+///     for (frame, block) in [(0, Block(10)), (1, Block(11))] {
+///         let admission = rule.miss(block, None, Reason::Demand);
+///         rule.insert(frame, Arrival::demand(block, 1, admission));
+///     }
+///     if !rule.settled(1) || rule.unsettled() {
+///         rule.touch(1, Touch { request: 2 });
+///     }
+///     rule.drop_behind(0);
+///     rule.tick(&mut owner);
+///     rule.evict(&mut owner, 1);
+///     for &(_, shadow) in &owner.0 {
+///         // kept, perhaps only its low bits, and shown when the block comes back
+///         let low = |shadow: Shadow| rule.shadow_bits().map_or(shadow.get(), |bits| shadow.get() & ((1 << bits) - 1));
+///         let whole = shadow.map(|shadow| rule.whole_shadow(low(shadow)));
+///         assert!(whole.is_none_or(|shadow| rule.remembers(shadow)));
+///     }
+///     if rule.len() == 1 {
+///         rule.remove(1 - owner.0[0].0); // truncated
+///     }
+///     rule.resize(1)?;
+///     assert_eq!((rule.capacity(), rule.len(), rule.check()), (1, 0, Ok(())));
+///     for (name, value) in rule.explain() {
+///         println!("{name} {value}");
+///     }
+///     Ok(rule.bytes())
+/// }
+/// assert!(own::<TwoQ>()? > 0);
+/// # Ok::<(), PolicyError>(())
+/// ```
+pub trait Policy: Send + 'static {
+    /// A rule for `capacity` frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](super::MOST_FRAMES), or no memory.
+    fn new(capacity: usize) -> Result<Self, PolicyError>
+    where
+        Self: Sized;
+
+    /// Frames it chooses among.
+    fn capacity(&self) -> usize;
+
+    /// Frames that are in.
+    fn len(&self) -> usize;
+
+    /// Nothing is in.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A block is to come that is not in memory; `shadow` is what its last eviction left, and `reason` is what the insertion
+    /// will say. Comes before room is made, so that a rule that learns from misses has learnt before it chooses. The insertion
+    /// may fail to follow: then the rule has forgotten what the shadow said.
+    ///
+    /// Readahead is no use: a rule learns nothing from it until the first touch, which then counts as the insertion's use, and
+    /// as the return of an evicted block if the shadow said so.
+    fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
+        let _ = (block, shadow, reason);
+        Admission::default()
+    }
+
+    /// A block comes into a frame.
+    fn insert(&mut self, frame: Frame, arrival: Arrival);
+
+    /// A request uses the block of a frame.
+    fn touch(&mut self, frame: Frame, touch: Touch);
+
+    /// Would further touches of this frame, by any request, change nothing? So it is from then on until another method than `touch`
+    /// is called that changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner may keep such touches
+    /// to himself.
+    fn settled(&self, frame: Frame) -> bool {
+        let _ = frame;
+        false
+    }
+
+    /// Has a touch, since this was last asked, changed the rule so that frames which were settled may no longer be?
+    fn unsettled(&mut self) -> bool {
+        false
+    }
+
+    /// Chooses up to `wanted` frames, tells each to `frames`, and forgets it but for its shadow. Fewer come when the others are
+    /// pinned. Returns how many came. Several at once are those that one at a time would be.
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize
+    where
+        Self: Sized;
+
+    /// The block of a frame is gone for other reasons (truncated, deleted): no shadow is left.
+    fn remove(&mut self, frame: Frame);
+
+    /// Would this shadow still say something? Owners who must forget some forget those first of which this is false.
+    fn remembers(&self, shadow: Shadow) -> bool {
+        let _ = shadow;
+        true
+    }
+
+    /// How many low bits of a shadow say which it is: an owner may keep those alone, and ask for the [whole](Self::whole_shadow). It
+    /// drops those that the rule has forgotten before four times as many frames left after that as the capacity is; then the same
+    /// bits may come again. With another capacity the number may be another one, and shadows of before are forgotten then.
+    /// None if the rule wants all bits back.
+    fn shadow_bits(&self) -> Option<u32> {
+        None
+    }
+
+    /// The latest shadow of which these are the low [bits](Self::shadow_bits).
+    fn whole_shadow(&self, low: u64) -> Shadow {
+        Shadow::new(low)
+    }
+
+    /// Changes the capacity while running. When it shrinks, the owner evicts until as many frames are in as the capacity says,
+    /// and names no frame beyond the largest capacity that there was.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); the rule is as it was then.
+    fn resize(&mut self, capacity: usize) -> Result<(), PolicyError>;
+
+    /// About a second has passed. For rules that age by time, those of the kernels, and that then look for dirty frames to be
+    /// written; a rule may also let frames go here.
+    fn tick<F: Frames>(&mut self, frames: &mut F)
+    where
+        Self: Sized,
+    {
+        let _ = frames;
+    }
+
+    /// Somebody who reads or writes a file from front to end has passed this block and is not expected to come back to it. A
+    /// hint from the owner's readahead; most rules do not listen.
+    fn drop_behind(&mut self, frame: Frame) {
+        let _ = frame;
+    }
+
+    /// Walks everything and says what does not hold. For tests and debug builds.
+    ///
+    /// # Errors
+    /// A sentence that names the frame and the list.
+    fn check(&self) -> Result<(), String>;
+
+    /// Bytes of memory the rule has.
+    fn bytes(&self) -> usize;
+
+    /// What it has decided and why, as names and values: for statistics.
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,244 @@
+//! A model of the default rule as a whole, from its description: the queues in vectors, the five settings in miniature beside
+//! it, and the comparison that chooses among them. Nothing is shared with the rule; the finaliser of MurmurHash3, which says in
+//! which set of the miniatures' directory a block stands, is written again here. Up to 512 frames all blocks are sampled, and the
+//! model is for such caches only.
+
+use super::drive::{Arrival, Naive, Victim};
+use super::proportions::{Queues, SETTINGS, Setting};
+use std::collections::{HashMap, HashSet};
+
+/// What a setting's miniature knows of a block.
+#[derive(Clone, Copy, PartialEq)]
+enum Word {
+    Nothing,
+    In(u32),
+    Ghost(u64),
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    block: u64,
+    words: [Word; 5],
+}
+
+const NOBODY: Entry = Entry {
+    block: 0,
+    words: [Word::Nothing; 5],
+};
+
+impl Entry {
+    fn is_free(&self) -> bool {
+        self.words == NOBODY.words
+    }
+    fn is_in(&self) -> bool {
+        self.words.iter().any(|word| matches!(word, Word::In(_)))
+    }
+}
+
+/// The five settings over as many frames as the cache has, and what was compared.
+struct Miniatures {
+    queues: Vec<Queues>,
+    /// By setting and frame: the entry of the block in it.
+    holds: Vec<HashMap<u32, usize>>,
+    /// Sets of eight.
+    entries: Vec<Entry>,
+    uses: usize,
+    frames: usize,
+    /// Hits of the second where the first had none, less the contrary; and how often they differed.
+    lead: [[f64; 5]; 5],
+    differ: [[f64; 5]; 5],
+    compared: u32,
+    ruling: usize,
+    switches: u64,
+}
+
+pub(crate) fn hash(mut word: u64) -> u64 {
+    for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53_u64] {
+        word = (word ^ (word >> 33)).wrapping_mul(factor);
+    }
+    word ^ (word >> 33)
+}
+
+impl Miniatures {
+    fn new(frames: usize) -> Self {
+        assert!(frames <= 512, "larger caches have a sample");
+        Self {
+            queues: SETTINGS.map(|setting| Queues::new(frames, setting)).into(),
+            holds: vec![HashMap::new(); 5],
+            entries: vec![NOBODY; frames.next_power_of_two() * 8],
+            uses: 0,
+            frames,
+            lead: [[0.0; 5]; 5],
+            differ: [[0.0; 5]; 5],
+            compared: 0,
+            ruling: 0,
+            switches: 0,
+        }
+    }
+
+    /// The entry of a block: its own, or the first of its set that is free, or the first whose block is in nowhere.
+    fn entry(&mut self, block: u64) -> Option<usize> {
+        let sets = self.entries.len() / 8;
+        let first = (hash(block) >> 32) as usize % sets * 8;
+        let mut set = first..first + 8;
+        let own = |at: &usize| self.entries[*at].block == block && !self.entries[*at].is_free();
+        if let Some(at) = set.clone().find(own) {
+            return Some(at);
+        }
+        let free = set.clone().find(|&at| self.entries[at].is_free());
+        let at = free.or_else(|| set.find(|&at| !self.entries[at].is_in()))?;
+        self.entries[at] = Entry { block, ..NOBODY };
+        Some(at)
+    }
+
+    /// A use; the setting to take over, if one does better than the one that rules.
+    fn access(&mut self, block: u64) -> Option<Setting> {
+        // One entry at each use: ghosts that are forgotten leave it.
+        let at = self.uses % self.entries.len();
+        self.uses += 1;
+        for (word, queues) in self.entries[at].words.iter_mut().zip(&self.queues) {
+            if matches!(*word, Word::Ghost(ghost) if !queues.remembers(ghost)) {
+                *word = Word::Nothing;
+            }
+        }
+        let entry = self.entry(block)?;
+        let hits: Vec<bool> = (0..5).map(|who| self.access_one(who, entry)).collect();
+        self.compare(&hits)
+    }
+
+    fn access_one(&mut self, who: usize, entry: usize) -> bool {
+        let queues = &mut self.queues[who];
+        let returns = match self.entries[entry].words[who] {
+            Word::In(frame) => {
+                queues.touch(frame);
+                return true;
+            }
+            Word::Ghost(ghost) => queues.returns(ghost),
+            Word::Nothing => false,
+        };
+        let mut frame = self.holds[who].len() as u32;
+        if queues.len() == self.frames {
+            let (gone, ghost) = queues.evict(&|_| true).unwrap();
+            frame = gone;
+            // 15 bits say which ghost it was, and none that it was none.
+            let ghost = ghost.filter(|ghost| ghost % (1 << 15) != 0);
+            let left = self.holds[who][&gone];
+            self.entries[left].words[who] = ghost.map_or(Word::Nothing, Word::Ghost);
+        }
+        queues.insert(frame, returns, false);
+        self.holds[who].insert(frame, entry);
+        self.entries[entry].words[who] = Word::In(frame);
+        false
+    }
+
+    /// After 64 uses: a lead of more than one deviation, a tenth of a miss for each frame that the border moves, and one. What is
+    /// counted halves in 16 uses a frame.
+    fn compare(&mut self, hits: &[bool]) -> Option<Setting> {
+        for (loser, winner) in (0..25).map(|pair| (pair / 5, pair % 5)) {
+            if !hits[loser] && hits[winner] {
+                self.lead[loser][winner] += 1.0;
+                self.lead[winner][loser] -= 1.0;
+                self.differ[loser][winner] += 1.0;
+                self.differ[winner][loser] += 1.0;
+            }
+        }
+        self.compared += 1;
+        if !self.compared.is_multiple_of(64) {
+            return None;
+        }
+        let mine = SETTINGS[self.ruling].0 as f64;
+        let leads = self.lead[self.ruling];
+        let enough = |&who: &usize| {
+            let moved = (mine - SETTINGS[who].0 as f64).abs() / 1000.0;
+            let chance = self.differ[self.ruling][who].sqrt();
+            leads[who] > chance + 0.1 * moved * self.frames as f64 + 1.0
+        };
+        // Of equal leads the first.
+        let better = (0..5)
+            .filter(enough)
+            .rev()
+            .max_by(|&a, &b| leads[a].total_cmp(&leads[b]));
+        let decay = 0.5_f64.powf(64.0 / (16.0 * self.frames as f64));
+        for pair in self.lead.iter_mut().chain(&mut self.differ).flatten() {
+            *pair *= decay;
+        }
+        let better = better?;
+        self.ruling = better;
+        self.switches += 1;
+        Some(SETTINGS[better])
+    }
+}
+
+pub(crate) struct Adaptive {
+    queues: Queues,
+    miniatures: Miniatures,
+    /// The blocks whose uses the miniatures see, by frame.
+    shown: HashMap<u32, u64>,
+    /// The frames that were used since a block last came: they do not see further uses that change nothing in the queues.
+    seen: HashSet<u32>,
+}
+
+impl Adaptive {
+    /// The setting that rules, and how often that has changed.
+    pub(crate) fn ruling(&self) -> (usize, u64) {
+        (self.miniatures.ruling, self.miniatures.switches)
+    }
+
+    fn learn(&mut self, block: u64) {
+        if let Some(setting) = self.miniatures.access(block) {
+            self.queues.set(setting);
+        }
+    }
+}
+
+impl Naive for Adaptive {
+    type Rule = larder_policy::Adaptive;
+    fn new(capacity: usize) -> Self {
+        Self {
+            queues: Queues::new(capacity, SETTINGS[0]),
+            miniatures: Miniatures::new(capacity),
+            shown: HashMap::new(),
+            seen: HashSet::new(),
+        }
+    }
+    fn miss(&mut self, block: u64, ghost: Option<u64>, ahead: bool) -> u64 {
+        let returns = ghost.is_some_and(|ghost| self.queues.returns(ghost));
+        if !ahead {
+            self.learn(block);
+        }
+        returns.into()
+    }
+    fn insert(&mut self, frame: u32, arrival: Arrival) {
+        self.shown.insert(frame, arrival.block);
+        self.seen.clear();
+        if !arrival.ahead {
+            self.seen.insert(frame);
+        }
+        self.queues
+            .insert(frame, arrival.decision == 1, arrival.ahead);
+    }
+    fn touch(&mut self, frame: u32, _: u32) {
+        let changed = self.queues.touch(frame);
+        let first = self.seen.insert(frame);
+        if let Some(&block) = self.shown.get(&frame)
+            && (changed || first)
+        {
+            self.learn(block);
+        }
+    }
+    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        let victim = self.queues.evict(loose)?;
+        self.shown.remove(&victim.0);
+        Some(victim)
+    }
+    fn remove(&mut self, frame: u32) {
+        self.queues.remove(frame);
+        self.shown.remove(&frame);
+    }
+    /// The pages stay where they are; what was remembered and learnt is lost, and pages of before are not shown any more.
+    fn resize(&mut self, capacity: usize) {
+        self.queues.resize(capacity);
+        self.miniatures = Miniatures::new(capacity);
+        self.shown.clear();
+    }
+}

@@ -1,0 +1,51 @@
+//! The simulator: traces in, hit ratios out.
+//!
+//! A [`Trace`] of any [`Format`] becomes [`Record`]s. [`Loaded`] has them in memory, by dense numbers of blocks. [`sweep`] replays
+//! them under replacement rules of [`larder_policy`] and sizes, each a [`Job`], and returns an [`Outcome`] for each; OPT is one of
+//! the [`choices`]. [`lru_curve`] and [`sample`] make miss-ratio curves, [`write_part`] and [`Merger`] sweep in parts, and
+//! [`workload`] makes traces that nobody recorded.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod detect;
+mod error;
+mod format;
+mod input;
+mod intern;
+mod load;
+mod merge;
+mod mrc;
+mod originals;
+mod part;
+mod read;
+mod record;
+mod row;
+mod run;
+mod sink;
+mod size;
+mod source;
+pub mod workload;
+mod write;
+
+pub use error::{Place, TraceError};
+pub use format::Format;
+pub use input::Meter;
+pub use intern::{Interner, MOST_DENSE};
+pub use load::{CHUNK, Chunk, Counts, Loaded, Loader, room};
+pub use merge::{MOST_PART_BYTES, Merger};
+pub use mrc::{
+    Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,
+    sample,
+};
+pub use originals::Originals;
+pub use part::{Header, Line, Plan, PlannedCell, write_part};
+pub use record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
+pub use row::{Placed, Row, place, standing};
+pub use run::{
+    Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, SimError, Tally, Watch, choices, make,
+    names, stream, sweep,
+};
+pub use size::Size;
+pub use source::{BATCH, ReadOptions, Trace};
+pub use write::{Encoder, Lost, Output, WRITABLE};

@@ -1,0 +1,99 @@
+//! A curve: for each size the share of hits.
+
+/// Uses by the size from which on they hit.
+///
+/// ```
+/// use larder_sim::Curve;
+///
+/// let mut curve = Curve::default();
+/// curve.add(Some(1), 1.0);
+/// curve.add(Some(3), 1.0);
+/// curve.add(None, 2.0); // first uses hit nowhere
+/// assert_eq!([0, 1, 2, 3, 9].map(|size| curve.hit_ratio(size)), [0.0, 0.25, 0.25, 0.5, 0.5]);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Curve {
+    /// By size - 1.
+    weights: Vec<f64>,
+    total: f64,
+    /// What sampling says was not seen, or seen too often: it is taken to hit everywhere (SHARDS-adj).
+    shift: f64,
+}
+
+impl Curve {
+    /// Adds a use that hits in caches of `size` blocks and more, or in none.
+    pub fn add(&mut self, size: Option<u64>, weight: f64) {
+        self.total += weight;
+        if let Some(at) = size.and_then(|s| usize::try_from(s.max(1) - 1).ok()) {
+            if at >= self.weights.len() {
+                self.weights.resize(at + 1, 0.0);
+            }
+            self.weights[at] += weight;
+        }
+    }
+
+    /// The uses really were so many: the difference goes to where hits are certain (Waldspurger et al., FAST 2015, 3.4).
+    pub(super) fn adjust(&mut self, uses: u64) {
+        self.shift = uses as f64 - self.total;
+        self.total = uses as f64;
+    }
+
+    /// Share of hits of a cache of `size` blocks, 0 to 1.
+    #[must_use]
+    pub fn hit_ratio(&self, size: usize) -> f64 {
+        self.hit_ratios(&[size])[0]
+    }
+
+    /// The same for sizes in rising order, in one pass.
+    #[must_use]
+    pub fn hit_ratios(&self, sizes: &[usize]) -> Vec<f64> {
+        let (mut at, mut hits) = (0, 0.0);
+        sizes
+            .iter()
+            .map(|&size| {
+                let end = size.min(self.weights.len());
+                if end > at {
+                    hits += self.weights[at..end].iter().sum::<f64>();
+                    at = end;
+                }
+                if self.total > 0.0 && size > 0 {
+                    ((hits + self.shift) / self.total).clamp(0.0, 1.0)
+                } else {
+                    0.0
+                }
+            })
+            .collect()
+    }
+
+    /// Uses.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+}
+
+/// How far two lists of ratios are apart.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Difference {
+    /// Mean of the absolute differences.
+    pub mean: f64,
+    /// The largest.
+    pub most: f64,
+    /// Points.
+    pub points: usize,
+}
+
+/// How far estimates are from the truth, point by point.
+#[must_use]
+pub fn difference(estimates: &[f64], truth: &[f64]) -> Difference {
+    let apart: Vec<f64> = estimates
+        .iter()
+        .zip(truth)
+        .map(|(a, b)| (a - b).abs())
+        .collect();
+    Difference {
+        mean: apart.iter().sum::<f64>() / apart.len().max(1) as f64,
+        most: apart.iter().copied().fold(0.0, f64::max),
+        points: apart.len(),
+    }
+}

@@ -1,0 +1,68 @@
+//! What every trace becomes: uses of blocks, in order.
+
+/// What a request does with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Kind {
+    /// Reads it.
+    #[default]
+    Read = 0,
+    /// Writes it (whole: nothing has to be read before).
+    Write = 1,
+    /// Brings it in without using it.
+    Readahead = 2,
+    /// Its contents are gone (unlink, truncate, discard): a cache forgets it, and nothing is counted.
+    Remove = 3,
+}
+
+/// One use of one block. 32 bytes.
+///
+/// A request of the traced program (a read call, a disk command) that covers several blocks is as many records with one
+/// request number. Rules that count several touches of one request once need nothing else.
+///
+/// ```
+/// use larder_sim::{Kind, Record, block_of};
+///
+/// let block = block_of(3, 7).expect("a file number below 2^24, a page below 2^40");
+/// let record = Record { block, request: 12, file: 3, ..Record::default() };
+/// assert_eq!(record.kind, Kind::Read);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Record {
+    /// Which block. Equal numbers are the same block; nothing else is known of them. Traces with files or several disks
+    /// put the number together with [`block_of`].
+    pub block: u64,
+    /// When, in the unit of the trace (microseconds where the format has a clock, seconds in oracleGeneral), from any
+    /// beginning. 0 where there is no clock.
+    pub time: u64,
+    /// Number of the request, counted from 0 in order of arrival; it wraps.
+    pub request: u32,
+    /// Bytes of the block that are used, or of the whole object where objects are what the trace has. 0 if it is not said.
+    pub bytes: u32,
+    /// Number of the file or disk, 0 where there is only one.
+    pub file: u32,
+    /// On whose behalf: client, process or tenant, 0 where there is only one.
+    pub tenant: u16,
+    /// What is done with it.
+    pub kind: Kind,
+}
+
+/// Files that [`block_of`] can tell apart.
+pub const MOST_FILES: u32 = 1 << 24;
+/// Pages of one file that [`block_of`] can tell apart.
+pub const MOST_PAGES: u64 = 1 << 40;
+
+/// The number of a file's page as a block: the file above, the page in the lower 40 bits. None when either is too large.
+///
+/// ```
+/// assert_eq!(larder_sim::block_of(1, 2), Some((1 << 40) | 2));
+/// assert_eq!(larder_sim::block_of(1 << 24, 0), None);
+/// ```
+#[must_use]
+pub const fn block_of(file: u32, page: u64) -> Option<u64> {
+    if file < MOST_FILES && page < MOST_PAGES {
+        Some(((file as u64) << 40) | page)
+    } else {
+        None
+    }
+}

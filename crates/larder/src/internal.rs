@@ -1,0 +1,19 @@
+//! Parts of the system layer on which larder's own crates are built. They are no part of the interface and may change with any
+//! version.
+//!
+//! `larder_cache` lives here: its locks have their places in the one order of locks, its tables ask for huge pages, its claims of
+//! frames pass a barrier for all threads, the child of a fork leaves its parent's caches alone, and its pages have numbers within
+//! the reservation of their pool.
+
+pub use crate::os::fork::generation as fork_generation;
+pub use crate::os::huge::want as want_huge_pages;
+pub use crate::os::lock::{Condvar, Mutex, MutexGuard, RwLock, order};
+pub use crate::os::membarrier::{all_threads, register_all_threads};
+
+use crate::os::Span;
+use crate::pages::PagePool;
+
+/// The reservation that all pages of a pool come from.
+pub fn reservation(pool: &PagePool) -> Span {
+    pool.ground().0
+}
