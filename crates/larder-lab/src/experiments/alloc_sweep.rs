@@ -306,9 +306,18 @@ fn beside_best<'r, 'a>(
     })
 }
 
-/// `pair, 65536 B`.
+/// `one block of 64 KiB` or `blocks up to 4 MiB, 64 live`.
 fn called(at: &At<'_, '_>) -> String {
-    format!("{}, {} B", at.group, at.int("bytes").unwrap_or_default())
+    let bytes = at.int("bytes").unwrap_or_default();
+    let size = match bytes {
+        n if n % (1 << 20) == 0 => format!("{} MiB", n >> 20),
+        n if n % (1 << 10) == 0 => format!("{} KiB", n >> 10),
+        n => format!("{n} B"),
+    };
+    match at.int("live") {
+        Some(live) if live > 1 => format!("blocks up to {size}, {live} live"),
+        _ => format!("one block of {size}"),
+    }
 }
 
 /// The worst cell against the best peer of each, and all of them, worst first.
@@ -319,7 +328,7 @@ fn furthest(results: &Results<'_>) -> Option<Finding> {
     cells.sort_by(|a, b| b.0.value.total_cmp(&a.0.value));
     let (worst, ours, peer) = cells.first()?;
     let answer = format!(
-        "larder's heap is furthest from the best peer at {}: {} of {}.",
+        "{}: larder's heap takes {} of the time of {}, the best peer there.",
         called(ours),
         ratio(worst),
         peer.name()
@@ -423,12 +432,12 @@ fn section(results: &Results<'_>, group: &'static str, title: &str) -> Section {
             |bytes, name| results.value(group, name, &[("bytes", *bytes)], metric),
         )
     };
-    let mut blocks = vec![Block::Table(by_size(NS, title))];
+    let mut blocks = vec![Block::Table(by_size(NS, "Cost"))];
     if results.values(group, "bytes").len() > 2 {
         blocks.insert(0, Block::Chart(chart));
     }
     blocks.push(Block::Table(listing(
-        format!("{title}: preloaded mallocs"),
+        "Preloaded mallocs",
         results.of(group, PRELOADED),
         vec![
             Column::by("library", |at| at.factor("library")),
@@ -437,10 +446,7 @@ fn section(results: &Results<'_>, group: &'static str, title: &str) -> Section {
             Column::metric("resident memory", RESIDENT),
         ],
     )));
-    blocks.push(Block::Table(by_size(
-        RESIDENT,
-        &format!("{title}: resident memory"),
-    )));
+    blocks.push(Block::Table(by_size(RESIDENT, "Resident memory")));
     Section {
         title: title.to_owned(),
         blocks,

@@ -50,7 +50,7 @@ impl Experiment for ZeroFill {
     }
 
     fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&["steps", "timings", "zero-warm", "zero-cold", "bill-write-8"])
+        Some(&["steps", "timings", "zero-warm", "bill-write-8"])
     }
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {

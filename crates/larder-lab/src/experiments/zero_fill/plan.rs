@@ -58,7 +58,7 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
         Cell::new(way, params.with("ops", ops(quick, way, 2, 1)))
     };
     let ways = WAYS.map(four).to_vec();
-    group(TIMINGS, CPU, MMAP, (0.035, 3.0), ways);
+    group(TIMINGS, CPU, MMAP, (0.025, 3.0), ways);
 
     let block = |way: &str, pages, touch| {
         let params = Params::new().with("pages", pages).with("touch", touch);
@@ -107,12 +107,12 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
     let bounds = ["portable", "stosb"].into_iter();
     let bounds = bounds.filter(|routine| routines.contains(routine));
     steps.extend(bounds.map(|routine| zeroing(routine, "warm", many)));
-    group(STEPS, CPU, "step-write-fault", (0.025, 0.2), steps);
+    group(STEPS, CPU, "step-write-fault", (0.08, 0.3), steps);
 
     // The portable routine is first of all, so it is the reference.
     for (name, set, passes, each) in [
         (ZERO_WARM, "warm", (400, 4000), (0.005, 0.05)),
-        (ZERO_COLD, "cold", (1, 4), (0.12, 0.4)),
+        (ZERO_COLD, "cold", (1, 4), (0.27, 0.6)),
     ] {
         let passes = if quick { passes.0 } else { passes.1 };
         let cells = routines.iter().map(|r| zeroing(r, set, passes)).collect();
@@ -123,9 +123,9 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
         let params = Params::new()
             .with_text("use", usage.name())
             .with_text("routine", "fastest")
-            .with("batches", if quick { 150 } else { 600 });
+            .with("batches", if quick { 110 } else { 600 });
         let cells = cross(&SUPPLIES, &[params]);
-        group(name, TOTAL, WARM, (0.06, 0.24), cells);
+        group(name, TOTAL, WARM, (0.065, 0.35), cells);
     }
 
     // Without the plain way there is nothing to compare with.
