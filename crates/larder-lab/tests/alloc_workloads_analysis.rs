@@ -2,7 +2,7 @@
 
 mod page_record;
 
-use larder_lab::experiments::alloc_workloads::AllocWorkloads;
+use larder_lab::experiments::alloc_workloads::ALLOC_WORKLOADS;
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{
     Analysis, Block, Cell, Goal, GoalState, Measures, RunRecord, Table, Value,
@@ -27,7 +27,7 @@ fn truth(_: &str, cell: &Cell) -> Measures {
 
 /// The record without the library's allocators.
 fn peers(depth: Depth) -> RunRecord {
-    let mut run = record(&AllocWorkloads, depth, 8, truth);
+    let mut run = record(&ALLOC_WORKLOADS, depth, 8, truth);
     let ours = ["heap", "classes", "global", "heap-whole"];
     run.samples.retain(|s| !ours.contains(&&*s.cell.contestant));
     run
@@ -79,7 +79,7 @@ fn table<'a>(analysis: &'a Analysis, title: &str) -> &'a Table {
 
 #[test]
 fn peers_alone_have_no_goals_and_are_ranked() {
-    let analysis = AllocWorkloads.analyse(&peers(Depth::Quick));
+    let analysis = ALLOC_WORKLOADS.analyse(&peers(Depth::Quick));
     assert!(analysis.goals.is_empty());
     let fastest = &analysis.findings[0];
     let said = "mimalloc is nearest to the fastest of each cell: 1.00 of it in the geometric mean.";
@@ -103,7 +103,7 @@ fn peers_alone_have_no_goals_and_are_ranked() {
 
 #[test]
 fn the_share_of_cells_and_the_worst_of_them_are_counted() {
-    let analysis = AllocWorkloads.analyse(&with_ours(Depth::Full, |_| 0.9, 8e6));
+    let analysis = ALLOC_WORKLOADS.analyse(&with_ours(Depth::Full, |_| 0.9, 8e6));
     assert_eq!(goal(&analysis, "share of the cells").state, GoalState::Met);
     assert_eq!(goal(&analysis, "worst cell").state, GoalState::Met);
     // Slower in two groups of fifteen, and much in one of them.
@@ -112,14 +112,14 @@ fn the_share_of_cells_and_the_worst_of_them_are_counted() {
         "cfrac" => 1.5,
         _ => 0.9,
     };
-    let analysis = AllocWorkloads.analyse(&with_ours(Depth::Quick, some, 8e6));
+    let analysis = ALLOC_WORKLOADS.analyse(&with_ours(Depth::Quick, some, 8e6));
     let share = goal(&analysis, "share of the cells");
     assert_eq!(share.state, GoalState::Met);
     assert!((share.measured.expect("measured").value - 13.0 / 15.0).abs() < 1e-9);
     let worst = goal(&analysis, "worst cell");
     assert_eq!(worst.state, GoalState::Missed);
     assert!(worst.note.contains("cfrac"), "{}", worst.note);
-    let analysis = AllocWorkloads.analyse(&with_ours(Depth::Quick, |_| 1.1, 8e6));
+    let analysis = ALLOC_WORKLOADS.analyse(&with_ours(Depth::Quick, |_| 1.1, 8e6));
     assert_eq!(
         goal(&analysis, "share of the cells").state,
         GoalState::Missed
@@ -133,7 +133,7 @@ fn goals_name_the_peers_that_did_not_run() {
         let mut run = with_ours(Depth::Quick, |_| 0.9, 8e6);
         run.samples
             .retain(|s| !gone.contains(&s.cell.contestant.as_str()));
-        let analysis = AllocWorkloads.analyse(&run);
+        let analysis = ALLOC_WORKLOADS.analyse(&run);
         ["share of the cells", "worst cell", "peak memory"]
             .map(|what| goal(&analysis, what).note.clone())
     };
@@ -148,7 +148,7 @@ fn goals_name_the_peers_that_did_not_run() {
 #[test]
 fn a_peak_is_held_against_the_leanest_of_the_fast() {
     for (peak, state) in [(8.5e6, GoalState::Met), (9.5e6, GoalState::Missed)] {
-        let analysis = AllocWorkloads.analyse(&with_ours(Depth::Full, |_| 0.9, peak));
+        let analysis = ALLOC_WORKLOADS.analyse(&with_ours(Depth::Full, |_| 0.9, peak));
         let goal = goal(&analysis, "peak memory");
         assert_eq!(goal.state, state, "{goal:?}");
         assert!(goal.against.starts_with("jemalloc"), "{}", goal.against);
@@ -169,14 +169,14 @@ fn a_peak_is_held_against_the_leanest_of_the_fast() {
 #[test]
 fn the_path_that_was_taken_is_told() {
     let path = |least: f64| {
-        let run = record(&AllocWorkloads, Depth::Quick, 8, |group, cell| {
+        let run = record(&ALLOC_WORKLOADS, Depth::Quick, 8, |group, cell| {
             let share = if group == "larson" { least } else { 0.98 };
             match cell.contestant.as_str() {
                 "classes" => truth(group, cell).with("path_share", share),
                 _ => truth(group, cell),
             }
         });
-        let analysis = AllocWorkloads.analyse(&run);
+        let analysis = ALLOC_WORKLOADS.analyse(&run);
         let shares = table(&analysis, "Blocks of classes that came");
         (format!("{:?}", shares.rows), analysis.warnings)
     };
@@ -184,14 +184,14 @@ fn the_path_that_was_taken_is_told() {
     assert!(good.contains("larson") && none.is_empty(), "{none:?}");
     let said = "classes in group larson: only 0 % of the blocks came from a CPU's magazines";
     assert_eq!(warnings, [said]);
-    let peers = AllocWorkloads.analyse(&peers(Depth::Quick));
+    let peers = ALLOC_WORKLOADS.analyse(&peers(Depth::Quick));
     assert!(peers.sections.iter().all(|s| s.title != "The path"));
 }
 
 /// Draws a run in every format: none may show a number that is none.
 fn draw(run: &RunRecord) {
     let document = Document {
-        runs: vec![(run.clone(), AllocWorkloads.analyse(run))],
+        runs: vec![(run.clone(), ALLOC_WORKLOADS.analyse(run))],
         submissions: Vec::new(),
     };
     assert!(!report::markdown(&document).contains("NaN"));
@@ -210,7 +210,7 @@ fn partial_and_absurd_runs_are_read_without_panic() {
     for keep in (0..full.samples.len()).step_by(97) {
         let mut run = full.clone();
         run.samples.truncate(keep);
-        let _ = AllocWorkloads.analyse(&run);
+        let _ = ALLOC_WORKLOADS.analyse(&run);
     }
     for (i, odd) in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE]
         .into_iter()
@@ -223,7 +223,7 @@ fn partial_and_absurd_runs_are_read_without_panic() {
                     *value = odd;
                 }
             }
-            let analysis = AllocWorkloads.analyse(&run);
+            let analysis = ALLOC_WORKLOADS.analyse(&run);
             let mut answers = analysis.findings.iter().map(|f| &f.answer);
             assert!(
                 answers.all(|a| !a.contains("NaN") && !a.contains("inf")),
@@ -238,7 +238,7 @@ fn partial_and_absurd_runs_are_read_without_panic() {
     for name in ["malloc", "mimalloc", "jemalloc", "rpmalloc"] {
         run.samples.retain(|s| s.cell.contestant != name);
     }
-    let analysis = AllocWorkloads.analyse(&run);
+    let analysis = ALLOC_WORKLOADS.analyse(&run);
     assert!(
         analysis
             .goals

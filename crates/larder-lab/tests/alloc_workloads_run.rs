@@ -1,7 +1,7 @@
 //! Every workload with every linked allocator, and with one that is broken.
 
 use larder_lab::contestants::heaps::{Broken, Heaps, SystemMalloc};
-use larder_lab::experiments::alloc_workloads::{ALL, About, AllocWorkloads, run};
+use larder_lab::experiments::alloc_workloads::{ALL, ALLOC_WORKLOADS, About, run};
 use larder_lab::measure::Experiment;
 use larder_lab::model::Params;
 
@@ -23,7 +23,7 @@ fn ops(workload: &About) -> i64 {
 
 #[test]
 fn each_runs_with_each_allocator() {
-    for contestant in AllocWorkloads.contestants() {
+    for contestant in ALLOC_WORKLOADS.contestants() {
         if contestant.name() == "preloaded" || contestant.available().is_err() {
             continue;
         }

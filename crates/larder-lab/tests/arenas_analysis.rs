@@ -2,7 +2,7 @@
 
 mod page_record;
 
-use larder_lab::experiments::arenas::Arenas;
+use larder_lab::experiments::arenas::ARENAS;
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{Analysis, Block, Cell, GoalState, Measures, RunRecord, Value};
 use larder_lab::report::{self, Document, Style};
@@ -25,7 +25,7 @@ fn truth(_: &str, cell: &Cell) -> Measures {
 }
 
 fn analysis(depth: Depth) -> Analysis {
-    Arenas.analyse(&record(&Arenas, depth, 10, truth))
+    ARENAS.analyse(&record(&ARENAS, depth, 10, truth))
 }
 
 #[test]
@@ -54,16 +54,16 @@ fn constant_is_what_does_not_grow() {
 
 #[test]
 fn a_smaller_range_decides_no_goal() {
-    let mut run = record(&Arenas, Depth::Quick, 10, truth);
+    let mut run = record(&ARENAS, Depth::Quick, 10, truth);
     run.samples
         .retain(|sample| sample.cell.params.int("live").is_ok_and(|n| n <= 10_000));
-    for goal in Arenas.analyse(&run).goals {
+    for goal in ARENAS.analyse(&run).goals {
         assert_eq!((goal.state, goal.measured), (GoalState::Skipped, None));
         assert!(goal.note.contains("100000 ranges"), "{}", goal.note);
     }
     // Too few rounds of the right size are another reason.
-    for goal in Arenas
-        .analyse(&record(&Arenas, Depth::Quick, 2, truth))
+    for goal in ARENAS
+        .analyse(&record(&ARENAS, Depth::Quick, 2, truth))
         .goals
     {
         assert!(goal.note.contains("6 common rounds"), "{}", goal.note);
@@ -116,7 +116,7 @@ fn tables_have_a_row_for_each_count() {
 
 fn draw(run: &RunRecord) {
     let document = Document {
-        runs: vec![(run.clone(), Arenas.analyse(run))],
+        runs: vec![(run.clone(), ARENAS.analyse(run))],
         submissions: Vec::new(),
     };
     assert!(!report::markdown(&document).contains("NaN"));
@@ -127,11 +127,11 @@ fn draw(run: &RunRecord) {
 
 #[test]
 fn partial_and_absurd_runs_are_read_without_panic() {
-    let full = record(&Arenas, Depth::Full, 6, truth);
+    let full = record(&ARENAS, Depth::Full, 6, truth);
     for keep in (0..full.samples.len()).step_by(17) {
         let mut run = full.clone();
         run.samples.truncate(keep);
-        let _ = Arenas.analyse(&run);
+        let _ = ARENAS.analyse(&run);
     }
     for odd in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE] {
         let mut run = full.clone();
@@ -142,7 +142,7 @@ fn partial_and_absurd_runs_are_read_without_panic() {
         }
         draw(&run);
     }
-    let empty = Arenas.analyse(&record(&Arenas, Depth::Quick, 0, truth));
+    let empty = ARENAS.analyse(&record(&ARENAS, Depth::Quick, 0, truth));
     assert!(empty.findings.is_empty());
     assert!(
         empty

@@ -3,7 +3,7 @@
 mod object_caches;
 mod page_record;
 
-use larder_lab::experiments::object_caches::ObjectCaches;
+use larder_lab::experiments::object_caches::OBJECT_CACHES;
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{
     Analysis, Block, Cell, Field, Goal, GoalState, Measures, Params, RunRecord, Sample, Table,
@@ -97,7 +97,7 @@ fn end(cell: &Cell) -> f64 {
 }
 
 fn analysis() -> Analysis {
-    ObjectCaches.analyse(&record(&ObjectCaches, Depth::Quick, 8, truth))
+    OBJECT_CACHES.analyse(&record(&OBJECT_CACHES, Depth::Quick, 8, truth))
 }
 
 fn answer(analysis: &Analysis, begin: &str) -> String {
@@ -120,7 +120,7 @@ fn goal<'a>(analysis: &'a Analysis, what: &str) -> &'a Goal {
 #[test]
 fn instructions_are_held_against_their_ceiling_without_the_loop() {
     let run = |heap: f64, alone: Option<f64>, level: Option<&str>| {
-        let mut run = record(&ObjectCaches, Depth::Quick, 8, truth);
+        let mut run = record(&OBJECT_CACHES, Depth::Quick, 8, truth);
         if let Some(level) = level {
             let level = Field::Known(level.to_owned());
             run.machine
@@ -137,7 +137,7 @@ fn instructions_are_held_against_their_ceiling_without_the_loop() {
         counts.extend(alone.map(|n| count("loop", n)));
         run.samples.retain(|s| s.group != "instructions");
         run.samples.extend(counts);
-        ObjectCaches.analyse(&run)
+        OBJECT_CACHES.analyse(&run)
     };
     let what = "instructions of a block of 64 bytes: larder's heap and object cache, by a handle";
     let met = run(17.01, Some(3.0), None);
@@ -163,10 +163,10 @@ fn instructions_are_held_against_their_ceiling_without_the_loop() {
 #[test]
 fn goals_name_the_peers_that_did_not_run() {
     let without = |peers: &[&str]| {
-        let mut run = record(&ObjectCaches, Depth::Quick, 8, truth);
+        let mut run = record(&OBJECT_CACHES, Depth::Quick, 8, truth);
         run.samples
             .retain(|s| !peers.contains(&s.cell.contestant.as_str()));
-        ObjectCaches.analyse(&run)
+        OBJECT_CACHES.analyse(&run)
     };
     let note = |analysis: &Analysis, what| goal(analysis, what).note.clone();
     let (all, some) = (without(&["snmalloc"]), without(&["jemalloc", "snmalloc"]));
@@ -184,14 +184,14 @@ fn goals_name_the_peers_that_did_not_run() {
 #[test]
 fn a_path_that_was_seldom_taken_is_a_warning() {
     let warnings = |share: f64| {
-        let run = record(&ObjectCaches, Depth::Quick, 8, |group, cell| {
+        let run = record(&OBJECT_CACHES, Depth::Quick, 8, |group, cell| {
             match (&*cell.contestant, group) {
                 ("object-cache", "pair-64") => truth(group, cell).with("path_share", share),
                 ("object-cache" | "classes", _) => truth(group, cell).with("path_share", 0.98),
                 _ => truth(group, cell),
             }
         });
-        ObjectCaches.analyse(&run).warnings
+        OBJECT_CACHES.analyse(&run).warnings
     };
     assert_eq!(warnings(0.98), [""; 0]);
     let low = warnings(0.25);
@@ -224,7 +224,7 @@ fn which_is_slowest_with_two_is_named() {
     }
     assert!(rows.contains(&word("malloc", "no")), "{rows:?}");
     // Every second round says the opposite of one: neither yes nor no.
-    let mut run = record(&ObjectCaches, Depth::Quick, 8, truth);
+    let mut run = record(&OBJECT_CACHES, Depth::Quick, 8, truth);
     for sample in &mut run.samples {
         let three = sample.cell.params.int("threads").is_ok_and(|n| n == 3);
         if sample.group == "second-thread" && sample.cell.contestant == "hashed-2" && three {
@@ -232,14 +232,14 @@ fn which_is_slowest_with_two_is_named() {
             *rate *= if sample.round % 2 == 0 { 0.01 } else { 100.0 };
         }
     }
-    let (_, rows) = slow(&ObjectCaches.analyse(&run));
+    let (_, rows) = slow(&OBJECT_CACHES.analyse(&run));
     assert!(rows.contains(&word("hashed-2", "not decided")), "{rows:?}");
     // Where none is slow the sentence says so.
-    let run = record(&ObjectCaches, Depth::Quick, 8, |group, cell| {
+    let run = record(&OBJECT_CACHES, Depth::Quick, 8, |group, cell| {
         let threads = cell.params.int("threads").unwrap_or(1);
         truth(group, cell).with("mcycles_per_s", 10.0 * threads as f64)
     });
-    let (answer, rows) = slow(&ObjectCaches.analyse(&run));
+    let (answer, rows) = slow(&OBJECT_CACHES.analyse(&run));
     assert!(answer.starts_with("None of 7 allocators shows"), "{answer}");
     assert!(rows.contains(&word("hashed-2", "no")), "{rows:?}");
 }
@@ -339,7 +339,7 @@ fn goals_are_against_the_best_linked_peer() {
     );
     let global = goal(&analysis, "16 to 8192 bytes: Rust's global allocator");
     assert_eq!(global.state, GoalState::Met);
-    let slow = record(&ObjectCaches, Depth::Quick, 8, |group, cell| {
+    let slow = record(&OBJECT_CACHES, Depth::Quick, 8, |group, cell| {
         let mut measures = truth(group, cell);
         if cell.contestant.starts_with("object-") || ["heap", "global"].contains(&&*cell.contestant)
         {
@@ -351,7 +351,7 @@ fn goals_are_against_the_best_linked_peer() {
         }
         measures
     });
-    let slow = ObjectCaches.analyse(&slow);
+    let slow = OBJECT_CACHES.analyse(&slow);
     // Where liblarder_malloc.so is not built it does not run.
     let ran = |goal: &&Goal| {
         // Nor is a burst of the goal's size part of the quick form.
@@ -381,10 +381,10 @@ fn destruction_is_cheap_where_objects_die_with_their_heap() {
     let three_hundred = ends.rows.iter().find(|row| row[0] == Value::Count(300));
     let cost = &three_hundred.expect("a row")[handles.expect("a column")];
     assert!(matches!(cost, Value::Estimate(e, _) if (e.value - 30_000.0).abs() < 100.0));
-    let same = record(&ObjectCaches, Depth::Quick, 8, |group, cell| {
+    let same = record(&OBJECT_CACHES, Depth::Quick, 8, |group, cell| {
         truth(group, cell).with("destroy_ns", 1000.0)
     });
-    let same = ObjectCaches.analyse(&same);
+    let same = OBJECT_CACHES.analyse(&same);
     assert!(same.findings.iter().any(|f| {
         f.answer
             .starts_with("No: that objects die with their heap saves nothing")
@@ -400,7 +400,7 @@ fn a_burst_is_returned_or_not() {
     assert_eq!((quick.state, quick.measured), (GoalState::Skipped, None));
     assert!(quick.note.contains("64 MiB and 10 s"), "{}", quick.note);
     assert!(quick.note.contains("--full --group held"), "{}", quick.note);
-    let full = ObjectCaches.analyse(&record(&ObjectCaches, Depth::Full, 8, truth));
+    let full = OBJECT_CACHES.analyse(&record(&OBJECT_CACHES, Depth::Full, 8, truth));
     let of_both = goal(&full, "a burst of 64 MiB");
     assert_eq!(of_both.state, GoalState::Missed);
     assert!(
@@ -412,7 +412,7 @@ fn a_burst_is_returned_or_not() {
 
 /// What is concluded where these were preloaded, each with its nanoseconds, beside the C library's malloc and larder's.
 fn preloaded(libraries: &[(&str, f64)]) -> Analysis {
-    let mut run = record(&ObjectCaches, Depth::Quick, 0, truth);
+    let mut run = record(&OBJECT_CACHES, Depth::Quick, 0, truth);
     let params = Params::new().with_text("shape", "pair").with("bytes", 64);
     let with = |name: &str| params.clone().with_text("library", name);
     let mut cells = vec![
@@ -440,7 +440,7 @@ fn preloaded(libraries: &[(&str, f64)]) -> Analysis {
             });
         }
     }
-    ObjectCaches.analyse(&run)
+    OBJECT_CACHES.analyse(&run)
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn the_goal_of_the_preloaded_malloc_names_the_mallocs_that_were_not_found() {
 /// Draws a run in every format: none may show a number that is none.
 fn draw(run: &RunRecord) {
     let document = Document {
-        runs: vec![(run.clone(), ObjectCaches.analyse(run))],
+        runs: vec![(run.clone(), OBJECT_CACHES.analyse(run))],
         submissions: Vec::new(),
     };
     assert!(!report::markdown(&document).contains("NaN"));
@@ -495,11 +495,11 @@ fn draw(run: &RunRecord) {
 
 #[test]
 fn partial_and_absurd_runs_are_read_without_panic() {
-    let full = record(&ObjectCaches, Depth::Full, 6, truth);
+    let full = record(&OBJECT_CACHES, Depth::Full, 6, truth);
     for keep in (0..full.samples.len()).step_by(37) {
         let mut run = full.clone();
         run.samples.truncate(keep);
-        let _ = ObjectCaches.analyse(&run);
+        let _ = OBJECT_CACHES.analyse(&run);
     }
     for (i, odd) in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE]
         .into_iter()
@@ -511,12 +511,12 @@ fn partial_and_absurd_runs_are_read_without_panic() {
                 *value = odd;
             }
         }
-        let analysis = ObjectCaches.analyse(&run);
+        let analysis = OBJECT_CACHES.analyse(&run);
         assert!(analysis.findings.iter().all(|f| !f.answer.contains("NaN")));
         draw(&run);
     }
-    let empty = record(&ObjectCaches, Depth::Quick, 0, truth);
-    let analysis = ObjectCaches.analyse(&empty);
+    let empty = record(&OBJECT_CACHES, Depth::Quick, 0, truth);
+    let analysis = OBJECT_CACHES.analyse(&empty);
     assert!(
         analysis
             .goals

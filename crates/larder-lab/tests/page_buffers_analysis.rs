@@ -2,7 +2,7 @@
 
 mod page_record;
 
-use larder_lab::experiments::page_buffers::PageBuffers;
+use larder_lab::experiments::page_buffers::PAGE_BUFFERS;
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{Analysis, Block, Cell, Finding, GoalState, Measures, Value};
 use page_record::record;
@@ -41,7 +41,7 @@ fn truth(group: &str, cell: &Cell) -> Measures {
 }
 
 fn analysis() -> Analysis {
-    PageBuffers.analyse(&record(&PageBuffers, Depth::Quick, 10, truth))
+    PAGE_BUFFERS.analyse(&record(&PAGE_BUFFERS, Depth::Quick, 10, truth))
 }
 
 fn answer<'a>(analysis: &'a Analysis, question: &str) -> &'a str {
@@ -114,8 +114,8 @@ fn explains_both_sides_and_the_flush() {
 
 #[test]
 fn a_cause_stands_only_where_a_contestant_tests_it() {
-    let mut run = record(&PageBuffers, Depth::Quick, 10, truth);
-    let tested = PageBuffers.analyse(&run);
+    let mut run = record(&PAGE_BUFFERS, Depth::Quick, 10, truth);
+    let tested = PAGE_BUFFERS.analyse(&run);
     let table = |analysis: &Analysis| {
         let worse = |f: &&Finding| f.question.contains("worse than one mmap per page");
         let found = analysis.findings.iter().find(worse).expect("it ran");
@@ -130,7 +130,7 @@ fn a_cause_stands_only_where_a_contestant_tests_it() {
     let worse = answer(&tested, "worse than one mmap per page");
     assert!(!worse.contains("not tested"), "{worse}");
     run.samples.retain(|s| s.group != "whole-clusters");
-    let without = PageBuffers.analyse(&run);
+    let without = PAGE_BUFFERS.analyse(&run);
     assert_eq!(table(&without), None);
     let worse = answer(&without, "worse than one mmap per page");
     assert!(worse.contains("Why is not tested"), "{worse}");
@@ -151,14 +151,14 @@ fn a_cause_stands_only_where_a_contestant_tests_it() {
 
 #[test]
 fn without_odd_sizes_it_says_so() {
-    let flat = record(&PageBuffers, Depth::Quick, 10, |group, cell| {
+    let flat = record(&PAGE_BUFFERS, Depth::Quick, 10, |group, cell| {
         let mut measures = truth(group, cell);
         if cell.contestant == "cluster" {
             measures.0.insert("ns_per_page".to_owned(), 4000.0);
         }
         measures
     });
-    let analysis = PageBuffers.analyse(&flat);
+    let analysis = PAGE_BUFFERS.analyse(&flat);
     let odd = answer(&analysis, "17 and 18");
     assert!(odd.contains("do not both stand out"), "{odd}");
     let rise = answer(&analysis, "rise past clusters of 64");
@@ -188,7 +188,7 @@ fn recommends_the_smallest_of_the_best_of_the_pool() {
 
 #[test]
 fn a_single_best_size_is_not_a_range() {
-    let sharp = record(&PageBuffers, Depth::Quick, 10, |group, cell| {
+    let sharp = record(&PAGE_BUFFERS, Depth::Quick, 10, |group, cell| {
         let mut measures = truth(group, cell);
         let pages = cell.params.int("pages").unwrap_or(1);
         if ["cluster", "pool"].contains(&cell.contestant.as_str()) {
@@ -197,7 +197,7 @@ fn a_single_best_size_is_not_a_range() {
         }
         measures
     });
-    let analysis = PageBuffers.analyse(&sharp);
+    let analysis = PAGE_BUFFERS.analyse(&sharp);
     assert_eq!(
         analysis.answers[0].answer,
         "64 pages are best; 2001: 14 to 24"
@@ -213,19 +213,19 @@ fn a_single_best_size_is_not_a_range() {
 
 #[test]
 fn the_goal_is_met_at_fifty_times_and_missed_at_ten() {
-    let met = PageBuffers.analyse(&record(&PageBuffers, Depth::Full, 10, truth));
+    let met = PAGE_BUFFERS.analyse(&record(&PAGE_BUFFERS, Depth::Full, 10, truth));
     assert_eq!(met.goals.len(), 2);
     for goal in &met.goals {
         assert_eq!(goal.state, GoalState::Met, "{}", goal.what);
     }
-    let slow = record(&PageBuffers, Depth::Full, 10, |group, cell| {
+    let slow = record(&PAGE_BUFFERS, Depth::Full, 10, |group, cell| {
         let mut measures = truth(group, cell);
         if cell.contestant == "pool" {
             measures.0.insert("ns_per_page".to_owned(), 500.0);
         }
         measures
     });
-    let slow = PageBuffers.analyse(&slow);
+    let slow = PAGE_BUFFERS.analyse(&slow);
     assert_eq!(slow.goals[0].state, GoalState::Missed);
     assert_eq!(slow.goals[1].state, GoalState::Met);
 }
@@ -233,8 +233,8 @@ fn the_goal_is_met_at_fifty_times_and_missed_at_ten() {
 #[test]
 fn a_goal_names_the_total_that_it_holds_at() {
     for (depth, total) in [(Depth::Quick, "65536"), (Depth::Full, "1048576")] {
-        let goals = PageBuffers
-            .analyse(&record(&PageBuffers, depth, 10, truth))
+        let goals = PAGE_BUFFERS
+            .analyse(&record(&PAGE_BUFFERS, depth, 10, truth))
             .goals;
         for goal in goals {
             let named = format!("page buffers, {total} allocations, to ");
@@ -246,10 +246,10 @@ fn a_goal_names_the_total_that_it_holds_at() {
 
 #[test]
 fn a_goal_of_another_total_is_not_measured() {
-    let mut run = record(&PageBuffers, Depth::Quick, 10, truth);
+    let mut run = record(&PAGE_BUFFERS, Depth::Quick, 10, truth);
     run.samples.retain(|s| s.group != "total-65536");
     run.groups.retain(|g| g.name != "total-65536");
-    let goals = PageBuffers.analyse(&run).goals;
+    let goals = PAGE_BUFFERS.analyse(&run).goals;
     assert_eq!(goals.len(), 2);
     for goal in goals {
         assert_eq!(goal.state, GoalState::Skipped, "{}", goal.what);
@@ -265,8 +265,8 @@ fn a_goal_of_another_total_is_not_measured() {
 
 #[test]
 fn full_has_his_tables_in_his_layout() {
-    let run = record(&PageBuffers, Depth::Full, 10, truth);
-    let analysis = PageBuffers.analyse(&run);
+    let run = record(&PAGE_BUFFERS, Depth::Full, 10, truth);
+    let analysis = PAGE_BUFFERS.analyse(&run);
     let tables: Vec<_> = analysis
         .sections
         .iter()
@@ -304,21 +304,21 @@ fn full_has_his_tables_in_his_layout() {
 
 #[test]
 fn partial_runs_are_read_without_panic() {
-    let full = record(&PageBuffers, Depth::Quick, 7, truth);
+    let full = record(&PAGE_BUFFERS, Depth::Quick, 7, truth);
     for keep in (0..full.samples.len()).step_by(13) {
         let mut run = full.clone();
         run.samples.truncate(keep);
-        let _ = PageBuffers.analyse(&run);
+        let _ = PAGE_BUFFERS.analyse(&run);
     }
     for group in &full.groups {
         let mut run = full.clone();
         run.samples.retain(|sample| sample.group != group.name);
         run.groups.retain(|other| other.name != group.name);
-        let _ = PageBuffers.analyse(&run);
+        let _ = PAGE_BUFFERS.analyse(&run);
     }
     // Without any measure a sample says nothing, and zero has no ratio.
     for value in [None, Some(0.0)] {
-        let run = record(&PageBuffers, Depth::Quick, 7, |group, cell| match value {
+        let run = record(&PAGE_BUFFERS, Depth::Quick, 7, |group, cell| match value {
             None => Measures::new(),
             Some(_) => Measures(
                 truth(group, cell)
@@ -328,7 +328,7 @@ fn partial_runs_are_read_without_panic() {
                     .collect(),
             ),
         });
-        let analysis = PageBuffers.analyse(&run);
+        let analysis = PAGE_BUFFERS.analyse(&run);
         assert!(
             analysis
                 .goals

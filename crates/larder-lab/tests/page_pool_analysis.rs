@@ -2,7 +2,7 @@
 
 mod page_record;
 
-use larder_lab::experiments::page_pool::PagePool;
+use larder_lab::experiments::page_pool::PAGE_POOL;
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{Analysis, Cell, Goal, GoalState, Measures};
 use page_record::record;
@@ -71,7 +71,7 @@ const SCALING: &str = "scaling to 2 to 64 threads";
 
 #[test]
 fn the_best_peer_is_chosen_by_group_and_the_worst_cell_stands_for_both_forms() {
-    let analysis = PagePool.analyse(&record(&PagePool, Depth::Quick, 10, truth));
+    let analysis = PAGE_POOL.analyse(&record(&PAGE_POOL, Depth::Quick, 10, truth));
     assert_eq!(analysis.goals.len(), 11);
     let pair = goal(&analysis, PAIR, "jemalloc");
     assert_eq!(
@@ -96,7 +96,7 @@ fn the_best_peer_is_chosen_by_group_and_the_worst_cell_stands_for_both_forms() {
 
 #[test]
 fn scaling_is_a_ratio_of_ratios_and_memory_a_slope() {
-    let analysis = PagePool.analyse(&record(&PagePool, Depth::Quick, 10, truth));
+    let analysis = PAGE_POOL.analyse(&record(&PAGE_POOL, Depth::Quick, 10, truth));
     let scaling = goal(&analysis, SCALING, "jemalloc");
     assert_eq!(scaling.state, GoalState::Met);
     let ratio = scaling.measured.expect("measured");
@@ -106,7 +106,7 @@ fn scaling_is_a_ratio_of_ratios_and_memory_a_slope() {
     assert_eq!(bounded.state, GoalState::Met);
     let slope = bounded.measured.expect("measured");
     assert!(slope.value.abs() < 1000.0, "{slope:?}");
-    let greedy = record(&PagePool, Depth::Quick, 10, |group, cell| {
+    let greedy = record(&PAGE_POOL, Depth::Quick, 10, |group, cell| {
         let mut measures = truth(group, cell);
         if cell.contestant == "pool" {
             let threads = cell.params.int("threads").unwrap_or(1) as f64;
@@ -116,7 +116,7 @@ fn scaling_is_a_ratio_of_ratios_and_memory_a_slope() {
         }
         measures
     });
-    let greedy = PagePool.analyse(&greedy);
+    let greedy = PAGE_POOL.analyse(&greedy);
     assert_eq!(
         goal(&greedy, "bytes held for each thread", "one page").state,
         GoalState::Missed
@@ -125,7 +125,7 @@ fn scaling_is_a_ratio_of_ratios_and_memory_a_slope() {
 
 #[test]
 fn each_question_has_one_finding_whose_verdict_names_both() {
-    let analysis = PagePool.analyse(&record(&PagePool, Depth::Quick, 10, truth));
+    let analysis = PAGE_POOL.analyse(&record(&PAGE_POOL, Depth::Quick, 10, truth));
     let questions: Vec<&str> = analysis
         .findings
         .iter()
@@ -146,14 +146,14 @@ fn each_question_has_one_finding_whose_verdict_names_both() {
 
 #[test]
 fn a_slow_pool_misses() {
-    let slow = record(&PagePool, Depth::Quick, 10, |group, cell| {
+    let slow = record(&PAGE_POOL, Depth::Quick, 10, |group, cell| {
         let mut measures = truth(group, cell);
         if cell.contestant.starts_with("pool") {
             measures.0.insert("ns_per_page".to_owned(), 90.0);
         }
         measures
     });
-    let analysis = PagePool.analyse(&slow);
+    let analysis = PAGE_POOL.analyse(&slow);
     for (what, against) in [(PAIR, "jemalloc"), (DEEP, "mimalloc"), (ZEROED, "memset")] {
         let state = goal(&analysis, what, against).state;
         assert_eq!(state, GoalState::Missed, "{what} {against}");
@@ -164,14 +164,14 @@ fn a_slow_pool_misses() {
 
 #[test]
 fn a_goal_below_the_cost_of_memset_says_so() {
-    let run = record(&PagePool, Depth::Quick, 10, |group, cell| {
+    let run = record(&PAGE_POOL, Depth::Quick, 10, |group, cell| {
         let mut measures = truth(group, cell);
         if cell.contestant == "memset" {
             measures.0.insert("ns_per_page".to_owned(), 66.0);
         }
         measures
     });
-    let analysis = PagePool.analyse(&run);
+    let analysis = PAGE_POOL.analyse(&run);
     let zeroed = goal(&analysis, ZEROED, "mimalloc");
     assert!(zeroed.note.contains("memset alone"), "{}", zeroed.note);
 }
@@ -179,10 +179,10 @@ fn a_goal_below_the_cost_of_memset_says_so() {
 #[test]
 fn goals_name_the_peers_that_did_not_run() {
     let without = |gone: &[&str]| {
-        let mut run = record(&PagePool, Depth::Quick, 10, truth);
+        let mut run = record(&PAGE_POOL, Depth::Quick, 10, truth);
         run.samples
             .retain(|s| !gone.contains(&s.cell.contestant.as_str()));
-        PagePool.analyse(&run)
+        PAGE_POOL.analyse(&run)
     };
     let note = |analysis: &Analysis, what, against| goal(analysis, what, against).note.clone();
     let all = without(&[]);
@@ -212,13 +212,13 @@ fn goals_name_the_peers_that_did_not_run() {
 
 #[test]
 fn memory_over_ten_minutes_comes_from_the_long_run() {
-    let mut quick = record(&PagePool, Depth::Full, 10, truth);
-    let analysis = PagePool.analyse(&quick);
+    let mut quick = record(&PAGE_POOL, Depth::Full, 10, truth);
+    let analysis = PAGE_POOL.analyse(&quick);
     let growth = goal(&analysis, "memory gained in ten minutes", "on their way");
     assert_eq!(growth.state, GoalState::Met);
     assert!((growth.measured.expect("measured").value - 600.0).abs() < 10.0);
     quick.samples.retain(|sample| sample.group != "growth");
-    let analysis = PagePool.analyse(&quick);
+    let analysis = PAGE_POOL.analyse(&quick);
     // The moment of the other groups says nothing of ten minutes.
     let growth = goal(&analysis, "memory gained in ten minutes", "on their way");
     assert_eq!((growth.state, growth.measured), (GoalState::Skipped, None));
@@ -231,11 +231,11 @@ fn memory_over_ten_minutes_comes_from_the_long_run() {
 
 #[test]
 fn partial_runs_are_read_without_panic() {
-    let full = record(&PagePool, Depth::Full, 7, truth);
+    let full = record(&PAGE_POOL, Depth::Full, 7, truth);
     for keep in (0..full.samples.len()).step_by(17) {
         let mut run = full.clone();
         run.samples.truncate(keep);
-        let _ = PagePool.analyse(&run);
+        let _ = PAGE_POOL.analyse(&run);
     }
     for name in [
         "pool",
@@ -248,7 +248,7 @@ fn partial_runs_are_read_without_panic() {
     ] {
         let mut run = full.clone();
         run.samples.retain(|sample| sample.cell.contestant != name);
-        let analysis = PagePool.analyse(&run);
+        let analysis = PAGE_POOL.analyse(&run);
         assert!(
             analysis
                 .goals
@@ -256,8 +256,8 @@ fn partial_runs_are_read_without_panic() {
                 .all(|goal| goal.measured.is_some() || !goal.note.is_empty())
         );
     }
-    let empty = record(&PagePool, Depth::Quick, 0, truth);
-    let analysis = PagePool.analyse(&empty);
+    let empty = record(&PAGE_POOL, Depth::Quick, 0, truth);
+    let analysis = PAGE_POOL.analyse(&empty);
     assert!(
         analysis
             .goals

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use larder_lab::experiments::object_caches::ObjectCaches;
+use larder_lab::experiments::object_caches::OBJECT_CACHES;
 use larder_lab::measure::{InProcess, Interrupt, LaunchError, Launcher, OwnProcess};
 use larder_lab::model::{Cell, Measures, Params};
 
@@ -19,7 +19,7 @@ fn cell(library: &str) -> Cell {
 fn launched(library: &str) -> Result<Measures, LaunchError> {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_larder"));
     let mut launcher = OwnProcess::of(program, &Interrupt::new());
-    launcher.launch(&ObjectCaches, &cell(library), Duration::from_secs(100))
+    launcher.launch(&OBJECT_CACHES, &cell(library), Duration::from_secs(100))
 }
 
 /// A library that is there and that this program does not load by itself: made with the C compiler that the build needs.
@@ -44,7 +44,7 @@ fn the_named_library_is_loaded_into_the_worker() {
     let measures = launched(&library).expect("loaded");
     assert!(measures.get("ns_per_pair").is_some_and(|ns| ns > 0.0));
     // This process was not started with it.
-    let here = InProcess.launch(&ObjectCaches, &cell(&library), Duration::from_secs(100));
+    let here = InProcess.launch(&OBJECT_CACHES, &cell(&library), Duration::from_secs(100));
     let why = here.expect_err("not loaded").to_string();
     assert!(why.contains("was not loaded"), "{why}");
 }

@@ -4,7 +4,7 @@ mod page_record;
 
 use std::time::Duration;
 
-use larder_lab::experiments::programs::{OUTPUT, Programs};
+use larder_lab::experiments::programs::{OUTPUT, PROGRAMS};
 use larder_lab::measure::{Contestant, Depth, Experiment, Group, Plan, PlanRequest};
 use larder_lab::model::{
     Analysis, Block, Cell, GoalState, Measures, Metric, Params, RunRecord, Value,
@@ -15,7 +15,7 @@ use page_record::record;
 /// The experiment with a plan that does not depend on what is installed here.
 struct Planned;
 
-const PROGRAMS: [&str; 4] = ["perl", "git", "cc", "z3"];
+const NAMES: [&str; 4] = ["perl", "git", "cc", "z3"];
 
 fn cell(program: &str, malloc: &str) -> Cell {
     let params = Params::new().with_text("program", program).with("scale", 1);
@@ -31,31 +31,31 @@ fn cell(program: &str, malloc: &str) -> Cell {
 
 impl Experiment for Planned {
     fn name(&self) -> &'static str {
-        Programs.name()
+        PROGRAMS.name()
     }
 
     fn title(&self) -> &'static str {
-        Programs.title()
+        PROGRAMS.title()
     }
 
     fn source(&self) -> &'static str {
-        Programs.source()
+        PROGRAMS.source()
     }
 
     fn question(&self) -> &'static str {
-        Programs.question()
+        PROGRAMS.question()
     }
 
     fn metrics(&self) -> &'static [Metric] {
-        Programs.metrics()
+        PROGRAMS.metrics()
     }
 
     fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        Programs.contestants()
+        PROGRAMS.contestants()
     }
 
     fn plan(&self, _: &PlanRequest<'_>) -> Plan {
-        let groups = PROGRAMS.map(|program| Group {
+        let groups = NAMES.map(|program| Group {
             name: program.to_owned(),
             reference: cell(program, "system"),
             metric: "seconds",
@@ -74,7 +74,7 @@ impl Experiment for Planned {
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {
-        Programs.analyse(run)
+        PROGRAMS.analyse(run)
     }
 }
 
@@ -140,8 +140,8 @@ fn goal(analysis: &Analysis) -> (GoalState, &str) {
 
 #[test]
 fn one_percent_is_the_bound_and_it_is_computed() {
-    let analysis = Programs.analyse(&run_of(12, all_the_same));
-    let words = PROGRAMS.map(|program| slower(&analysis, program));
+    let analysis = PROGRAMS.analyse(&run_of(12, all_the_same));
+    let words = NAMES.map(|program| slower(&analysis, program));
     assert_eq!(words, ["no", "no", "yes", "no"]);
     assert_eq!(goal(&analysis), (GoalState::Missed, "worst at cc"));
     let answer = answer(&analysis, "slower with larder's malloc");
@@ -154,7 +154,7 @@ fn one_percent_is_the_bound_and_it_is_computed() {
 fn none_is_slower_when_none_is() {
     let mut run = run_of(12, all_the_same);
     run.samples.retain(|sample| sample.group != "cc");
-    let answer = answer(&Programs.analyse(&run), "slower with larder's malloc");
+    let answer = answer(&PROGRAMS.analyse(&run), "slower with larder's malloc");
     assert!(
         answer.starts_with("None of 3 programs is; git comes out highest"),
         "{answer}"
@@ -168,7 +168,7 @@ fn what_lies_within_the_twins_distance_is_not_told() {
     for sample in run.samples.iter_mut().filter(|s| s.cell.twin) {
         sample.measures.0.insert("seconds".to_owned(), 0.525);
     }
-    let analysis = Programs.analyse(&run);
+    let analysis = PROGRAMS.analyse(&run);
     let (state, note) = goal(&analysis);
     assert_eq!(state, GoalState::Open);
     assert!(note.contains("% apart; worst at cc"), "{note}");
@@ -198,7 +198,7 @@ fn two_percent_that_chance_cannot_do_are_slower() {
             *seconds *= 1.015 / 0.995;
         }
     }
-    let analysis = Programs.analyse(&run);
+    let analysis = PROGRAMS.analyse(&run);
     assert_eq!(slower(&analysis, "git"), "yes");
     let answer = answer(&analysis, "slower with larder's malloc");
     assert!(answer.starts_with("2 of 4 programs surely;"), "{answer}");
@@ -211,7 +211,7 @@ fn a_malloc_that_breaks_a_program_cannot_win() {
         (program == "perl" && cell.contestant == "larder" && round == 7)
             || (program == "z3" && cell.contestant == "jemalloc")
     });
-    let analysis = Programs.analyse(&run);
+    let analysis = PROGRAMS.analyse(&run);
     assert_eq!(slower(&analysis, "perl"), "it wrote something else");
     assert_eq!(analysis.warnings.len(), 2, "{:?}", analysis.warnings);
     let texts: Vec<_> = tables(&analysis)
@@ -238,7 +238,7 @@ fn a_program_that_never_says_the_same_is_compared_with_nobody() {
     let run = run_of(12, |program, cell, round| {
         program == "git" && cell.contestant == "system" && round % 2 == 1
     });
-    let analysis = Programs.analyse(&run);
+    let analysis = PROGRAMS.analyse(&run);
     assert_eq!(slower(&analysis, "git"), "it wrote something else");
     let (state, note) = goal(&analysis);
     assert_eq!(state, GoalState::Missed);
@@ -248,7 +248,7 @@ fn a_program_that_never_says_the_same_is_compared_with_nobody() {
 
 #[test]
 fn named_libraries_are_columns_and_means_are_over_all() {
-    let analysis = Programs.analyse(&run_of(12, all_the_same));
+    let analysis = PROGRAMS.analyse(&run_of(12, all_the_same));
     let Some(Block::Table(time)) = analysis.sections.first().and_then(|s| s.blocks.first()) else {
         panic!("no table");
     };
@@ -275,7 +275,7 @@ fn rounded(value: &Value) -> f64 {
 /// Draws a run in every format: none may show a number that is none.
 fn draw(run: &RunRecord) {
     let document = Document {
-        runs: vec![(run.clone(), Programs.analyse(run))],
+        runs: vec![(run.clone(), PROGRAMS.analyse(run))],
         submissions: Vec::new(),
     };
     assert!(!report::markdown(&document).contains("NaN"));
@@ -290,7 +290,7 @@ fn partial_and_absurd_runs_are_read_without_panic() {
     for keep in 0..full.samples.len() {
         let mut run = full.clone();
         run.samples.truncate(keep);
-        let _ = Programs.analyse(&run);
+        let _ = PROGRAMS.analyse(&run);
     }
     for odd in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE] {
         let mut run = full.clone();
@@ -302,6 +302,6 @@ fn partial_and_absurd_runs_are_read_without_panic() {
         draw(&run);
     }
     let empty = run_of(0, all_the_same);
-    let analysis = Programs.analyse(&empty);
+    let analysis = PROGRAMS.analyse(&empty);
     assert!(analysis.findings.is_empty() && analysis.goals.is_empty());
 }

@@ -9,7 +9,7 @@ mod zero_fill_record;
 
 use std::time::Duration;
 
-use larder_lab::experiments::zero_fill::{ZeroFill, presets, submission_row};
+use larder_lab::experiments::zero_fill::{ZERO_FILL, presets, submission_row};
 use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{Analysis, Goal, GoalState, RunRecord, Skipped};
 use larder_lab::stats::Verdict;
@@ -465,7 +465,7 @@ fn odd_numbers_are_survived() {
 fn the_plan_is_sound() {
     for depth in [Depth::Quick, Depth::Full] {
         let plan = plan(depth);
-        let contestants = ZeroFill.contestants();
+        let contestants = ZERO_FILL.contestants();
         let mut names: Vec<&str> = contestants.iter().map(|c| c.name()).collect();
         let count = names.len();
         names.sort_unstable();
@@ -475,7 +475,7 @@ fn the_plan_is_sound() {
         groups.sort_unstable();
         groups.dedup();
         assert_eq!(groups.len(), plan.groups.len());
-        let metrics: Vec<&str> = ZeroFill.metrics().iter().map(|m| m.name).collect();
+        let metrics: Vec<&str> = ZERO_FILL.metrics().iter().map(|m| m.name).collect();
         for group in &plan.groups {
             assert!(group.cells.contains(&group.reference), "{}", group.name);
             assert!(metrics.contains(&group.metric), "{}", group.metric);
@@ -510,8 +510,8 @@ fn the_loop_of_2003_runs_a_million_times_in_full() {
 
 #[test]
 fn every_measure_is_described() {
-    let metrics: Vec<&str> = ZeroFill.metrics().iter().map(|m| m.name).collect();
-    for contestant in ZeroFill.contestants() {
+    let metrics: Vec<&str> = ZERO_FILL.metrics().iter().map(|m| m.name).collect();
+    for contestant in ZERO_FILL.contestants() {
         let Some(cell) = plan(Depth::Quick)
             .groups
             .into_iter()

@@ -9,7 +9,7 @@ use super::failure::Outcome;
 use super::global::Global;
 use super::output::plain;
 use super::output::print_json;
-use crate::experiments::programs::{self, Programs};
+use crate::experiments::programs::{self, PROGRAMS};
 use crate::machine;
 use crate::measure::{Depth, Experiment, PlanRequest};
 
@@ -106,7 +106,7 @@ fn collect(e: &dyn Experiment, all: &mut Vec<Missing>) {
         }
     }
     // A plan without a malloc to compare looks for no program.
-    let absent = match e.name() == Programs.name() {
+    let absent = match e.name() == PROGRAMS.name() {
         true => programs::absent(),
         false => Vec::new(),
     };

@@ -13,18 +13,13 @@ use crate::contestants::heaps::{Heap, Heaps, LarderGlobal, LarderHeaps, PRELOADE
 use crate::contestants::timing::{resident_bytes, thread_cpu_ns};
 use crate::frame::words::{Bound, ratio, with_absent};
 use crate::frame::{
-    self, At, Column, Planner, Results, bench, cost, cross, each, finding, goal, line, lines,
-    listing, median_of, text, together, versus,
+    self, At, Column, Declared, Planner, Results, bench, cost, cross, each, finding, goal, line,
+    lines, listing, median_of, text, together, versus,
 };
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::measure::{Contestant, Plan, PlanRequest};
 use crate::model::{
-    Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Scale, Section,
-    Value,
+    Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, Scale, Section, Value,
 };
-
-/// The experiment `alloc-sweep`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AllocSweep;
 
 const NS: &str = "ns_per_op";
 const RESIDENT: &str = "resident_bytes";
@@ -73,111 +68,100 @@ const MOST_LIVE: i64 = 256 << 20;
 const MEAN: Bound = Bound::AtMost(0.9);
 const WORST: Bound = Bound::AtMost(1.3);
 
-impl Experiment for AllocSweep {
-    fn name(&self) -> &'static str {
-        "alloc-sweep"
-    }
+/// The experiment `alloc-sweep`.
+pub const ALLOC_SWEEP: Declared = Declared {
+    name: "alloc-sweep",
+    title: "Blocks of every size: where is an allocator slow?",
+    source: "Bonwick and Adams, Magazines and Vmem, USENIX 2001: quantum caches make every size cost what a small one costs",
+    question: "At which sizes does a block cost more than the best allocator asks, and how much more?",
+    metrics: METRICS,
+    contestants,
+    brief: None,
+    plan,
+    analyse,
+};
 
-    fn title(&self) -> &'static str {
-        "Blocks of every size: where is an allocator slow?"
-    }
+/// Every contestant, in the order of the tables.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    let ours = [
+        bench(
+            "heap",
+            "larder's explicit heap of the thread's own",
+            |params| Loop::run(&LarderHeaps::new()?, params),
+        ),
+        bench(
+            "global",
+            "larder as Rust's global allocator: sized and aligned",
+            |params| Loop::run(&LarderGlobal, params),
+        ),
+    ];
+    ours.into_iter().chain(peers::<Loop>()).collect()
+}
 
-    fn source(&self) -> &'static str {
-        "Bonwick and Adams, Magazines and Vmem, USENIX 2001: quantum caches make every size cost what a small one costs"
+fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan {
+    let mut plan = Planner::new(request, contestants, (6, 8, 0.1), (10, 15, 0.05));
+    let names: Vec<&str> = contestants.iter().map(|c| c.name()).collect();
+    let (mut named, skipped) = libraries(&names);
+    if plan.quick() {
+        named.clear();
     }
-
-    fn question(&self) -> &'static str {
-        "At which sizes does a block cost more than the best allocator asks, and how much more?"
+    for (group, _, live) in LOOPS {
+        let sizes: Vec<i64> = match (plan.quick(), live) {
+            (true, 1) => vec![SHOWN.0, 1 << 20],
+            (true, 64) => vec![100_000, 4 << 20],
+            (true, _) => Vec::new(),
+            (false, _) => sizes().filter(|bytes| bytes * live <= MOST_LIVE).collect(),
+        };
+        let cells: Vec<Cell> = sizes
+            .iter()
+            .flat_map(|bytes| {
+                let turns = match (plan.quick(), *bytes < 1 << 20) {
+                    (_, false) => 3000,
+                    (true, true) => 20_000,
+                    (false, true) => 100_000,
+                };
+                let params = Params::new()
+                    .with("bytes", *bytes)
+                    .with("live", live)
+                    .with("turns", turns);
+                let names: Vec<&str> = OURS.into_iter().chain(PEERS).collect();
+                let mut cells = cross(&names, std::slice::from_ref(&params));
+                cells.extend(preloaded_cells(&Cell::new("malloc", params), &named));
+                cells
+            })
+            .collect();
+        let seconds = plan.either(0.03, 0.05) * (cells.len() + 1) as f64;
+        plan.group(group, NS, "heap", seconds, cells);
     }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
+    for line in skipped {
+        plan.skip(line.what, line.why);
     }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        let ours = [
-            bench(
-                "heap",
-                "larder's explicit heap of the thread's own",
-                |params| Loop::run(&LarderHeaps::new()?, params),
-            ),
-            bench(
-                "global",
-                "larder as Rust's global allocator: sized and aligned",
-                |params| Loop::run(&LarderGlobal, params),
-            ),
-        ];
-        ours.into_iter().chain(peers::<Loop>()).collect()
+    if plan.quick() {
+        plan.skip(
+            "most sizes, 1024 live blocks, and preloaded mallocs",
+            "the quick form looks at four sizes; `larder measure alloc-sweep --full` sweeps from 16 B to 64 MiB",
+        );
     }
+    plan.finish()
+}
 
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = self.contestants();
-        let mut plan = Planner::new(request, &contestants, (6, 8, 0.1), (10, 15, 0.05));
-        let names: Vec<&str> = contestants.iter().map(|c| c.name()).collect();
-        let (mut named, skipped) = libraries(&names);
-        if plan.quick() {
-            named.clear();
-        }
-        for (group, _, live) in LOOPS {
-            let sizes: Vec<i64> = match (plan.quick(), live) {
-                (true, 1) => vec![SHOWN.0, 1 << 20],
-                (true, 64) => vec![100_000, 4 << 20],
-                (true, _) => Vec::new(),
-                (false, _) => sizes().filter(|bytes| bytes * live <= MOST_LIVE).collect(),
-            };
-            let cells: Vec<Cell> = sizes
-                .iter()
-                .flat_map(|bytes| {
-                    let turns = match (plan.quick(), *bytes < 1 << 20) {
-                        (_, false) => 3000,
-                        (true, true) => 20_000,
-                        (false, true) => 100_000,
-                    };
-                    let params = Params::new()
-                        .with("bytes", *bytes)
-                        .with("live", live)
-                        .with("turns", turns);
-                    let names: Vec<&str> = OURS.into_iter().chain(PEERS).collect();
-                    let mut cells = cross(&names, std::slice::from_ref(&params));
-                    cells.extend(preloaded_cells(&Cell::new("malloc", params), &named));
-                    cells
-                })
-                .collect();
-            let seconds = plan.either(0.03, 0.05) * (cells.len() + 1) as f64;
-            plan.group(group, NS, "heap", seconds, cells);
-        }
-        for line in skipped {
-            plan.skip(line.what, line.why);
-        }
-        if plan.quick() {
-            plan.skip(
-                "most sizes, 1024 live blocks, and preloaded mallocs",
-                "the quick form looks at four sizes; `larder measure alloc-sweep --full` sweeps from 16 B to 64 MiB",
-            );
-        }
-        plan.finish()
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, |results| {
-            let pair = |name: &'static str| results.find("pair", name, &[("bytes", SHOWN.0)]);
-            let best = results.best("pair", &PEERS, &[("bytes", SHOWN.0)], NS);
-            let row = cost(SHOWN.1, "ns", NS, pair("heap"), best, None);
-            let one = pair("heap").zip(best).and_then(|(ours, peer)| {
-                let question = "What does a block of 64 KiB cost, taken and put back at once?";
-                versus(question, "larder's heap", &ours, &peer, NS, "ns")
-            });
-            Analysis {
-                costs: row.into_iter().collect(),
-                findings: one.into_iter().chain(furthest(results)).collect(),
-                goals: goals(results),
-                sections: LOOPS
-                    .into_iter()
-                    .map(|(group, title, _)| section(results, group, title))
-                    .collect(),
-                ..Analysis::default()
-            }
-        })
+fn analyse(results: &Results<'_>) -> Analysis {
+    let pair = |name: &'static str| results.find("pair", name, &[("bytes", SHOWN.0)]);
+    let best = results.best("pair", &PEERS, &[("bytes", SHOWN.0)], NS);
+    let row = cost(SHOWN.1, "ns", NS, pair("heap"), best, None);
+    let one = pair("heap").zip(best).and_then(|(ours, peer)| {
+        let question = "What does a block of 64 KiB cost, taken and put back at once?";
+        versus(question, "larder's heap", &ours, &peer, NS, "ns")
+    });
+    Analysis {
+        costs: row.into_iter().collect(),
+        findings: one.into_iter().chain(furthest(results)).collect(),
+        goals: goals(results),
+        sections: LOOPS
+            .into_iter()
+            .map(|(group, title, _)| section(results, group, title))
+            .collect(),
+        ..Analysis::default()
     }
 }
 
@@ -456,6 +440,7 @@ fn section(results: &Results<'_>, group: &'static str, title: &str) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Experiment;
 
     /// Hands out at most so many blocks, and counts them.
     struct Few {
@@ -507,7 +492,7 @@ mod tests {
 
     #[test]
     fn every_contestant_runs() {
-        for contestant in AllocSweep.contestants() {
+        for contestant in ALLOC_SWEEP.contestants() {
             if contestant.available().is_err() || contestant.name() == "preloaded" {
                 continue;
             }

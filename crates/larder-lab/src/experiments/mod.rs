@@ -23,20 +23,20 @@ use crate::measure::Experiment;
 #[must_use]
 pub fn all() -> Vec<Box<dyn Experiment>> {
     vec![
-        Box::new(page_buffers::PageBuffers),
-        Box::new(page_pool::PagePool),
-        Box::new(zero_fill::ZeroFill),
+        Box::new(page_buffers::PAGE_BUFFERS),
+        Box::new(page_pool::PAGE_POOL),
+        Box::new(zero_fill::ZERO_FILL),
         Box::new(id_space::ID_SPACE),
         Box::new(process_ids::PROCESS_IDS),
-        Box::new(object_caches::ObjectCaches),
-        Box::new(alloc_sweep::AllocSweep),
-        Box::new(alloc_workloads::AllocWorkloads),
-        Box::new(arenas::Arenas),
-        Box::new(block_cache::BlockCaches),
-        Box::new(use_once::UseOnce),
-        Box::new(replacement::Replacement),
-        Box::new(simulator::Simulator),
-        Box::new(programs::Programs),
+        Box::new(object_caches::OBJECT_CACHES),
+        Box::new(alloc_sweep::ALLOC_SWEEP),
+        Box::new(alloc_workloads::ALLOC_WORKLOADS),
+        Box::new(arenas::ARENAS),
+        Box::new(block_cache::BLOCK_CACHE),
+        Box::new(use_once::USE_ONCE),
+        Box::new(replacement::REPLACEMENT),
+        Box::new(simulator::SIMULATOR),
+        Box::new(programs::PROGRAMS),
     ]
 }
 

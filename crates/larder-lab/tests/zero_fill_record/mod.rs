@@ -1,7 +1,7 @@
 //! Records of zero-fill whose truth is known.
 #![allow(missing_docs, unreachable_pub, reason = "not a library")]
 
-use larder_lab::experiments::zero_fill::ZeroFill;
+use larder_lab::experiments::zero_fill::ZERO_FILL;
 use larder_lab::measure::{Depth, Experiment, Plan, PlanRequest};
 use larder_lab::model::{
     Analysis, Block, Cell, Field, Finding, GroupRecord, MachineRecord, Measures, NoiseRecord,
@@ -19,7 +19,7 @@ pub fn machine() -> MachineRecord {
 }
 
 pub fn plan(depth: Depth) -> Plan {
-    ZeroFill.plan(&PlanRequest {
+    ZERO_FILL.plan(&PlanRequest {
         depth,
         machine: &machine(),
         seed: 1,
@@ -169,7 +169,7 @@ pub fn record(rounds: u32, truth: impl Fn(&str, &Cell) -> Measures) -> RunRecord
 }
 
 pub fn analyse(run: &RunRecord) -> Analysis {
-    ZeroFill.analyse(run)
+    ZERO_FILL.analyse(run)
 }
 
 #[track_caller]

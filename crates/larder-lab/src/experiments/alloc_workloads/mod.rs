@@ -14,15 +14,11 @@ mod workload;
 
 use super::allocators::{Work, classes, peers};
 use crate::contestants::heaps::{Heaps, LarderGlobal, LarderHeaps, LarderPrivate};
-use crate::frame::{self, bench};
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{Analysis, Measures, Metric, Params, RunRecord};
+use crate::frame::{Declared, bench};
+use crate::measure::Contestant;
+use crate::model::{Measures, Metric, Params};
 
 pub use work::{ALL, About, run};
-
-/// The experiment `alloc-workloads`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AllocWorkloads;
 
 /// The library's allocators.
 const OURS: [&str; 3] = ["heap", "classes", "global"];
@@ -57,39 +53,18 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
-impl Experiment for AllocWorkloads {
-    fn name(&self) -> &'static str {
-        "alloc-workloads"
-    }
-
-    fn title(&self) -> &'static str {
-        "The workloads of the field"
-    }
-
-    fn source(&self) -> &'static str {
-        "the programs that the field compares its allocators with (Leijen's mimalloc-bench and what it collects), written anew"
-    }
-
-    fn question(&self) -> &'static str {
-        "Which allocator is fastest, and which needs least memory, when blocks are freed late, elsewhere and out of order?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants()
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        plan::plan(request)
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, report::of)
-    }
-}
+/// The experiment `alloc-workloads`.
+pub const ALLOC_WORKLOADS: Declared = Declared {
+    name: "alloc-workloads",
+    title: "The workloads of the field",
+    source: "the programs that the field compares its allocators with (Leijen's mimalloc-bench and what it collects), written anew",
+    question: "Which allocator is fastest, and which needs least memory, when blocks are freed late, elsewhere and out of order?",
+    metrics: METRICS,
+    contestants: contestants,
+    brief: None,
+    plan: |request, _| plan::plan(request),
+    analyse: report::of,
+};
 
 /// The workload that the factors name.
 struct Named;

@@ -61,7 +61,7 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
 mod tests {
     use std::time::Duration;
 
-    use super::super::AllocWorkloads;
+    use super::super::ALLOC_WORKLOADS;
     use super::*;
     use crate::experiments::tests::plan_of;
     use crate::measure::Depth;
@@ -69,13 +69,13 @@ mod tests {
     #[test]
     fn each_workload_is_a_group() {
         for depth in [Depth::Quick, Depth::Full] {
-            assert_eq!(plan_of(&AllocWorkloads, depth).groups.len(), ALL.len());
+            assert_eq!(plan_of(&ALLOC_WORKLOADS, depth).groups.len(), ALL.len());
         }
     }
 
     #[test]
     fn full_has_four_numbers_of_threads_and_quick_is_short() {
-        let larson = plan_of(&AllocWorkloads, Depth::Full)
+        let larson = plan_of(&ALLOC_WORKLOADS, Depth::Full)
             .groups
             .into_iter()
             .find(|g| g.name == "larson")
@@ -88,7 +88,7 @@ mod tests {
                     .any(|c| c.params.int("threads").ok() == Some(threads))
             );
         }
-        let guess: Duration = plan_of(&AllocWorkloads, Depth::Quick)
+        let guess: Duration = plan_of(&ALLOC_WORKLOADS, Depth::Quick)
             .groups
             .iter()
             .map(|g| g.round_guess * g.min_rounds)

@@ -12,18 +12,14 @@ use self::ranges::arena;
 use crate::contestants::timing::resident_bytes;
 use crate::frame::words::{Bound, ratio, short};
 use crate::frame::{
-    self, Column, Planner, Results, bench, each, finding, grid, listing, shown, text, worst,
+    self, Column, Declared, Planner, Results, bench, each, finding, grid, listing, shown, text,
+    worst,
 };
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
+use crate::measure::{Contestant, Plan, PlanRequest};
 use crate::model::{
-    Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Section, Table,
-    Value,
+    Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, Section, Table, Value,
 };
 use crate::stats::Estimate;
-
-/// The experiment `arenas`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Arenas;
 
 const METRICS: &[Metric] = &[
     Metric::cost(
@@ -81,152 +77,138 @@ const FLAT: f64 = 1.5;
 const FEW: i64 = 100;
 const MANY: i64 = 100_000;
 
-impl Experiment for Arenas {
-    fn name(&self) -> &'static str {
-        "arenas"
-    }
-
-    fn title(&self) -> &'static str {
-        "Arenas: does a range cost the same, however many are out?"
-    }
-
-    fn source(&self) -> &'static str {
-        "Bonwick and Adams, Magazines and Vmem, USENIX 2001: constant time whatever the arena looks like"
-    }
-
-    fn question(&self) -> &'static str {
-        "Does a range cost the same whether a hundred or a million of them are out?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        let plain = |name, about, policy| {
-            bench(name, about, move |params| with_arena(policy, false, params))
-        };
-        // Only the crates of others are added.
-        #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
-        let mut all = vec![
-            bench(
-                "quantum",
-                "larder's arena with quantum caches: the CPU's magazines, no lock",
-                |params| with_arena(Policy::Instant, true, params),
-            ),
-            bench(
-                "handle",
-                "the same through a handle of the thread's own",
-                |params| {
-                    let before = resident_bytes();
-                    let arena = arena(units(params.count("live")?), Policy::Instant, true)?;
-                    run(&mut arena.handle(), before, params)
-                },
-            ),
-            plain(
-                "instant",
-                "larder's arena without quantum caches, instant fit",
-                Policy::Instant,
-            ),
-            plain("best", "the same, best fit", Policy::Best),
-            plain("next", "the same, next fit", Policy::Next),
-        ];
-        #[cfg(feature = "peers")]
-        all.extend([
-            bench(
-                "offset-allocator",
-                "the crate of this name after Aaltonen: bins of sizes like small floating-point numbers",
-                |params| {
-                    let before = resident_bytes();
-                    let live = params.count("live")?;
-                    run(&mut ranges::Offsets::new(units(live), live)?, before, params)
-                },
-            ),
-            bench(
-                "range-alloc",
-                "the crate of this name: free ranges in a sorted vector, best fit",
-                |params| {
-                    let before = resident_bytes();
-                    let ranges = range_alloc::RangeAllocator::new(0..units(params.count("live")?));
-                    run(&mut ranges::Sorted(ranges), before, params)
-                },
-            ),
-        ]);
-        all
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = self.contestants();
-        let mut plan = Planner::new(request, &contestants, (6, 8, 0.05), (10, 21, 0.05));
-        let lives: &[i64] = plan.either(&[FEW, MOST, MANY], &[FEW, 1000, MOST, MANY, 1_000_000]);
-        let cell = |shape: &str, live: i64, name: &str| {
-            let turns = match (LINEAR.contains(&name) && live >= MOST, plan.quick()) {
-                (true, _) => 2000,
-                (false, true) => 50_000,
-                (false, false) => 1_000_000,
-            };
-            let params = Params::new()
-                .with_text("shape", shape)
-                .with("live", live)
-                .with("turns", turns);
-            Cell::new(name, params)
-        };
-        let groups = SHAPES.map(|[shape, ..]| {
-            let names = |live| {
-                let all = OURS.into_iter().chain(PEERS);
-                all.filter(move |name| live <= MOST || !LINEAR.contains(name))
-                    .map(move |name| (live, name))
-            };
-            let cells = lives.iter().flat_map(|live| names(*live));
-            let cells: Vec<Cell> = cells.map(|(live, name)| cell(shape, live, name)).collect();
-            (shape, cells)
-        });
-        for (shape, cells) in groups {
-            let seconds = plan.either(0.03, 0.35) * (cells.len() + 1) as f64;
-            plan.group(shape, COST, "quantum", seconds, cells);
-        }
-        plan.skip(
-            LINEAR.join(", "),
-            format!(
-                "they look at many ranges in each turn, so that more than {MOST} are not asked of them"
-            ),
-        );
-        plan.finish()
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, |results| Analysis {
-            findings: SHAPES
-                .into_iter()
-                .flat_map(|[shape, _, _, question]| {
-                    let growth = growth(results, shape, question);
-                    growth.into_iter().chain(against_peers(results, shape))
-                })
-                .collect(),
-            goals: each(
-                Bound::AtMost(FLAT),
-                ["quantum", "handle"].map(|name| (name.to_owned(), constant(results, name))),
-            )
+/// The experiment `arenas`.
+pub const ARENAS: Declared = Declared {
+    name: "arenas",
+    title: "Arenas: does a range cost the same, however many are out?",
+    source: "Bonwick and Adams, Magazines and Vmem, USENIX 2001: constant time whatever the arena looks like",
+    question: "Does a range cost the same whether a hundred or a million of them are out?",
+    metrics: METRICS,
+    contestants,
+    brief: None,
+    plan,
+    analyse: |results| Analysis {
+        findings: SHAPES
             .into_iter()
+            .flat_map(|[shape, _, _, question]| {
+                let growth = growth(results, shape, question);
+                growth.into_iter().chain(against_peers(results, shape))
+            })
             .collect(),
-            sections: SHAPES
-                .into_iter()
-                .map(|[shape, title, table, _]| Section {
-                    title: title.to_owned(),
-                    blocks: vec![
-                        Block::Table(by_ranges(results, shape, table, COST)),
-                        Block::Table(by_ranges(
-                            results,
-                            shape,
-                            &format!("{table}: memory of the bookkeeping"),
-                            BOOKKEEPING,
-                        )),
-                    ],
-                })
-                .collect(),
-            ..Analysis::default()
-        })
+        goals: each(
+            Bound::AtMost(FLAT),
+            ["quantum", "handle"].map(|name| (name.to_owned(), constant(results, name))),
+        )
+        .into_iter()
+        .collect(),
+        sections: SHAPES
+            .into_iter()
+            .map(|[shape, title, table, _]| Section {
+                title: title.to_owned(),
+                blocks: vec![
+                    Block::Table(by_ranges(results, shape, table, COST)),
+                    Block::Table(by_ranges(
+                        results,
+                        shape,
+                        &format!("{table}: memory of the bookkeeping"),
+                        BOOKKEEPING,
+                    )),
+                ],
+            })
+            .collect(),
+        ..Analysis::default()
+    },
+};
+
+/// Every contestant, in the order of the tables.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    let plain =
+        |name, about, policy| bench(name, about, move |params| with_arena(policy, false, params));
+    // Only the crates of others are added.
+    #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
+    let mut all = vec![
+        bench(
+            "quantum",
+            "larder's arena with quantum caches: the CPU's magazines, no lock",
+            |params| with_arena(Policy::Instant, true, params),
+        ),
+        bench(
+            "handle",
+            "the same through a handle of the thread's own",
+            |params| {
+                let before = resident_bytes();
+                let arena = arena(units(params.count("live")?), Policy::Instant, true)?;
+                run(&mut arena.handle(), before, params)
+            },
+        ),
+        plain(
+            "instant",
+            "larder's arena without quantum caches, instant fit",
+            Policy::Instant,
+        ),
+        plain("best", "the same, best fit", Policy::Best),
+        plain("next", "the same, next fit", Policy::Next),
+    ];
+    #[cfg(feature = "peers")]
+    all.extend([
+        bench(
+            "offset-allocator",
+            "the crate of this name after Aaltonen: bins of sizes like small floating-point numbers",
+            |params| {
+                let before = resident_bytes();
+                let live = params.count("live")?;
+                run(&mut ranges::Offsets::new(units(live), live)?, before, params)
+            },
+        ),
+        bench(
+            "range-alloc",
+            "the crate of this name: free ranges in a sorted vector, best fit",
+            |params| {
+                let before = resident_bytes();
+                let ranges = range_alloc::RangeAllocator::new(0..units(params.count("live")?));
+                run(&mut ranges::Sorted(ranges), before, params)
+            },
+        ),
+    ]);
+    all
+}
+
+fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan {
+    let mut plan = Planner::new(request, contestants, (6, 8, 0.05), (10, 21, 0.05));
+    let lives: &[i64] = plan.either(&[FEW, MOST, MANY], &[FEW, 1000, MOST, MANY, 1_000_000]);
+    let cell = |shape: &str, live: i64, name: &str| {
+        let turns = match (LINEAR.contains(&name) && live >= MOST, plan.quick()) {
+            (true, _) => 2000,
+            (false, true) => 50_000,
+            (false, false) => 1_000_000,
+        };
+        let params = Params::new()
+            .with_text("shape", shape)
+            .with("live", live)
+            .with("turns", turns);
+        Cell::new(name, params)
+    };
+    let groups = SHAPES.map(|[shape, ..]| {
+        let names = |live| {
+            let all = OURS.into_iter().chain(PEERS);
+            all.filter(move |name| live <= MOST || !LINEAR.contains(name))
+                .map(move |name| (live, name))
+        };
+        let cells = lives.iter().flat_map(|live| names(*live));
+        let cells: Vec<Cell> = cells.map(|(live, name)| cell(shape, live, name)).collect();
+        (shape, cells)
+    });
+    for (shape, cells) in groups {
+        let seconds = plan.either(0.03, 0.35) * (cells.len() + 1) as f64;
+        plan.group(shape, COST, "quantum", seconds, cells);
     }
+    plan.skip(
+        LINEAR.join(", "),
+        format!(
+            "they look at many ranges in each turn, so that more than {MOST} are not asked of them"
+        ),
+    );
+    plan.finish()
 }
 
 fn with_arena(policy: Policy, cached: bool, params: &Params) -> anyhow::Result<Measures> {
@@ -354,10 +336,11 @@ fn by_ranges(results: &Results<'_>, shape: &str, title: &str, metric: &str) -> T
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Experiment;
 
     #[test]
     fn every_contestant_runs_in_both_shapes_and_hands_nothing_out_twice() {
-        for contestant in Arenas.contestants() {
+        for contestant in ARENAS.contestants() {
             for shape in ["pair", "churn"] {
                 for live in [1, 1000] {
                     let params = Params::new()

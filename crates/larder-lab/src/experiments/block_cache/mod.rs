@@ -9,13 +9,9 @@ mod tests;
 use anyhow::bail;
 
 use crate::contestants::block_cache::{Blocks, Larder, SharedBlocks};
-use crate::frame::{self, Counted, Planner, bench, cross};
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{Analysis, Measures, Metric, Params, RunRecord};
-
-/// The experiment `block-cache`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BlockCaches;
+use crate::frame::{Counted, Declared, Planner, bench, cross};
+use crate::measure::{Contestant, Plan, PlanRequest};
+use crate::model::{Measures, Metric, Params};
 
 /// Names of the groups; [`hit_group`] has those of hits.
 const THREADED: &str = "threads";
@@ -75,144 +71,127 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
-impl Experiment for BlockCaches {
-    fn name(&self) -> &'static str {
-        "block-cache"
-    }
+/// The experiment `block-cache`.
+pub const BLOCK_CACHE: Declared = Declared {
+    name: "block-cache",
+    title: "A hit in the block cache",
+    source: "the crates quick_cache, hashlink and moka, measured in the same rounds",
+    question: "What does a block that is in memory cost, in time and in bytes, here and in today's caches?",
+    metrics: METRICS,
+    contestants,
+    brief: // Filling the larger cache takes most of the time, and with fewer than six rounds no group has a verdict.
+Some(&["hit-32768", THREADED, MISS, MEMORY]),
+    plan,
+    analyse: report::of,
+};
 
-    fn title(&self) -> &'static str {
-        "A hit in the block cache"
-    }
-
-    fn source(&self) -> &'static str {
-        "the crates quick_cache, hashlink and moka, measured in the same rounds"
-    }
-
-    fn question(&self) -> &'static str {
-        "What does a block that is in memory cost, in time and in bytes, here and in today's caches?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        let mut all = vec![
-            bench(
-                OURS,
-                "BlockCache with its default rule: a get is a guard that pins the block, and its end",
-                ours,
-            ),
-            bench(
-                "loop",
-                "the loop alone: a number is drawn and nothing looked up",
-                shapes::empty,
-            ),
-        ];
-        #[cfg(feature = "peers")]
-        {
-            use crate::contestants::block_cache::{HashLink, Moka, Quick, QuickArc, QuickUnsync};
-            all.extend([
-                bench(
-                    "quick",
-                    "quick_cache's sync::Cache<u64, u32>: a copy of the value, nothing pinned",
-                    shared::<Quick>,
-                ),
-                bench(
-                    "quick-arc",
-                    "quick_cache's sync::Cache<u64, Arc<u64>>: the value stays while the Arc is held",
-                    shared::<QuickArc>,
-                ),
-                bench(
-                    "quick-unsync",
-                    "quick_cache's unsync::Cache<u64, u32>: one thread, nothing pinned",
-                    alone::<QuickUnsync>,
-                ),
-                bench(
-                    "hashlink",
-                    "hashlink's LruCache<u64, u32>: one thread, nothing pinned",
-                    alone::<HashLink>,
-                ),
-                bench(
-                    "moka",
-                    "moka's sync::Cache<u64, u32>: a copy of the value, nothing pinned",
-                    shared::<Moka>,
-                ),
-            ]);
-        }
-        all.push(Box::new(Counted {
-            about: "instructions of one hit of the named cache, counted by callgrind",
-            experiment: "block-cache",
-            factor: "cache",
-            pieces: 1_000_000,
-            warm_share: shapes::WARM_SHARE,
-            params: |turns| shape("hit", SIZES[0]).with("turns", turns),
-        }));
-        all
-    }
-
-    fn brief(&self) -> Option<&'static [&'static str]> {
-        // Filling the larger cache takes most of the time, and with fewer than six rounds no group has a verdict.
-        Some(&["hit-32768", THREADED, MISS, MEMORY])
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = self.contestants();
-        let mut plan = Planner::new(request, &contestants, (6, 8, 0.05), (15, 33, 0.05));
-        let quick = plan.quick();
-        let caches = |count: usize| -> Vec<&str> {
-            let peers = PEERS.into_iter().take(count);
-            // Filling it takes longer than all the others together.
-            let peers = peers.filter(|name| !(quick && *name == "moka"));
-            [OURS].into_iter().chain(peers).collect()
-        };
-        let (all, shared) = (caches(PEERS.len()), caches(SHARED));
-
-        let sizes = plan.either(
-            [(SIZES[0], 400_000, 0.24), (SIZES[1], 600_000, 0.75)],
-            [(SIZES[0], 10_000_000, 3.0), (SIZES[2], 10_000_000, 12.0)],
-        );
-        for (blocks, turns, seconds) in sizes {
-            let params = shape("hit", blocks).with("turns", turns);
-            let cells = cross(&[&all[..], &["loop"]].concat(), &[params]);
-            plan.group(&hit_group(blocks), "ns_per_hit", OURS, seconds, cells);
-        }
-
-        let (milliseconds, seconds) = plan.either((15, 0.35), (1000, 10.0));
-        let threads = THREADS.map(|threads| {
-            let params = shape("threads", SIZES[0]).with("threads", threads);
-            params.with("milliseconds", milliseconds)
-        });
-        plan.group(
-            THREADED,
-            "mops_per_s",
+/// Every contestant, in the order of the tables.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    let mut all = vec![
+        bench(
             OURS,
-            seconds,
-            cross(&shared, &threads),
+            "BlockCache with its default rule: a get is a guard that pins the block, and its end",
+            ours,
+        ),
+        bench(
+            "loop",
+            "the loop alone: a number is drawn and nothing looked up",
+            shapes::empty,
+        ),
+    ];
+    #[cfg(feature = "peers")]
+    {
+        use crate::contestants::block_cache::{HashLink, Moka, Quick, QuickArc, QuickUnsync};
+        all.extend([
+            bench(
+                "quick",
+                "quick_cache's sync::Cache<u64, u32>: a copy of the value, nothing pinned",
+                shared::<Quick>,
+            ),
+            bench(
+                "quick-arc",
+                "quick_cache's sync::Cache<u64, Arc<u64>>: the value stays while the Arc is held",
+                shared::<QuickArc>,
+            ),
+            bench(
+                "quick-unsync",
+                "quick_cache's unsync::Cache<u64, u32>: one thread, nothing pinned",
+                alone::<QuickUnsync>,
+            ),
+            bench(
+                "hashlink",
+                "hashlink's LruCache<u64, u32>: one thread, nothing pinned",
+                alone::<HashLink>,
+            ),
+            bench(
+                "moka",
+                "moka's sync::Cache<u64, u32>: a copy of the value, nothing pinned",
+                shared::<Moka>,
+            ),
+        ]);
+    }
+    all.push(Box::new(Counted {
+        about: "instructions of one hit of the named cache, counted by callgrind",
+        experiment: "block-cache",
+        factor: "cache",
+        pieces: 1_000_000,
+        warm_share: shapes::WARM_SHARE,
+        params: |turns| shape("hit", SIZES[0]).with("turns", turns),
+    }));
+    all
+}
+
+fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan {
+    let mut plan = Planner::new(request, contestants, (6, 8, 0.05), (15, 33, 0.05));
+    let quick = plan.quick();
+    let caches = |count: usize| -> Vec<&str> {
+        let peers = PEERS.into_iter().take(count);
+        // Filling it takes longer than all the others together.
+        let peers = peers.filter(|name| !(quick && *name == "moka"));
+        [OURS].into_iter().chain(peers).collect()
+    };
+    let (all, shared) = (caches(PEERS.len()), caches(SHARED));
+
+    let sizes = plan.either(
+        [(SIZES[0], 400_000, 0.24), (SIZES[1], 600_000, 0.75)],
+        [(SIZES[0], 10_000_000, 3.0), (SIZES[2], 10_000_000, 12.0)],
+    );
+    for (blocks, turns, seconds) in sizes {
+        let params = shape("hit", blocks).with("turns", turns);
+        let cells = cross(&[&all[..], &["loop"]].concat(), &[params]);
+        plan.group(&hit_group(blocks), "ns_per_hit", OURS, seconds, cells);
+    }
+
+    let (milliseconds, seconds) = plan.either((15, 0.35), (1000, 10.0));
+    let threads = THREADS.map(|threads| {
+        let params = shape("threads", SIZES[0]).with("threads", threads);
+        params.with("milliseconds", milliseconds)
+    });
+    plan.group(
+        THREADED,
+        "mops_per_s",
+        OURS,
+        seconds,
+        cross(&shared, &threads),
+    );
+
+    let (turns, seconds) = plan.either((30_000, 0.12), (1_000_000, 5.0));
+    let params = shape("miss", 1 << 13).with("turns", turns);
+    plan.group(MISS, "ns_per_miss", OURS, seconds, cross(&all, &[params]));
+
+    let (blocks, seconds) = plan.either((SIZES[0], 0.16), (1 << 17, 2.0));
+    let cells = cross(&all, &[shape("memory", blocks)]);
+    plan.group(MEMORY, "bytes_per_block", OURS, seconds, cells);
+
+    if quick {
+        plan.skip(
+            "1,048,576 blocks, moka and instructions",
+            "the quick form takes 262,144 blocks instead, and moka is slow to fill; run with --full, about ten minutes",
         );
-
-        let (turns, seconds) = plan.either((30_000, 0.12), (1_000_000, 5.0));
-        let params = shape("miss", 1 << 13).with("turns", turns);
-        plan.group(MISS, "ns_per_miss", OURS, seconds, cross(&all, &[params]));
-
-        let (blocks, seconds) = plan.either((SIZES[0], 0.16), (1 << 17, 2.0));
-        let cells = cross(&all, &[shape("memory", blocks)]);
-        plan.group(MEMORY, "bytes_per_block", OURS, seconds, cells);
-
-        if quick {
-            plan.skip(
-                "1,048,576 blocks, moka and instructions",
-                "the quick form takes 262,144 blocks instead, and moka is slow to fill; run with --full, about ten minutes",
-            );
-        } else {
-            plan.instructions("cache", &[&all[..], &["loop"]].concat());
-        }
-        plan.finish()
+    } else {
+        plan.instructions("cache", &[&all[..], &["loop"]].concat());
     }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, report::of)
-    }
+    plan.finish()
 }
 
 fn shape(name: &str, blocks: i64) -> Params {

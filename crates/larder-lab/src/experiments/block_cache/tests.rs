@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{BlockCaches, INSTRUCTIONS, shapes};
+use super::{BLOCK_CACHE, INSTRUCTIONS, shapes};
 use crate::contestants::block_cache::Larder;
 use crate::experiments::tests::plan_of;
 use crate::measure::{Depth, Experiment, Group};
 use crate::model::Params;
 
 fn groups(depth: Depth) -> Vec<Group> {
-    plan_of(&BlockCaches, depth).groups
+    plan_of(&BLOCK_CACHE, depth).groups
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn the_quick_form_is_quick() {
 
 #[test]
 fn every_cell_runs_when_it_is_small() {
-    let all = BlockCaches.contestants();
+    let all = BLOCK_CACHE.contestants();
     for group in groups(Depth::Full) {
         if group.name == INSTRUCTIONS {
             continue;
@@ -55,7 +55,7 @@ fn nothing_is_asked_for_in_vain() {
         .to_string();
     assert!(error.contains("must be at least 1"), "{error}");
     let unknown = wrong.with_text("shape", "round");
-    for contestant in BlockCaches.contestants() {
+    for contestant in BLOCK_CACHE.contestants() {
         if !["loop", "instructions"].contains(&contestant.name()) {
             let error = contestant
                 .run(&unknown)

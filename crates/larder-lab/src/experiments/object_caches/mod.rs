@@ -14,13 +14,8 @@ mod second;
 mod tables;
 
 use super::allocators::seldom_per_cpu;
-use crate::frame;
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{Analysis, Metric, RunRecord};
-
-/// The experiment `object-caches`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ObjectCaches;
+use crate::frame::Declared;
+use crate::model::{Analysis, Metric};
 
 const METRICS: &[Metric] = &[
     Metric::cost(
@@ -92,48 +87,23 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
-impl Experiment for ObjectCaches {
-    fn name(&self) -> &'static str {
-        "object-caches"
-    }
-
-    fn title(&self) -> &'static str {
-        "Object caches: is the second thread slow, and what does a lock cost?"
-    }
-
-    fn source(&self) -> &'static str {
-        "Michael's mail on magazines for Parrot (perl6-internals), after Bonwick and Adams, Magazines and Vmem, USENIX 2001"
-    }
-
-    fn question(&self) -> &'static str {
-        "Why is the second thread always the slowest, and what does a block cost from a handle, a lock and today's allocators?"
-    }
-
-    fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(plan::BRIEF)
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants::all()
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        plan::plan(request)
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, |results| Analysis {
-            answers: findings::answers(results),
-            costs: findings::costs(results),
-            findings: findings::all(results),
-            goals: goals::all(results),
-            sections: tables::sections(results),
-            warnings: seldom_per_cpu(results),
-            ..Analysis::default()
-        })
-    }
-}
+/// The experiment `object-caches`.
+pub const OBJECT_CACHES: Declared = Declared {
+    name: "object-caches",
+    title: "Object caches: is the second thread slow, and what does a lock cost?",
+    source: "Michael's mail on magazines for Parrot (perl6-internals), after Bonwick and Adams, Magazines and Vmem, USENIX 2001",
+    question: "Why is the second thread always the slowest, and what does a block cost from a handle, a lock and today's allocators?",
+    metrics: METRICS,
+    contestants: contestants::all,
+    brief: Some(plan::BRIEF),
+    plan: |request, _| plan::plan(request),
+    analyse: |results| Analysis {
+        answers: findings::answers(results),
+        costs: findings::costs(results),
+        findings: findings::all(results),
+        goals: goals::all(results),
+        sections: tables::sections(results),
+        warnings: seldom_per_cpu(results),
+        ..Analysis::default()
+    },
+};

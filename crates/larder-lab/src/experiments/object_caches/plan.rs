@@ -322,14 +322,14 @@ fn held(plan: &mut Planner, names: &[&str]) {
 mod tests {
     use std::time::Duration;
 
-    use super::super::ObjectCaches;
+    use super::super::OBJECT_CACHES;
     use super::*;
     use crate::experiments::tests::plan_of;
     use crate::measure::Depth;
 
     #[test]
     fn full_is_the_mails_and_quick_is_short() {
-        let full = plan_of(&ObjectCaches, Depth::Full);
+        let full = plan_of(&OBJECT_CACHES, Depth::Full);
         let table = full.groups.iter().find(|g| g.name == THREADS);
         let table = table.expect("planned");
         for name in MAIL {
@@ -339,7 +339,7 @@ mod tests {
                 assert_eq!(cell.params.int("turns").ok(), Some(10_000_000));
             }
         }
-        let quick = plan_of(&ObjectCaches, Depth::Quick);
+        let quick = plan_of(&OBJECT_CACHES, Depth::Quick);
         let brief = |name: &str| BRIEF.iter().any(|known| name.contains(known));
         let guess: Duration = quick
             .groups

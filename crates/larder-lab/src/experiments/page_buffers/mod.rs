@@ -20,13 +20,9 @@ use crate::contestants::supply::{
 };
 #[cfg(feature = "peers")]
 use crate::contestants::supply::{Jemalloc, Mimalloc};
-use crate::frame::{self, Planner, Results, bench, cross};
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{Analysis, Cell, Cost, Measures, Metric, Params, RunRecord};
-
-/// The experiment `page-buffers`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PageBuffers;
+use crate::frame::{Declared, Planner, Results, bench, cross};
+use crate::measure::{Contestant, Plan, PlanRequest};
+use crate::model::{Analysis, Cell, Cost, Measures, Metric, Params};
 
 const METRICS: &[Metric] = &[
     Metric::cost(COST, "ns", "CPU time of a page's life"),
@@ -62,177 +58,168 @@ const RELEASE_SIZES: [i64; 10] = [33, 8, 16, 24, 31, 32, 34, 35, 36, 48];
 /// Seconds for which a group of the full form goes on past its fewest rounds where it is not precise.
 const GROUP_SECONDS: f64 = 240.0;
 
-impl Experiment for PageBuffers {
-    fn name(&self) -> &'static str {
-        "page-buffers"
-    }
+/// The experiment `page-buffers`.
+pub const PAGE_BUFFERS: Declared = Declared {
+    name: "page-buffers",
+    title: "Page buffers: which cluster size?",
+    source: "Neal H. Walfield, Re: Allocating buffers in ext2fs, bug-hurd, 20 December 2001",
+    question: "How many pages should one call to the kernel supply, and why do smaller and larger clusters cost more?",
+    metrics: METRICS,
+    contestants,
+    brief: None,
+    plan,
+    analyse,
+};
 
-    fn title(&self) -> &'static str {
-        "Page buffers: which cluster size?"
-    }
+/// Every contestant, in the order of the tables.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    let mut all = vec![
+        bench(
+            "unbuffered",
+            "Program 1 of Walfield 2001: mmap and munmap for every page",
+            |params| Job::new(params)?.measure(Unbuffered::default()),
+        ),
+        bench(
+            "cluster",
+            "Program 2 of Walfield 2001: pages of one preallocated mapping, each unmapped when it is freed",
+            |params| Job::new(params)?.measure(Cluster::new(params.count("pages")?)?),
+        ),
+        bench(
+            "cluster-whole",
+            "Program 2, but a cluster is unmapped in one call when its last page is freed, as GNU Mach's memory objects released it",
+            |params| whole(params, false),
+        ),
+        bench(
+            "cluster-populate",
+            "cluster-whole with MAP_POPULATE: the call that maps a cluster makes its pages present",
+            |params| whole(params, true),
+        ),
+        bench(
+            "pool",
+            "larder's page pool, per CPU, with clusters of so many pages",
+            |params| pool(params, PoolPerCpu::new),
+        ),
+        bench(
+            "pool-handle",
+            "larder's page pool through a handle, with clusters of so many pages",
+            |params| pool(params, PoolHandles::new),
+        ),
+        bench(
+            "malloc",
+            "posix_memalign and free of the C library",
+            |params| Job::new(params)?.measure(SystemMalloc::default()),
+        ),
+        bench(
+            "release",
+            "MADV_DONTNEED of present pages in one call",
+            parts::release,
+        ),
+    ];
+    all.extend(
+        LIVES.map(|(name, about, life)| bench(name, about, move |params| parts::run(life, params))),
+    );
+    #[cfg(feature = "peers")]
+    all.extend([
+        bench(
+            "mimalloc",
+            "mi_malloc_aligned and mi_free of one page",
+            |params| Job::new(params)?.measure(Mimalloc::default()),
+        ),
+        bench(
+            "jemalloc",
+            "mallocx of one aligned page and sdallocx",
+            |params| Job::new(params)?.measure(Jemalloc::default()),
+        ),
+    ]);
+    all
+}
 
-    fn source(&self) -> &'static str {
-        "Neal H. Walfield, Re: Allocating buffers in ext2fs, bug-hurd, 20 December 2001"
-    }
-
-    fn question(&self) -> &'static str {
-        "How many pages should one call to the kernel supply, and why do smaller and larger clusters cost more?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        let mut all = vec![
-            bench(
-                "unbuffered",
-                "Program 1 of Walfield 2001: mmap and munmap for every page",
-                |params| Job::new(params)?.measure(Unbuffered::default()),
-            ),
-            bench(
-                "cluster",
-                "Program 2 of Walfield 2001: pages of one preallocated mapping, each unmapped when it is freed",
-                |params| Job::new(params)?.measure(Cluster::new(params.count("pages")?)?),
-            ),
-            bench(
-                "cluster-whole",
-                "Program 2, but a cluster is unmapped in one call when its last page is freed, as GNU Mach's memory objects released it",
-                |params| whole(params, false),
-            ),
-            bench(
-                "cluster-populate",
-                "cluster-whole with MAP_POPULATE: the call that maps a cluster makes its pages present",
-                |params| whole(params, true),
-            ),
-            bench(
-                "pool",
-                "larder's page pool, per CPU, with clusters of so many pages",
-                |params| pool(params, PoolPerCpu::new),
-            ),
-            bench(
-                "pool-handle",
-                "larder's page pool through a handle, with clusters of so many pages",
-                |params| pool(params, PoolHandles::new),
-            ),
-            bench(
-                "malloc",
-                "posix_memalign and free of the C library",
-                |params| Job::new(params)?.measure(SystemMalloc::default()),
-            ),
-            bench(
-                "release",
-                "MADV_DONTNEED of present pages in one call",
-                parts::release,
-            ),
-        ];
-        all.extend(
-            LIVES.map(|(name, about, life)| {
-                bench(name, about, move |params| parts::run(life, params))
-            }),
-        );
-        #[cfg(feature = "peers")]
-        all.extend([
-            bench(
-                "mimalloc",
-                "mi_malloc_aligned and mi_free of one page",
-                |params| Job::new(params)?.measure(Mimalloc::default()),
-            ),
-            bench(
-                "jemalloc",
-                "mallocx of one aligned page and sdallocx",
-                |params| Job::new(params)?.measure(Jemalloc::default()),
-            ),
-        ]);
-        all
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        let contestants = self.contestants();
-        let mut plan = Planner::new(request, &contestants, (6, 8, 0.05), (6, 15, 0.02));
-        let each = |names: &[&str], total: i64, sizes: &[i64]| {
-            let params = |pages: &i64| Params::new().with("total", total).with("pages", *pages);
-            cross(names, &sizes.iter().map(params).collect::<Vec<_>>())
-        };
-        let alone =
-            |names: &[&str], total: i64| cross(names, &[Params::new().with("total", total)]);
-        let walfields: Vec<i64> = sizes_of_2001().into_iter().filter(|k| *k > 0).collect();
-        let totals = plan.either(vec![QUICK_TOTAL], totals_of_2001().into_iter().collect());
-        let clusters = plan.either(QUICK_SIZES.to_vec(), walfields.clone());
-        let pools = plan.either(QUICK_POOL_SIZES.to_vec(), walfields);
-        for total in totals {
-            let cells = [
-                alone(&["unbuffered", "malloc", "mimalloc", "jemalloc"], total),
-                each(&["cluster"], total, &clusters),
-                each(&OURS, total, &pools),
-            ];
-            group(&mut plan, &total_group(total), "unbuffered", &cells);
-        }
-        // One of Walfield's totals in the quick form, too: the reference is the cheapest cell.
-        if let (true, Some(total)) = (plan.quick(), totals_of_2001().first()) {
-            let cells = [
-                each(&OURS, *total, &[POOL_SIZE]),
-                alone(&["unbuffered"], *total),
-                each(&["cluster"], *total, &GOAL_SIZES),
-            ];
-            group(&mut plan, &total_group(*total), "pool", &cells);
-        }
-        let total = plan.either(QUICK_TOTAL, 65_536);
-        // On both sides of the TLB flush ceiling and of the caches.
-        let whole: &[i64] = plan.either(
-            &[16, 64, 256, 512, 4096],
-            &[1, 4, 16, 24, 32, 34, 48, 64, 96, 128, 256, 512, 1024, 4096],
-        );
-        let populated: &[i64] =
-            plan.either(&[64, 512, 4096], &[1, 16, 34, 64, 128, 512, 1024, 4096]);
+fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan {
+    let mut plan = Planner::new(request, contestants, (6, 8, 0.05), (6, 15, 0.02));
+    let each = |names: &[&str], total: i64, sizes: &[i64]| {
+        let params = |pages: &i64| Params::new().with("total", total).with("pages", *pages);
+        cross(names, &sizes.iter().map(params).collect::<Vec<_>>())
+    };
+    let alone = |names: &[&str], total: i64| cross(names, &[Params::new().with("total", total)]);
+    let walfields: Vec<i64> = sizes_of_2001().into_iter().filter(|k| *k > 0).collect();
+    let totals = plan.either(vec![QUICK_TOTAL], totals_of_2001().into_iter().collect());
+    let clusters = plan.either(QUICK_SIZES.to_vec(), walfields.clone());
+    let pools = plan.either(QUICK_POOL_SIZES.to_vec(), walfields);
+    for total in totals {
         let cells = [
-            alone(&["unbuffered"], total),
-            each(&["cluster-whole"], total, whole),
-            each(&["cluster-populate"], total, populated),
+            alone(&["unbuffered", "malloc", "mimalloc", "jemalloc"], total),
+            each(&["cluster"], total, &clusters),
+            each(&OURS, total, &pools),
         ];
-        group(&mut plan, WHOLE, "unbuffered", &cells);
-        let life: &[i64] = plan.either(&[64, 512, 8192, 1], &[64, 1, 16, 512, 2048, 8192]);
-        let populated = plan.either(&life[..3], life);
+        group(&mut plan, &total_group(total), "unbuffered", &cells);
+    }
+    // One of Walfield's totals in the quick form, too: the reference is the cheapest cell.
+    if let (true, Some(total)) = (plan.quick(), totals_of_2001().first()) {
         let cells = [
-            each(&["life-whole"], total, life),
-            each(&["life-populate"], total, populated),
-            each(&["life-by-page"], total, plan.either(&life[1..2], life)),
+            each(&OURS, *total, &[POOL_SIZE]),
+            alone(&["unbuffered"], *total),
+            each(&["cluster"], *total, &GOAL_SIZES),
         ];
-        group(&mut plan, PARTS, "life-whole", &cells);
-        let cells = each(&["release"], plan.either(150, 1000), &RELEASE_SIZES);
-        group(&mut plan, RELEASE, "release", &[cells]);
-        if plan.quick() {
-            let why =
-                "they take the better part of an hour; run with --full for all totals and sizes";
-            plan.skip("Walfield's larger totals", why);
-        }
-        plan.finish()
+        group(&mut plan, &total_group(*total), "pool", &cells);
+    }
+    let total = plan.either(QUICK_TOTAL, 65_536);
+    // On both sides of the TLB flush ceiling and of the caches.
+    let whole: &[i64] = plan.either(
+        &[16, 64, 256, 512, 4096],
+        &[1, 4, 16, 24, 32, 34, 48, 64, 96, 128, 256, 512, 1024, 4096],
+    );
+    let populated: &[i64] = plan.either(&[64, 512, 4096], &[1, 16, 34, 64, 128, 512, 1024, 4096]);
+    let cells = [
+        alone(&["unbuffered"], total),
+        each(&["cluster-whole"], total, whole),
+        each(&["cluster-populate"], total, populated),
+    ];
+    group(&mut plan, WHOLE, "unbuffered", &cells);
+    let life: &[i64] = plan.either(&[64, 512, 8192, 1], &[64, 1, 16, 512, 2048, 8192]);
+    let populated = plan.either(&life[..3], life);
+    let cells = [
+        each(&["life-whole"], total, life),
+        each(&["life-populate"], total, populated),
+        each(&["life-by-page"], total, plan.either(&life[1..2], life)),
+    ];
+    group(&mut plan, PARTS, "life-whole", &cells);
+    let cells = each(&["release"], plan.either(150, 1000), &RELEASE_SIZES);
+    group(&mut plan, RELEASE, "release", &[cells]);
+    if plan.quick() {
+        let why = "they take the better part of an hour; run with --full for all totals and sizes";
+        plan.skip("Walfield's larger totals", why);
+    }
+    plan.finish()
+}
+
+fn analyse(results: &Results<'_>) -> Analysis {
+    let mut warnings = Vec::new();
+    if results
+        .view
+        .run()
+        .machine
+        .text("thp.enabled")
+        .contains("[always]")
+    {
+        warnings.push(
+            "Transparent huge pages are on for every mapping (thp.enabled is always): clusters of 512 pages and more may get huge pages, which 2001 did not have. Set it to madvise to see single pages."
+                .to_owned(),
+        );
     }
 
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        let mut warnings = Vec::new();
-        if run.machine.text("thp.enabled").contains("[always]") {
-            warnings.push(
-                "Transparent huge pages are on for every mapping (thp.enabled is always): clusters of 512 pages and more may get huge pages, which 2001 did not have. Set it to madvise to see single pages."
-                    .to_owned(),
-            );
-        }
-        frame::analysis(self, run, |results| {
-            let (mut findings, answers) = findings::all(results);
-            if let Some(first) = findings.first_mut() {
-                first.chart = Some(tables::shape(results));
-            }
-            Analysis {
-                findings,
-                goals: goals::all(results),
-                sections: tables::sections(results),
-                costs: from_the_kernel(results).into_iter().collect(),
-                answers,
-                recommendations: goals::recommendation(results).into_iter().collect(),
-                warnings,
-                ..Analysis::default()
-            }
-        })
+    let (mut findings, answers) = findings::all(results);
+    if let Some(first) = findings.first_mut() {
+        first.chart = Some(tables::shape(results));
+    }
+    Analysis {
+        findings,
+        goals: goals::all(results),
+        sections: tables::sections(results),
+        costs: from_the_kernel(results).into_iter().collect(),
+        answers,
+        recommendations: goals::recommendation(results).into_iter().collect(),
+        warnings,
+        ..Analysis::default()
     }
 }
 
@@ -311,6 +298,7 @@ fn from_the_kernel(results: &Results<'_>) -> Option<Cost> {
 mod tests {
     use super::*;
     use crate::experiments::tests::plan_of;
+    use crate::measure::Experiment;
     use crate::measure::{Depth, Group};
 
     /// Minutes of a plan by its own guess: with the fewest and with the most rounds.
@@ -327,7 +315,7 @@ mod tests {
 
     #[test]
     fn full_has_the_table_of_2001_and_ends_within_the_hour() {
-        let plan = plan_of(&PageBuffers, Depth::Full);
+        let plan = plan_of(&PAGE_BUFFERS, Depth::Full);
         for total in [65_536, 131_072, 262_144, 524_288, 1_048_576] {
             let name = total_group(total);
             let group = plan
@@ -349,7 +337,7 @@ mod tests {
 
     #[test]
     fn quick_has_a_total_of_2001_and_the_sizes_of_the_findings_and_fits() {
-        let plan = plan_of(&PageBuffers, Depth::Quick);
+        let plan = plan_of(&PAGE_BUFFERS, Depth::Quick);
         let group = |total| {
             let name = total_group(total);
             plan.groups
@@ -380,7 +368,7 @@ mod tests {
     #[test]
     fn system_calls_per_page_are_those_of_the_programs() {
         let calls = |name: &str, params: &Params| {
-            let all = PageBuffers.contestants();
+            let all = PAGE_BUFFERS.contestants();
             let contestant = all.iter().find(|c| c.name() == name).expect("listed");
             let measures = contestant.run(params).expect("runs");
             assert!(measures.0.values().all(|value| value.is_finite()));
@@ -397,7 +385,7 @@ mod tests {
 
     #[test]
     fn every_contestant_runs_and_refuses_missing_factors() {
-        for contestant in PageBuffers.contestants() {
+        for contestant in PAGE_BUFFERS.contestants() {
             assert!(
                 contestant.run(&Params::new()).is_err(),
                 "{}",

@@ -13,15 +13,11 @@ use self::report::SYSTEM;
 use self::work::{ALL, find};
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{LARDER, Library, contestants, found};
-use crate::frame::{self, Planner, bench};
+use crate::frame::{Declared, Planner, bench};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{Analysis, Cell, Measures, Metric, Params, RunRecord, Skipped};
+use crate::model::{Cell, Measures, Metric, Params, Skipped};
 
 pub use process::OUTPUT;
-
-/// The experiment `programs`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Programs;
 
 const METRICS: &[Metric] = &[
     Metric::cost(
@@ -61,63 +57,42 @@ pub fn absent() -> Vec<Skipped> {
     ALL.iter().filter_map(skipped).collect()
 }
 
-impl Experiment for Programs {
-    fn name(&self) -> &'static str {
-        "programs"
-    }
+/// The experiment `programs`.
+pub const PROGRAMS: Declared = Declared {
+    name: "programs",
+    title: "Real programs",
+    source: "what malloc-bench, mimalloc-bench and Hoard's authors took for real programs: interpreters, compilers, databases",
+    question: "Is any program slower with larder's malloc preloaded than with the system's, and how do the other mallocs fare?",
+    metrics: METRICS,
+    contestants: mallocs,
+    brief: Some(&["git", "perl", "python-objects", "sqlite"]),
+    plan: |request, _| planned(request, found(), Program::missing),
+    analyse: report::of,
+};
 
-    fn title(&self) -> &'static str {
-        "Real programs"
-    }
-
-    fn source(&self) -> &'static str {
-        "what malloc-bench, mimalloc-bench and Hoard's authors took for real programs: interpreters, compilers, databases"
-    }
-
-    fn question(&self) -> &'static str {
-        "Is any program slower with larder's malloc preloaded than with the system's, and how do the other mallocs fare?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        let system = bench(
-            SYSTEM,
-            "what the program has without anything preloaded: the C library's malloc, but for programs that bring their own",
-            |params| run(params, &Malloc::default()),
-        );
-        let preloaded = |name| {
-            let about = match name {
-                LARDER => "liblarder_malloc.so, preloaded",
-                PRELOADED => "the library that LARDER_PRELOAD names, loaded before the C library",
-                _ => {
-                    "the library of this name that lies in the usual places, or that LARDER_PRELOAD names, preloaded"
-                }
-            };
-            bench(name, about, |params| {
-                run(params, &Malloc::preloaded(params.text("library")?))
-            })
+/// The mallocs that are compared.
+fn mallocs() -> Vec<Box<dyn Contestant>> {
+    let system = bench(
+        SYSTEM,
+        "what the program has without anything preloaded: the C library's malloc, but for programs that bring their own",
+        |params| run(params, &Malloc::default()),
+    );
+    let preloaded = |name| {
+        let about = match name {
+            LARDER => "liblarder_malloc.so, preloaded",
+            PRELOADED => "the library that LARDER_PRELOAD names, loaded before the C library",
+            _ => {
+                "the library of this name that lies in the usual places, or that LARDER_PRELOAD names, preloaded"
+            }
         };
-        [system]
-            .into_iter()
-            .chain(contestants().map(preloaded))
-            .collect()
-    }
-
-    /// Four that most machines have, at the size at which their goals stand.
-    fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&["git", "perl", "python-objects", "sqlite"])
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        planned(request, found(), Program::missing)
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, report::of)
-    }
+        bench(name, about, |params| {
+            run(params, &Malloc::preloaded(params.text("library")?))
+        })
+    };
+    [system]
+        .into_iter()
+        .chain(contestants().map(preloaded))
+        .collect()
 }
 
 fn run(params: &Params, malloc: &Malloc) -> anyhow::Result<Measures> {
@@ -136,7 +111,7 @@ fn planned(
     (libraries, skipped): (Vec<Library>, Vec<Skipped>),
     missing: fn(&Program) -> Option<String>,
 ) -> Plan {
-    let contestants = Programs.contestants();
+    let contestants = PROGRAMS.contestants();
     let mut plan = Planner::new(request, &contestants, (6, 6, 0.01), (15, 33, 0.01));
     for Skipped { what, why } in skipped {
         plan.skip(what, why);
@@ -245,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_default_run_fits_into_its_share() {
-        let brief = Programs.brief().expect("a choice");
+        let brief = PROGRAMS.brief().expect("a choice");
         let groups = plan_of(Depth::Quick, &["larder"]).groups.into_iter();
         let groups = groups.filter(|g| brief.iter().any(|word| g.name.contains(word)));
         let seconds: f64 = groups
@@ -263,7 +238,7 @@ mod tests {
 
     #[test]
     fn names_differ() {
-        let all = Programs.contestants();
+        let all = PROGRAMS.contestants();
         let mut names: Vec<_> = all.iter().map(|c| c.name()).collect();
         names.sort_unstable();
         names.dedup();

@@ -10,17 +10,12 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 
 use crate::frame::words::{Bound, exact};
-use crate::frame::{self, Planner, Results, bench, finding, grid, not_measured, text};
+use crate::frame::{self, Declared, Planner, Results, bench, finding, grid, not_measured, text};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
-    Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, RunRecord, Section, Table,
-    Value,
+    Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, Section, Table, Value,
 };
 use larder_sim::{Format, Job, Loaded, ReadOptions, Watch, choices, sweep};
-
-/// The experiment `replacement`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Replacement;
 
 /// Share of the uses that hit.
 const HITS: &str = "hit_percent";
@@ -128,62 +123,44 @@ impl Traces {
     }
 }
 
-impl Experiment for Replacement {
-    fn name(&self) -> &'static str {
-        "replacement"
-    }
+/// The experiment `replacement`.
+pub const REPLACEMENT: Declared = Declared {
+    name: "replacement",
+    title: "Replacement rules",
+    source: "Megiddo and Modha 2003, Jiang and Zhang 2002 and others, whose traces are public",
+    question: "How much of the way from LRU to the best there can be does each rule go, and does the default hold everywhere?",
+    metrics: METRICS,
+    contestants,
+    brief: Some(&[MADE, PUBLIC]),
+    plan: |request, _| planned(request, folder()),
+    analyse,
+};
 
-    fn title(&self) -> &'static str {
-        "Replacement rules"
-    }
-
-    fn source(&self) -> &'static str {
-        "Megiddo and Modha 2003, Jiang and Zhang 2002 and others, whose traces are public"
-    }
-
-    fn question(&self) -> &'static str {
-        "How much of the way from LRU to the best there can be does each rule go, and does the default hold everywhere?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        // By the other algorithm OPT is slower, and the same.
-        let rules = choices().into_iter().filter(|c| c.name != "opt-heap");
-        let contestant = |rule: larder_sim::Choice| {
-            bench(rule.name, rule.about, move |params| {
-                simulate(rule.name, params)
-            })
-        };
-        rules.map(contestant).collect()
-    }
-
-    fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&[MADE, PUBLIC])
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        planned(request, folder())
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, |results| {
-            let all = GROUPS
-                .each_ref()
-                .map(|traces| (traces, standings(results, traces)));
-            Analysis {
-                findings: all.iter().filter_map(|(t, s)| how_good(t, s)).collect(),
-                goals: all
-                    .iter()
-                    .filter(|(traces, _)| traces.has_goals)
-                    .flat_map(|(t, s)| goals(t, s))
-                    .collect(),
-                sections: all.iter().map(|(t, s)| section(t, s)).collect(),
-                ..Analysis::default()
-            }
+/// Every contestant, in the order of the tables.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    // By the other algorithm OPT is slower, and the same.
+    let rules = choices().into_iter().filter(|c| c.name != "opt-heap");
+    let contestant = |rule: larder_sim::Choice| {
+        bench(rule.name, rule.about, move |params| {
+            simulate(rule.name, params)
         })
+    };
+    rules.map(contestant).collect()
+}
+
+fn analyse(results: &Results<'_>) -> Analysis {
+    let all = GROUPS
+        .each_ref()
+        .map(|traces| (traces, standings(results, traces)));
+    Analysis {
+        findings: all.iter().filter_map(|(t, s)| how_good(t, s)).collect(),
+        goals: all
+            .iter()
+            .filter(|(traces, _)| traces.has_goals)
+            .flat_map(|(t, s)| goals(t, s))
+            .collect(),
+        sections: all.iter().map(|(t, s)| section(t, s)).collect(),
+        ..Analysis::default()
     }
 }
 
@@ -221,7 +198,7 @@ fn simulate(rule: &str, params: &Params) -> anyhow::Result<Measures> {
 
 /// The plan, with the traces of this folder.
 fn planned(request: &PlanRequest<'_>, folder: Option<PathBuf>) -> Plan {
-    let contestants = Replacement.contestants();
+    let contestants = REPLACEMENT.contestants();
     // Counts are the same in every round.
     let once = (1, 1, 0.05);
     let mut plan = Planner::new(request, &contestants, once, once);

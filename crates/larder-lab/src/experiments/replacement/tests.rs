@@ -40,7 +40,7 @@ fn traces_that_are_there_are_taken_and_quickly_under_three_rules() {
         let named = |cell: &Cell| cell.params.text("trace").ok() == Some(trace);
         cells.flat_map(|g| g.cells).filter(named).count()
     };
-    let rules = Replacement.contestants().len();
+    let rules = REPLACEMENT.contestants().len();
     for (depth, rules) in [(Depth::Quick, 3), (Depth::Full, rules)] {
         assert_eq!(cells(depth, PUBLIC, "lirs-sprite.txt.gz"), rules);
         assert_eq!(cells(depth, PUBLIC, "arc-P3.lis.zst"), 2 * rules);
@@ -52,7 +52,7 @@ fn traces_that_are_there_are_taken_and_quickly_under_three_rules() {
 #[test]
 fn made_workloads_run_under_the_rules_that_are_looked_at() {
     let group = plan(Depth::Quick, None).groups.remove(0);
-    let all = Replacement.contestants();
+    let all = REPLACEMENT.contestants();
     for cell in &group.cells {
         if ![LRU, DEFAULT, OPT].contains(&cell.contestant.as_str()) {
             continue;

@@ -9,17 +9,11 @@ mod tests;
 use self::run::{HITS, SPEED, installed, larder, libcachesim};
 use crate::frame::words::{Bound, ratio, short};
 use crate::frame::{
-    self, At, Column, Planner, Results, bench, cross, each, finding, grid, judged, listing,
+    At, Column, Declared, Planner, Results, bench, cross, each, finding, grid, judged, listing,
     needing, not_measured, text, worst,
 };
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{
-    Analysis, Block, Finding, Goal, Metric, Params, RunRecord, Section, Table, Value,
-};
-
-/// The experiment `simulator`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Simulator;
+use crate::model::{Analysis, Block, Finding, Goal, Metric, Params, Section, Table, Value};
 
 const METRICS: &[Metric] = &[
     Metric::rate(
@@ -86,68 +80,54 @@ const FORMS: [Form; 2] = [
 /// Different blocks; a cache has room for a tenth of them.
 const BLOCKS: i64 = 100_000;
 
-impl Experiment for Simulator {
-    fn name(&self) -> &'static str {
-        "simulator"
-    }
+/// The experiment `simulator`.
+pub const SIMULATOR: Declared = Declared {
+    name: "simulator",
+    title: "The simulator's speed",
+    source: "libCacheSim, measured in the same rounds through its Python package",
+    question: "How many requests a second does a cache simulation take here, and in the simulator that most people use?",
+    metrics: METRICS,
+    contestants,
+    brief: None,
+    plan: |request, _| planned(request, installed()),
+    analyse,
+};
 
-    fn title(&self) -> &'static str {
-        "The simulator's speed"
-    }
-
-    fn source(&self) -> &'static str {
-        "libCacheSim, measured in the same rounds through its Python package"
-    }
-
-    fn question(&self) -> &'static str {
-        "How many requests a second does a cache simulation take here, and in the simulator that most people use?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        vec![
-            bench(OURS, "what larder sim does, in this process", larder),
-            needing(
-                installed,
-                bench(
-                    PEER,
-                    "libCacheSim's own loop over the same trace in its native format, called from Python",
-                    libcachesim,
-                ),
+/// Every contestant, in the order of the tables.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    vec![
+        bench(OURS, "what larder sim does, in this process", larder),
+        needing(
+            installed,
+            bench(
+                PEER,
+                "libCacheSim's own loop over the same trace in its native format, called from Python",
+                libcachesim,
             ),
-        ]
-    }
+        ),
+    ]
+}
 
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        planned(request, installed())
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, |results| {
-            let findings = FORMS.iter().flat_map(|form| {
-                let faster = times(results, form);
-                faster.or_else(|| own_speed(results, form))
-            });
-            let tables = FORMS.iter().map(|form| compared(results, form));
-            let tables = tables.chain([swept(results)]);
-            Analysis {
-                findings: findings.chain(agreement(results)).collect(),
-                goals: goals(results),
-                sections: vec![Section {
-                    title: "Requests by second".to_owned(),
-                    blocks: tables.map(Block::Table).collect(),
-                }],
-                ..Analysis::default()
-            }
-        })
+fn analyse(results: &Results<'_>) -> Analysis {
+    let findings = FORMS.iter().flat_map(|form| {
+        let faster = times(results, form);
+        faster.or_else(|| own_speed(results, form))
+    });
+    let tables = FORMS.iter().map(|form| compared(results, form));
+    let tables = tables.chain([swept(results)]);
+    Analysis {
+        findings: findings.chain(agreement(results)).collect(),
+        goals: goals(results),
+        sections: vec![Section {
+            title: "Requests by second".to_owned(),
+            blocks: tables.map(Block::Table).collect(),
+        }],
+        ..Analysis::default()
     }
 }
 
 fn planned(request: &PlanRequest<'_>, peer: Result<(), String>) -> Plan {
-    let contestants = Simulator.contestants();
+    let contestants = SIMULATOR.contestants();
     let mut plan = Planner::new(request, &contestants, (6, 6, 0.05), (10, 20, 0.05));
     let requests = plan.either(250_000, 10_000_000);
     let seed = i64::try_from(request.seed & 0xffff_ffff).unwrap_or(1);

@@ -7,7 +7,7 @@ use super::*;
 use crate::experiments::scratch::Scratch;
 use crate::experiments::tests::is_whole;
 use crate::measure::Depth;
-use crate::model::{Cell, GoalState, MachineRecord, Measures, Sample};
+use crate::model::{Cell, GoalState, MachineRecord, Measures, RunRecord, Sample};
 use larder_sim::{Loaded, ReadOptions};
 
 fn planned(depth: Depth, peer: Result<(), String>) -> Plan {
@@ -23,7 +23,7 @@ fn planned(depth: Depth, peer: Result<(), String>) -> Plan {
 #[test]
 fn with_the_peer_the_plan_is_whole() {
     for depth in [Depth::Quick, Depth::Full] {
-        is_whole(&Simulator, &planned(depth, Ok(())));
+        is_whole(&SIMULATOR, &planned(depth, Ok(())));
     }
 }
 
@@ -128,7 +128,7 @@ fn record(times: f64, apart: f64) -> RunRecord {
 #[test]
 fn goals_are_met_by_the_ratio_and_not_otherwise() {
     let states = |times| -> Vec<GoalState> {
-        let analysis = Simulator.analyse(&record(times, 0.0));
+        let analysis = SIMULATOR.analyse(&record(times, 0.0));
         analysis.goals.iter().map(|goal| goal.state).collect()
     };
     use GoalState::{Met, Missed, Skipped};
@@ -136,7 +136,7 @@ fn goals_are_met_by_the_ratio_and_not_otherwise() {
     assert_eq!(states(5.0), [Missed, Met, Missed, Missed]);
     let mut alone = record(30.0, 0.0);
     alone.samples.retain(|s| s.cell.contestant == OURS);
-    let goals = Simulator.analyse(&alone).goals;
+    let goals = SIMULATOR.analyse(&alone).goals;
     let states: Vec<_> = goals.iter().map(|goal| goal.state).collect();
     assert_eq!(states, [Skipped, Skipped, Met, Met]);
 }
@@ -150,7 +150,7 @@ fn the_least_lead_is_the_answer_and_the_own_speed_where_there_is_none() {
     for sample in run.samples.iter_mut().filter(slow) {
         sample.measures.0.insert(SPEED.to_owned(), 20.0);
     }
-    let answer = |run: &RunRecord| Simulator.analyse(run).findings[0].answer.clone();
+    let answer = |run: &RunRecord| SIMULATOR.analyse(run).findings[0].answer.clone();
     let of_both = answer(&run);
     assert!(of_both.contains("at least 5.00 ["), "{of_both}");
     assert!(of_both.ends_with("under arc."), "{of_both}");
@@ -165,7 +165,7 @@ fn the_least_lead_is_the_answer_and_the_own_speed_where_there_is_none() {
 #[test]
 fn hits_that_differ_are_told() {
     let answer = |apart| {
-        let analysis = Simulator.analyse(&record(12.0, apart));
+        let analysis = SIMULATOR.analyse(&record(12.0, apart));
         let last = analysis.findings.last().expect("told");
         last.answer.clone()
     };
@@ -179,7 +179,7 @@ fn hits_that_differ_are_told() {
 
 #[test]
 fn tables_have_a_row_for_each_rule() {
-    let analysis = Simulator.analyse(&record(12.0, 0.0));
+    let analysis = SIMULATOR.analyse(&record(12.0, 0.0));
     let rows: Vec<usize> = analysis.sections[0]
         .blocks
         .iter()

@@ -13,13 +13,8 @@ mod rows;
 mod tables;
 
 use self::rows::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
-use crate::frame;
-use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
-use crate::model::{Analysis, Metric, RunRecord};
-
-/// The experiment `use-once`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct UseOnce;
+use crate::frame::{Declared, Results};
+use crate::model::{Analysis, Metric};
 
 // A hit is a use that found its page: on the modelled machine, and bare, without readahead, dirty pages and time.
 const METRICS: &[Metric] = &[
@@ -33,51 +28,28 @@ const METRICS: &[Metric] = &[
     Metric::cost("disk_commands", "", "commands to the disk"),
 ];
 
-impl Experiment for UseOnce {
-    fn name(&self) -> &'static str {
-        "use-once"
-    }
+/// The experiment `use-once`.
+pub const USE_ONCE: Declared = Declared {
+    name: "use-once",
+    title: "Pages used once",
+    source: "Steve Lord, Re: [RFC] Optimization for use-once pages, linux-kernel, 25 July 2001",
+    question: "From which load on does it pay to promote a page at its second use, and does it ever cost?",
+    metrics: METRICS,
+    contestants: contestants::all,
+    brief: Some(&[plan::DBENCH, plan::FIELD, plan::CORRELATED, plan::BUILD]),
+    plan: plan::plan,
+    analyse,
+};
 
-    fn title(&self) -> &'static str {
-        "Pages used once"
-    }
-
-    fn source(&self) -> &'static str {
-        "Steve Lord, Re: [RFC] Optimization for use-once pages, linux-kernel, 25 July 2001"
-    }
-
-    fn question(&self) -> &'static str {
-        "From which load on does it pay to promote a page at its second use, and does it ever cost?"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn contestants(&self) -> Vec<Box<dyn Contestant>> {
-        contestants::all()
-    }
-
-    fn brief(&self) -> Option<&'static [&'static str]> {
-        Some(&[plan::DBENCH, plan::FIELD, plan::CORRELATED, plan::BUILD])
-    }
-
-    fn plan(&self, request: &PlanRequest<'_>) -> Plan {
-        plan::plan(request, &contestants::all())
-    }
-
-    fn analyse(&self, run: &RunRecord) -> Analysis {
-        frame::analysis(self, run, |results| {
-            Analysis {
-            answers: findings::answers(results),
-            findings: findings::all(results),
-            sections: tables::sections(results),
-            warnings: vec![
-                "Simulated: counts are exact for the workload, a throughput is a formula over them; neither is a measurement of this machine.".to_owned(),
-            ],
-            ..Analysis::default()
-        }
-        })
+fn analyse(results: &Results<'_>) -> Analysis {
+    Analysis {
+        answers: findings::answers(results),
+        findings: findings::all(results),
+        sections: tables::sections(results),
+        warnings: vec![
+            "Simulated: counts are exact for the workload, a throughput is a formula over them; neither is a measurement of this machine.".to_owned(),
+        ],
+        ..Analysis::default()
     }
 }
 

@@ -176,14 +176,14 @@ pub(super) fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>
 mod tests {
     use std::time::Duration;
 
-    use super::super::UseOnce;
+    use super::super::USE_ONCE;
     use super::*;
     use crate::experiments::tests::plan_of;
     use crate::measure::Depth;
 
     #[test]
     fn the_loads_kernels_and_three_runs_of_2001_are_planned() {
-        let plan = plan_of(&UseOnce, Depth::Quick);
+        let plan = plan_of(&USE_ONCE, Depth::Quick);
         let dbench = plan
             .groups
             .iter()
@@ -198,7 +198,7 @@ mod tests {
     fn the_full_form_has_every_rule_with_every_load_and_every_seed() {
         let rules = super::super::contestants::all().len();
         for (depth, loads, seeds) in [(Depth::Quick, 1, 1), (Depth::Full, 3, SEEDS.len())] {
-            let plan = plan_of(&UseOnce, depth);
+            let plan = plan_of(&USE_ONCE, depth);
             let field = plan.groups.iter().find(|group| group.name == FIELD);
             assert_eq!(field.expect("planned").cells.len(), rules * loads * seeds);
             let said = plan.skipped.iter().any(|left| left.what.contains("seeds"));

@@ -3,7 +3,7 @@
 use crate::measure::Experiment;
 use crate::model::{Cell, Measures, RunRecord, Sample, Value};
 
-use super::UseOnce;
+use super::USE_ONCE;
 use super::plan::{
     BUILD, CLIENTS, CORRELATED, DBENCH, FIELD, PATCHED, SEEDS, VANILLA, build_cell,
     correlated_cell, dbench_cell, field_cell, loadfile_cell,
@@ -87,7 +87,7 @@ fn record(gain: f64) -> RunRecord {
 }
 
 fn answers(run: &RunRecord) -> String {
-    let analysis = UseOnce.analyse(run);
+    let analysis = USE_ONCE.analyse(run);
     analysis
         .findings
         .iter()
@@ -97,7 +97,7 @@ fn answers(run: &RunRecord) -> String {
 
 /// The texts of the table of the finding under this question, row by row.
 fn table(run: &RunRecord, question: &str) -> Vec<Vec<String>> {
-    let findings = UseOnce.analyse(run).findings.into_iter();
+    let findings = USE_ONCE.analyse(run).findings.into_iter();
     let mut here = findings.filter(|finding| finding.question.contains(question));
     let table = here.next().and_then(|finding| finding.table);
     let written = |value: &Value| match value {
@@ -152,7 +152,7 @@ fn each_question_has_its_answer() {
     ] {
         assert!(found.contains(part), "{part}\n{found}");
     }
-    let sections = format!("{:?}", UseOnce.analyse(&run).sections);
+    let sections = format!("{:?}", USE_ONCE.analyse(&run).sections);
     assert!(sections.contains("16.5 %"), "the spread of Lord's runs");
     let added = table(&run, "25 years");
     let rules: Vec<&str> = added.iter().map(|row| &*row[0]).collect();
@@ -182,7 +182,7 @@ fn loads_of_opposite_signs_settle_nothing() {
         sample.measures = sample.measures.with("modelled_mb_per_s", rate);
         run.samples.push(sample);
     }
-    let analysis = UseOnce.analyse(&run);
+    let analysis = USE_ONCE.analyse(&run);
     let loads = &analysis.findings[0].answer;
     assert!(
         loads.starts_with("Not settled, two loads have opposite signs: +20.0 %")
@@ -213,7 +213,7 @@ fn loads_of_opposite_signs_settle_nothing() {
 
 #[test]
 fn the_table_of_2001_stands_even_without_samples() {
-    let analysis = UseOnce.analyse(&RunRecord::default());
+    let analysis = USE_ONCE.analyse(&RunRecord::default());
     assert!(analysis.findings.is_empty());
     let text = format!("{:?}", analysis.sections);
     assert!(
@@ -233,7 +233,7 @@ fn absurd_samples_do_not_panic() {
                 .values_mut()
                 .for_each(|found| *found = value);
         }
-        let _ = UseOnce.analyse(&run);
+        let _ = USE_ONCE.analyse(&run);
     }
 }
 
@@ -336,7 +336,7 @@ fn three_seeds_of_the_field_have_their_span_and_a_winner_only_if_it_wins_with_ea
     );
     let patched = &table(&run, "25 years")[1];
     assert_eq!(patched[1], "71.0 % [70.0, 72.0]");
-    let tables = format!("{:?}", UseOnce.analyse(&run).sections);
+    let tables = format!("{:?}", USE_ONCE.analyse(&run).sections);
     assert!(tables.contains("71.0 % [70.0, 72.0]"), "{tables}");
     let found = answers(&three([75.0, 70.5, 76.0]));
     assert!(

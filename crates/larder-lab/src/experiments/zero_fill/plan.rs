@@ -2,7 +2,7 @@
 
 use larder::os::zero::Zeroing;
 
-use super::ZeroFill;
+use super::ZERO_FILL;
 use super::cells::*;
 use crate::contestants::mapping::region::REGION_MIB;
 use crate::contestants::mapping::zeroing::{BATCH, cold_pages};
@@ -32,7 +32,7 @@ fn ops(quick: bool, way: &str, pages: i64, touch: i64) -> i64 {
 }
 
 pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
-    let contestants = ZeroFill.contestants();
+    let contestants = ZERO_FILL.contestants();
     let mut plan = Planner::new(request, &contestants, (6, 6, 0.05), (10, 22, 0.01));
     let quick = plan.quick();
     let mut missing = Vec::new();
