@@ -143,7 +143,7 @@ fn a_word_must_match_in_one_of_the_experiments() {
     );
     // A factor says nothing about cells that lack it.
     assert_eq!(plans(&with(&["--where", "live=100"])), both);
-    assert_eq!(plans(&["--group", "churn"]), ["arenas"]);
+    assert_eq!(plans(&["--group", "handover"]), ["page-pool"]);
     let words = with(&["--contestant", "quantum", "--group", "handover", "--plan"]);
     let (code, _, err) = home.run(&[&["measure"], &words[..]].concat());
     assert_eq!(code, 2, "{err}");
