@@ -43,7 +43,7 @@ pub(super) fn answers(results: &Results<'_>) -> Vec<ShortAnswer> {
     };
     let slow = worst(MAIL.iter().filter_map(over)).map(|(name, r)| {
         let says = if r.lo > 1.0 { "yes" } else { "no sure loss" };
-        let answer = format!("{says}; {name} most: {} of one's time", ratio(&r));
+        let answer = format!("{says}; {name}: {} of one's time", ratio(&r));
         ShortAnswer::new("Is a second thread slow?", answer)
     });
     let lock = locked(results, 1).and_then(|(free, locked)| {

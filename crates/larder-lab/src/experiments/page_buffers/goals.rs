@@ -89,12 +89,13 @@ pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
         several => {
             let ceiling = match several.first() {
                 Some(first) if *first == index => "",
-                _ => " above the TLB flush ceiling of 33",
+                _ => "; up to 33 the kernel flushes the TLB page by page",
             };
-            let cost =
-                evidence.map_or_else(String::new, |e| format!(" and costs {} of it", ratio(&e)));
+            let cost = evidence.map_or_else(String::new, |e| {
+                format!("; {value} costs {} of the best", ratio(&e))
+            });
             format!(
-                "PagePool with clusters of {} pages equals the best ({best}); {value} is the smallest of them{ceiling}{cost}.",
+                "{value} is the smallest equal to the best. PagePool costs the same with clusters of {} pages (best: {best}){ceiling}{cost}.",
                 spans(&pool.settings(), several)
             )
         }
