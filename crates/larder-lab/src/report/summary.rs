@@ -13,7 +13,7 @@ use crate::model::{Analysis, Cost, GoalState, Recommendation, RunRecord, ShortAn
 use crate::stats::{self, Verdict};
 
 /// Lines at most; two of a screen's forty are left for where the results lie.
-const HEIGHT: usize = 38;
+const HEIGHT: usize = 40;
 
 /// Columns of a terminal that every line fits into.
 pub(super) const WIDTH: usize = 80;
@@ -160,7 +160,7 @@ impl Summary {
         summary
     }
 
-    /// The screen: at most 38 lines of at most 80 columns, or of `width` where that is less. What does not fit is
+    /// The screen: at most 40 lines of at most 80 columns, or of `width` where that is less. What does not fit is
     /// counted. A path is never cut.
     #[must_use]
     pub fn lines(&self, width: usize) -> Vec<String> {

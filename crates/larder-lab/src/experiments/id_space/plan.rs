@@ -307,35 +307,13 @@ mod tests {
     use super::super::ID_SPACE;
     use super::super::goals::TARGETS;
     use super::*;
-    use crate::measure::{Depth, Experiment};
-    use crate::model::MachineRecord;
-
-    fn plan_of(depth: Depth) -> Plan {
-        let machine = &MachineRecord::default();
-        let seed = 1;
-        ID_SPACE.plan(&PlanRequest {
-            depth,
-            machine,
-            seed,
-        })
-    }
-
-    #[test]
-    fn groups_hold_their_reference_and_no_cell_twice() {
-        for group in [Depth::Quick, Depth::Full]
-            .into_iter()
-            .flat_map(|d| plan_of(d).groups)
-        {
-            assert!(group.cells.contains(&group.reference), "{}", group.name);
-            let cells: std::collections::BTreeSet<&Cell> = group.cells.iter().collect();
-            assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
-        }
-    }
+    use crate::experiments::tests::plan_of;
+    use crate::measure::Depth;
 
     #[test]
     #[cfg(feature = "peers")]
     fn the_full_form_has_every_peer_at_every_occupancy() {
-        let full = plan_of(Depth::Full);
+        let full = plan_of(&ID_SPACE, Depth::Full);
         let of = |name: &str| SWEEPS.iter().find(|sweep| sweep.group == name).unwrap();
         for sweep in &SWEEPS {
             let group = full.groups.iter().find(|g| g.name == sweep.group).unwrap();
@@ -366,7 +344,11 @@ mod tests {
     fn the_quick_form_fits_and_the_full_one_looks_at_all_distances() {
         let seconds =
             |g: &crate::measure::Group| g.round_guess.as_secs_f64() * f64::from(g.min_rounds);
-        let guess: f64 = plan_of(Depth::Quick).groups.iter().map(seconds).sum();
+        let guess: f64 = plan_of(&ID_SPACE, Depth::Quick)
+            .groups
+            .iter()
+            .map(seconds)
+            .sum();
         assert!(guess < 15.0, "{guess}");
         assert_eq!(distances(false).len(), 140);
         assert_eq!(distances(true).len(), 39);

@@ -74,40 +74,30 @@ fn contestants() -> Vec<Box<dyn Contestant>> {
 mod tests {
     use super::plan::{ALGORITHMS, LAST, NEAR, PACKED, SCATTERED, work_of_2002};
     use super::*;
-    use crate::measure::{Depth, Experiment, Plan, PlanRequest};
-    use crate::model::{Cell, MachineRecord};
+    use crate::experiments::tests::plan_of;
+    use crate::measure::Depth;
+    use crate::model::Cell;
     use crate::published;
 
-    fn plan_of(depth: Depth) -> Plan {
-        let machine = &MachineRecord::default();
-        let seed = 1;
-        PROCESS_IDS.plan(&PlanRequest {
-            depth,
-            machine,
-            seed,
-        })
-    }
-
     #[test]
-    fn cells_are_unique_and_one_amount_of_work_is_played_by_all_at_an_a() {
-        for group in [Depth::Quick, Depth::Full]
+    fn one_amount_of_work_is_played_by_all_at_an_a() {
+        let groups = [Depth::Quick, Depth::Full]
             .into_iter()
-            .flat_map(|d| plan_of(d).groups)
-        {
-            assert!(group.cells.contains(&group.reference), "{}", group.name);
-            let cells: std::collections::BTreeSet<&Cell> = group.cells.iter().collect();
-            assert_eq!(cells.len(), group.cells.len(), "{}", group.name);
-            let lists: Vec<&&Cell> = cells.iter().filter(|c| c.contestant == "algo-0").collect();
-            if [NEAR, SCATTERED, PACKED].contains(&group.name.as_str()) {
-                let played = |c: &&Cell| lists.iter().any(|list| list.params == c.params);
-                assert!(cells.iter().all(played), "{}", group.name);
-            }
+            .flat_map(|depth| plan_of(&PROCESS_IDS, depth).groups);
+        for group in groups.filter(|g| [NEAR, SCATTERED, PACKED].contains(&g.name.as_str())) {
+            let lists: Vec<&Cell> = group
+                .cells
+                .iter()
+                .filter(|c| c.contestant == "algo-0")
+                .collect();
+            let played = |c: &Cell| lists.iter().any(|list| list.params == c.params);
+            assert!(group.cells.iter().all(played), "{}", group.name);
         }
     }
 
     #[test]
     fn full_has_all_of_the_rows_of_2002_and_the_last_id() {
-        let plan = plan_of(Depth::Full);
+        let plan = plan_of(&PROCESS_IDS, Depth::Full);
         let of = |group: &str, name: &str| {
             let group = plan.groups.iter().find(|g| g.name == group).unwrap();
             group.cells.iter().filter(|c| c.contestant == name).count()
@@ -130,7 +120,7 @@ mod tests {
     #[test]
     fn what_runs_by_default_takes_fifteen_seconds() {
         let brief = PROCESS_IDS.brief.unwrap();
-        let mut groups = plan_of(Depth::Quick).groups;
+        let mut groups = plan_of(&PROCESS_IDS, Depth::Quick).groups;
         groups.retain(|g| brief.contains(&g.name.as_str()));
         assert_eq!(groups.len(), brief.len());
         let seconds =
