@@ -1,9 +1,9 @@
 //! Goals: a bound on a ratio of two cells.
 
 use super::results::At;
-use super::words::{Bound, noted};
+use super::words::{Bound, TOO_NOISY, noted};
 use crate::model::{Goal, GoalState};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, Verdict};
 
 /// A goal on the ratio of two cells, with the memory that both hold. `called` names the second one where it did not run.
 pub fn goal(
@@ -15,16 +15,23 @@ pub fn goal(
     metric: &str,
 ) -> Goal {
     match (ours, theirs) {
-        (Some(a), Some(b)) => bound.goal(
-            what,
-            b.name(),
-            a.ratio(&b, metric),
-            a.held(&b),
-            String::new(),
-        ),
+        (Some(a), Some(b)) => {
+            let c = a.compare(&b, metric);
+            let goal = bound.goal(what, b.name(), c.ratio, a.held(&b), "");
+            undisturbed(goal, c.verdict)
+        }
         (None, _) => not_measured(bound, what, called, "larder's own cell did not run"),
         (_, None) => not_measured(bound, what, called, format!("{called} did not run")),
     }
+}
+
+/// The goal, undecided where other programs disturbed the comparison that it rests on.
+pub fn undisturbed(goal: Goal, verdict: Verdict) -> Goal {
+    if verdict != Verdict::Noisy || goal.measured.is_none() {
+        return goal;
+    }
+    let state = GoalState::Open;
+    noted(Goal { state, ..goal }, TOO_NOISY)
 }
 
 /// A goal that this run cannot judge, with the reason.
@@ -78,6 +85,26 @@ pub fn each(bound: Bound, cells: impl IntoIterator<Item = (String, Goal)>) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_goal_on_disturbed_samples_is_open_whatever_its_interval() {
+        let bound = Bound::AtMost(1.0);
+        let measured = Estimate {
+            value: 2.0,
+            lo: 1.9,
+            hi: 2.1,
+            n: 6,
+            level: 0.95,
+        };
+        let goal = bound.goal("a", "b", Some(measured), None, "");
+        assert_eq!(goal.state, GoalState::Missed);
+        let quiet = undisturbed(goal.clone(), Verdict::Slower);
+        assert_eq!(quiet, goal);
+        let noisy = undisturbed(goal, Verdict::Noisy);
+        assert_eq!((noisy.state, &*noisy.note), (GoalState::Open, TOO_NOISY));
+        let none = bound.goal("a", "b", None, None, "");
+        assert_eq!(undisturbed(none.clone(), Verdict::Noisy), none);
+    }
 
     #[test]
     fn the_worst_cell_stands_for_all() {

@@ -24,7 +24,7 @@ pub use chart::{line, lines, over};
 pub use curve::Curve;
 pub use declared::Declared;
 pub use finding::{cost, finding, judged, versus, versus_called};
-pub use goal::{each, goal, not_measured, worst};
+pub use goal::{each, goal, not_measured, undisturbed, worst};
 pub use plan::{Planner, Rounds, cross};
 pub use results::{At, Results, analysis, combined, family, median_of, ratio_of, shown, together};
 pub use table::{Column, grid, listing, number, ratios, section, text};

@@ -30,6 +30,9 @@ pub fn short(value: f64) -> String {
     }
 }
 
+/// Why a goal or an answer that rests on disturbed samples is left open.
+pub const TOO_NOISY: &str = "too noisy: other programs disturbed more than a quarter of its rounds";
+
 /// The verdict's word.
 pub fn word(verdict: Verdict) -> String {
     match verdict {

@@ -4,13 +4,13 @@ use super::process::{CPU, FAULTS, OUTPUT, PEAK, SECONDS};
 use super::work::find;
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{LARDER, contestants};
-use crate::frame::words::{Bound, noted, ratio, short};
+use crate::frame::words::{Bound, TOO_NOISY, noted, ratio, short};
 use crate::frame::{
     At, Results, each, family, finding, grid, not_measured, number, shown, text, worst,
 };
 use crate::measure::Comparison;
 use crate::model::{Analysis, Block, Finding, Goal, GoalState, Section, Table, Value};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, Verdict};
 
 /// Name of the contestant that is the system's malloc.
 pub(super) const SYSTEM: &str = "system";
@@ -108,6 +108,7 @@ fn slower(row: &Row<'_, '_>) -> Option<(Slower, Comparison)> {
     let beyond_chance = |wall: &Estimate| c.floor.is_some_and(|floor| wall.lo.ln() > floor);
     let is_slower = match &c.ratio {
         _ if row.of(LARDER).is_none() => Slower::Broken,
+        _ if c.verdict == Verdict::Noisy => Slower::Undecided,
         Some(wall) if wall.lo > MOST && beyond_chance(wall) => Slower::Yes,
         Some(wall) if wall.hi <= MOST => Slower::No,
         _ => Slower::Undecided,
@@ -220,13 +221,14 @@ fn goal(row: &Row<'_, '_>) -> Goal {
     if goal.state != GoalState::Missed || is_slower == Slower::Yes {
         return goal;
     }
-    let why = c.floor.map_or_else(
-        || "the system's malloc has no twin that shows what chance does".to_owned(),
-        |floor| {
+    let why = match c.floor {
+        _ if c.verdict == Verdict::Noisy => TOO_NOISY.to_owned(),
+        None => "the system's malloc has no twin that shows what chance does".to_owned(),
+        Some(floor) => {
             let apart = short(100.0 * floor.exp_m1());
             format!("within chance: the system's malloc and its twin lie {apart} % apart")
-        },
-    );
+        }
+    };
     let state = GoalState::Open;
     noted(Goal { state, ..goal }, &why)
 }
