@@ -60,7 +60,7 @@ pub const ALLOC_WORKLOADS: Declared = Declared {
     source: "the programs that the field compares its allocators with (Leijen's mimalloc-bench and what it collects), written anew",
     question: "Which allocator is fastest, and which needs least memory, when blocks are freed late, elsewhere and out of order?",
     metrics: METRICS,
-    contestants: contestants,
+    contestants,
     brief: None,
     plan: |request, _| plan::plan(request),
     analyse: report::of,
