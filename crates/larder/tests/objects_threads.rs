@@ -264,7 +264,9 @@ fn caches_come_and_go_under_the_reaper() {
                         let number = cache.number();
                         drop(cache);
                         assert_eq!(handle.cache().number(), number);
-                        assert_eq!(count.both().1, 0, "the handle keeps the cache");
+                        // The reaper may have ended what lay in the stock, but not what the handle holds.
+                        let (made, ended) = count.both();
+                        assert!(ended < made, "the handle keeps the cache");
                         drop(handle);
                         assert_eq!(count.both().0, count.both().1);
                     }

@@ -69,13 +69,33 @@ pub fn class_of(size: usize) -> Option<usize> {
     if size > MAX_TABLED {
         return class_beyond_table(size);
     }
+    small_class(size)
+}
+
+/// The class of a size that the table holds: all that fast paths have code for. The slow ones look further.
+#[inline(always)]
+pub(crate) fn small_class(size: usize) -> Option<usize> {
+    if size > MAX_TABLED {
+        return None;
+    }
     let class = usize::from(TABLE[(size + GRAIN - 1) >> GRAIN.ilog2()]);
     // SAFETY: the table has numbers of classes only (a test looks at each). It spares whoever indexes by it a comparison.
     unsafe { core::hint::assert_unchecked(class < CLASSES) };
     Some(class)
 }
 
+/// The class of a layout whose size the table holds, or which is aligned to more than [`GRAIN`].
+#[inline(always)]
+pub(crate) fn small_class_of_layout(layout: Layout) -> Option<usize> {
+    if layout.align() <= GRAIN {
+        small_class(layout.size())
+    } else {
+        class_of_aligned(layout)
+    }
+}
+
 /// The class of a size above [`MAX_TABLED`]: its doubling, and the quarter of it.
+#[cold]
 #[inline(never)]
 fn class_beyond_table(size: usize) -> Option<usize> {
     if size > MAX_SMALL {

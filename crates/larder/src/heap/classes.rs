@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
+use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, small_class_of_layout};
 use super::debug::DebugHeap;
 use super::error::AllocError;
 use super::growth::Growth;
@@ -174,10 +174,10 @@ impl Classes {
     /// See [`AllocError`].
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        match class_of_layout(layout) {
+        match small_class_of_layout(layout) {
             Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout),
             Some(class) => self.get(class, layout),
-            None => self.alloc_large(layout),
+            None => self.alloc_slow(layout),
         }
     }
 
@@ -241,7 +241,7 @@ impl Classes {
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise; what is refused is still the caller's.
-        let given = class_of_layout(layout)
+        let given = small_class_of_layout(layout)
             .and_then(|class| self.cache(class))
             .is_some_and(|cache| unsafe { cache.quick_put(object) });
         if !given {

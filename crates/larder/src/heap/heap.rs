@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use super::account::{Account, HeapStats};
-use super::class::{CLASSES, GRAIN, SIZES, class_of_layout};
+use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, small_class_of_layout};
 use super::classes::Classes;
 use super::error::AllocError;
 use crate::magazine::Pair;
@@ -138,7 +138,7 @@ impl Heap {
     /// ```
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        match class_of_layout(layout) {
+        match small_class_of_layout(layout) {
             Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout),
             Some(class) => self.get_for(class, layout),
             None => self.alloc_large(layout, false),
@@ -165,7 +165,7 @@ impl Heap {
     /// ```
     #[inline]
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        match class_of_layout(layout) {
+        match small_class_of_layout(layout) {
             None => return self.alloc_large(layout, true),
             Some(class) if layout.align() <= GRAIN && self.classes.debug().is_none() => {
                 return self.get_zeroed(class, layout.size());
@@ -187,7 +187,7 @@ impl Heap {
     /// afterwards.
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
-        match class_of_layout(layout) {
+        match small_class_of_layout(layout) {
             Some(class) => {
                 debug_assert!(
                     self.class_at(object) == Some(class)
@@ -439,6 +439,11 @@ impl Heap {
         if let Some(debug) = self.classes.debug() {
             return self.alloc_checked(debug, layout, zeroed);
         }
+        match class_of_layout(layout) {
+            Some(class) if zeroed => return self.get_zeroed(class, layout.size()),
+            Some(class) => return self.get(class),
+            None => {}
+        }
         self.upkeep_if_due();
         let bytes = layout
             .size()
@@ -465,6 +470,10 @@ impl Heap {
         if let Some(debug) = self.classes.debug() {
             // SAFETY: the caller's promise.
             return unsafe { self.free_checked(debug, object, layout) };
+        }
+        if let Some(class) = layout.and_then(class_of_layout) {
+            // SAFETY: as above.
+            return unsafe { self.put(object, class) };
         }
         // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
         if let Err(misuse) = unsafe { self.put_large(object) } {

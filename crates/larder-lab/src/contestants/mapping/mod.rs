@@ -2,13 +2,13 @@
 //!
 //! | file | what is timed |
 //! |---|---|
-//! | [`cycle`] with [`ways`] | a block of pages got, touched and given back, many times |
-//! | [`placed`] | the same where the number of new page tables is known |
-//! | [`steps`] | one step of the kernel's work at a time, for the share of zeroing by difference |
-//! | [`zeroing`] | zeroing in place, warm and cold, by routine |
-//! | [`bill`] | what the consumer pays for a page and its use, helper's time apart |
-//! | [`region`] | the first touch of a large region |
-//! | [`pool`] | larder's PagePool in the same places |
+//! | `cycle` with `ways` | a block of pages got, touched and given back, many times |
+//! | `placed` | the same where the number of new page tables is known |
+//! | `steps` | one step of the kernel's work at a time, for the share of zeroing by difference |
+//! | `zeroing` | zeroing in place, warm and cold, by routine |
+//! | `bill` | what the consumer pays for a page and its use, helper's time apart |
+//! | `region` | the first touch of a large region |
+//! | `pool` | larder's PagePool in the same places |
 
 mod area;
 pub mod bill;

@@ -16,7 +16,7 @@ use crate::model::{Measures, Params};
 /// Pages that are timed together, so that the spread within the region can be seen: 2 MiB.
 const CHUNK: usize = 512;
 
-/// Size that the goal names, and that [`room`] asks for twice, in MiB.
+/// Size that the goal names, and that is asked for twice, in MiB.
 pub const REGION_MIB: u64 = 256;
 
 /// Times a way to get a region of so many bytes, which returns what brings its pages in and writes 8 bytes to each.

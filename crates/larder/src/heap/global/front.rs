@@ -7,6 +7,7 @@ use core::time::Duration;
 use super::debugged::{self, UNSAID};
 use super::state::{self, Global, Source};
 use super::{bootstrap, misuse, slot};
+use crate::heap::class::small_class;
 use crate::heap::debug::{Call, Origin};
 use crate::heap::resize::with_headroom;
 use crate::heap::{AllocError, GRAIN, SIZES, class_of};
@@ -43,7 +44,7 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
-    match (slot::heap(), class_of(size)) {
+    match (slot::heap(), small_class(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
             or_null(heap.get(class))
         }
@@ -65,7 +66,7 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
-    match (slot::heap(), class_of(size)) {
+    match (slot::heap(), small_class(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
             or_null(heap.get_zeroed(class, size))
         }
@@ -164,7 +165,7 @@ pub unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) {
-    match (slot::heap(), class_of(size), NonNull::new(at)) {
+    match (slot::heap(), small_class(size), NonNull::new(at)) {
         (Some(heap), Some(class), Some(object)) if align <= GRAIN => {
             // SAFETY: the caller's promise. What the bootstrap gave is as good as an object of the class.
             unsafe { heap.put(object, class) };
@@ -218,7 +219,7 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
-    match (slot::heap(), NonNull::new(at), class_of(old)) {
+    match (slot::heap(), NonNull::new(at), small_class(old)) {
         // SAFETY: the caller's promise, so it is of the class.
         (Some(_), Some(object), Some(class)) if align <= GRAIN => unsafe {
             resize(object, Block::of(class), size, align)

@@ -6,7 +6,7 @@
 use core::ptr::NonNull;
 
 use super::slot;
-use crate::heap::class_of;
+use crate::heap::class::small_class;
 
 /// As [`alloc`](super::alloc()) with an alignment of 16, if the thread has a block of this size at hand. If it has none, nothing is changed.
 ///
@@ -21,7 +21,7 @@ use crate::heap::class_of;
 #[inline(always)]
 #[must_use]
 pub fn try_alloc(size: usize) -> Option<NonNull<u8>> {
-    slot::heap()?.try_get(class_of(size)?)
+    slot::heap()?.try_get(small_class(size)?)
 }
 
 /// As [`free`](super::free), if the thread has room for the block at hand. False where nothing was done: for null, for large blocks,
