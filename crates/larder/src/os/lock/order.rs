@@ -94,22 +94,21 @@ mod checked {
 
     thread_local! {
         // Constant and without a destructor: it is there from a thread's first allocation to its last.
-        static HELD: Cell<Held> = const { Cell::new([0; Rank::ALL.len()]) };
+        // A count each, so that a signal handler between a read and a write meets, and leaves, whole counts of all other ranks.
+        static HELD: [Cell<u32>; Rank::ALL.len()] = const { [const { Cell::new(0) }; Rank::ALL.len()] };
     }
 
     fn change(rank: Rank, to: impl FnOnce(u32) -> u32) {
         HELD.with(|held| {
-            let mut all = held.get();
-            all[rank as usize] = to(all[rank as usize]);
-            held.set(all);
+            let count = &held[rank as usize];
+            count.set(to(count.get()));
         });
     }
 
     /// The last rank that is held and is as `is` says.
     fn last(is: impl Fn(Rank) -> bool) -> Option<Rank> {
-        let held = HELD.with(Cell::get);
         let mut ranks = Rank::ALL.into_iter().rev();
-        ranks.find(|&rank| held[rank as usize] > 0 && is(rank))
+        HELD.with(|held| ranks.find(|&rank| held[rank as usize].get() > 0 && is(rank)))
     }
 
     #[cold]
@@ -166,7 +165,7 @@ mod checked {
     /// The thread calls the user's code with a lock held, which must not use what the lock belongs to. Until the value is dropped, the
     /// thread counts as one that holds none, since that code may use other caches.
     pub fn elsewhere() -> Outside {
-        Outside(HELD.with(|held| held.replace([0; Rank::ALL.len()])))
+        Outside(HELD.with(|held| core::array::from_fn(|rank| held[rank].replace(0))))
     }
 
     /// What the thread held when it called the user's code.
@@ -175,7 +174,11 @@ mod checked {
 
     impl Drop for Outside {
         fn drop(&mut self) {
-            HELD.with(|held| held.set(self.0));
+            HELD.with(|held| {
+                for (count, former) in held.iter().zip(self.0) {
+                    count.set(former);
+                }
+            });
         }
     }
 }
