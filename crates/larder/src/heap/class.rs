@@ -79,7 +79,7 @@ pub(crate) fn small_class(size: usize) -> Option<usize> {
         return None;
     }
     let class = usize::from(TABLE[(size + GRAIN - 1) >> GRAIN.ilog2()]);
-    // SAFETY: the table has numbers of classes only (a test looks at each). It spares whoever indexes by it a comparison.
+    // SAFETY: the table has numbers of classes only (a test looks at each). Code that indexes by it needs no comparison.
     unsafe { core::hint::assert_unchecked(class < CLASSES) };
     Some(class)
 }
