@@ -32,7 +32,9 @@ impl Moves {
 
     pub(super) fn end(&mut self) {
         if self.generation == fork::generation() {
-            self.count -= 1;
+            // A signal handler may fork in the middle of a move and its child go on with it: what began in the parent, and
+            // is not counted, ends here.
+            self.count = self.count.saturating_sub(1);
         }
     }
 
@@ -56,5 +58,27 @@ impl Patience {
         wait_turn(self.0);
         self.0 += 1;
         self.0 < LOOKS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_that_began_in_the_parent_may_end_in_the_child() {
+        fork::install();
+        let mut moves = Moves {
+            generation: fork::generation() - 1,
+            count: 1,
+        };
+        assert!(!moves.under_way());
+        moves.begin();
+        assert!(moves.under_way());
+        moves.end();
+        moves.end();
+        assert!(!moves.under_way());
+        moves.begin();
+        assert!(moves.under_way() && !moves.at_least(2));
     }
 }
