@@ -1,16 +1,16 @@
-//! How many threads are looking for rounds beyond their CPU's magazines at this moment.
+//! The refill limiter: it counts the threads that look for rounds beyond their CPU's magazines at this moment.
 //!
-//! A thread in there may have a magazine in hand, or be waiting for the supply: what it holds nobody sees. When more
-//! threads than CPUs are in there, some of them are not running, and each thread that comes after them finds the
-//! shelf and the depot empty although plenty has been fetched. Were each to fetch a magazine's worth, the stock would
-//! hold as many magazines as there are threads; so those beyond the CPUs fetch one round each.
+//! Such a thread may have a magazine in hand or wait for the supply, and no other thread sees what it holds. When there
+//! are more of them than CPUs, some do not run, and each thread that comes later finds the per-CPU magazines and the depot
+//! empty although plenty has been fetched. If each fetched a magazine's worth, the stock would hold as many magazines as
+//! there are threads. So the threads beyond the number of CPUs fetch one round each.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::os::{fork, usable_cpus};
 
-/// The number of threads, in the lower half, and the fork generation that they belong to: threads that a child of a
-/// fork does not have must not count in it for ever.
+/// The number of threads, in the lower half, and the fork generation that they belong to. Threads that do not exist in the
+/// child of a fork must not count there for ever.
 #[derive(Debug)]
 pub(super) struct Crowd {
     state: AtomicU64,

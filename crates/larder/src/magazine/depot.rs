@@ -1,7 +1,7 @@
 //! The depot: the full magazines behind all CPUs and handles, and the rule by which they leave.
 //!
-//! Its working set is found as Bonwick and Adams did: the smallest number of full magazines that an interval saw is a
-//! number that nobody needed, so that many may go back to the supplier.
+//! It finds its working set as Bonwick and Adams did. The smallest number of full magazines within an interval is the
+//! number that no thread needed, so that many may go back to the supplier.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::os::OsError;
 /// Failed exchanges on the stack after which the depot looks how many succeeded meanwhile.
 const FAILURES: usize = 64;
 /// Magazines grow when one exchange failed for this many that succeeded, or fewer. libumem grows them after 2 failed
-/// trylocks within an interval of time; a share tells CPUs that meet from threads that are descheduled in between,
+/// trylocks within an interval of time. A share tells contending CPUs from threads that are descheduled in between,
 /// however long the interval was.
 const SUCCESSES: u64 = 16;
 
@@ -112,7 +112,8 @@ impl Depot {
         self.magazines.take_empty()
     }
 
-    /// As [`take_empty`](Self::take_empty), for who can do without one: soon after the system refused memory it isn't asked again.
+    /// As [`take_empty`](Self::take_empty), for a caller that can do without a magazine: soon after the system refused
+    /// memory, this does not ask it again.
     pub(crate) fn spare_empty(&self) -> Option<Magazine> {
         self.magazines.spare_empty()
     }
@@ -141,13 +142,15 @@ impl Depot {
         }
         let index = self.magazines.park(magazine);
         let left = &self.left[place()].0;
-        // Release: who takes it up sees its rounds. Acquire: so does who gets the former one from the stack.
+        // Release: the thread that takes the magazine sees its rounds. Acquire: so does the thread that gets the former one
+        // from the stack.
         if let Some(former) = left.swap(index + 1, Ordering::AcqRel).checked_sub(1) {
             self.push(former);
         }
     }
 
-    /// A magazine with at least one round for an owner: what one before it left here, one of the stack, or what was left elsewhere.
+    /// A magazine with at least one round for an owner: one that an earlier owner left in this thread's place, one of the
+    /// stack, or one left in another place.
     pub(crate) fn take_for_owner(&self) -> Option<Magazine> {
         self.take_left_here()
             .or_else(|| self.take_full())

@@ -1,4 +1,4 @@
-//! A stock of one's own: two magazines behind `&mut`, no lock, no atomic, no thread-local.
+//! A stock of a single owner: two magazines behind `&mut`, no lock, no atomic, no thread-local.
 
 use super::pair::Pair;
 use super::stock::Stock;
@@ -94,7 +94,7 @@ impl<'s> Handle<'s> {
     /// # }
     /// # let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig { rounds: 8, ..StockConfig::default() });
     /// let mut handle = Handle::new(&stock)?;
-    /// assert_eq!(handle.try_get(), None, "it asks nobody");
+    /// assert_eq!(handle.try_get(), None, "it does not ask the supply");
     /// let round = handle.get(&Sevens)?;
     /// assert_eq!(handle.len(), 7, "the rest of a magazine came with it");
     /// assert_eq!(handle.try_get(), Some(7));

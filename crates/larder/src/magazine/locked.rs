@@ -1,8 +1,8 @@
 //! A slot under a lock, for machines without restartable sequences.
 //!
-//! The lock is tried and never waited for: who finds it taken tries one neighbour and then goes to the depot, so a
-//! descheduled holder holds nobody up. It carries the fork generation of its holder, so that a child recognises one
-//! whose holder does not exist there.
+//! A thread that gets or puts tries the lock and never waits for it: if it is taken, the thread tries one neighbour and then
+//! goes to the depot. So a descheduled holder delays no other thread. The lock carries the fork generation of its holder,
+//! so that the child of a fork recognises a lock whose holder does not exist there.
 
 use core::ops::{Deref, DerefMut};
 
@@ -52,7 +52,7 @@ pub(super) unsafe fn try_hold<'a>(slot: *mut Slot) -> Option<Held<'a>> {
     // Zero, or left behind by a thread that this child of a fork does not have.
     lock.compare_exchange(seen, generation, Ordering::Acquire, Ordering::Relaxed)
         .ok()?;
-    // SAFETY: whoever uses the body does it through this function, and only this caller holds the lock now.
+    // SAFETY: every use of the body goes through this function, and only this caller holds the lock now.
     let slot = unsafe { Owned::new(slot) };
     Some(Held { slot, lock })
 }
@@ -64,7 +64,7 @@ pub(crate) fn thread_number() -> usize {
     HERE.with(|here| (&raw const *here as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
 }
 
-/// Under loom, where a model's threads share one of the system's: the CPU that the model has this one on.
+/// Under loom, where a model's threads share one thread of the system: the CPU on which the model runs this one.
 #[cfg(loom)]
 pub(crate) fn thread_number() -> usize {
     super::sections::cpu()

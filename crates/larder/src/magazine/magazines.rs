@@ -29,7 +29,7 @@ struct Header {
 
 const _: () = assert!(size_of::<Header>() == WORD);
 
-/// A magazine that belongs to whoever holds this value: the address of its top slot.
+/// A magazine that belongs to the owner of this value: the address of its top slot.
 ///
 /// The rounds lie in the slots from 1 up to and including the top; slot 0 is the header. An address with no low bits
 /// is an empty magazine.
@@ -192,7 +192,7 @@ impl Magazine {
     }
 }
 
-/// All magazines of one stock, or of several. Empty ones serve whoever needs one next.
+/// All magazines of one stock, or of several, with a stack of the empty ones.
 #[derive(Debug)]
 pub(crate) struct Magazines {
     system: Arc<dyn System>,
@@ -220,7 +220,7 @@ impl Magazines {
         self.pop_empty().map_or_else(|| self.make(), Ok)
     }
 
-    /// As [`take_empty`](Self::take_empty), for who can do without one.
+    /// As [`take_empty`](Self::take_empty), for a caller that can do without one.
     pub(crate) fn spare_empty(&self) -> Option<Magazine> {
         self.pop_empty()
             .or_else(|| self.patience.ask(|| self.make().ok()))
@@ -232,13 +232,13 @@ impl Magazines {
         index.and_then(|index| unsafe { self.unpark(index) })
     }
 
-    /// Keeps an empty magazine for whoever needs one.
+    /// Keeps an empty magazine for the next caller that needs one.
     pub(crate) fn put_empty(&self, magazine: Magazine) {
         debug_assert_eq!(magazine.len(), 0);
         self.empty.push(self, self.park(magazine));
     }
 
-    /// Makes an empty magazine. Without a lock: a thread that is descheduled here holds nobody up.
+    /// Makes an empty magazine. Without a lock: a thread that is descheduled here delays no other thread.
     fn make(&self) -> Result<Magazine, OsError> {
         let mut index = self.made.load(Ordering::Relaxed);
         loop {
@@ -275,7 +275,7 @@ impl Magazines {
     /// Takes up a magazine whose number the caller alone holds.
     ///
     /// # Safety
-    /// The number came from [`park`](Self::park), and nobody else took it up since.
+    /// The number came from [`park`](Self::park), and no other caller took it up since.
     pub(crate) unsafe fn unpark(&self, index: u32) -> Option<Magazine> {
         let header = self.header(index as usize);
         // SAFETY: the magazine exists and is the caller's, so its tally is too; the top lies inside the magazine.
@@ -293,7 +293,7 @@ impl Magazines {
         (base + offset * MAGAZINE_BYTES) as *mut Header
     }
 
-    /// Maps chunk `c` if nobody has.
+    /// Maps chunk `c` if it is not mapped yet.
     fn chunk(&self, c: usize) -> Result<(), OsError> {
         if self.chunks[c].load(Ordering::Acquire) != 0 {
             return Ok(());

@@ -1,18 +1,18 @@
-//! The operations of a slot for its owner of the moment, who holds its lock. (The restartable sections, which need none, do
-//! the same in assembly.)
+//! The operations of a slot for its current owner, the thread that holds its lock. (The restartable sections, which need no
+//! lock, do the same in assembly.)
 
 use super::slot::{Beside, Body, Slot};
 use super::sync::{AtomicU64, Ordering, fence};
 use super::{FILL_MASK, WORD};
 
-/// A slot that nobody else changes.
+/// A slot that no other thread changes.
 #[derive(Debug)]
 pub(super) struct Owned<'a> {
     body: &'a Body,
     beside: &'a Beside,
 }
 
-/// Adds one; nobody else does meanwhile.
+/// Adds one. No other thread adds meanwhile.
 fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
@@ -23,7 +23,7 @@ fn fill(top: usize) -> usize {
 
 impl<'a> Owned<'a> {
     /// # Safety
-    /// The slot lives for `'a`, and until this value is gone nobody else changes it.
+    /// The slot lives for `'a`, and until this value is gone no other thread changes it.
     pub(super) unsafe fn new(slot: *const Slot) -> Self {
         // SAFETY: the slot lives, and all of it is atomics, which may be shared.
         let Slot { body, beside } = unsafe { &*slot };
@@ -63,7 +63,7 @@ impl<'a> Owned<'a> {
         // SAFETY: the magazine is the slot's, and the slot above its old top is free.
         unsafe { *(new as *mut usize) = round };
         // The child of a fork may find the slot as it is between any two of these stores and takes it over: a top
-        // that ran ahead of its round would give it a round that belongs to somebody.
+        // that ran ahead of its round would give it a stale round, which has another owner.
         fence(Ordering::Release);
         self.body.set_top(which, new);
         true

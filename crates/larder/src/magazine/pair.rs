@@ -141,8 +141,8 @@ impl Pair {
         }
     }
 
-    /// For a pair without magazines: loads what an owner that this thread had before left in the depot, if there is something. A
-    /// round of it, and how many there were. One exchange, and nothing is called.
+    /// For a pair without magazines: loads the magazine that an earlier owner of this thread left in the depot, if there is
+    /// one. Returns a round of it, and how many rounds there were. One exchange, and nothing is called.
     #[inline]
     pub(crate) fn inherit(&mut self, stock: &Stock) -> Option<(usize, usize)> {
         if !self.loaded.is_none() {
@@ -207,7 +207,7 @@ impl Pair {
         if self.loaded.is_none() {
             match depot.spare_empty() {
                 Some(empty) => self.load(empty, depot),
-                // Without memory for magazines it goes where such rounds go: into another one's magazine, or home.
+                // Without memory for a magazine the round goes into a magazine of the depot, or to the supply.
                 None => return stock.put_into_depot(round, supply),
             }
         } else if self.loaded.len() < depot.rounds() {

@@ -6,14 +6,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// one fails; and what was freed meanwhile is found a few puts later.
 const SPARED: u32 = 255;
 
-/// For what its owner can do without for a while.
+/// Limits the requests for something that its owner can do without for a while.
 #[derive(Debug, Default)]
 pub(super) struct Patience(AtomicU32);
 
 impl Patience {
-    /// What `ask` gives; nothing, and it is not called, for a while after it gave nothing.
+    /// The result of `ask`. After a `None`, the next [`SPARED`] calls return `None` without calling it.
     ///
-    /// Threads that do so at the same time may count as one: only the cost depends on it.
+    /// Calls of several threads at the same time may count as one: only the cost depends on it.
     pub(super) fn ask<T>(&self, ask: impl FnOnce() -> Option<T>) -> Option<T> {
         let left = self.0.load(Ordering::Relaxed);
         if left > 0 {

@@ -1,4 +1,4 @@
-//! What a shelf answers when it does not do what it was asked for.
+//! Why a shelf does not do what its caller asked for.
 
 use super::magazines::Magazine;
 
@@ -11,12 +11,12 @@ pub(super) enum Refused {
     Parked(Magazine),
 }
 
-/// What came of the wish to empty the shelf.
+/// The result of an attempt to begin emptying the shelf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// The shelf is parked and this thread's.
+    /// The shelf is parked, and this thread may empty it.
     Begun,
-    /// Somebody else is at it.
+    /// Another thread empties it.
     Busy,
     /// The shelf is closed.
     Closed,

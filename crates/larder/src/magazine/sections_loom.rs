@@ -1,8 +1,8 @@
 //! Stands in for the restartable sections where loom explores the shelf: what the kernel promises of them, and no more.
 //!
-//! A section is alone on its CPU until it commits: whoever comes onto the CPU meanwhile makes it start anew, so that it is as
-//! if it had begun afterwards. That is a lock for each CPU. Other CPUs see its loads and stores one by one. The barrier
-//! waits for, or restarts, what is under way on one CPU after the other: it takes and releases each lock.
+//! A section is alone on its CPU until it commits: another thread that runs on the CPU meanwhile makes it start anew, as if it
+//! had begun afterwards. A lock for each CPU models that. Other CPUs see the section's loads and stores one by one. The
+//! barrier waits for, or restarts, what is under way on one CPU after the other: it takes and releases each lock.
 
 use core::cell::Cell;
 use loom::sync::{Mutex, MutexGuard};
@@ -82,11 +82,11 @@ impl Section {
     /// # Safety
     /// There are slots, and they are not the parked ones.
     unsafe fn own(&self, slots: usize) -> Owned<'_> {
-        // SAFETY: the caller's promise; that nobody else changes it is what the model looks for.
+        // SAFETY: the caller's promise; that no other thread changes it is what the model checks.
         unsafe { Owned::new(self.slot(slots) as *const Slot) }
     }
 
-    /// The slot through `base`, unless that says that the shelf is parked: such a slot is zero, and nobody writes to it.
+    /// The slot through `base`, unless that says that the shelf is parked: such a slot is zero, and no section writes to it.
     /// A load of x86-64 acquires.
     fn own_through(&self, base: &AtomicUsize) -> Option<Owned<'_>> {
         let slots = base.load(Ordering::Acquire);

@@ -23,8 +23,8 @@ pub(super) const PARKED: usize = 2;
 /// This CPU has no slot that is ever emptied: `end` says where those end.
 pub(super) const BEYOND: usize = 3;
 
-// What a thread without restartable sequences has in the place of the kernel's area: nobody looks at it, and its CPU is
-// always number 0. So the sections may be entered there too, and need not ask.
+// What a thread without restartable sequences has in the place of the kernel's area. The kernel does not read it, and its CPU
+// number is always 0. So such a thread may enter the sections too, and they need no check.
 global_asm!(
     ".pushsection .tbss.larder_no_area_0_1, \"awT\", @nobits",
     ".balign 16",

@@ -1,10 +1,10 @@
-//! The shelf: two magazines for every CPU, and the way to empty it from outside.
+//! The shelf: a stock's per-CPU magazines, two for every CPU, and the way to empty them from another thread.
 //!
-//! Sections find their slot through one word, `base`. To empty the shelf, another thread points `base` at *parked*
-//! slots, which are zero and so look empty to pop and full to push, and has the kernel restart every section that is
-//! under way. From then on nobody touches the live slots but the one who parked them. The fast path pays nothing.
+//! Sections find their slot through one word, `base`. To empty the shelf, a thread parks (disables) it: it points `base` at
+//! the *parked* slots, which are zero and so look empty to pop and full to push, and has the kernel restart every section
+//! that is under way. From then on only the thread that parked the shelf touches the live slots. The fast path pays nothing.
 //!
-//! A new shelf is parked, too, until the first magazine is put on it: so making one costs nothing.
+//! A new shelf is parked, too, until the first magazine is put on it. So making one costs nothing.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -44,15 +44,16 @@ pub(super) struct Shelf {
     /// How pop and push look there.
     sections: Sections,
     kind: Kind,
-    /// In locked mode, what `base` is in the other: of the live or the parked slots.
+    /// In locked mode, what `base` is in per-CPU mode: the address of the live or the parked slots.
     gate: AtomicUsize,
     /// Address of the live slots; 0 until the first magazine comes.
     live: AtomicUsize,
     /// Slots among which threads choose in locked mode.
     slots: usize,
-    /// Slots that may have magazines: those of the CPUs that the machine says it can have, and more when others turn up.
+    /// Slots that may have magazines: those of the CPUs that the machine reports as possible, and more when threads run on
+    /// others.
     reach: AtomicUsize,
-    /// Fork generation of whoever empties the shelf; 0 is nobody.
+    /// Fork generation of the thread that empties the shelf; 0 when no thread does.
     draining: AtomicU32,
     closed: AtomicU32,
     /// Rounds that came here in magazines less those that left in magazines.
@@ -187,7 +188,8 @@ impl Shelf {
                 let reach = self.reach.load(Ordering::Relaxed);
                 let end = live + reach * size_of::<Slot>();
                 match section(self.sections, &self.base, live, end, top) {
-                    // Whoever empties the shelf must know before there is something: it parks first, and looks then.
+                    // `reach` grows before the magazine is there: a thread that empties the shelf parks it first and
+                    // reads `reach` then.
                     BEYOND if reach < MAX_CPUS => {
                         let more = (2 * reach).clamp(1, MAX_CPUS);
                         self.reach.fetch_max(more, Ordering::SeqCst);
@@ -230,8 +232,8 @@ impl Shelf {
         }
     }
 
-    /// Takes all magazines of all CPUs. False when another thread is at it, or some slot could not be had.
-    /// `begun` is called first, if it comes to that.
+    /// Takes all magazines of all CPUs. False when the shelf is closed, when another thread empties it, when the kernel does
+    /// not restart the sections, or when some slot's lock could not be taken. Calls `begun` first, unless it takes nothing.
     pub(super) fn drain(&self, begun: impl FnOnce(), take: impl FnMut(Magazine)) -> bool {
         if self.begin_drain() != Begin::Begun {
             return false;
@@ -277,7 +279,7 @@ impl Shelf {
         };
         self.closed.store(1, Ordering::Release);
         if begun == Begin::NoBarrier {
-            // A section under way may still commit: what is on the shelf is lost, but nobody uses it any more.
+            // A section under way may still commit, so nothing is taken. What is on the shelf is lost and never used again.
             self.gate().store(parked(), Ordering::SeqCst);
             return false;
         }
@@ -286,9 +288,9 @@ impl Shelf {
         all
     }
 
-    /// Unparks a shelf that is parked though nobody empties it: a new one; one that was being emptied while it was made;
-    /// or that of the child of a fork in the middle, whose other thread will never unpark it. What the drain had not
-    /// taken yet is then still in the live slots.
+    /// Unparks a shelf that is parked although no thread empties it: a new one; one whose slots were made during a drain;
+    /// or, in the child of a fork, one whose drain the fork interrupted, since the draining thread does not exist in the
+    /// child. What such a drain had not taken yet is still in the live slots.
     pub(super) fn heal(&self) {
         if !self.is_live() && self.seize() {
             self.end_drain();
@@ -302,8 +304,8 @@ impl Shelf {
         }
     }
 
-    /// Rounds taken from the magazines of all CPUs, and rounds given. What was taken nobody counts: it is what came and is
-    /// not here. So the first number is off by what happens while this looks.
+    /// Rounds taken from the magazines of all CPUs, and rounds given. Rounds taken are not counted one by one: they are
+    /// those that came and are not here. So the first number is off by what happens during this call.
     pub(super) fn counts(&self) -> (u64, u64) {
         let (mut pushes, mut here) = (0, 0);
         for i in 0..self.reach() {
@@ -324,7 +326,7 @@ impl Shelf {
         self.reach.load(Ordering::SeqCst)
     }
 
-    /// As if the machine had told of so many CPUs.
+    /// Pretends that the machine reports so many CPUs.
     #[cfg(test)]
     pub(super) fn pretend_cpus(&mut self, cpus: usize) {
         self.reach.store(cpus, Ordering::Relaxed);
@@ -345,11 +347,11 @@ impl Shelf {
             // SAFETY: a live slot of this shelf; in locked mode slots are only used through the lock.
             unsafe { locked::try_hold(self.slot((mine + step) % self.slots)) }
         })?;
-        // Looked at under the lock: whoever parks takes every lock afterwards.
+        // Checked under the lock: a thread that parks the shelf takes every lock afterwards.
         self.is_live().then_some(held)
     }
 
-    /// Becomes the one who parks and unparks; false when somebody else is.
+    /// Claims for this thread the right to park and unpark; false when another thread has it.
     fn seize(&self) -> bool {
         let generation = fork::generation();
         let seen = self.draining.load(Ordering::Relaxed);
@@ -360,7 +362,7 @@ impl Shelf {
                 .is_ok()
     }
 
-    /// Becomes the one who empties the shelf, and parks it.
+    /// Claims for this thread the right to empty the shelf, and parks it.
     fn begin_drain(&self) -> Begin {
         if !self.seize() {
             return Begin::Busy;
@@ -371,7 +373,7 @@ impl Shelf {
         }
         let was_live = self.is_live();
         self.gate().store(parked(), Ordering::SeqCst);
-        // Who was parked already has no section to restart.
+        // A shelf that was parked already has no section to restart.
         if was_live && matches!(self.kind, Kind::PerCpu) && !restart_sequences() {
             // Without the barrier a section under way may still commit: nothing may be taken.
             self.end_drain();
@@ -413,7 +415,7 @@ impl Shelf {
         all
     }
 
-    /// Takes all magazines of a shelf that is used by nobody else and never again.
+    /// Takes all magazines of a shelf that no other thread uses and that is never used again.
     pub(super) fn clear(&mut self, mut take: impl FnMut(Magazine)) {
         for i in 0..self.reach() {
             let slot = self.slot(i);

@@ -1,4 +1,4 @@
-//! What one CPU owns, and the slots that stand in for all of them while a shelf is parked.
+//! A CPU's slot, and the zero slots that stand in for all slots while a shelf is parked.
 
 use core::cell::UnsafeCell;
 
@@ -17,7 +17,8 @@ pub(super) struct Slot {
     pub(super) beside: Beside,
 }
 
-/// The part of a slot that only its owner of the moment changes; who counts rounds looks at it meanwhile, so these are atomics.
+/// The part of a slot that only its current owner changes. A thread that counts rounds reads it meanwhile, so these are
+/// atomics.
 #[derive(Debug)]
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
@@ -26,7 +27,7 @@ pub(super) struct Body {
     tops: [AtomicUsize; 2],
     /// Bytes of rounds that each may hold; 0 until there are two.
     capacity: AtomicUsize,
-    /// loom reports whoever changes the slot and is not its owner.
+    /// loom reports a thread that changes the slot and is not its owner.
     #[cfg(loom)]
     owner: loom::cell::UnsafeCell<()>,
 }
@@ -72,13 +73,13 @@ impl Body {
     }
 }
 
-/// The part of a slot that others look at.
+/// The part of a slot that other threads may read or change.
 #[derive(Debug)]
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Beside {
-    /// Rounds given to each magazine. An aborted section may count one twice. Only the owner of the moment adds, so no
-    /// addition needs an exchange.
+    /// Rounds given to each magazine. An aborted section may count one twice. Only the current owner adds, so no addition
+    /// needs an exchange.
     pub(super) pushes: [AtomicU64; 2],
     /// Fork generation of the holder; 0 is free. Used in locked mode only.
     pub(super) lock: AtomicU32,
@@ -114,8 +115,8 @@ pub(super) fn parked() -> usize {
     PARKED_SLOTS.0.get().expose_provenance()
 }
 
-/// Bytes of slots for every CPU that Linux can number, whatever this machine says of itself: a container may show a
-/// doctored /sys, and a section does not look before it indexes. Untouched slots cost addresses only.
+/// Bytes of slots for every CPU that Linux can number, whatever this machine reports: a container may show a doctored
+/// /sys, and a section does not check its CPU number before it indexes. Untouched slots cost addresses only.
 pub(super) const LIVE_BYTES: usize = MAX_CPUS * size_of::<Slot>() + COLOURS * size_of::<Slot>();
 
 /// Places in a page where the slots of a shelf may begin.
@@ -137,7 +138,7 @@ pub(super) fn lay_out(region: &MetaRegion) -> usize {
     // Zero is no value of loom's atomics.
     #[cfg(loom)]
     for i in 0..super::sections::CPUS {
-        // SAFETY: the region has room for more slots than that, at addresses of slots, and nobody knows of it yet.
+        // SAFETY: the region has room for more slots than that, at addresses of slots, and no other thread knows of it yet.
         unsafe { (first as *mut Slot).add(i).write(Slot::default()) };
     }
     first
@@ -146,7 +147,7 @@ pub(super) fn lay_out(region: &MetaRegion) -> usize {
 /// Rounds that were given to a slot, and those that lie in its magazines now.
 ///
 /// # Safety
-/// The slot lives. Others may use it meanwhile.
+/// The slot lives. Other threads may use it meanwhile.
 pub(super) unsafe fn counts(slot: *mut Slot) -> (u64, i64) {
     // SAFETY: the slot lives, and all of it is atomics, which may be shared; sections change them by single stores.
     let Slot { body, beside } = unsafe { &*slot };

@@ -1,6 +1,6 @@
 //! A lock-free stack of small numbers, after Treiber (1986), with a tag against ABA.
 //!
-//! The numbers name nodes that live for ever, so a popper may read the link of a node that somebody else just took:
+//! The numbers name nodes that live for ever, so a popper may read the link of a node that another thread just took:
 //! the value is stale, and the tag makes the exchange fail. 40 bits of tag wrap after 10^12 operations during one
 //! preemption of one popper.
 
@@ -38,7 +38,7 @@ impl Stack {
         let mut head = self.0.load(Ordering::Relaxed);
         loop {
             links.set_next(index, (head & INDEX_MASK) as u32);
-            // Release: whoever pops the node sees its rounds and its link.
+            // Release: the thread that pops the node sees its rounds and its link.
             match self.0.compare_exchange_weak(
                 head,
                 after(head, index),
@@ -172,7 +172,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// `threads` threads each pop and push back `turns` times: no node has two owners, none is lost, and whoever pops
+    /// `threads` threads each pop and push back `turns` times: no node has two owners, none is lost, and a thread that pops
     /// a node sees what its former owner did to it.
     #[cfg(loom)]
     fn no_node_is_owned_twice(nodes: u32, threads: usize, turns: usize, preemptions: usize) {

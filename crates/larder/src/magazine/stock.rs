@@ -85,13 +85,13 @@ use crate::os::{System, fork};
 /// stock.stock_up(&[1, 2, 3], &supply);
 /// assert_eq!(stock.stats().full_magazines, 1);
 /// assert_eq!(stock.reap(usize::MAX, &supply), 0, "it came within the interval");
-/// assert_eq!(stock.reap(usize::MAX, &supply), 3, "nobody wanted it for a whole one");
+/// assert_eq!(stock.reap(usize::MAX, &supply), 3, "no call took it for a whole interval");
 /// # Ok::<(), ()>(())
 /// ```
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stock {
-    /// First, as in the caches that begin with their stock: what leads to one leads to its shelf.
+    /// First, so that a pointer to the stock, or to a cache that begins with its stock, is also one to the shelf.
     shelf: Shelf,
     depot: Depot,
     misses: AtomicU64,
@@ -183,8 +183,8 @@ impl Stock {
     /// See the [example](Self#examples).
     ///
     /// # Errors
-    /// The supply's, when it has not a single round, or when it [must be told](Supply::is_final): then what was had is put
-    /// back.
+    /// The supply's, when it has not a single round, or when the error [is final](Supply::is_final): then the rounds taken
+    /// so far are put back.
     pub fn get_many<S: Supply>(&self, out: &mut [usize], supply: &S) -> Result<usize, S::Error> {
         let mut n = 0;
         while n < out.len() {
@@ -261,17 +261,17 @@ impl Stock {
     ///
     /// See the [example](Self#examples).
     pub fn gather(&self) -> bool {
-        // Within the drain, for which others wait who find nothing meanwhile.
+        // Within the drain, because threads that find nothing meanwhile wait for its end.
         let begun = || self.depot.gather_left();
         let all = self.shelf.drain(begun, |magazine| self.depot.put(magazine));
         if !all {
-            // It may not have come to that: somebody else drains, or the system cannot restart sections.
+            // `begun` may not have run: another thread drains, or the system cannot restart sections.
             self.depot.gather_left();
         }
         all
     }
 
-    /// Moves all CPUs' magazines into the depot, or lets the thread finish that is at it.
+    /// Moves all CPUs' magazines into the depot, or waits a while for the thread that already does.
     pub(super) fn gather_or_wait(&self) {
         if !self.gather() {
             self.shelf.await_drain();
@@ -279,9 +279,10 @@ impl Stock {
     }
 
     /// Closes the stock for good: everything goes to the supply, now and whenever a round is put later. `get` then
-    /// always asks the supply. False when some magazine could not be had (its holder did not let go of its lock).
+    /// always asks the supply. False when some magazine could not be taken: a thread kept the lock of its slot, or the
+    /// kernel refused to restart the sections.
     ///
-    /// Nobody may be getting from the stock, and its handles must be gone: what they bring to the depot later stays there.
+    /// No thread may be getting from the stock, and its handles must be gone: what they bring to the depot later stays there.
     pub(crate) fn close<S: Supply>(&self, supply: &S) -> bool {
         let all = self.shelf.close(|magazine| self.depot.put(magazine));
         self.depot.gather_left();
@@ -296,7 +297,7 @@ impl Stock {
         self.depot.rounds()
     }
 
-    /// As if the machine had told of so many CPUs.
+    /// Pretends that the machine reports so many CPUs.
     #[cfg(test)]
     pub(super) fn pretend_cpus(&mut self, cpus: usize) {
         self.shelf.pretend_cpus(cpus);
@@ -327,7 +328,7 @@ impl Stock {
     fn get_slow<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let place = self.crowd.enter();
-        // Another thread may have emptied what this one gathers, and again: twice is luck, thrice is the supply's turn.
+        // Another thread may take what this one gathers, so this tries twice before it asks the supply for the last time.
         for _ in 0..2 {
             if let Some(round) = self.get_from_depot() {
                 return Ok(round);
@@ -412,16 +413,16 @@ impl Stock {
             }
         }
         self.put_into_depot(round, supply);
-        // Either this thread sees that the stock is closed, or whoever closes it sees the magazine.
+        // Either this thread sees that the stock is closed, or the thread that closes it sees the magazine.
         fence(Ordering::SeqCst);
         if self.shelf.is_closed() {
-            // Closed in between: nobody will ever look into the depot again.
+            // Closed in between: the closing thread may have emptied the depot before this round came.
             self.give_back(usize::MAX, usize::MAX, supply);
         }
     }
 
-    /// For a round that found no room on the shelf: into a magazine of the depot that has some, so that stray rounds do
-    /// not take a magazine each.
+    /// Puts a round that found no room in this CPU's magazines into a magazine of the depot that has room, so that stray
+    /// rounds do not take a magazine each.
     pub(super) fn put_into_depot<S: Supply>(&self, round: usize, supply: &S) {
         let partial = self.depot.take_full().and_then(|magazine| {
             if magazine.len() < self.depot.rounds() {
@@ -482,7 +483,8 @@ impl Stock {
 }
 
 impl Drop for Stock {
-    /// Lets others have the magazines. What is left in them is forgotten: whoever wants it back closes the stock.
+    /// Gives the magazines back for other stocks. Rounds left in them are lost: an owner that wants them back closes the
+    /// stock first.
     fn drop(&mut self) {
         if self.depot.shares() {
             let depot = &self.depot;

@@ -1,6 +1,6 @@
 //! What stands behind a depot.
 
-/// Where rounds come from when the depot has none, and where they go when nobody wants them.
+/// Where rounds come from when the depot has none, and where rounds go that the depot gives up.
 ///
 /// ```
 /// use std::sync::Mutex;

@@ -264,7 +264,7 @@ fn stray_rounds_share_a_magazine() {
     });
 }
 
-/// Every thread holds tokens, checks that nobody else holds them, and gives them back in another order, while one
+/// Every thread holds tokens, checks that no other thread holds them, and gives them back in another order, while one
 /// thread empties the shelf again and again.
 #[test]
 fn no_token_has_two_owners() {
@@ -427,7 +427,7 @@ fn what_lies_on_cpus_that_the_machine_hides_is_found() {
     }
 }
 
-/// Fails for good, after somebody else has brought rounds.
+/// A supply that fails for good, after rounds from elsewhere came into the stock.
 struct Broken<'a> {
     stock: &'a Stock,
     tokens: Tokens,

@@ -1,8 +1,8 @@
 //! The shelf under every order of events, in both modes: `RUSTFLAGS="--cfg loom" cargo test -p larder --lib --target-dir
 //! target/loom shelf`.
 //!
-//! All of it is the shelf's own code but the sections and the barrier, of which [`sections`] has a model. Two things tell of
-//! disorder: each slot has a cell that whoever changes the slot must own, and so has each round.
+//! All of it is the shelf's own code but the sections and the barrier, of which [`sections`] has a model. Two kinds of cells
+//! reveal a race: each slot has one that a thread must own to change the slot, and each round has one.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc as Shared;
@@ -29,7 +29,7 @@ unsafe impl Sync for World {}
 type Taken = Vec<usize>;
 
 impl World {
-    /// A shelf on which nothing was ever put, and rounds that nobody has seen.
+    /// A shelf on which nothing was ever put, and rounds that no thread has touched.
     fn new(mode: Mode, cpus: usize, rounds: usize) -> Self {
         Self::over(Arc::new(Linux), mode, cpus, rounds)
     }
@@ -118,7 +118,8 @@ impl World {
         (done, all)
     }
 
-    /// With nobody else at work: each round was taken once, or lies on the shelf, which is nobody's.
+    /// Checks, when no other thread is at work, that each round was taken once or lies on the shelf, and that no thread has
+    /// seized the shelf.
     fn check(&self, taken: impl IntoIterator<Item = Taken>) {
         let mut all: Taken = taken.into_iter().flatten().collect();
         assert_eq!(self.shelf.draining.load(Ordering::Relaxed), 0, "seized");
@@ -274,7 +275,7 @@ fn shelf_two_make_it_live() {
     });
 }
 
-/// A drain of a shelf without slots may end before it knows of them: then the shelf is parked until somebody heals it.
+/// A drain of a shelf without slots may end before it sees them: then the shelf stays parked until a thread heals it.
 #[test]
 fn shelf_is_made_live_beside_a_drain() {
     each_mode(3, |mode| {
@@ -340,7 +341,7 @@ fn closes_beside(rounds: usize, work: impl Fn(&World) -> Taken + Copy + Sync + S
         world.shelf.heal();
         assert!(!world.shelf.is_live(), "closed for good");
         if !all {
-            // Somebody held a slot's lock: only in locked mode, and loom lets nobody wait long.
+            // The other thread held a slot's lock: only in locked mode, since under loom the closing thread does not wait long.
             assert!(matches!(mode, Mode::Locked(_)));
             closed.extend(world.on_slots());
         }
@@ -349,7 +350,7 @@ fn closes_beside(rounds: usize, work: impl Fn(&World) -> Taken + Copy + Sync + S
 }
 
 impl World {
-    /// What lies in the slots of a shelf that nobody uses any more.
+    /// What lies in the slots of a shelf that no thread uses any more.
     fn on_slots(&self) -> Taken {
         let tops = (0..2).flat_map(|i| {
             // SAFETY: a live slot.

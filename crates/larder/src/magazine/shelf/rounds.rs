@@ -1,4 +1,4 @@
-//! Rounds to and from a shelf: what everything else is there for.
+//! Taking rounds from a shelf and giving rounds to it.
 
 use super::{Kind, Shelf};
 use crate::magazine::FILL_MASK;
@@ -21,8 +21,8 @@ impl Shelf {
         }
     }
 
-    /// What there may be in locked mode. Out of line, so that it costs the sections' callers nothing but the branch that
-    /// they have.
+    /// Takes a round in locked mode. Out of line, so that it costs the sections' callers only the branch that they have
+    /// anyway.
     #[cold]
     #[inline(never)]
     pub(in crate::magazine) fn pop_locked(&self) -> Option<usize> {

@@ -11,7 +11,7 @@ use crate::magazine::sections;
 use crate::os::Linux;
 use crate::os::rseq::{Mode, Registration};
 
-/// Has nothing to give; what one thread has brought home. One for each thread, so that nothing is ordered by it.
+/// A supply that has no rounds and keeps what one thread returns. Each thread has its own, so that it orders nothing.
 #[derive(Debug, Default)]
 struct Home(RefCell<Vec<usize>>);
 
@@ -41,7 +41,8 @@ fn stocked(mode: Mode) -> Stock {
     stock
 }
 
-/// One thread on CPU 0 does `work` beside another on CPU 1; afterwards each of `rounds` rounds is somebody's or went home.
+/// One thread on CPU 0 does `ours` while another on CPU 1 does `theirs`. Afterwards each of `rounds` rounds has one owner or
+/// is back in the supply.
 fn beside(
     rounds: usize,
     ours: impl Fn(&Stock, &Home) -> Option<usize> + Copy + Sync + Send + 'static,
@@ -70,7 +71,8 @@ fn beside(
             let mut all: Vec<_> = [home.0.take(), gone].concat();
             all.extend(held.into_iter().chain(others));
             if stock.shelf.is_closed() {
-                // In locked mode somebody may have held a slot's lock, for loom lets nobody wait long.
+                // In locked mode the other thread may have held a slot's lock: under loom the closing thread does not wait
+                // long.
                 let per_cpu = matches!(mode, Mode::PerCpu(_));
                 Shared::get_mut(&mut stock)
                     .unwrap()
@@ -90,7 +92,7 @@ fn beside(
     }
 }
 
-/// What comes while the stock is closed goes home, by whoever sees it last.
+/// A round that comes while the stock is closed goes back to the supply, from the thread that sees it last.
 #[test]
 fn stock_closes_beside_a_round_that_comes() {
     beside(

@@ -3,8 +3,8 @@
 use super::Stock;
 
 impl Stock {
-    /// As [`try_get`](Self::try_get), but without a lock: in locked mode there is never one. For fast paths behind which
-    /// somebody calls [`locked_get`](Self::locked_get) or `try_get`.
+    /// As [`try_get`](Self::try_get), but without a lock: in locked mode there is never a round. For fast paths whose slow
+    /// path calls [`locked_get`](Self::locked_get) or `try_get`.
     #[inline(always)]
     pub(crate) fn quick_get(&self) -> Option<usize> {
         self.shelf.pop_section()

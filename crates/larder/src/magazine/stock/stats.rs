@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use super::Stock;
 
-/// What a stock has done. Read without stopping anybody, so the numbers are of slightly different moments.
+/// What a stock has done. Read while other threads go on, so the numbers are of slightly different moments.
 ///
 /// ```
 /// # use std::sync::Arc;
