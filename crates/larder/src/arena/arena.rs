@@ -26,8 +26,8 @@ const TAGS: u32 = 4;
 /// just moving between its magazines, or importing, is lost to the child's copy. Nothing here may be called from a signal
 /// handler.
 ///
-/// When an arena is dropped, imported spans in which nothing is allocated go back to the source; others stay with those
-/// who hold their parts.
+/// When an arena is dropped, imported spans in which nothing is allocated go back to the source. Others stay with the
+/// callers that hold parts of them.
 ///
 /// ```
 /// use larder::arena::{Arena, ArenaError};

@@ -6,8 +6,8 @@ use super::segments::{Counts, Segments};
 use super::tag::{Kind, NONE};
 
 impl Arena {
-    /// Checks that tags, lists, hash, index and counters agree. For tests and for those who suspect their memory; debug
-    /// builds do it on their own after operations, as often as keeps that affordable.
+    /// Checks that tags, lists, hash, index and counters agree. For tests, and for programs in which memory may be corrupt;
+    /// debug builds do it on their own after operations, as often as keeps that affordable.
     ///
     /// O(segments), under the lock.
     ///

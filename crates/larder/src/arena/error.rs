@@ -200,7 +200,7 @@ pub enum ArenaError {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// Who refused, for instance the name of an arena.
+    /// What refused, for instance the name of an arena.
     pub by: &'static str,
     /// Why, and what to do.
     pub why: &'static str,

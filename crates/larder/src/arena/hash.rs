@@ -1,8 +1,8 @@
 //! Allocated segments by address.
 //!
 //! Linear hashing (Litwin, VLDB 1980): one insertion splits at most one bucket, so the table grows with its contents
-//! and nobody ever waits for a rehash. Buckets never move, so a reader needs no lock; what it misses while a bucket is
-//! split, it asks for again under the lock.
+//! and no caller ever waits for a rehash. Buckets never move, so a reader needs no lock; what it misses while a bucket is
+//! split, it looks up again under the lock.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;

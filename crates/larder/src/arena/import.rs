@@ -64,7 +64,7 @@ pub trait Import: fmt::Debug + Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// Who refused, and why.
+    /// What refused, and why.
     fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal>;
 
     /// Takes back a span exactly as it was given. What the source cannot take it must keep account of itself.

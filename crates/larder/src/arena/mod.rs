@@ -1,8 +1,8 @@
 //! Arenas: ranges of any integer resource, in constant time (vmem).
 //!
-//! Addresses, page numbers and identifiers have in common that they are numbers in spans, of which somebody wants so many
-//! in a row. This is Bonwick and Adams' vmem ("Magazines and Vmem: Extending the Slab Allocator to Many CPUs and
-//! Arbitrary Resources", USENIX 2001), which never looks at what it hands out.
+//! Addresses, page numbers and identifiers are all numbers in spans, of which callers want so many in a row. This is Bonwick
+//! and Adams' vmem ("Magazines and Vmem: Extending the Slab Allocator to Many CPUs and Arbitrary Resources", USENIX 2001),
+//! which never looks at what it hands out.
 //!
 //! ```
 //! use larder::arena::{Arena, Request};

@@ -1,8 +1,8 @@
 //! Quantum caches: magazines of ready segments for the small multiples of the quantum.
 //!
 //! A round is the number of a segment's tag. The segment stays allocated in the arena while it goes from magazine to
-//! consumer and back; its tag says who has it, so a second free of the same address fails, also when two threads try it
-//! at the same moment.
+//! consumer and back; its tag says which of the two has it, so a second free of the same address fails, also when two
+//! threads try it at the same moment.
 
 use super::arena::Arena;
 use super::error::ArenaError;
@@ -97,8 +97,8 @@ impl Arena {
         if !tag.take_back() {
             return false;
         }
-        // Between the look and the exchange the tag may have become another segment's, if somebody freed what was not
-        // his. Then that segment is lent still.
+        // Between the look and the exchange the tag may have become another segment's, if a caller freed a segment that it
+        // did not hold. Then that other segment is still lent.
         if tag.start() == addr && tag.size() == size {
             return true;
         }

@@ -129,7 +129,7 @@ impl Request {
     }
 
     /// First and last address of the segment are to lie in this range. A request with bounds never imports a span,
-    /// since nobody knows where that would lie.
+    /// since an imported span may lie anywhere.
     ///
     /// ```
     /// # use larder::arena::{Arena, Request};

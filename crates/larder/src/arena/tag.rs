@@ -133,7 +133,7 @@ impl Tag<'_> {
         self.0[6].store(to as u64, Ordering::Release);
     }
 
-    /// Takes a lent segment back for its cache; of two who try it, one succeeds.
+    /// Takes a lent segment back for its cache; of two threads that try it, one succeeds.
     #[inline]
     pub(super) fn take_back(self) -> bool {
         self.0[6]

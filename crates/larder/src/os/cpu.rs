@@ -1,4 +1,4 @@
-//! What the machine's processors are, as far as sizes of ours depend on it.
+//! What the machine's processors are, as far as the library's sizes depend on it.
 
 use std::fs;
 

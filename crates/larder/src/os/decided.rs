@@ -1,4 +1,4 @@
-//! A value that the first to need it decides.
+//! A value that is decided once, by the first thread that needs it.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -9,11 +9,11 @@ use super::fork;
 const NONE: u32 = 0;
 const DONE: u32 = u32::MAX;
 
-/// What is found out at the first use, such as the fastest routine of this machine.
+/// A value that is found out at its first use, such as the fastest routine of this machine.
 ///
 /// `std::sync::OnceLock` would do but for forks: the child of a fork that comes while one thread decides would wait for
-/// ever for a thread that it does not have. Here nobody waits: threads that come at once each decide for themselves, and
-/// the first to finish is remembered.
+/// ever for a thread that it does not have. Here no thread waits. Threads that come at the same time each decide for
+/// themselves, and the first result is kept.
 #[derive(Debug)]
 pub(crate) struct Decided<T> {
     /// `NONE`, `DONE`, or the generation of the process that is writing the value.
@@ -21,7 +21,7 @@ pub(crate) struct Decided<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: the value is written by the one who moved `state` to its generation, and read only after `DONE`; it is `Copy`,
+// SAFETY: the value is written by the thread that moved `state` to its generation, and read only after `DONE`; it is `Copy`,
 // so nothing is ever dropped or borrowed.
 unsafe impl<T: Copy + Send> Sync for Decided<T> {}
 
@@ -45,25 +45,26 @@ impl<T: Copy> Decided<T> {
     /// The value, if it is decided.
     #[inline]
     pub(crate) fn get(&self) -> Option<T> {
-        // SAFETY: `DONE` is stored after the value was written, and nobody writes it again.
+        // SAFETY: `DONE` is stored after the value was written, and no thread writes it again.
         (self.state.load(Ordering::Acquire) == DONE)
             .then(|| unsafe { (*self.value.get()).assume_init() })
     }
 
-    /// The value; `decide` is asked when there is none.
+    /// The value; calls `decide` when there is none.
     #[inline]
     pub(crate) fn get_or_decide(&self, decide: impl FnOnce() -> T) -> T {
         self.get().unwrap_or_else(|| self.remember(decide()))
     }
 
-    /// Keeps `value` unless another was first, and says what is kept.
+    /// Keeps `value` unless another thread's value came first. Returns the value that is kept, or `value` while another
+    /// thread is writing its own.
     #[cold]
     fn remember(&self, value: T) -> T {
         fork::install();
         let now = fork::generation();
         let seen = self.state.load(Ordering::Acquire);
-        // Whoever else is writing in this process will be done at once. A writer of an earlier generation does not
-        // exist in this process.
+        // Another writer in this process will be done at once. A writer of an earlier generation does not exist in this
+        // process.
         if seen != DONE
             && seen != now
             && self
@@ -71,7 +72,7 @@ impl<T: Copy> Decided<T> {
                 .compare_exchange(seen, now, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
         {
-            // SAFETY: the exchange made this thread the only writer, and nobody reads before `DONE`.
+            // SAFETY: the exchange made this thread the only writer, and no thread reads before `DONE`.
             unsafe { (*self.value.get()).write(value) };
             self.state.store(DONE, Ordering::Release);
         }

@@ -1,4 +1,4 @@
-//! What the child of a fork must know: that it is one.
+//! Forks: how a child recognises that it is one, and the locks that are taken around a fork.
 //!
 //! Locks held by threads that do not exist in the child would never be released there. Registered locks are taken
 //! around the fork; locks that are only ever tried carry the [`generation`] in which they were taken, so that the
@@ -6,8 +6,8 @@
 //!
 //! A signal handler may fork, in the middle of a fork and in the middle of a call that holds a lock. So a process that
 //! started no thread takes no lock: what its thread holds, the thread's copy in the child releases. With threads all signals
-//! are blocked from the first lock to the last release. What forks there nevertheless, another library's fork handler
-//! or the handler of a fault, has the locks already.
+//! are blocked from the first lock to the last release. If another library's fork handler or the handler of a fault forks
+//! there nevertheless, its thread has the locks already.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use super::lock::order::Rank;
 use super::signals::Blocked;
 
 /// One lock, or several behind one name, such as those of all caches of a family: registering allocates, and caches
-/// come and go where nothing may.
+/// come and go where nothing may allocate.
 pub(crate) trait Around {
     /// Takes all of it, in a fixed order.
     fn before(&self);
@@ -103,9 +103,9 @@ pub(crate) fn unregister(lock: *const dyn Around) {
     REGISTRY.lock.unlock();
 }
 
-/// Calls `f` for every lock, the last registered first: what was there earlier may be used under what came later (a pool
-/// under its caches, the program's heap under everything), so it must be free until those who hold the later locks are
-/// done. `pthread_atfork` has the same order.
+/// Calls `f` for every lock, the last registered first: an earlier lock may be taken under a later one (that of a pool under
+/// those of its caches, that of the program's heap under all), so it must be free until the threads that hold the later
+/// locks are done. `pthread_atfork` has the same order.
 fn for_each(f: impl Fn(&dyn Around)) {
     // SAFETY: called between `prepare` and its counterpart, so the registry's lock is held, and registered locks
     // are alive by the contract of `register`.
@@ -115,7 +115,7 @@ fn for_each(f: impl Fn(&dyn Around)) {
     }
 }
 
-/// This thread, as its copy in the child is called, too.
+/// The number of this thread, which its copy in the child has, too.
 fn this_thread() -> usize {
     // SAFETY: it has no conditions, and is the same in the child.
     unsafe { libc::pthread_self() as usize }

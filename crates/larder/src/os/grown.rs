@@ -59,7 +59,7 @@ impl<T: SharedZero> Grown<T> {
         self.room.load(Ordering::Acquire)
     }
 
-    /// Adds a chunk: about as many elements as there are. Those that nobody touches cost addresses only.
+    /// Adds a chunk: about as many elements as there are. Untouched elements cost addresses only.
     ///
     /// # Errors
     /// The system's refusal, or `ENOMEM` when a 32-bit index would not reach.
@@ -140,8 +140,8 @@ impl<T> Drop for Grown<T> {
             let first = 1 << c;
             let len = (first * size_of::<T>()).next_multiple_of(page_size());
             if let Some(at) = NonNull::new(zeroth.wrapping_add(first).cast::<u8>()) {
-                // SAFETY: exactly the region that `grow` mapped, and with its owner gone nobody refers to it. A refusal
-                // leaks addresses, and there is nobody to tell.
+                // SAFETY: exactly the region that `grow` mapped, and with its owner gone no reference to it is left. A
+                // refusal leaks addresses; `drop` cannot report it.
                 let _ = unsafe { self.system.release(Span { at, len }) };
             }
         }

@@ -1,14 +1,14 @@
-//! Pages that nobody may touch.
+//! Guard pages: pages that no thread can access.
 
 use rustix::mm::{self, MprotectFlags};
 
 use super::{OsError, Span};
 
-/// Makes pages inaccessible; [`commit`](super::System::commit) makes them accessible again. Contents are kept. The real
-/// system's call: nobody debugs a heap over another one.
+/// Makes pages inaccessible; [`commit`](super::System::commit) makes them accessible again. Contents are kept. It calls the
+/// kernel itself, since a debug heap lies over no other system.
 ///
 /// # Safety
-/// The span lies inside of one range that the caller reserved, and nobody uses it.
+/// The span lies inside of one range that the caller reserved, and nothing uses it.
 ///
 /// # Errors
 /// The kernel's refusal, usually since the process has too many ranges (`vm.max_map_count`).

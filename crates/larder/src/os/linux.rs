@@ -19,7 +19,7 @@ const VECTOR: usize = 64;
 /// use larder::os::{Linux, System};
 /// let span = Linux.reserve(1 << 20, 1 << 20)?;
 /// assert_eq!(span.addr() % (1 << 20), 0);
-/// // SAFETY: the span was just reserved and nobody else knows it.
+/// // SAFETY: the span was just reserved and no other code knows it.
 /// unsafe { Linux.release(span)? };
 /// # Ok::<(), larder::os::OsError>(())
 /// ```
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_refusal_to_take_memory_back_leaves_errno() {
-        // Nobody maps what lies so low.
+        // Nothing is mapped at such low addresses.
         let low = |pages: usize| Span {
             at: NonNull::new(ptr::without_provenance_mut(pages * page_size())).unwrap(),
             len: page_size(),

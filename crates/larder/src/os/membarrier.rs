@@ -41,6 +41,7 @@ pub fn all_threads() {
     if membarrier(PRIVATE_EXPEDITED) {
         return;
     }
-    // The process was registered, so somebody has forbidden it the call since. No processor keeps a store to itself for nearly as long.
+    // The process was registered, so a filter has forbidden the call since. No processor keeps a store to itself for nearly
+    // as long.
     std::thread::sleep(Duration::from_millis(1));
 }

@@ -49,7 +49,7 @@ impl MetaRegion {
             .checked_next_multiple_of(page_size())
             .ok_or(too_large)?;
         let span = system.reserve(len, align)?;
-        // SAFETY: the span was just reserved and is not known to anybody else.
+        // SAFETY: the span was just reserved and is not known to other code.
         if let Err(error) = unsafe { system.commit(span) } {
             // SAFETY: as above. The first error is the one worth telling.
             let _ = unsafe { system.release(span) };
@@ -72,13 +72,13 @@ impl MetaRegion {
         self.span
     }
 
-    /// Gives the range up to the caller, who returns it to the system.
+    /// Gives the range up to the caller, which returns it to the system.
     ///
     /// ```
     /// # use std::sync::Arc;
     /// # use larder::os::{Linux, MetaRegion, System};
     /// let span = MetaRegion::new(Arc::new(Linux), 100, 64)?.into_span();
-    /// // SAFETY: the region is gone, and nobody uses the span.
+    /// // SAFETY: the region is gone, and nothing uses the span.
     /// unsafe { Linux.release(span)? };
     /// # Ok::<(), larder::os::OsError>(())
     /// ```
@@ -93,7 +93,7 @@ impl MetaRegion {
 impl Drop for MetaRegion {
     fn drop(&mut self) {
         // SAFETY: the span is exactly what `reserve` returned; the owner of the region held all pointers into it.
-        // A refusal leaks addresses, and there is nobody to tell.
+        // A refusal leaks addresses; `drop` cannot report it.
         let _ = unsafe { self.system.release(self.span) };
     }
 }

@@ -165,7 +165,7 @@ mod imp {
     /// glibc's registration, found through symbols that may be absent (old glibc, musl).
     pub(super) fn registration() -> Result<Registration, &'static str> {
         let (offset, size): (*const isize, *const u32);
-        // SAFETY: reads two entries of the global offset table; weak symbols that nobody defines are null there.
+        // SAFETY: reads two entries of the global offset table; weak symbols that no library defines are null there.
         unsafe {
             asm!(
                 ".weak __rseq_offset",
@@ -242,7 +242,7 @@ mod imp {
         while attempt.inside.load(Ordering::Acquire) == 0 && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        // A barrier that finds nobody in the section proves nothing.
+        // A barrier that finds no thread in the section proves nothing.
         let done = attempt.inside.load(Ordering::Acquire) == 1 && {
             attempt.sent.store(1, Ordering::Release);
             super::super::membarrier::restart_sequences()

@@ -23,7 +23,7 @@ pub struct Span {
     pub len: usize,
 }
 
-// SAFETY: a span is two numbers; whoever dereferences it answers for that.
+// SAFETY: a span is two numbers; the code that dereferences its address answers for that.
 unsafe impl Send for Span {}
 // SAFETY: as above, there is nothing behind a shared span to race on.
 unsafe impl Sync for Span {}
@@ -131,12 +131,12 @@ impl HugePageSize {
 ///
 /// The methods that take a span are unsafe because they change what lies behind addresses.
 /// Their common contract: the span lies inside one range that this system reserved and has not released, it is
-/// aligned to pages, and nobody else uses it in a way that the change would break.
+/// aligned to pages, and no other code uses it in a way that the change would break.
 ///
 /// ```
 /// use larder::os::{Decommit, HugeAdvice, Linux, System};
 /// let span = Linux.reserve(4 << 20, 2 << 20)?;
-/// // SAFETY: just reserved, committed before it is used, and nobody else's.
+/// // SAFETY: just reserved, committed before it is used, and not known to other code.
 /// unsafe {
 ///     let _ = Linux.advise_huge(span, HugeAdvice::Refuse);    // advice, which may not be taken
 ///     Linux.commit(span)?;
@@ -154,7 +154,7 @@ impl HugePageSize {
 ///
 /// # Safety
 /// The library uses what `reserve` returns as its own memory. An implementation must return spans that are as long and
-/// as aligned as was asked, that nobody else uses until they are released, and that read as zero once committed; after
+/// as aligned as was asked, that nothing else uses until they are released, and that read as zero once committed; after
 /// [`decommit`](Self::decommit) with [`Decommit::DontNeed`] succeeded they read as zero again.
 pub unsafe trait System: fmt::Debug + Send + Sync {
     /// Reserves `len` bytes of addresses aligned to `align` (a power of two), not accessible and not accounted.
@@ -196,7 +196,7 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// Gives the pages behind committed memory back, for all spans in as few calls as the kernel allows.
     ///
     /// # Safety
-    /// The common contract; nobody needs the contents.
+    /// The common contract; the contents are not needed any more.
     ///
     /// # Errors
     /// The kernel's refusal. Some of the spans may have been given back already.
@@ -205,7 +205,7 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// Returns a whole reservation.
     ///
     /// # Safety
-    /// The span is exactly one that a `reserve` method returned, and nobody uses it any more.
+    /// The span is exactly one that a `reserve` method returned, and nothing uses it any more.
     ///
     /// # Errors
     /// The kernel's refusal.

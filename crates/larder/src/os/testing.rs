@@ -49,7 +49,7 @@ impl HeapSystem {
     }
 }
 
-// SAFETY: the allocator's memory is nobody else's until it is freed, and it is zero at first.
+// SAFETY: the allocator gives the same memory to no other caller until it is freed, and it is zero at first.
 unsafe impl System for HeapSystem {
     fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError> {
         let refused = |errno| OsError::new("alloc(reserve)", len, errno);

@@ -10,7 +10,7 @@ use super::{Modelled, RawLock};
 #[derive(Default)]
 struct World {
     lock: RawLock<Modelled>,
-    /// How often it was touched, by whoever held the lock.
+    /// How often the threads that held the lock touched it.
     value: UnsafeCell<u32>,
 }
 
@@ -76,7 +76,7 @@ fn lock_two_take_turns() {
     explore(4, [twice, twice]);
 }
 
-/// Three: one who was woken may find others asleep, whom it must wake in turn.
+/// Three threads: a thread that was woken may find others asleep, which it must wake in turn.
 #[test]
 fn lock_three_take_turns_and_none_sleeps_for_ever() {
     explore(3, [once, once, once]);

@@ -89,12 +89,12 @@ impl<T: Ranked> DerefMut for MutexGuard<'_, T> {
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    /// A condition that nobody waits for.
+    /// A condition for which no thread waits yet.
     pub const fn new() -> Self {
         Self(sync::Condvar::new())
     }
 
-    /// Releases the lock, sleeps until it is notified or for no reason, and takes the lock again.
+    /// Releases the lock, sleeps until it is notified (or wakes spuriously), and takes the lock again.
     pub fn wait<'a, T: Ranked>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let MutexGuard { guard, held } = guard;
         drop(held);

@@ -187,7 +187,7 @@ mod checked {
 mod unchecked {
     use super::Rank;
 
-    /// A lock's place in the order, which nobody looks at.
+    /// A lock's place in the order, which these builds do not check.
     #[derive(Debug, Clone, Copy)]
     #[cfg_attr(loom, derive(Default))]
     pub(crate) struct Place;

@@ -6,15 +6,15 @@ use rustix::thread::futex;
 
 /// What the lock's protocol asks of its word.
 pub(crate) trait Word {
-    /// Puts `new` in the place of `old`; false, without an order, when it is another.
+    /// Replaces `old` by `new`; false, without an ordering, when the word has another value.
     fn replace(&self, old: u32, new: u32, order: Ordering) -> bool;
-    /// Puts `new` there and says what it was.
+    /// Stores `new` and returns the former value.
     fn swap(&self, new: u32, order: Ordering) -> u32;
-    /// Sleeps until it is woken, if the word is still `seen`. May return for no reason.
+    /// Sleeps until another thread wakes this one, if the word is still `seen`. May return spuriously.
     fn wait(&self, seen: u32);
-    /// Wakes one who sleeps.
+    /// Wakes one sleeping thread.
     fn wake(&self);
-    /// Passes a moment.
+    /// Tells the processor that the thread spins.
     fn spin();
 }
 
@@ -42,7 +42,7 @@ impl Word for AtomicU32 {
     }
 }
 
-/// A futex as loom knows one: the kernel compares and goes to sleep under a lock that whoever wakes takes, too.
+/// A model of a futex for loom: the kernel compares and goes to sleep under a lock that the waking thread takes, too.
 #[cfg(all(test, loom))]
 #[derive(Debug, Default)]
 pub(crate) struct Modelled {
