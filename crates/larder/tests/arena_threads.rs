@@ -14,7 +14,7 @@ use larder::os::rseq::Mode;
 
 const UNITS: u64 = 1 << 16;
 
-/// Who owns each unit; 0 is nobody.
+/// The owner of each unit; 0 is none.
 struct Owners(Vec<AtomicU32>);
 
 impl Owners {
@@ -85,7 +85,7 @@ fn hammer(arena: &Arena, me: u32, owners: &Owners, given: &Mutex<Vec<(u64, u64)>
                 let (addr, size) = held.swap_remove(rng.below(held.len()));
                 owners.change(addr, size, me, 0);
                 match rng.below(8) {
-                    // Somebody else will free it.
+                    // Another thread will free it.
                     0 => given.lock().unwrap().push((addr, size)),
                     1..=3 => handle.free(addr, size).unwrap(),
                     _ => arena.free(addr, size).unwrap(),

@@ -110,7 +110,7 @@ fn a_block_keeps_its_contents_when_it_grows_and_shrinks() {
     }
 }
 
-/// A block that shrank in place would be taken for one of a smaller class by whoever frees it by its size.
+/// A free by size would take a block that shrank in place for one of a smaller class.
 #[test]
 fn a_block_that_shrank_is_what_its_size_says() {
     for (old, new) in [
@@ -256,7 +256,7 @@ fn destructors_after_the_heaps_own_may_allocate_and_free() {
         drop(early);
         let kept = late.swap_remove(150);
         drop(late);
-        // What was freed is had again, here and by whoever comes later.
+        // Freed memory can be allocated again, here and by later threads.
         drop(std::hint::black_box(vec![1_u8; 100_000]));
         send.send((sum, kept)).unwrap();
     }

@@ -73,7 +73,7 @@ fn a_block_can_be_made_smaller_without_memory() {
         small.push((at, OLD));
     }
     for (i, (at, size)) in small.iter_mut().enumerate() {
-        // Classes that nobody has used yet, and such as became free by this very loop.
+        // Classes without any block at first, some of whose blocks this loop itself frees.
         let new = [60, 512, 601][i % 3];
         // SAFETY: each block is used once, with the size it was last given.
         let to = unsafe {
@@ -108,7 +108,7 @@ fn a_block_can_be_made_smaller_without_memory() {
         "all {moved} of {} moved: there was memory",
         small.len()
     );
-    // What is kept is used as what it is believed to be, by whoever frees and allocates.
+    // Each kept block serves as a block of its new size, for frees and allocations alike.
     for round in 0..3 {
         for list in [&mut small, &mut large] {
             for (i, (at, size)) in list.iter_mut().enumerate() {

@@ -104,7 +104,7 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
             }
         }
         assert!(heap.stats().large_bytes >= 2 << 20 && heap.stats().large_bytes < 5 << 20);
-        // What it gave up serves others, who find it behind the object, which moves when it grows.
+        // The other objects take the pages that it gave up, behind the object, so it moves when it grows.
         let behind: Vec<_> = (0..8)
             .map(|_| heap.alloc(layout(MAX_SMALL + 1)).unwrap())
             .collect();
@@ -348,7 +348,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
         let last = heap.alloc(layouts[0]).unwrap();
         assert!(family.large_held_bytes() > held + (10 << 20));
         if known {
-            // What lies in an object is nobody's link.
+            // The objects were overwritten: no link of the heap's lists lies in them.
             let classes = heap.classes().clone();
             drop(heap);
             assert!(

@@ -1,4 +1,4 @@
-//! What a heap has in its magazines goes back when its owner does not need it any more, although nobody asks for it.
+//! The objects in a heap's magazines go back when the owner no longer needs them, although no call asks for that.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 8).unwrap()
 }
 
-/// A heap whose magazines are full of objects of many sizes, in a family whose intervals end when somebody says so.
+/// A heap whose magazines are full of objects of many sizes, in a family whose intervals end only when the test ends them.
 fn after_a_burst() -> (Family, Heap) {
     let hour = Duration::from_secs(3600);
     let family = Family::builder().interval(hour).build().unwrap();

@@ -43,7 +43,7 @@ fn an_object_can_be_made_smaller_without_memory() {
     let mut kept = 0;
     // The last first: runs of pages that go would make room.
     for (i, (object, old)) in objects.iter_mut().enumerate().rev() {
-        // Classes that nobody has used, sizes that divide by more than their blocks, and runs of pages.
+        // Classes without any object yet, sizes that divide by more than their blocks, and runs of pages.
         let size = [60, 512, 500, 1_100_000, 90_000, 601, 0][i % 7].min(old.size());
         // SAFETY: each object has one layout, the last it was given.
         let to = unsafe { heap.realloc(*object, *old, layout(size)) }.unwrap();

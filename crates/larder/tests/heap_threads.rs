@@ -19,7 +19,7 @@ struct Sent {
     token: u64,
 }
 
-// SAFETY: a block is plain memory; who has the value has the block.
+// SAFETY: a block is plain memory; the owner of the value owns the block.
 unsafe impl Send for Sent {}
 
 const THREADS: usize = 4;
@@ -61,8 +61,8 @@ fn hand_over(classes: &Classes) {
                         at.cast::<u64>().write(token);
                         at.add(size - 8).cast::<u64>().write_unaligned(token);
                     }
-                    // Who waits for room takes from its own first, so that the ring never stands still; it ends when a
-                    // neighbour is gone.
+                    // A thread that waits for room in the next thread's channel takes from its own first, so that the ring
+                    // never stands still.
                     let mut sent = Sent { at, layout, token };
                     while let Err(error) = next.try_send(sent) {
                         use std::sync::mpsc::TrySendError::{Disconnected, Full};

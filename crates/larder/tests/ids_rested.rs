@@ -10,7 +10,7 @@ use larder::ids::rule::{Clock, Cyclic, Fifo, Lifo, Lowest, NearFull, Rested};
 use larder::ids::{IdError, IdRange, Ids, Rule};
 use proptest::prelude::*;
 
-/// A clock that somebody else turns.
+/// A clock that the test sets.
 #[derive(Debug, Clone, Default)]
 struct Hand(Rc<Cell<u64>>);
 

@@ -83,7 +83,7 @@ impl Rests {
         &mut self.queue
     }
 
-    /// How many rest, if some of these do and are kept from who asks for them.
+    /// How many identifiers rest, if some of these do and the space refuses them to a caller that asks for them.
     fn refuses(&mut self, first: u64, last: u64) -> Option<u64> {
         let asked = first..=last;
         let resting = self.now().len() as u64;

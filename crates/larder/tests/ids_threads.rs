@@ -133,7 +133,8 @@ fn no_identifier_has_two_owners_where_there_are_few() {
     for_all!(stress_owners(40, 3, 0.2));
 }
 
-/// Threads together take everything and are told 'full' exactly then; one is freed, and somebody else gets it.
+/// Threads together take everything and get the error 'full' exactly then. One identifier is freed, and another thread gets
+/// it.
 fn exhaust<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: usize) {
     let ids = space(rule, 5, len, mode);
     let lists: Vec<Vec<u64>> = std::thread::scope(|s| {
@@ -257,7 +258,7 @@ fn full_is_true<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64) {
             free.wait();
             let mut busy = Vec::new();
             for _ in 0..5 {
-                // Races with the frees: any answer will do that nobody regrets.
+                // Races with the frees: success and failure are both right.
                 busy.extend(ids.alloc().ok());
             }
             found.wait();

@@ -173,7 +173,7 @@ fn one_that_is_wanted_is_taken_in_place() {
         for id in (0..4096).filter(|id| id % 2 == 0) {
             ids.free(id).unwrap();
         }
-        // The gate was never raised, for nobody was refused.
+        // The gate was never raised, since no call was refused.
         let before = ids.stats();
         for id in (0..4096).step_by(64) {
             ids.alloc_at(id).unwrap();

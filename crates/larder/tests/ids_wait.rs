@@ -32,7 +32,7 @@ fn queue<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u8) {
                     let mut held = Vec::new();
                     for i in 0..want {
                         let id = match rng.below(4) {
-                            // Who holds some does not wait for ever, or all would wait for each other.
+                            // A thread that holds some does not wait for ever, or all would wait for each other.
                             _ if i > 0 => ids.alloc_timeout(Duration::from_micros(50)),
                             0 => ids.alloc_timeout(Duration::from_secs(60)),
                             1 => ids.alloc(),
@@ -106,7 +106,7 @@ fn wake<R: SharedRule + Sync>(rule: R, mode: Mode) {
     });
     let order = order.into_inner().unwrap();
     assert_eq!(order, [(0, 100), (1, 101), (2, 102), (3, 103)]);
-    // Nobody comes.
+    // No identifier is freed.
     let begin = Instant::now();
     assert_eq!(
         ids.alloc_timeout(Duration::from_millis(5)),
@@ -295,7 +295,7 @@ fn crossings_come_in_pairs() {
     }
 }
 
-/// Nobody calls when an identifier has rested: whoever waits finds out.
+/// No call marks the end of an identifier's rest: a thread that waits finds it out by itself.
 #[test]
 fn what_rests_is_waited_for() {
     let rule = Rested::time(Lowest, Duration::from_millis(20), NearFull::Fail);
@@ -312,7 +312,7 @@ fn what_rests_is_waited_for() {
         }
     });
     assert_eq!(ids.alloc(), Err(IdError::Full { allocated: 4 }));
-    // A rest that is longer than anybody waits.
+    // A rest that is longer than any wait here.
     let rule = Rested::time(Lowest, Duration::from_secs(3600), NearFull::Fail);
     let ids = IdSpace::new(0u8..1, rule).unwrap();
     ids.free(ids.alloc().unwrap()).unwrap();
@@ -356,7 +356,7 @@ where
     receive
 }
 
-/// Whoever began to wait when everything was allocated learns that what was freed meanwhile has rested.
+/// A thread that began to wait when everything was allocated learns that an identifier freed meanwhile has rested.
 #[test]
 fn what_begins_to_rest_is_waited_for() {
     // With a limit, so that a lost wake-up is a failure and not a test without end.

@@ -1,5 +1,5 @@
-//! Who asks without waiting gets nothing before those who wait: not what has rested and told nobody, in whatever way it is
-//! asked for.
+//! A caller that does not wait gets no identifier before the callers that wait, in whatever way it asks: not even one that
+//! has rested without any thread noticing it yet.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,8 +15,8 @@ thread_local! {
     static READS: Cell<u32> = const { Cell::new(u32::MAX) };
 }
 
-/// A clock that ticks once, and only for threads that say when. For those who wait it never does, so they get what has
-/// rested from somebody else or not at all.
+/// A clock that ticks once, and only for threads that say when. For the threads that wait it never ticks, so they get what
+/// has rested through another thread or not at all.
 #[derive(Debug, Clone)]
 struct Ticks;
 
@@ -54,7 +54,7 @@ shared!(InPlace, InPlace);
 
 type Ask<R> = fn(&IdSpace<R>) -> Result<u64, IdError>;
 
-/// Every way to ask for identifier 2 or for any, and what is said to who may not have it.
+/// Every way to ask for identifier 2 or for any, and the error for a caller that may not have it.
 fn asks<R: SharedRule>(len: u64) -> [(Ask<R>, IdError); 7] {
     fn some<R: SharedRule, const N: usize>(ids: &IdSpace<R>) -> Result<u64, IdError> {
         ids.alloc_many(&mut [0; N]).map(|n| n as u64)

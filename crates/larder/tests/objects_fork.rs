@@ -107,7 +107,7 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
                         use_all(&family, &caches, forks);
                         put(&caches[1], mine);
                         if forks % 2 == 0 {
-                            // The reaper is not there, and nobody waits for it.
+                            // The reaper does not exist in the child, and no call waits for it.
                             family.start_reaper(Duration::from_millis(1)).unwrap();
                             family.stop_reaper();
                             // SAFETY: the child's copies, used once.

@@ -118,7 +118,7 @@ fn scattered_survivors_keep_their_slabs_and_nothing_else() {
     }
 }
 
-/// The thread alone gives memory back; nobody calls.
+/// The thread alone gives memory back; the test makes no call.
 #[test]
 fn the_reaper_gives_back_what_nobody_uses() {
     for mode in modes() {
@@ -139,7 +139,7 @@ fn the_reaper_gives_back_what_nobody_uses() {
             std::thread::sleep(Duration::from_millis(5));
         }
         drop(cache);
-        // Dropping the family while its thread runs ends the thread; there is nobody left to wait for it.
+        // Dropping the family while its thread runs ends the thread; no call waits for it.
         drop(family);
     }
 }

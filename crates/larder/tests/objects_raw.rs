@@ -320,7 +320,7 @@ fn pointers_that_do_not_belong_are_refused() {
         unsafe { cache.put(inside) };
         assert_eq!(*TOLD.lock().unwrap(), [Misuse::Misaligned { addr }]);
     }
-    // SAFETY: once is right; the second time is what is tested, and nobody gets objects in between.
+    // SAFETY: once is right; the second time is what is tested, and no thread gets objects in between.
     unsafe {
         cache.put(mine);
         cache.put(mine);

@@ -96,9 +96,9 @@ trait Source: Sync {
     fn get(&self, rng: &mut Rng, out: &mut Vec<NonNull<u8>>);
     fn put(&self, object: NonNull<u8>);
     fn put_many(&self, objects: &[NonNull<u8>]);
-    /// Takes everything home that nobody has, while the others go on.
+    /// Returns all objects that are not in use to the source, while the other threads go on.
     fn park(&self);
-    /// Objects that are not home, and pages that are out.
+    /// Objects that did not come back, and pages that are out.
     fn end(self) -> (usize, usize);
 }
 
@@ -218,7 +218,7 @@ fn storm(mode: Mode, threads: usize, source: impl Source) {
                         .map(checked)
                         .for_each(|object| source.put(object));
                     gets.fetch_add(n & 0xFF_FFFF_FFFF, Ordering::Relaxed);
-                    // The last one out turns the light off: signals go to whoever still takes them.
+                    // Signals go to the threads that still take them.
                     take_alarms(false);
                 })
             })

@@ -213,7 +213,7 @@ fn pages_got_before_the_fork_are_private_after_it() {
     });
 }
 
-/// Whoever misses a pre-zeroed page wakes the helper, under a lock that the child must be able to take.
+/// A get that finds no pre-zeroed page wakes the helper, under a lock that the child must be able to take.
 #[test]
 fn a_fork_may_come_while_the_helper_is_woken() {
     alone("a_fork_may_come_while_the_helper_is_woken", |mode| {
@@ -273,8 +273,8 @@ fn a_child_may_start_a_helper_of_its_own() {
     });
 }
 
-/// The fastest routine is found out by whoever zeroes first, in about a millisecond; a child that comes meanwhile must
-/// not wait for a thread that it does not have.
+/// The first thread that zeroes a page finds out the fastest routine, in about a millisecond. A child that is forked meanwhile
+/// must not wait for a thread that it does not have.
 #[test]
 fn a_fork_may_come_while_a_thread_finds_out_how_to_zero() {
     alone(

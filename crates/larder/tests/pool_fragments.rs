@@ -92,7 +92,7 @@ fn upkeep_gives_back_what_lies_between_pages_in_use() {
         assert!(held < full / 4, "{held} of {full} bytes stay");
         assert_eq!(pool.stats().released_bytes, (full - held) as u64);
         assert_stamped(&kept);
-        // All comes again, zero, and nobody zeroes it twice.
+        // All pages come again as zero, and the pool zeroes none that went back to the kernel.
         let before = pool.stats().zeroed_by_caller_bytes;
         let again: Vec<_> = (0..PAGES - kept.len())
             .map(|_| pool.get_zeroed().unwrap())

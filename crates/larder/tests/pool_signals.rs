@@ -45,7 +45,7 @@ extern "C" fn handler(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
     if let Some(pool) = unsafe { SECOND.load(Ordering::Acquire).as_ref() } {
         let pages = [pool.get_raw(), pool.get_raw()];
         for page in pages.into_iter().flatten() {
-            // SAFETY: just taken, put once; the first word tells whether somebody else has it, too.
+            // SAFETY: just taken, put once; the first word tells whether another thread has it, too.
             unsafe {
                 let word = &*page.as_ptr().cast::<AtomicUsize>();
                 if word.swap(1, Ordering::AcqRel) != 0 {
@@ -100,7 +100,7 @@ fn take_alarms(take: bool) {
     }
 }
 
-/// Who has each page: its address leads to the owner, so a page with two owners is seen when it happens.
+/// The owner of each page, found by the page's address, so a page with two owners is seen when it happens.
 struct Owners {
     by_page: Vec<AtomicUsize>,
     base: AtomicUsize,
@@ -191,7 +191,7 @@ fn storm(mode: Mode, threads: usize, park: bool) {
                         owners.of(page.as_ptr()).store(0, Ordering::Release);
                     }
                     gets.fetch_add(n, Ordering::Relaxed);
-                    // The last one out turns the light off: signals go to whoever still takes them.
+                    // Signals go to the threads that still take them.
                     take_alarms(false);
                 })
             })

@@ -239,7 +239,7 @@ fn the_cluster_size_changes_while_the_pool_runs() {
     }
 }
 
-/// Keeps one kind of call waiting until somebody else had his try, or is waiting, too.
+/// Delays one kind of call until another thread has tried its own, or for about 3 ms if that thread waits, too.
 #[derive(Debug)]
 struct Slow {
     call: Call,
@@ -262,8 +262,8 @@ impl Hook for Slow {
     }
 }
 
-/// Who populates a large cluster or gives pages back has free ones in hand; others must not be told that there are
-/// none.
+/// A thread that populates a large cluster or gives pages back has free ones in hand; meanwhile the gets of other threads
+/// must not fail.
 #[test]
 fn nobody_is_refused_what_another_thread_has_in_passing() {
     const PAGES: usize = 260;
@@ -306,7 +306,7 @@ fn nobody_is_refused_what_another_thread_has_in_passing() {
                         };
                         let waited = begin.elapsed();
                         hook.tried.store(true, Ordering::Release);
-                        // Nobody waits for ever: on a busy machine the other thread may be late, which says nothing.
+                        // A get waits for a bounded time: on a busy machine the other thread may be late, which is no failure.
                         let late = waited > Duration::from_millis(3);
                         assert!(
                             error.is_none() || late,
@@ -430,7 +430,7 @@ fn threads_are_moved_from_cpu_to_cpu() {
     }
 }
 
-/// The kernel's answer comes to nobody before everybody has asked.
+/// Lets no call reach the kernel before all threads have made theirs.
 #[derive(Debug)]
 struct AllAtOnce(Barrier);
 

@@ -74,7 +74,7 @@ proptest! {
             // A cut at the end of a line is a shorter file; what it says is still what was written.
             Ok(settings) => {
                 let pages = settings.pages().cluster_pages.map(ClusterSize::resolve);
-                // `64` may have lost a digit: nobody can know.
+                // `64` may have lost a digit, which the parser cannot see.
                 prop_assert!(matches!(pages, None | Some(6 | 64)));
             }
             Err(error) => prop_assert!(error.to_string().contains("line") || error.to_string().contains("version"), "{}", error),

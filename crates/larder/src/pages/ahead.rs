@@ -5,8 +5,8 @@ use crate::os::coarse_now;
 use crate::pages::PoolError;
 
 impl Clusters {
-    /// Backs up to `most` neighbouring pages that nobody asked for yet, so that they are ready when somebody does. Runs of
-    /// fewer than `least` pages, at most 64, are left to those who need no more.
+    /// Backs up to `most` neighbouring pages ahead of need, so that they are ready for a later get. Runs of fewer than
+    /// `least` pages, at most 64, are left for callers that need no more.
     pub(in crate::pages) fn fault_ahead(
         &self,
         least: usize,
@@ -24,14 +24,15 @@ impl Clusters {
         Ok(n)
     }
 
-    /// The same for somebody who needs `n` of them at once, at most 64: the first one of his, if there are so many.
+    /// The same for a caller that needs `n` of them at once, at most 64: returns the first of the caller's pages, if there
+    /// are so many.
     pub(in crate::pages) fn fault_span(&self, n: usize, most: usize) -> Option<usize> {
         let taken = self.take_cold(&mut self.state.lock(), n, most).ok()?;
         let _moving = Moving(self);
         self.back(&taken, true).ok()?;
         let (start, end) = (taken.pages.start, taken.pages.end);
         let block_ends = end.min(start.next_multiple_of(BLOCK_PAGES));
-        // Ready pages are looked for block by block. Where no block has so many of these, they would not be found again.
+        // Ready pages are searched for block by block. Where no block has `n` of these, a search would not find them again.
         let found_again = n <= (block_ends - start).max(end - block_ends);
         let mine = if found_again || end - start < n { 0 } else { n };
         let mut state = self.state.lock();
@@ -41,7 +42,7 @@ impl Clusters {
         if mine > 0 {
             return Some(start);
         }
-        // With what was left of earlier ones beside them.
+        // Ready pages left over from earlier calls may lie beside them.
         Some(state.space.take_ready_run(n)?.pages.start)
     }
 
@@ -50,7 +51,7 @@ impl Clusters {
         self.state.lock().space.ready_up_to(enough)
     }
 
-    /// Takes pages that nobody used for long, for the helper to zero.
+    /// Takes pages of blocks in which no page is in use, for the helper to zero.
     pub(in crate::pages) fn take_unused(&self, rounds: &mut [usize]) -> usize {
         self.take_rounds(&mut self.state.lock(), rounds, Space::take_unused)
     }

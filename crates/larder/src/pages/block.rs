@@ -15,7 +15,7 @@ pub(super) struct Block {
     pub(super) home: u64,
     /// The page is backed by memory, as far as we know.
     pub(super) resident: u64,
-    /// The page is known to be zero. Means nothing for pages that are not home.
+    /// The page is known to be zero. Means nothing for pages that are not here.
     pub(super) zero: u64,
     /// Nanoseconds of the coarse clock at which the block last became whole.
     pub(super) whole_since: u64,

@@ -29,7 +29,7 @@ unsafe impl Sync for PageBuf {}
 
 impl PageBuf {
     /// # Safety
-    /// The page is of this pool and in the hands of the caller, who gives it up to the buffer.
+    /// The page is of this pool and in the hands of the caller, which gives it up to the buffer.
     #[inline]
     pub(super) unsafe fn new(at: NonNull<u8>, pool: PoolRef) -> Self {
         Self { at, pool }

@@ -63,7 +63,7 @@ pub struct Builder {
     decay: Duration,
     give_back: Decommit,
     zeroing: Option<Zeroing>,
-    /// To find the best that works is dear, so it is left to those who build without a wish.
+    /// `None` is the best that works, which is expensive to find out: only `build` does so, when no mode was set.
     mode: Option<Mode>,
     /// Pages of a magazine at first and at most.
     magazine: (usize, usize),
@@ -437,7 +437,7 @@ impl Builder {
         let span = loop {
             match self.system.reserve(bytes, align) {
                 Ok(span) => break span,
-                // Less will do where addresses are limited (ulimit -v), if the size was ours to choose.
+                // Less will do where addresses are limited (ulimit -v), if the caller did not set the size.
                 Err(_)
                     if self.reserve_bytes.is_none()
                         && bytes / 2 >= MIN_RESERVE.max(self.limit_bytes.unwrap_or(0)) =>
@@ -453,7 +453,7 @@ impl Builder {
             HugeAdvice::Refuse
         };
         // Advice that is not taken (a kernel without huge pages) costs speed and nothing else.
-        // SAFETY: the span was just reserved and is not known to anybody else.
+        // SAFETY: the span was just reserved and is not known to other code.
         let _ = unsafe { self.system.advise_huge(span, advice) };
         Ok((span, false))
     }

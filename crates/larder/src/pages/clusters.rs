@@ -1,7 +1,7 @@
 //! The supplier of pages: one large reservation, populated and given back in clusters.
 //!
-//! The lock guards bookkeeping. Pages that the kernel is asked about are taken out of the account first, and come back
-//! when the call is done, so no thread waits for another one's system call; the exception is making addresses
+//! The lock guards bookkeeping only. A thread takes pages out of the account before it makes a system call for them, and
+//! brings them back afterwards, so no thread waits for another one's system call. The exception is making addresses
 //! accessible, once for every 64 MiB.
 
 use core::ops::Range;
@@ -51,7 +51,7 @@ struct State {
     space: Space,
     /// Bytes from the start of the reservation that are accessible.
     committed: usize,
-    /// Pages that came home since somebody last asked.
+    /// Pages that came back since the last [`take_homed`](Clusters::take_homed).
     homed: usize,
     moves: Moves,
     /// Block where the next look for idle pages of used blocks begins.
@@ -68,7 +68,7 @@ pub(super) struct Clusters {
     span: Span,
     page: usize,
     state: Lock<State>,
-    /// The pool is closed, and somebody counts the pages that come home; see `inner`. Changes under the lock.
+    /// The pool is closed, and pages that come back are counted; see `inner`. Changes under the lock.
     settled: AtomicBool,
     cluster_pages: AtomicUsize,
     limit_pages: AtomicUsize,
@@ -120,7 +120,7 @@ impl Clusters {
                 counters: Counters::default(),
             }),
             Err(error) => {
-                // SAFETY: the reservation is ours and nobody knows it.
+                // SAFETY: the reservation is ours and no other code knows it.
                 let _ = unsafe { config.system.release(config.span) };
                 Err(error)
             }
@@ -156,22 +156,22 @@ impl Clusters {
         addr.wrapping_sub(self.span.addr()) < self.span.len
     }
 
-    /// Pages backed, and pages not home.
+    /// Pages backed, and pages out: in stock, in use or being worked on.
     pub(super) fn pages(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.space.resident(), state.space.out())
     }
 
-    /// Begins to count the pages that come home. `f` sees how many are still out, before any of them is counted.
+    /// Begins to count the pages that come back. `f` gets the number that is still out, before any of them is counted.
     pub(super) fn settle(&self, f: impl FnOnce(usize)) {
         let state = self.state.lock();
         self.settled.store(true, Ordering::Release);
         f(state.space.out());
     }
 
-    /// Number of pages that came home since the last call; 0 before [`settle`](Self::settle).
+    /// Number of pages that came back since the last call; 0 before [`settle`](Self::settle).
     pub(super) fn take_homed(&self) -> usize {
-        // Set under the lock: who brought a page home afterwards, under the same lock, sees it.
+        // Set under the lock: a thread that brought a page back afterwards, under the same lock, sees it.
         if !self.settled.load(Ordering::Acquire) {
             return 0;
         }
@@ -218,13 +218,14 @@ impl Clusters {
         })
     }
 
-    /// Says that this thread has pages in hand that it will bring back by itself, until the value is dropped.
+    /// Records, until the value is dropped, that this thread has pages in hand that it will bring back.
     pub(super) fn moving(&self) -> Moving<'_> {
         self.state.lock().moves.begin();
         Moving(self)
     }
 
-    /// Looks into the account until `f` succeeds or nobody else has pages in hand that will come back.
+    /// Calls `f` with the account until it succeeds. Gives up when no other thread has pages in hand that will come back, or
+    /// after a bounded wait for them.
     fn patiently<T>(
         &self,
         mut f: impl FnMut(&mut State) -> Result<T, PoolError>,
@@ -270,15 +271,15 @@ impl Clusters {
     /// Returns the reservation to the system.
     ///
     /// # Safety
-    /// No page is in anybody's hands.
+    /// No page is in any caller's hands.
     pub(super) unsafe fn release_all(&self) {
         // SAFETY: the span is the whole reservation; the caller's promise. A refusal leaks addresses.
         let _ = unsafe { self.system.release(self.span) };
     }
 
-    /// Pages that a fetch of `wanted` backs: a cluster. When as many threads as there are CPUs are backing pages already,
-    /// some are descheduled, and what they will bring home is enough for those that come after them, who back what they
-    /// need: else there would be as many clusters as threads.
+    /// Pages that a fetch of `wanted` backs: a cluster. When as many threads as there are CPUs have pages in hand already,
+    /// some of them are descheduled, and the pages that they will bring back are enough for the next ones. So the next fetch
+    /// backs only what it needs; otherwise there would be as many clusters as threads.
     fn cluster_for(&self, state: &State, wanted: usize) -> usize {
         if state.moves.at_least(usable_cpus()) {
             wanted
@@ -288,7 +289,7 @@ impl Clusters {
     }
 
     /// Takes pages that have to be backed, `least` neighbours if the limit and the reservation have them. They count as
-    /// moving: whoever asks for a cluster keeps a part of it.
+    /// moving: a thread that takes a cluster keeps only a part of it.
     fn take_cold(&self, state: &mut State, least: usize, most: usize) -> Result<Taken, PoolError> {
         let room = self.limit_pages().saturating_sub(state.space.resident());
         if room == 0 {
@@ -302,7 +303,7 @@ impl Clusters {
     }
 
     /// Makes pages accessible that were taken out, and populates them if that is wanted and the pool does so. On error
-    /// they are home again.
+    /// they are back in the account.
     fn back(&self, taken: &Taken, populate: bool) -> Result<(), PoolError> {
         let result = self
             .commit_up_to(taken.pages.end * self.page)
@@ -312,7 +313,7 @@ impl Clusters {
                 }
                 Counters::add(&self.counters.populates, 1);
                 Counters::add(&self.counters.populated_pages, taken.pages.len());
-                // SAFETY: the pages are committed and in nobody's hands but ours; populating keeps their contents.
+                // SAFETY: the pages are committed and in this thread's hands alone; populating keeps their contents.
                 unsafe { self.system.populate(self.span_of(&taken.pages)) }
             });
         result.map_err(|error| {
@@ -335,7 +336,7 @@ impl Clusters {
         let mut commit = |upper: usize| {
             Counters::add(&self.counters.commits, 1);
             let span = self.span.part(state.committed, upper - state.committed);
-            // SAFETY: the range was never accessible, so nobody uses it.
+            // SAFETY: the range was never accessible, so nothing uses it.
             unsafe { self.system.commit(span)? };
             state.committed = upper;
             Ok(())

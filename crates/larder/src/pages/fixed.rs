@@ -66,8 +66,8 @@ impl FixedBuffers {
 
     /// A request that reads `len` bytes of `fd` at `offset` into page `number`.
     ///
-    /// The ring must be the one that the pages are registered with, and nobody looks at the page until the request
-    /// has completed.
+    /// The ring must be the one that the pages are registered with, and the page must not be read or written until the
+    /// request has completed.
     ///
     /// [`FixedBuffers`] shows it.
     #[must_use]
@@ -109,7 +109,7 @@ impl FixedBuffers {
 }
 
 impl Drop for FixedBuffers {
-    /// Without [`unregister`](Self::unregister) nobody knows whether the kernel still uses the pages, so they are lost.
+    /// Without [`unregister`](Self::unregister) the kernel may still use the pages, so they are leaked.
     fn drop(&mut self) {
         for page in self.pages.drain(..) {
             core::mem::forget(page);

@@ -16,8 +16,9 @@ const RELEASE_BLOCKS: usize = 1;
 /// later, so single pages between others are kept; a trim gives them, too.
 const RUN_PAGES: usize = 4;
 
-/// Of how many backed pages one is free, in pieces, before these go where others are needed, beside so many pages that are free
-/// anyway (1 MiB: a small program would trade system calls for less than it starts with); and the shortest piece that goes.
+/// [`make_room`](Clusters::make_room) gives pages back when the free ones exceed one in `SCATTERED` of the backed pages plus
+/// `SCATTERED_LEAST` (1 MiB: with less, a small program would pay system calls for less memory than it starts with). The
+/// shortest run that goes has `SHORT_RUN` pages.
 const SCATTERED: usize = 16;
 const SCATTERED_LEAST: usize = 256;
 const SHORT_RUN: usize = 2;
@@ -67,7 +68,7 @@ impl Batch {
 }
 
 impl Clusters {
-    /// Gives back to the kernel what nobody used since `before`, at most about `most` pages: blocks that have been whole
+    /// Gives back to the kernel what has been unused since `before`, at most about `most` pages: blocks that have been whole
     /// since then, and runs of pages in other blocks. Returns how many pages went.
     pub(in crate::pages) fn release_idle(&self, before: u64, most: usize) -> usize {
         let unit = (self.cluster_pages() / BLOCK_PAGES).clamp(RELEASE_BLOCKS, 1 << 14);
@@ -85,8 +86,8 @@ impl Clusters {
         whole + runs
     }
 
-    /// Where pages are free that are not where they are needed: instead of these, `n` neighbours will be backed. So some `n` of
-    /// those go back to the kernel, if they are many.
+    /// For a caller that is about to have `n` neighbouring pages backed: gives about `n` other pages back to the kernel, if
+    /// many backed pages are free but no `n` of them are neighbours.
     pub(in crate::pages) fn make_room(&self, n: usize) {
         let scattered = {
             let space = &self.state.lock().space;
@@ -99,7 +100,7 @@ impl Clusters {
         }
     }
 
-    /// Gives everything back to the kernel that is here. Returns how many pages went.
+    /// Gives all free pages back to the kernel. Returns how many went.
     pub(in crate::pages) fn release_free(&self) -> usize {
         let whole = self.release(RELEASE_BLOCKS, u64::MAX, usize::MAX);
         whole + self.release_runs(1, u64::MAX, usize::MAX, 0, usize::MAX).0
@@ -181,8 +182,8 @@ impl Clusters {
         }
     }
 
-    /// Gives ranges that were taken out to the kernel, and brings them home. Says how many pages were backed until now;
-    /// `None` when there is nothing, or the kernel took it badly.
+    /// Gives the memory of ranges that were taken out back to the kernel, and returns the ranges to the account. Says how
+    /// many of their pages were backed; `None` when there are no ranges, or the kernel refused.
     fn give(&self, batch: Batch, how: Decommit) -> Option<usize> {
         let n = batch.n;
         if n == 0 {
@@ -193,7 +194,7 @@ impl Clusters {
             *span = self.span_of(pages);
         }
         Counters::add(&self.counters.decommits, 1);
-        // SAFETY: the pages are in nobody's hands but ours, and their contents are not needed.
+        // SAFETY: the pages are in this thread's hands alone, and their contents are not needed.
         let done = unsafe { self.system.decommit(&spans[..n], how) };
         let now = coarse_now();
         let mut state = self.state.lock();

@@ -1,4 +1,4 @@
-//! A stock of pages of one's own.
+//! Two magazines of pages for a single owner.
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -54,7 +54,7 @@ impl PageHandle {
     /// See [`PagePool::get`](super::PagePool::get).
     #[inline]
     pub fn get(&mut self) -> Result<PageBuf, PoolError> {
-        // SAFETY: the page is this pool's and in nobody else's hands.
+        // SAFETY: the page is this pool's and in no other hands.
         self.get_raw()
             .map(|page| unsafe { PageBuf::new(page, self.pool) })
     }
@@ -141,7 +141,7 @@ impl PageHandle {
     /// [`get_raw`](Self::get_raw) shows it.
     ///
     /// # Safety
-    /// The page came from this handle's pool, is in nobody else's hands, and is not used afterwards.
+    /// The page came from this handle's pool, is in no other hands, and is not used afterwards.
     #[inline]
     pub unsafe fn put_raw(&mut self, page: NonNull<u8>) {
         self.handle.put(

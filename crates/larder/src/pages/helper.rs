@@ -34,14 +34,14 @@ const POPULATE_STEP: usize = 512;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct HelperConfig {
-    /// High-water mark of the pre-zeroed stock in pages; 0 is off. Zeroing starts below half of it, from pages that
-    /// nobody has used for the longest time, never from the warm stock. At most half of the L2 cache is sensible.
+    /// High-water mark of the pre-zeroed stock in pages; 0 is off. Zeroing starts below half of it, with pages of blocks in
+    /// which no page is in use, never from the warm stock. At most half of the L2 cache is sensible.
     pub prezero_pages: usize,
     /// Pages that are kept populated ahead of need; 0 is off.
     pub ahead_pages: usize,
     /// Share of one CPU that the helper may use, above 0 and at most 1.
     pub cpu_budget: f64,
-    /// How often it looks when nobody wakes it.
+    /// How often it looks when no get wakes it.
     pub interval: Duration,
 }
 
@@ -97,7 +97,7 @@ impl HelperThread {
             pool.helper_awake.store(1, Ordering::Relaxed);
             helper.replace(new)
         };
-        // Two starts at once: a thread that nobody knows would outlive the pool.
+        // Two starts at once: the pool keeps one thread, and the other would outlive it.
         if let Some(another) = another {
             another.end();
         }
@@ -154,7 +154,7 @@ impl Worker {
                 Ordering::Relaxed,
             );
             // Sleep until the time used is within the budget of the time passed; without work, a whole interval.
-            // A budget near nothing needs a rest near eternity, which is more than a duration holds.
+            // A tiny budget may ask for a longer pause than a `Duration` holds.
             let earned = Duration::try_from_secs_f64(used.as_secs_f64() / self.config.cpu_budget)
                 .unwrap_or(Duration::MAX);
             let owed = earned.saturating_sub(begin.elapsed());
@@ -212,7 +212,7 @@ impl Worker {
                 .iter_mut()
                 .filter(|round| !round::is_zero(**round))
             {
-                // SAFETY: the page was taken out of the account and is in nobody else's hands.
+                // SAFETY: the page was taken out of the account and is in no other hands.
                 unsafe { self.pool.routine().zero(round::page(*round).as_ptr(), size) };
                 *round = round::pack(round::addr(*round), true);
                 bytes += size as u64;
@@ -231,7 +231,7 @@ impl Worker {
         if ahead == 0 || self.pool.clusters.ready_up_to(ahead) > ahead / 2 {
             return false;
         }
-        // At the limit or without memory there is nothing to do ahead; whoever needs a page will be told.
+        // At the limit or without memory there is nothing to do ahead. A get that needs a page returns the error.
         self.pool
             .clusters
             .fault_ahead(1, POPULATE_STEP.min(ahead))

@@ -1,8 +1,8 @@
 //! Pages that have been here for so long that they go back to the system.
 //!
-//! A block that is here as a whole carries the time at which it became so. Of a used block a look remembers the pages
-//! that are ready; those of them that nobody took until a later look have been idle all the time in between. So nothing
-//! is written down when a page comes home, and a look at a block is a few operations on words.
+//! A block that is here as a whole carries the time at which it became so. Of a block in use, a look remembers the pages
+//! that are ready; those of them that are still untaken at a later look have been idle all the time in between. So nothing
+//! is written down when a page comes back, and a look at a block is a few operations on words.
 
 use core::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{BLOCK_PAGES, Space, bits, find_run};
 impl Space {
     /// Takes a unit of `blocks` neighbouring blocks (a power of two, aligned) that have all been whole since before
     /// `before`, to give it back. Looks from block `from` on; the second value is where to look next. Pages beyond the
-    /// frontier are nobody's, so a unit that the frontier crosses ends there. What was taken comes back by
+    /// frontier were never taken, so a unit that the frontier crosses ends there. What was taken comes back by
     /// [`put_released`](Self::put_released) or [`put_kept`](Self::put_kept).
     pub(in crate::pages) fn take_idle(
         &mut self,
@@ -92,7 +92,7 @@ impl Space {
         if since <= before { ready } else { 0 }
     }
 
-    /// Takes pages that are home out without calling those backed that are not.
+    /// Takes pages out that are here. Those that are not backed are not marked as backed.
     fn lend(&mut self, b: usize, mask: u64) {
         self.change(b, |block| block.home &= !mask);
     }
@@ -114,8 +114,8 @@ impl Space {
         released
     }
 
-    /// Brings pages back that the system did not take. Some may be gone, some not: backed as before, and dirty, is what
-    /// costs nothing to be wrong about.
+    /// Brings pages back that the system did not take. Some may be gone nevertheless. They count as backed as before, and as
+    /// dirty, since a mistake in that does no harm.
     pub(in crate::pages) fn put_kept(&mut self, pages: Range<usize>, now: u64) {
         self.bring(pages, false, now, |_, _| {});
     }

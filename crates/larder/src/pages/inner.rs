@@ -1,9 +1,9 @@
 //! What pools, handles and buffers share, and how long it lives.
 //!
 //! A buffer carries a pointer to this and no count, since counting would cost more than the whole get. While the pool
-//! has an owner (itself or a handle), that is enough. When the last owner goes, the stocks are closed: from then on every put takes
-//! the slow path, and `gate` counts what is still to come: one for every page that is not home, one for every slow put
-//! under way. Whoever brings it to zero frees everything.
+//! has an owner (itself or a handle), that is enough. When the last owner goes, the stocks are closed: from then on every
+//! put takes the slow path, and `gate` counts what is still to come: one for every page that is out, one for every slow put
+//! under way. The thread that brings it to zero frees everything.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -59,7 +59,7 @@ pub(super) struct Inner {
     pub(super) helper: Lock<Option<HelperThread>>,
     pub(super) helper_cpu_ns: AtomicU64,
     pub(super) zeroed_by_helper: AtomicU64,
-    /// Set when the helper runs, so that gets know whom to wake.
+    /// Set while the helper runs, so that gets know that there is a thread to wake.
     pub(super) helper_awake: AtomicU32,
     next_maintenance: AtomicU64,
     owners: AtomicUsize,
@@ -159,7 +159,7 @@ impl PoolRef {
         HelperThread::stop(self);
         self.zeroed.close(&NoSupply(&self.clusters));
         self.stock.close(&self.clusters);
-        // Every page that is out now comes home through a slow put, which takes it off the gate.
+        // Every page that is out now comes back through a slow put, which takes it off the gate.
         self.clusters.settle(|out| {
             self.gate.fetch_add(out, Ordering::Relaxed);
         });
@@ -176,7 +176,7 @@ impl PoolRef {
     }
 
     /// # Safety
-    /// Nobody else uses the pointer, now or later, and no page is out.
+    /// No other code uses the pointer, now or later, and no page is out.
     unsafe fn free(self) {
         fork::unregister(self.clusters.raw_lock());
         fork::unregister(self.helper.raw());
@@ -204,7 +204,7 @@ impl PoolRef {
     /// Does a put that may be one of the last, under the gate.
     #[cold]
     pub(super) fn put_slow(self, f: impl FnOnce(&Inner)) {
-        // The page in hand keeps the pool alive up to here: it is not home.
+        // The page in hand keeps the pool alive up to here: it is still out.
         self.gate.fetch_add(1, Ordering::Relaxed);
         f(&self);
         let homed = self.clusters.take_homed();
@@ -285,7 +285,7 @@ impl Inner {
         page
     }
 
-    /// Does what fails for want of memory once more, with the pre-zeroed pages among the others: they are as good.
+    /// Calls `get`, and again after a failure, with the pre-zeroed pages put back among the others: they are as good.
     pub(super) fn retry<T>(
         &self,
         mut get: impl FnMut() -> Result<T, PoolError>,

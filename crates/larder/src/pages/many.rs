@@ -45,7 +45,7 @@ impl PagePool {
         Ok(())
     }
 
-    /// Puts many pages back with few operations. Pages of another pool go back to theirs.
+    /// Puts many pages back with few operations. Pages of another pool go back to that pool.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
@@ -69,7 +69,7 @@ impl PagePool {
     }
 }
 
-/// Pages on their way back. Dropped, it puts them, also when whoever brings them panics.
+/// Pages on their way back. Dropping it puts them back, also when the caller's iterator panics.
 struct Batch {
     pool: PoolRef,
     rounds: [MaybeUninit<usize>; BATCH],

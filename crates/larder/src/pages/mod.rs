@@ -15,7 +15,7 @@
 //!
 //! # Which get
 //!
-//! | call | contents | for a consumer who |
+//! | call | contents | for a consumer that |
 //! |---|---|---|
 //! | [`PagePool::get`] | a former owner's | overwrites the page (reads a block into it) |
 //! | [`PagePool::get_zeroed`] | zero | writes most of it: zeroing a warm page is also the prefetch |

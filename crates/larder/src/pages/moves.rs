@@ -1,13 +1,13 @@
 //! Pages on the move: a thread that trims, populates or zeroes has pages in hand that it does not mean to keep.
 //!
-//! To whoever needs a page just then, the pool looks emptier or fuller than it is. Before the pool says no, it waits
-//! for such a thread, but not for ever: it may be descheduled, or stuck in the kernel.
+//! Meanwhile the pool looks emptier or fuller than it is to a thread that needs a page. Before such a get fails, it waits
+//! for the moving thread, but not for ever: that thread may be descheduled, or stuck in the kernel.
 
 use core::time::Duration;
 
 use crate::os::{fork, turns, wait_turn};
 
-/// Looks at the pool while others move pages, before the answer is taken for final.
+/// Looks at the pool while other threads move pages, before a failure is final.
 const LOOKS: u32 = turns(Duration::from_millis(5));
 
 /// How many threads have pages in hand that will come back by themselves. Lives under the lock of the account.
@@ -42,13 +42,13 @@ impl Moves {
         self.at_least(1)
     }
 
-    /// Whether so many threads are at it.
+    /// Whether at least so many threads have pages in hand.
     pub(super) fn at_least(&self, threads: usize) -> bool {
         self.count >= threads && self.generation == fork::generation()
     }
 }
 
-/// How long somebody has waited.
+/// How long a caller has waited.
 #[derive(Debug, Default)]
 pub(super) struct Patience(u32);
 

@@ -81,7 +81,7 @@ impl PagePool {
         Self { inner }
     }
 
-    /// A page with a former owner's contents. The cheapest get; for a consumer who overwrites the page.
+    /// A page with a former owner's contents. The cheapest get, for a consumer that overwrites the page.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
@@ -94,12 +94,12 @@ impl PagePool {
     /// [`PoolError`]: the limit, the reservation, or the kernel.
     #[inline]
     pub fn get(&self) -> Result<PageBuf, PoolError> {
-        // SAFETY: the page is this pool's and in nobody else's hands.
+        // SAFETY: the page is this pool's and in no other hands.
         self.get_raw()
             .map(|page| unsafe { PageBuf::new(page, self.inner) })
     }
 
-    /// A page of zeroes, zeroed now if it is not known to be zero: warm for a consumer who writes it.
+    /// A page of zeroes, zeroed now if it is not known to be zero: warm for a consumer that writes it.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
@@ -118,7 +118,7 @@ impl PagePool {
     }
 
     /// A page of zeroes, from the pre-zeroed stock if it has one (see [`start_helper`](Self::start_helper)): for a
-    /// consumer who writes little of it or only reads.
+    /// consumer that writes little of it or only reads.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
@@ -179,7 +179,7 @@ impl PagePool {
             return Err(PoolError::EmptyRun);
         }
         let taken = self.inner.clusters.take_run(n).or_else(|_| {
-            // What lies in stock may be what is missing between two neighbours, or what is over the limit.
+            // A page in stock may be the one missing between two free neighbours, or the one over the limit.
             self.inner.trim();
             self.inner.clusters.take_run(n)
         })?;
@@ -187,23 +187,23 @@ impl PagePool {
             self.inner.clusters.addr(taken.pages.start),
             false,
         ));
-        // SAFETY: the pages were just taken out and are in nobody else's hands.
+        // SAFETY: the pages were just taken out and are in no other hands.
         Ok((unsafe { PageRun::new(at, n, self.inner) }, taken.zero))
     }
 
-    /// The reservation and the system under it, for what keeps an account of its own over the pool's pages.
+    /// The reservation and the system under it, for callers that keep their own account of the pool's pages.
     pub(crate) fn ground(&self) -> (Span, Arc<dyn System>) {
         self.inner.clusters.ground()
     }
 
-    /// Address of the first of `n` neighbouring pages that somebody else keeps account of, and whether all of them are known to
-    /// be zero; they come back by
-    /// [`put_spans`](Self::put_spans). Nothing is trimmed for it: the caller has more to give up than this pool knows.
+    /// Address of the first of `n` neighbouring pages of which the caller keeps account, and whether all of them are known to
+    /// be zero. They come back by [`put_spans`](Self::put_spans). Nothing is trimmed for it: the caller has more to give up
+    /// than this pool knows.
     pub(crate) fn take_span(&self, n: usize) -> Result<(usize, bool), PoolError> {
         self.inner.clusters.take_span(n)
     }
 
-    /// As [`take_span`](Self::take_span), of pages that are backed already: none where memory would have to grow for it.
+    /// As [`take_span`](Self::take_span), of pages that are backed already; `None` when memory would have to grow for it.
     pub(crate) fn take_ready_span(&self, n: usize) -> Option<usize> {
         self.inner.clusters.take_ready_span(n)
     }
@@ -229,14 +229,14 @@ impl PagePool {
         self.inner.clusters.put_spans(spans);
     }
 
-    /// Says that pages will come back by themselves until the value is dropped: who would be refused a page waits a while
-    /// for them.
+    /// Records, until the value is dropped, that this thread will bring pages back: a caller that finds no page waits a
+    /// while for them.
     pub(crate) fn moving(&self) -> impl Sized + '_ {
         self.inner.clusters.moving()
     }
 
-    /// Before `n` neighbouring pages are backed: where there are none though a large part of what is backed is free, in pieces,
-    /// some `n` pages of these go back to the system.
+    /// For a caller that is about to have `n` neighbouring pages backed: gives about `n` other pages back to the system, if
+    /// many backed pages are free but no `n` of them are neighbours.
     pub(crate) fn make_room(&self, n: usize) {
         self.inner.clusters.make_room(n);
     }
@@ -246,7 +246,7 @@ impl PagePool {
         self.inner.clusters.pages().0 * self.inner.clusters.page_size()
     }
 
-    /// The upkeep that is due, as a get that finds nothing would do it.
+    /// Does the upkeep if it is due, as a get that finds its magazines empty does.
     pub(crate) fn upkeep_if_due(&self) {
         self.inner.upkeep_if_due();
     }
@@ -256,7 +256,7 @@ impl PagePool {
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
     /// let page = pool.get_raw()?;
-    /// // SAFETY: the page is ours, once; afterwards nobody uses it.
+    /// // SAFETY: the page is ours, once; afterwards nothing uses it.
     /// unsafe {
     ///     page.write_bytes(7, pool.page_size());
     ///     pool.put_raw(page);
@@ -276,7 +276,7 @@ impl PagePool {
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
     /// let page = pool.get_zeroed_raw()?;
-    /// // SAFETY: the page is ours, once; afterwards nobody uses it.
+    /// // SAFETY: the page is ours, once; afterwards nothing uses it.
     /// unsafe {
     ///     assert_eq!(page.read(), 0);
     ///     pool.put_raw(page);
@@ -296,13 +296,13 @@ impl PagePool {
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
     /// let page = pool.get_raw()?;
-    /// // SAFETY: the page is ours, once; afterwards nobody uses it.
+    /// // SAFETY: the page is ours, once; afterwards nothing uses it.
     /// unsafe { pool.put_raw(page) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Safety
-    /// The page came from this pool, is in nobody else's hands, and is not used afterwards.
+    /// The page came from this pool, is in no other hands, and is not used afterwards.
     #[inline]
     pub unsafe fn put_raw(&self, page: NonNull<u8>) {
         // SAFETY: the caller's promise.
@@ -328,7 +328,7 @@ impl PagePool {
         addr & (self.page_size() - 1) == 0 && self.inner.clusters.contains(addr)
     }
 
-    /// A stock of one's own over this pool.
+    /// A handle: two magazines of a single owner over this pool.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
@@ -369,8 +369,8 @@ impl PagePool {
         self.inner.clusters.set_cluster_pages(size.resolve());
     }
 
-    /// Changes the limit on held bytes. A pool that holds more keeps it until it goes back by itself or by
-    /// [`trim`](Self::trim), but takes nothing new.
+    /// Changes the limit on held bytes. A pool that holds more takes nothing new, and keeps the excess until it goes back by
+    /// upkeep or by [`trim`](Self::trim).
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
@@ -427,8 +427,8 @@ impl PagePool {
         self.inner.trim()
     }
 
-    /// Starts the helper thread, or replaces it: maintenance without anybody calling, a pre-zeroed stock, pages
-    /// populated ahead of need. It runs at the lowest priority within a CPU budget, and what it costs is in the stats.
+    /// Starts the helper thread, or replaces it: maintenance without a caller, a pre-zeroed stock, pages populated ahead of
+    /// need. It runs at the lowest priority within a CPU budget, and what it costs is in the stats.
     ///
     /// ```
     /// use larder::pages::{HelperConfig, PagePool};

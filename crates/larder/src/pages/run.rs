@@ -28,17 +28,17 @@ unsafe impl Sync for PageRun {}
 
 impl PageRun {
     /// # Safety
-    /// The pages are of this pool and in the hands of the caller, who gives them up to the run.
+    /// The pages are of this pool and in the hands of the caller, which gives them up to the run.
     pub(super) unsafe fn new(at: NonNull<u8>, pages: usize, pool: PoolRef) -> Self {
         Self { at, pages, pool }
     }
 
-    /// The first byte, for callers that keep to themselves who reads and writes (C). It stays valid until the run is dropped.
+    /// The first byte, for callers that order reads and writes themselves (C). It stays valid until the run is dropped.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;
     /// let run = pool.get_run_zeroed(2)?;
-    /// // SAFETY: the run has two pages, and nobody else writes.
+    /// // SAFETY: the run has two pages, and no other code writes.
     /// assert_eq!(unsafe { run.as_non_null().read() }, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

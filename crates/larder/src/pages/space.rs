@@ -1,5 +1,5 @@
-//! The pages of the reservation: which are here, which are backed, which are zero. Pure bookkeeping under one lock;
-//! whoever calls the kernel takes pages out first, lets go of the lock, and brings them back.
+//! The pages of the reservation: which are here, which are backed, which are zero. Pure bookkeeping under one lock: a thread
+//! that calls the kernel takes pages out first, releases the lock, and brings the pages back afterwards.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -48,12 +48,12 @@ pub(super) struct Space {
     whole: BlockSet,
     /// Blocks with pages here that are not backed.
     cold: BlockSet,
-    /// The first page that was never taken. Pages from here on are neither home nor out.
+    /// The first page that was never taken. Pages from here on are neither here nor out.
     frontier: usize,
     pages: usize,
     /// Pages that are backed, or about to be.
     resident: usize,
-    /// Pages below the frontier that are not home.
+    /// Pages below the frontier that are not here.
     out: usize,
 }
 
@@ -103,7 +103,7 @@ impl Space {
         n
     }
 
-    /// Takes up to `most` pages that are ready from whole blocks: the ones that nobody used for longest. Says how many.
+    /// Takes up to `most` pages that are ready from whole blocks, in which no page is in use. Says how many.
     pub(super) fn take_unused(&mut self, most: usize, take: &mut dyn FnMut(usize, bool)) -> usize {
         let mut n = 0;
         while n < most {
@@ -187,7 +187,7 @@ impl Space {
         Some(taken)
     }
 
-    /// Whether all pages of a range are home.
+    /// Whether all pages of a range are here.
     fn are_home(&mut self, pages: Range<usize>) -> bool {
         let mut home = true;
         self.for_blocks(pages, |space, b, mask| {
@@ -223,7 +223,7 @@ impl Space {
         self.bring(pages, zero, now, |block, mask| block.resident &= !mask);
     }
 
-    /// Brings pages home, known to be zero or not; `backed` says which are backed.
+    /// Brings pages back, known to be zero or not; `backed` records which are backed.
     fn bring(
         &mut self,
         pages: Range<usize>,
@@ -256,7 +256,7 @@ impl Space {
         }
     }
 
-    /// Number of pages of a range, all of them home, that are not backed.
+    /// Number of pages of a range, all of them here, that are not backed.
     fn count_cold(&mut self, pages: Range<usize>) -> usize {
         let mut n = 0;
         self.for_blocks(pages, |space, b, mask| {
@@ -336,7 +336,7 @@ impl Space {
         })
     }
 
-    /// Takes pages that are all home. Those that are not backed are about to be.
+    /// Takes pages that are all here. Those that are not backed are about to be.
     fn take_range(&mut self, pages: Range<usize>) -> Taken {
         let mut taken = Taken {
             pages: pages.clone(),
@@ -373,7 +373,7 @@ impl Space {
         let block = &mut self.blocks[b];
         let before = *block;
         f(block);
-        // What was taken is not idle, also when it is back before anybody looks.
+        // A page that was taken is not idle, even if it is back before the next look.
         block.idle &= block.ready();
         let now = *block;
         self.out = self.out + before.home.count_ones() as usize - now.home.count_ones() as usize;

@@ -62,7 +62,7 @@ proptest! {
         let mut is_out = BTreeSet::new();
         let mut zero: BTreeMap<usize, bool> = BTreeMap::new();
         let mut resident: BTreeSet<usize> = BTreeSet::new();
-        // When each page came home.
+        // When each page came back.
         let mut since: BTreeMap<usize, u64> = BTreeMap::new();
         for (now, op) in ops.into_iter().enumerate() {
             let now = now as u64;

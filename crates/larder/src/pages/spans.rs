@@ -1,4 +1,4 @@
-//! Runs of pages for whoever keeps an account of its own over them, such as slabs of objects.
+//! Runs of pages for callers that keep their own account of them, such as slabs of objects.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::pages::PoolError;
 /// Pages of the longest run that is populated at once. A program writes a short run soon and as a whole; of a longer one it
 /// may never touch the end, and to populate that costs more than the faults that it spares.
 const MOST_POPULATED: usize = 16;
-/// Of how many pages that are backed one more is backed ahead, and the fewest that are: a cluster at once would be most of the
-/// memory of a small program, and the number of calls grows with the logarithm until clusters are whole.
+/// One page is backed ahead for every `AHEAD` that are backed, but at least `LEAST_AHEAD`: a cluster at once would be most
+/// of the memory of a small program, and this way the number of calls grows with the logarithm until clusters are whole.
 const AHEAD: usize = 8;
 const LEAST_AHEAD: usize = 8;
 
@@ -20,8 +20,9 @@ impl Clusters {
         (self.span, self.system.clone())
     }
 
-    /// Address of the first of `n` neighbouring pages, and whether all of them are known to be zero. Where none are ready, more are backed, up to a cluster, and what is left
-    /// of them stays ready, so that short runs do not cost a system call each.
+    /// Address of the first of `n` neighbouring pages, and whether all of them are known to be zero. Where none are ready,
+    /// more are backed, up to a cluster, and what is left of them stays ready, so that short runs do not cost a system call
+    /// each.
     pub(in crate::pages) fn take_span(&self, n: usize) -> Result<(usize, bool), PoolError> {
         if n == 0 {
             return Err(PoolError::EmptyRun);
@@ -32,7 +33,7 @@ impl Clusters {
             }
             let backed = self.state.lock().space.resident();
             let ahead = (backed / AHEAD).max(LEAST_AHEAD).min(self.cluster_pages());
-            // A refusal is told by the long way below, which also takes less.
+            // After a refusal, the slower way below asks for fewer pages and returns the error.
             if let Some(start) = self.fault_span(n, ahead.max(n)) {
                 return Ok((self.addr(start), false));
             }

@@ -1,6 +1,6 @@
 //! What a pool has done and holds.
 
-/// Numbers of a pool. They are read without stopping anybody, so they belong to slightly different moments, and a
+/// Numbers of a pool. They are read while other threads go on, so they belong to slightly different moments, and a
 /// restarted section may count one get twice.
 ///
 /// ```
@@ -39,7 +39,7 @@ pub struct PoolStats {
     pub released_bytes: u64,
     /// Bytes that a get zeroed on the caller's thread. Racy: increments of two threads at once may be lost.
     pub zeroed_by_caller_bytes: u64,
-    /// Bytes that were zero when they were taken, so that nobody had to zero them again. Racy likewise.
+    /// Bytes that were known to be zero when they were taken, so that the get did not zero them. Racy likewise.
     pub zeroing_avoided_bytes: u64,
     /// Bytes that the helper zeroed.
     pub zeroed_by_helper_bytes: u64,

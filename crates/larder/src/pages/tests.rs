@@ -19,7 +19,7 @@ fn modes() -> Vec<Mode> {
     modes
 }
 
-/// Memory that nobody gives back by itself during a test.
+/// A pool that gives no memory back by itself during a test.
 fn builder() -> Builder {
     PagePool::builder()
         .ignore_environment()
@@ -231,7 +231,7 @@ fn what_an_interval_did_not_need_goes_back_by_itself() {
     pool.get_many(&mut pages, 2048).unwrap();
     pool.put_many(pages);
     let held = pool.stats().held_bytes;
-    // Only the helper works here; nobody calls the pool but to look.
+    // Only the helper works here; the test calls the pool only for its stats.
     pool.start_helper(HelperConfig {
         cpu_budget: 1.0,
         interval: Duration::from_millis(5),

@@ -33,7 +33,7 @@ impl Line {
     }
 }
 
-/// The shortest way through a function that calls nobody and returns. With `section` it is one that commits a section: it
+/// The shortest path through a function that makes no call and returns. With `section` it is one that commits a section: it
 /// arms one (a store relative to `fs`) and stores the new top (the slot's first word, so nothing is added to its address).
 pub(crate) fn straight_path(lines: &[Line], section: bool) -> Option<Vec<&Line>> {
     fn walk<'a>(

@@ -34,7 +34,7 @@ macro_rules! for_all {
 }
 pub(crate) use for_all;
 
-/// Who holds each identifier; 0 is nobody.
+/// The holder of each identifier; 0 is none.
 pub(crate) struct Owners {
     first: u64,
     table: Vec<AtomicU8>,

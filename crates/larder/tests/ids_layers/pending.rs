@@ -73,7 +73,7 @@ fn a_repair_pass_leaves_alone_what_was_committed_after_it_began() {
     // The list is read here, and is empty.
     let early = early.commit();
     let late = ids.reserve().unwrap().commit();
-    // Freed and used again during the pass: the leak is gone, this is somebody new.
+    // Freed and used again during the pass: the leak is gone, and the identifier has a new owner.
     ids.free(leaked).unwrap();
     let reused = ids.reserve_at(leaked).unwrap().commit();
     assert_eq!(pass.finish([]).unwrap(), Repaired::default());
@@ -84,8 +84,8 @@ fn a_repair_pass_leaves_alone_what_was_committed_after_it_began() {
     assert_eq!(ids.iter().collect::<Vec<_>>(), [late]);
 }
 
-/// A service that is torn down while a pass runs: without the withdrawal the pass frees the address, somebody else gets
-/// it, and the service frees it once more.
+/// A service that is torn down while a pass runs: without the withdrawal the pass frees the address, another service gets
+/// it, and the first one frees it once more.
 #[test]
 fn a_repair_pass_leaves_alone_what_is_withdrawn() {
     let ids = Published::new(owned(0, 9));

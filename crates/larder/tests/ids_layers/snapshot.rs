@@ -89,7 +89,7 @@ fn a_snapshot_with_any_bit_flipped_is_refused() {
     }
 }
 
-/// The bytes with another checksum, as somebody would make them who wants to do harm.
+/// The bytes with another checksum, as an attacker would make them.
 fn sealed(mut bytes: Vec<u8>) -> Result<Snapshot, SnapshotError> {
     let end = bytes.len() - 4;
     let checksum = crc32fast::hash(&bytes[..end]);

@@ -44,7 +44,7 @@ pub(crate) trait Promise {
     /// `id` was asked for by name.
     fn taken(&mut self, id: u64);
     fn freed(&mut self, id: u64, range: IdRange);
-    /// How many rest, if some of these do and the rule keeps them from who asks for them.
+    /// How many identifiers rest, if some of these do and the rule refuses them to a caller that asks for them.
     fn refuses(&mut self, _first: u64, _last: u64) -> Option<u64> {
         None
     }

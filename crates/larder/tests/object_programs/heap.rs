@@ -1,4 +1,4 @@
-//! Heaps played against a model: who has which bytes, and what was written there.
+//! Heaps against a model, which knows the owner of each block of bytes, and what was written there.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -153,7 +153,7 @@ impl World {
                     self.its.push(Live::new(at, layout, self.stamp));
                 }
                 if op >= 192 {
-                    // Its objects go with it, and nobody else's do. Some of them before.
+                    // Its objects go with it, and no other heap's do. Some of them are freed before.
                     for (i, object) in self.its.drain(..).enumerate() {
                         object.check(object.layout.size());
                         if let Some(heap) = &self.private

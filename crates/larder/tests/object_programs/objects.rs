@@ -1,4 +1,4 @@
-//! Caches of objects played against a model: who has which object, what was written there, and what is constructed.
+//! Caches of objects against a model, which knows the owner of each object, what was written there, and what is constructed.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use larder::os::rseq::Mode;
 
 use super::bytes::{Bytes, MOST_STEPS, family};
 
-/// What constructed objects begin with while nobody has them.
+/// What constructed objects begin with while they are not in use.
 const MARK: u64 = 0x6d61_726b_6d61_726b;
 /// Caches at a time, and handles of each.
 const CACHES: usize = 4;
