@@ -156,7 +156,7 @@ fn no_unit_has_two_owners_and_none_is_lost() {
     }
 }
 
-/// Of two threads that free the same address at the same moment, one is told that it is not allocated.
+/// Of two threads that free the same address at the same moment, one gets the error that it is not allocated.
 #[test]
 fn one_of_two_frees_fails() {
     for mode in modes() {

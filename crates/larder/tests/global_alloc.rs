@@ -139,7 +139,7 @@ fn a_block_that_shrank_is_what_its_size_says() {
                 global::free_sized(at, new, 8);
             }
         }
-        // Everything goes home to its slab, which knows its own.
+        // Everything goes back to its slab, which recognises its own blocks.
         global::trim();
         let aligned = global::alloc(64, 64);
         assert!((aligned as usize).is_multiple_of(64));
@@ -170,7 +170,7 @@ fn a_small_block_aligned_as_large_ones_are_may_be_freed_by_its_new_size() {
                 global::free_sized(at, size, 16);
             }
         }
-        // What is in the wrong place is found on the way home.
+        // A block in the wrong magazine is found on the way back.
         global::trim();
     }
 }

@@ -21,7 +21,7 @@ fn threads_that_come_first_together_are_all_served() {
         }
         return;
     }
-    // This program's own allocator is the system's, so nothing was asked of ours yet.
+    // This program's own allocator is the system's, so larder's heap has had no call yet.
     let together = Barrier::new(8);
     std::thread::scope(|s| {
         for t in 0..8_u8 {

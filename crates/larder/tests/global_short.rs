@@ -140,14 +140,14 @@ fn a_block_can_be_made_smaller_without_memory() {
             unsafe { global::free_sized(*at, *size, 8) };
         }
     }
-    // What serves as a smaller one is not as aligned as those are; it goes home, and another comes.
+    // A block that serves as a smaller one may have too little alignment: it goes back to its slab, and another one comes.
     let aligned: Vec<_> = (0..2000).map(|_| global::alloc(512, 512)).collect();
     for &at in &aligned {
         assert!(!at.is_null() && (at as usize).is_multiple_of(512));
         // SAFETY: taken above, put once.
         unsafe { global::free_sized(at, 512, 512) };
     }
-    // Everything goes home, each to its own slab.
+    // Everything goes back, each block to its own slab.
     global::trim();
     assert_eq!(global::stats().large_bytes, 0);
     let out: usize = global::stats()

@@ -203,7 +203,7 @@ fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// What was told first, with the address that the program said.
+/// The first report, with the address that the program printed.
 fn first_line(ended: &Output) -> String {
     let (out, err) = [&ended.stdout, &ended.stderr]
         .map(|text| String::from_utf8_lossy(text).into_owned())

@@ -407,7 +407,7 @@ fn heaps_move_between_threads() {
     assert_eq!(heap.alloc(layout(10)).unwrap().as_ptr() as usize, object);
 }
 
-/// Refuses some calls, counted from when it is told to.
+/// Refuses some calls, counted from the moment when the test arms it.
 #[derive(Debug)]
 struct Late {
     first: usize,

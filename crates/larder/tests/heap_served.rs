@@ -1,4 +1,4 @@
-//! Which path objects took is told as it was.
+//! The report of the paths that objects took is right.
 
 #![allow(clippy::unwrap_used)]
 

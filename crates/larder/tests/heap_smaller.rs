@@ -86,7 +86,7 @@ fn an_object_can_be_made_smaller_without_memory() {
     }
     drop((heap, other));
     family.drain();
-    // Some came home to caches that had been drained before.
+    // Some came back to caches that had been drained before.
     family.drain();
     assert_eq!(family.large_held_bytes(), 0, "runs of pages came home");
     assert_eq!(family.pool().stats().out_bytes, 0, "and objects did");

@@ -86,7 +86,7 @@ fn stress_owners<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u
                             }
                         }
                         4 => {
-                            // A run goes back as one, if the one that was freed of it could be had again.
+                            // A run goes back as a whole if its freed identifier could be allocated again.
                             if let Ok(first) = ids.alloc_range(5, 1) {
                                 (first..first + 5).for_each(|id| owners.take(id, me));
                                 owners.put(first + 2, me);
@@ -225,8 +225,8 @@ fn the_last_ones_of_another_cpu_are_found() {
     }
 }
 
-/// While one thread frees and takes one and the same identifier, another is told 'full' at times, but every identifier that
-/// is free when it asks, and stays so, is found.
+/// While one thread frees and takes one and the same identifier, another gets the error 'full' at times, but finds every
+/// identifier that is free when it asks, and stays so.
 fn full_is_true<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64) {
     let ids = space(rule, 0, len, mode);
     for _ in 0..len {
@@ -279,7 +279,7 @@ fn full_is_said_only_when_it_is_true() {
     for_all!(full_is_true(300));
 }
 
-/// Two threads free the same identifiers at the same moment: one of them is told so, for each.
+/// Two threads free the same identifiers at the same moment: for each, one of the two gets an error.
 fn free_twice<R: SharedRule + Sync>(rule: R, mode: Mode) {
     const LEN: u64 = 400;
     let ids = space(rule, 7, LEN, mode);

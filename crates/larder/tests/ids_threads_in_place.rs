@@ -105,7 +105,7 @@ fn two_laps_are_in_order() {
     const LEN: u64 = 10_000;
     assert_eq!(Cyclic::SHAPE, Shape::InPlace);
     for mode in modes() {
-        // One CPU has one lot; the order is that of one thread.
+        // One CPU has one batch; the order is that of one thread.
         let cpus = allowed_cpus();
         pin(0, &cpus[..1]);
         let ids = space(Cyclic, 0, LEN, mode);
@@ -122,7 +122,7 @@ fn two_laps_are_in_order() {
             ids.free(id).unwrap();
         }
         free.sort_unstable();
-        // The last lot of the first lap was looked for beyond the end, too.
+        // The search for the last batch of the first lap went beyond the end, too.
         let first = ids.alloc().unwrap();
         let begin = free.binary_search(&first).unwrap();
         free.rotate_left(begin);

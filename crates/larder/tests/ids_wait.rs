@@ -1,4 +1,4 @@
-//! Waiting for identifiers, and being told that they become scarce.
+//! Waiting for identifiers, and the reports that they become scarce.
 
 #![allow(clippy::unwrap_used)]
 
@@ -129,7 +129,7 @@ fn the_longest_waits_no_longer() {
     for_all!(wake());
 }
 
-/// Records what it is told.
+/// A space, and a list of the crossings that it reports.
 fn watched<R: SharedRule>(
     rule: R,
     mode: Mode,
@@ -258,7 +258,7 @@ fn too_many_marks_are_refused() {
     );
 }
 
-/// Many threads around a mark: it is told as often up as down, to within one.
+/// Many threads around a mark: the space reports as many crossings up as down, to within one.
 #[test]
 fn crossings_come_in_pairs() {
     for mode in modes() {

@@ -281,7 +281,7 @@ fn a_warm_pair_of_malloc_and_free() {
     );
 }
 
-/// A way with an atomic instruction is told from one without.
+/// A path with an atomic instruction is recognised.
 #[test]
 fn an_atomic_instruction_is_seen() {
     let way = |middle: &str| {

@@ -20,7 +20,7 @@ fn held(family: &Family) -> usize {
     family.pool().stats().held_bytes
 }
 
-/// A family whose memory goes back at once when it is told to.
+/// A family whose memory goes back to the system at the next reap or drain.
 fn eager(mode: Mode) -> Family {
     family_builder(mode)
         .pages(pages(mode).decay(Duration::ZERO))

@@ -285,7 +285,7 @@ fn a_limit_is_kept_and_said() {
     }
 }
 
-/// Remembers what the family was told.
+/// The misuses that the family reported.
 static TOLD: std::sync::Mutex<Vec<Misuse>> = std::sync::Mutex::new(Vec::new());
 
 #[test]

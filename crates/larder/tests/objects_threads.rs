@@ -88,7 +88,7 @@ fn work(cache: &RawCache, mut handle: Option<RawHandle>, me: u64, stop: &AtomicB
     turns
 }
 
-/// All objects of the cache are home after a drain.
+/// Checks that all objects of the cache are back in their slabs after a drain.
 fn assert_home(family: &Family, cache: &RawCache) {
     cache.drain();
     let stats = cache.stats();
@@ -136,7 +136,7 @@ fn few_threads_with_objects_of_pages() {
     }
 }
 
-/// One thread takes, another puts: objects flow home as magazines.
+/// One thread takes, another puts: objects flow back as magazines.
 #[test]
 fn takers_and_putters() {
     for mode in modes() {

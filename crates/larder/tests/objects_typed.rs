@@ -186,7 +186,7 @@ fn a_constructor_that_panics_costs_nothing() {
     }
 }
 
-/// Panics when it is dropped, if told to.
+/// Panics when it is dropped, if the test asks for it.
 #[derive(Debug)]
 struct Grumbler(Arc<AtomicUsize>);
 impl Drop for Grumbler {

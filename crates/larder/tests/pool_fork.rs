@@ -66,7 +66,7 @@ fn use_pool(pool: &PagePool, seed: u64) {
     }
 }
 
-/// Hammers a pool until told to stop.
+/// Hammers a pool until `stop` is set.
 fn hammer(pool: &PagePool, me: u64, stop: &AtomicBool, turns: &AtomicUsize) {
     let mut rng = Rng(me);
     let mut held = Vec::new();

@@ -152,7 +152,7 @@ fn a_page_in_use_does_not_keep_the_rest_of_its_cluster() {
     let first = NonNull::new(run.as_mut_ptr()).unwrap();
     run.fill(1);
     drop(run);
-    // A run of pages is not in any magazine, so every page but these eight is home.
+    // A run of pages is not in any magazine, so every page but these eight is back in the account.
     let kept: Vec<_> = (0..8).map(|_| pool.get_run(1).unwrap()).collect();
     for _ in 0..4 {
         sleep(DECAY + Duration::from_millis(8));

@@ -305,11 +305,12 @@ impl Arena {
         out.len()
     }
 
-    /// Takes a request for a consumer; before it fails, what lies idle is brought together.
+    /// Takes a request for a consumer. Before it fails, it empties the quantum caches, so that their segments are joined, and
+    /// returns idle imported spans.
     fn take_hard(&self, want: &Want) -> Result<u64, ArenaError> {
         let take = || self.take(want, Kind::Allocated);
         let taken = take().or_else(|error| {
-            // In magazines lies what might be joined to what is needed, and the tags for it.
+            // Segments in magazines may be the missing neighbours, and their tags may be needed.
             if self.empty_caches() > 0
                 && let Ok(tag) = take()
             {

@@ -285,7 +285,7 @@ impl Want {
         }
     }
 
-    /// What was asked for, as an error tells it.
+    /// What was asked for, as an error reports it.
     pub(super) fn request(&self) -> Request {
         Request {
             size: self.size,

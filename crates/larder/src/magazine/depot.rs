@@ -20,16 +20,16 @@ const FAILURES: usize = 64;
 /// however long the interval was.
 const SUCCESSES: u64 = 16;
 
-/// Places for magazines whose owner has gone, among which threads choose.
+/// Places for magazines whose owner is gone. Each thread uses one of them.
 const PLACES: usize = 4;
 
-/// One more than the number of a magazine that its owner left at its end; 0 is none. In a cache line of its own: it is there for
-/// the next owner that the same thread makes, whose CPU has the magazine and its objects in the cache.
+/// One more than the number of a magazine that an owner left when it was dropped; 0 is none. It is meant for the next owner
+/// that the same thread makes, whose CPU has the magazine and its objects in the cache. It has a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Left(AtomicU32);
 
-/// The place of this thread. Threads get them in turn, so that those that begin together do not meet in one.
+/// The place of this thread. Threads get places in turn, so that threads that begin together do not share one.
 fn place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static MINE: Cell<Option<u8>> = const { Cell::new(None) });

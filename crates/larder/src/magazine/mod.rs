@@ -1,9 +1,9 @@
 //! The stock layer: magazines of rounds between a slow supplier and an impatient consumer.
 //!
 //! A *round* is one word (an address, an identifier). A *magazine* is an array of rounds. A [`Stock`] keeps two
-//! magazines for every CPU; a [`Handle`] keeps two of its own. Behind both stands the depot, a lock-free
-//! stack of full magazines beside one of empty ones, which several stocks may share, and behind the depot a [`Supply`]. The scheme is Bonwick and Adams' ("Magazines and
-//! Vmem", USENIX 2001) with three changes:
+//! magazines for every CPU (its `shelf`); a [`Handle`] keeps two of its own. Behind both stands the depot, a lock-free
+//! stack of full magazines beside one of empty ones, which several stocks may share, and behind the depot a [`Supply`]. The
+//! scheme is Bonwick and Adams' ("Magazines and Vmem", USENIX 2001) with three changes:
 //!
 //! - A CPU's stock is two words, each the address of the top slot of a size-aligned magazine, so empty and full can
 //!   be read off the low bits, and pop, push and the exchange of a whole magazine each commit with one store. So each

@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Requests that are not made after one was refused. At a memory limit every put would otherwise make three system calls, of which
-/// one fails; and what was freed meanwhile is found a few puts later.
+/// Requests that are not made after one was refused. At a memory limit every put would otherwise make three system calls, of
+/// which one fails. Memory that is freed meanwhile is found a few puts later.
 const SPARED: u32 = 255;
 
 /// Limits the requests for something that its owner can do without for a while.

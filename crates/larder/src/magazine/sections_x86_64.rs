@@ -7,7 +7,8 @@
 //! because the kernel looks whether the address lies within the section.
 //!
 //! Offsets are those of [`Slot`](super::slot::Slot): first magazine 0, second 8, capacity 16, pushes 24 and 32. Pops are not
-//! counted: what came in magazines and by pushes and is not there any more was popped. A section that turns to the second magazine adds 8 to the slot's address, so the same commit serves both.
+//! counted: the rounds that came in magazines and by pushes and are not there any more were popped. A section that turns to
+//! the second magazine adds 8 to the slot's address, so the same commit serves both.
 
 use core::arch::{asm, global_asm};
 

@@ -123,8 +123,8 @@ pub(super) const LIVE_BYTES: usize = MAX_CPUS * size_of::<Slot>() + COLOURS * si
 const COLOURS: usize = 4096 / size_of::<Slot>();
 
 /// Where the slots of the next shelf begin in their region, in bytes below a page. Regions begin at pages, so without it the
-/// slots that one CPU has on all shelves would meet in the same few sets of its caches: with 40 size classes more than
-/// there are ways.
+/// slots that one CPU has on all shelves would meet in the same few sets of its caches: with 40 size classes there are more
+/// of them than the cache has ways.
 fn colour() -> usize {
     use core::sync::atomic::AtomicUsize;
     /// Shelves so far.
@@ -132,7 +132,7 @@ fn colour() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed) % COLOURS * size_of::<Slot>()
 }
 
-/// Where the slots begin in a region of [`LIVE_BYTES`] zeroes that is theirs from now on.
+/// Where the slots begin in a region of [`LIVE_BYTES`] zeroes that belongs to them from now on.
 pub(super) fn lay_out(region: &MetaRegion) -> usize {
     let first = region.span().addr() + colour();
     // Zero is no value of loom's atomics.

@@ -119,7 +119,7 @@ impl Stock {
         system: Arc<dyn System>,
         config: StockConfig,
     ) -> Self {
-        // A child that cannot tell that it is one would take its parent's unfinished work for its own.
+        // The child of a fork must recognise that it is one, or it would take its parent's unfinished work for its own.
         fork::install();
         Self {
             shelf: Shelf::new(system, config.mode),

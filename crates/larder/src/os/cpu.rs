@@ -6,7 +6,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::decided::Decided;
 
-/// Largest number of CPUs that Linux can be built for: the bound where the machine will not tell.
+/// Largest number of CPUs that Linux can be built for: the bound where the machine reports none.
 pub(crate) const MAX_CPUS: usize = 8192;
 
 /// One more than the highest CPU number that can ever come online; 8192, the most that Linux can be built for, when it
@@ -45,7 +45,7 @@ fn last_cpu(list: &str) -> Option<usize> {
     (last < MAX_CPUS).then_some(last)
 }
 
-/// Bytes of physical memory; 0 where the machine does not tell.
+/// Bytes of physical memory; 0 where the machine does not report it.
 ///
 /// ```
 /// println!("{} MiB of memory", larder::os::physical_memory() >> 20);
@@ -67,7 +67,7 @@ pub(crate) fn counts_all_memory() -> bool {
         .is_ok_and(|file| rustix::io::read(file, &mut word) == Ok(1) && word == *b"2")
 }
 
-/// Sizes of the data caches in bytes; `None` where the machine does not tell.
+/// Sizes of the data caches in bytes; `None` where the machine does not report them.
 ///
 /// ```
 /// let caches = larder::os::cpu_caches();

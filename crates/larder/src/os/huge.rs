@@ -1,15 +1,15 @@
-//! Tables that are looked at all over: fewer of the processor's address translations are enough with huge pages.
+//! Huge pages for tables that are accessed at random: they need fewer of the processor's address translations.
 
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use super::{HugeAdvice, Linux, Span, System};
 
-/// The size on all machines whose pages have 4 KiB.
+/// The size of a huge page on all machines whose pages have 4 KiB.
 const HUGE: usize = 2 << 20;
 
-/// Asks for huge pages where the memory has whole ones of 2 MiB: before it is written for the first time. It is advice, which costs a
-/// small table nothing.
+/// Asks for huge pages for the whole ones of 2 MiB in `memory`, before it is written for the first time. It is advice, and
+/// costs a small table nothing.
 pub fn want<T>(memory: &mut [MaybeUninit<T>]) {
     let range = memory.as_mut_ptr_range();
     let first = range.start.cast::<u8>();
@@ -19,8 +19,8 @@ pub fn want<T>(memory: &mut [MaybeUninit<T>]) {
         return;
     }
     if let Some(at) = NonNull::new(first.wrapping_add(skip)) {
-        // SAFETY: the span is within memory that is borrowed exclusively, and advice changes no contents. It stays when the memory
-        // goes back to its allocator, which is none the worse for it.
+        // SAFETY: the span is within memory that is borrowed exclusively, and advice changes no contents. The advice stays when
+        // the memory goes back to its allocator, and does no harm there.
         let _ = unsafe { Linux.advise_huge(Span { at, len }, HugeAdvice::Want) };
     }
 }

@@ -1,5 +1,5 @@
-//! Barriers that one thread passes for all threads of this process: the one that restarts every running restartable sequence (Linux
-//! 5.10), and the plain one (Linux 4.14).
+//! Barriers that one thread passes for all threads of this process: the one that restarts every running restartable sequence
+//! (Linux 5.10), and the plain one (Linux 4.14).
 
 use core::time::Duration;
 
@@ -35,8 +35,8 @@ pub fn register_all_threads() -> bool {
     !cfg!(miri) && membarrier(REGISTER_PRIVATE_EXPEDITED)
 }
 
-/// Each thread of this process has passed a full barrier when it returns: what it stored before, the caller sees, and what it loads
-/// after, it loads after the caller's earlier stores.
+/// When it returns, each thread of this process has passed a full barrier: the caller sees the thread's stores from before it,
+/// and the thread's loads from after it see the caller's earlier stores.
 pub fn all_threads() {
     if membarrier(PRIVATE_EXPEDITED) {
         return;

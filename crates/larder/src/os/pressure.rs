@@ -1,4 +1,4 @@
-//! Memory pressure as the kernel's stall information (PSI) tells it.
+//! Memory pressure, from the kernel's pressure stall information (PSI).
 
 use std::fs;
 

@@ -111,8 +111,8 @@ impl fmt::Display for Mode {
 }
 
 /// The mode of this process, decided once: the registration is looked up, the barrier registered and a self-test run.
-/// The environment variable `LARDER_MODE` (`locked`, `cpu_id` or `mm_cid`) overrides the choice; another word is told in a
-/// line on standard error and ignored.
+/// The environment variable `LARDER_MODE` (`locked`, `cpu_id` or `mm_cid`) overrides the choice; another word is reported in
+/// a line on standard error and ignored.
 ///
 /// ```
 /// println!("magazines are kept {}", larder::os::rseq::mode());
@@ -187,7 +187,7 @@ mod imp {
                 "restartable sequences are not registered (old kernel, valgrind, seccomp or a tunable)",
             );
         }
-        // `__rseq_size` understates what old glibc registered; the auxiliary vector tells what the kernel fills in.
+        // `__rseq_size` understates what old glibc registered; the auxiliary vector says what the kernel fills in.
         // SAFETY: getauxval only reads.
         let features = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) };
         let id = if features >= FEATURE_SIZE_WITH_MM_CID {

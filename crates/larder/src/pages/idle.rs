@@ -1,8 +1,8 @@
 //! Pages that have been here for so long that they go back to the system.
 //!
-//! A block that is here as a whole carries the time at which it became so. Of a block in use, a look remembers the pages
-//! that are ready; those of them that are still untaken at a later look have been idle all the time in between. So nothing
-//! is written down when a page comes back, and a look at a block is a few operations on words.
+//! A block that is here as a whole carries the time at which it became so. For a block in use, each look records the pages
+//! that are ready. Those that no thread has taken by a later look have been idle all the time in between. So nothing is
+//! recorded when a page comes back, and a look at a block is a few operations on words.
 
 use core::ops::Range;
 

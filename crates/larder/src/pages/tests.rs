@@ -1,4 +1,4 @@
-//! The pool over a system that tells what it was asked.
+//! The pool over a system that records its calls.
 
 mod spans;
 

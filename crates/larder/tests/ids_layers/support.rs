@@ -96,7 +96,7 @@ pub(crate) fn shared(first: u64, last: u64) -> Shared {
     Mutex::new(Ids::new(first..=last, Plain).unwrap())
 }
 
-/// Identifiers that refuse the n-th call that could change them, and all after it until told otherwise.
+/// Identifiers that refuse the n-th call that could change them, and all later calls until the test resets the number.
 pub(crate) struct Failing {
     pub(crate) ids: Owned,
     pub(crate) calls_left: Cell<u64>,

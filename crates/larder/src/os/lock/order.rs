@@ -162,8 +162,8 @@ mod checked {
         elsewhere()
     }
 
-    /// The thread calls the user's code with a lock held, which must not use what the lock belongs to. Until the value is dropped, the
-    /// thread counts as one that holds none, since that code may use other caches.
+    /// The thread calls the user's code with a lock held; that code must not use the lock's owner. Until the value is dropped,
+    /// the thread counts as one that holds none, since that code may use other caches.
     pub fn elsewhere() -> Outside {
         Outside(HELD.with(|held| core::array::from_fn(|rank| held[rank].replace(0))))
     }
