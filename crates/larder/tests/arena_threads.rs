@@ -75,7 +75,7 @@ fn hammer(arena: &Arena, me: u32, owners: &Owners, given: &Mutex<Vec<(u64, u64)>
                     2..=4 => handle.alloc(size),
                     _ => arena.alloc(size),
                 };
-                // There is room for all; but what others are just moving may be missed by a request with bounds.
+                // There is room for all, but a request with bounds may miss the segments that other threads are moving.
                 let Ok(addr) = taken else {
                     continue;
                 };

@@ -1,5 +1,5 @@
-//! A program on the heap that starts where there are no addresses for one: it lives on the buffer of the start, which
-//! lasts, and gets its heap when there are addresses.
+//! A program that starts where there are no addresses for its heap: the start buffer serves its allocations and suffices,
+//! and the program gets its heap when there are addresses.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,12 +11,12 @@ use larder::heap::global;
 #[global_allocator]
 static ALLOCATOR: larder::Larder = larder::Larder;
 
-/// What tells the program that it is the one with the limit.
+/// Environment variable that marks the child process, which runs under the limit.
 const ROLE: &str = "LARDER_TEST_STARVED";
-/// Blocks that are asked for while there is no heap, and the most that one takes of the buffer.
+/// Blocks that are allocated while there is no heap, and the most bytes that one takes of the buffer.
 const BLOCKS: usize = 400;
 const MOST: usize = 112 + 32;
-/// What the start of a program and some trials of making a heap may take of the buffer.
+/// Bytes of the buffer that the start of a program and some attempts to make a heap may take.
 const START: usize = 64 << 10;
 
 fn main() {

@@ -367,7 +367,8 @@ fn a_checked_block_that_stays_is_as_aligned_as_was_asked_for_last() {
     }
 }
 
-/// The thread that reads the words stands still in the middle of it: what it says of a bad one does not fit standard error.
+/// The thread that reads the words blocks in the middle of it: its message about a bad word does not fit the full pipe behind
+/// standard error.
 #[test]
 fn a_child_does_not_wait_for_the_thread_that_reads_the_words() {
     const NAME: &str = "a_child_does_not_wait_for_the_thread_that_reads_the_words";

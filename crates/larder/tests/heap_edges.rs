@@ -333,7 +333,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
                 some.push((object, layout));
             }
         }
-        // From the list's middle and ends, through every door.
+        // From the list's middle and ends, by every function that frees.
         for (i, (object, layout)) in some.into_iter().enumerate() {
             // SAFETY: taken above, put once.
             unsafe {

@@ -1,4 +1,4 @@
-//! What lies free in magazines serves other sizes before memory grows: by what is asked for, not by time.
+//! Before memory grows, the free objects in magazines go back and serve other sizes. Demand decides that, not time.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ fn give(heap: &Heap, size: usize, objects: Vec<NonNull<u8>>) {
     }
 }
 
-/// Sizes of which few are in a slab, of as many classes.
+/// Sizes of twelve classes, of which a slab has few objects.
 const SIZES: [usize; 12] = [
     1280, 1792, 2048, 2560, 3072, 4096, 5120, 6144, 7168, 8192, 10_240, 16_384,
 ];

@@ -43,7 +43,7 @@ fn starve<R: SharedRule>(rule: R, mode: Mode, many: usize) {
         for id in held {
             ids.free(id).unwrap();
         }
-        // Without magazines it goes on over the map; where not even that was possible, nothing was handed out.
+        // Without magazines the space works on its map alone; where not even that was possible, nothing was handed out.
         if many < 100 || ids.alloc().map(|id| ids.free(id)).is_ok() {
             assert_holds(&ids, 1000);
         }

@@ -49,7 +49,7 @@ fn stress_owners<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u
                             ids.free(id).unwrap();
                         }
                     }
-                    // Now and then everything goes, or a way not so common.
+                    // Now and then the thread frees all that it holds, or makes a less common call.
                     match rng.below(20) {
                         0 => {
                             for &id in &held {

@@ -162,7 +162,7 @@ fn a_freed_one_rests_for_a_lap() {
     }
 }
 
-/// One in particular is had from where it lies, and nothing else is moved for it.
+/// An identifier that is asked for by name is taken from where it lies, and no other is moved for it.
 #[test]
 fn one_that_is_wanted_is_taken_in_place() {
     for mode in modes() {

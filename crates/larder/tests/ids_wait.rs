@@ -15,7 +15,7 @@ use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, NearFull, Random, Re
 use larder::ids::{Crossing, IdError, IdSpace, SharedRule};
 use larder::os::rseq::Mode;
 
-/// More threads than identifiers: each takes one, waiting for it, and frees it. Were a wake-up lost, it would never end.
+/// More threads than identifiers: each waits for one, takes it, and frees it. If a wake-up were lost, the test would hang.
 fn queue<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u8) {
     let ids = space(rule, 0, len, mode);
     let owners = Owners::new(0, len);
@@ -27,7 +27,7 @@ fn queue<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u8) {
             s.spawn(move || {
                 let mut rng = Rng(u64::from(me));
                 while Instant::now() < end {
-                    // Often all that one thread wants are more than its share.
+                    // Often a thread wants more than its share.
                     let want = 1 + rng.below(len as usize / usize::from(threads) + 2);
                     let mut held = Vec::new();
                     for i in 0..want {
@@ -383,7 +383,7 @@ fn what_begins_to_rest_is_waited_for() {
     }
 }
 
-/// When the time is over the error says what is so then, not what was so when the waiting began.
+/// The error of a timeout describes the state at its end, not at the beginning of the wait.
 #[test]
 fn the_verdict_is_of_the_end() {
     loop {
@@ -396,7 +396,7 @@ fn the_verdict_is_of_the_end() {
             early = receive.try_recv().is_ok();
         }
         ids.free(1).unwrap();
-        // Only if it waits still, it has met what was freed.
+        // Only a thread that still waits has seen the freed identifier.
         if !early && ids.stats().waiting == 1 {
             assert_eq!(
                 receive.recv().unwrap(),

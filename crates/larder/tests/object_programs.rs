@@ -1,5 +1,5 @@
-//! Programs made of bytes over caches of objects and over heaps, each against its model: what the fuzz targets `objects` and
-//! `heap` play for long, played briefly.
+//! Programs made of bytes over caches of objects and over heaps, each against its model: a short run of what the fuzz targets
+//! `objects` and `heap` do for long.
 
 #![allow(clippy::unwrap_used)]
 

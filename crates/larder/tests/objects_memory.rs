@@ -303,7 +303,7 @@ fn the_pools_limit_holds_for_all_caches_together() {
             .build()
             .unwrap();
         let caches = [64, 500, 5000].map(|size| options(size).create(&family).unwrap());
-        // Each in turn may have all of it, since the others give up what they do not use.
+        // Each cache in turn may have the whole limit, since the others give up what they do not use.
         for cache in &caches {
             let mut objects = Vec::new();
             let error = loop {
@@ -326,7 +326,7 @@ fn the_pools_limit_holds_for_all_caches_together() {
     }
 }
 
-/// All threads are helped by what one of them finds.
+/// What one thread takes back from an idle cache serves all threads.
 #[test]
 fn threads_that_run_short_together_all_get_what_is_unused() {
     for mode in modes() {

@@ -472,7 +472,7 @@ fn values_that_own_each_others_caches_go_under_many_visitors() {
     }
 }
 
-/// Other objects that could be had are no reason to be silent about a panic.
+/// A constructor's panic reaches the caller even when another object is in stock.
 #[test]
 fn a_constructors_panic_is_heard_whatever_is_in_stock() {
     for mode in modes() {

@@ -55,7 +55,7 @@ fn limits_from_nothing_to_everything() {
         pool.set_limit_bytes(usize::MAX);
         assert!(pool.get().is_ok());
     }
-    // Without a reservation of its own an absurd limit must not make an absurd one, or say so.
+    // Without an explicit reservation, an absurd limit must not lead to an absurd reservation, or the build must fail.
     match PagePool::builder()
         .ignore_environment()
         .limit_bytes(usize::MAX)

@@ -1,4 +1,4 @@
-//! Where restartable sequences are missing (valgrind, a tunable, a wish), the locked mode does the same work.
+//! Where restartable sequences are missing (valgrind, a glibc tunable, `LARDER_MODE`), the locked mode does the same work.
 
 #![allow(clippy::unwrap_used)]
 
@@ -162,7 +162,7 @@ fn the_fallback_does_the_same_work() {
         assert!(out.contains("done"), "{out}");
     };
     locked(check(command(TEST, "child").env("LARDER_MODE", "locked")));
-    // The tunable came with glibc's registration; an older or another C library registers nothing, which is as well.
+    // The tunable came with glibc's registration. An older glibc or another C library registers nothing, with the same result.
     locked(check(
         command(TEST, "child")
             .env_remove("LARDER_MODE")
@@ -201,13 +201,13 @@ fn every_id_of_a_cpu_does_the_same_work() {
     }
     for (wish, other) in [("cpu_id", "mm_cid"), ("mm_cid", "cpu_id")] {
         let out = check(command(TEST, "child").env("LARDER_MODE", wish));
-        // An old kernel has no mm_cid; no kernel may take one for the other when both are there.
+        // An old kernel has no mm_cid. Where both are there, the mode must be the one that was set.
         assert!(
             out.contains("mode: locked (") || wish == "mm_cid" || !out.contains(other),
             "{out}"
         );
     }
-    // Once: it is decided once.
+    // One line of warning, since the mode is decided once.
     let told = "larder: LARDER_MODE: there is no mode \"nonsense\"; there are locked, cpu_id, mm_cid; it is ignored\n";
     let out = command(TEST, "child")
         .env("LARDER_MODE", "nonsense")

@@ -1,4 +1,4 @@
-//! What the compiler made of a function: its lines, the shortest way through it, and whether that is atomic anywhere.
+//! What the compiler made of a function: its lines, the shortest path through it, and the atomic instructions on it.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -74,8 +74,8 @@ pub(crate) fn straight_path(lines: &[Line], section: bool) -> Option<Vec<&Line>>
     walk(lines, 0, &mut HashSet::new(), false, !section)
 }
 
-/// Instructions on the shortest way through a section: from the load of its descriptor's address to the commit. One that is
-/// atomic is no way: a section needs none.
+/// Instructions on the shortest path through a section: from the load of its descriptor's address to the commit. A path with
+/// an atomic instruction does not count: a section needs none.
 pub(crate) fn section(lines: &[Line]) -> Option<usize> {
     let to = |at: u64| lines.iter().position(|l| l.at == at);
     let armed = lines.iter().position(|l| l.text.contains("%fs:0x8"))?;
@@ -130,13 +130,13 @@ pub(crate) fn disassembled(name: &str) -> Vec<Line> {
     lines
 }
 
-/// What is atomic on a way.
+/// The atomic instructions on a path.
 pub(crate) fn atomics<'a>(path: &[&'a Line]) -> Vec<&'a Line> {
     let path = path.iter().copied();
     path.filter(|line| line.is_atomic()).collect()
 }
 
-/// Holds the straight path of a function against a ceiling, and sees that nothing on it is atomic.
+/// Compares the straight path of a function with a ceiling, and checks that no instruction on it is atomic.
 pub(crate) fn path_takes(name: &str, lines: &[Line], section: bool, ceiling: usize) {
     let path = straight_path(lines, section)
         .unwrap_or_else(|| panic!("no straight way through {name}: {lines:#?}"));
