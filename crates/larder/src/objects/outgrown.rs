@@ -12,8 +12,8 @@ use super::family::{Family, Inner};
 use super::map::{LARGE, NONE};
 
 impl Family {
-    /// Whoever has one object may give it back as one of a smaller size from now on: of another cache of this family, which
-    /// has no constructor either.
+    /// From now on the user of one object may give it back as one of a smaller size: to another cache of this family
+    /// that has no constructor either.
     pub(crate) fn outgrow(&self) {
         self.inner.outgrown.fetch_add(1, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl Inner {
                     came = true;
                 }
             },
-            // SAFETY: the table has let go of it, so nobody else ends it.
+            // SAFETY: the table has let go of it, so no other thread ends it.
             |block| unsafe { CacheRef::in_block(self, block) }.end(),
         );
         came

@@ -48,8 +48,8 @@ impl<T> Object<'_, T> {
         self.cache
     }
 
-    /// Gives the value up as a pointer. Who does not put it back by
-    /// [`put_raw`](super::ObjectCache::put_raw) keeps it in use until the cache is dropped, and the value with it.
+    /// Gives the value up as a pointer. Unless the caller puts it back by [`put_raw`](super::ObjectCache::put_raw), it
+    /// stays in use until the cache is dropped, and is dropped with it.
     ///
     /// ```
     /// # use larder::objects::{Family, ObjectCache};
