@@ -95,8 +95,9 @@ impl Classes {
         }
     }
 
-    /// Looks at the redzones of all blocks and at all freed blocks that are kept, where they are [checked](Self::checked).
-    /// Each damage is told, and the process ends unless it shall go on. Returns how many there were.
+    /// Looks at the redzones of all blocks and at all freed blocks that are kept, where they are
+    /// [checked](Self::checked). Reports each damage, and ends the process unless [`Options::keep_going`] is set.
+    /// Returns how many there were.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -106,7 +107,7 @@ impl Classes {
     /// let classes = Classes::checked(&Family::new()?, options)?;
     /// let block = classes.alloc(Layout::new::<[u8; 100]>())?;
     /// assert_eq!(classes.check(), 0);
-    /// // SAFETY: one byte behind the block lies in its redzone, where nobody else looks meanwhile.
+    /// // SAFETY: one byte behind the block lies in its redzone, where no other code looks meanwhile.
     /// unsafe { block.add(100).write(7) };
     /// assert_eq!(classes.check(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -153,7 +154,7 @@ impl Classes {
             Outcome::Done(result) => result,
             Outcome::Unknown => {
                 debug.invalid(at, claim);
-                // It goes on after a misuse: whose the old one is nobody knows.
+                // The process goes on after a misuse: the owner of the old block is unknown.
                 Self::alloc_checked(debug, new, false)
             }
         }

@@ -62,7 +62,7 @@ pub struct Classes {
 #[repr(align(64))]
 struct Shared {
     family: Family,
-    /// The cache of each class once somebody needed it.
+    /// The cache of each class, from its first use on.
     caches: [AtomicPtr<()>; CLASSES],
     /// Class of the cache with this number.
     classes: [AtomicU8; NUMBERS],
@@ -401,7 +401,7 @@ impl Classes {
             if let Some(entry) = entry {
                 entry.store(NO_CLASS, Ordering::Relaxed);
             }
-            // SAFETY: just taken apart, and known to nobody.
+            // SAFETY: just taken apart, and known to no other code.
             drop(unsafe { RawCache::from_ptr(at) });
         }
         Ok(self

@@ -50,7 +50,7 @@ pub struct Heap {
     /// First, and its pairs too, so that a class's is one sum away.
     inner: UnsafeCell<Inner>,
     classes: Classes,
-    /// Who owns which page of the classes' family, at hand.
+    /// The owners of the pages of the classes' family, at hand.
     pub(super) view: View,
     /// [`Classes::first_number`], at hand.
     pub(super) first_number: usize,
@@ -66,7 +66,7 @@ struct Inner {
     account: Account,
 }
 
-// SAFETY: magazines and counts that belong to whoever has the heap; nothing in it knows a thread.
+// SAFETY: magazines and counts that belong to the heap's owner; nothing in it knows a thread.
 unsafe impl Send for Heap {}
 
 impl Heap {

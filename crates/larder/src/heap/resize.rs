@@ -294,7 +294,7 @@ unsafe fn resize(
         (None, None) => {
             let has = source.classes().usable_size(object).unwrap_or(0);
             let keeps = new.size() <= has && new.size() > has / 2;
-            // SAFETY: the object is the caller's, who gives up what is beyond the new size.
+            // SAFETY: the object is the caller's; the caller gives up what is beyond the new size.
             aligned && (keeps || unsafe { source.resize_large(object, new.size()) })
         }
         _ => false,

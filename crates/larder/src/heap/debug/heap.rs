@@ -50,7 +50,7 @@ pub struct LiveBlock {
     pub thread: u32,
 }
 
-/// One lock around everything: who debugs has time.
+/// One lock around everything: a program that is debugged may be slow.
 #[derive(Debug)]
 pub(crate) struct DebugHeap {
     pub(super) options: Options,
@@ -71,7 +71,7 @@ pub(crate) enum Outcome<T> {
 }
 
 impl DebugHeap {
-    /// A debug heap whose blocks come from `classes`, which nobody else uses.
+    /// A debug heap whose blocks come from `classes`, which nothing else uses.
     ///
     /// # Errors
     /// The system's refusal of memory for the records.
@@ -138,7 +138,7 @@ impl DebugHeap {
                 .begin(&self.storage, record, zeroed, &here)
         };
         if !known {
-            // SAFETY: just taken, and known to nobody.
+            // SAFETY: just taken, and known to no other code.
             unsafe { self.storage.give(&record) };
             return Err(none);
         }
@@ -167,8 +167,8 @@ impl DebugHeap {
         Outcome::Done(())
     }
 
-    /// A block of another size with the same contents; the old one is freed. It always moves, so that who still has the
-    /// old address is found out.
+    /// A block of another size with the same contents; the old one is freed. It always moves, so that later uses of the
+    /// old address are found.
     ///
     /// # Safety
     /// As for [`free`](Self::free).

@@ -53,7 +53,7 @@ unsafe extern "C" {
 struct Walk {
     frames: Frames,
     most: usize,
-    /// The code of this library, when it is one: its frames are nobody's interest.
+    /// The code of this library, when it is one: its frames are left out.
     own: (usize, usize),
     skipped: usize,
 }

@@ -61,7 +61,7 @@ pub(super) fn begin() {
     if let Some(debug) = debug() {
         keep_stderr();
         watch(debug);
-        // SAFETY: a plain function that stays. A refusal (no memory) only means that nobody looks.
+        // SAFETY: a plain function that stays. A refusal (no memory) only means that the blocks are not looked at.
         unsafe { libc::atexit(end) };
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn met(misuse: &Misuse) {
     }
 }
 
-/// Says what was brought that is nobody's, and ends the process: to go on would be worse.
+/// Reports an address where no block begins, and ends the process: to go on would be worse.
 #[cold]
 pub(super) fn end(addr: usize, function: &str) -> ! {
     say(format_args!(
