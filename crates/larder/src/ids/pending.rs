@@ -17,10 +17,10 @@ const YOUNG: u64 = 2;
 /// Identifiers of which only the committed ones can be seen.
 ///
 /// An identifier is [reserved](Self::reserve), what it names is built, and only then it is
-/// [committed](Pending::commit); until then nobody finds it here, but nobody else gets it either. Linux publishes a
-/// process so (`pid.c` stores a null pointer first and replaces it at the end). Memory: 2 bits for each identifier
-/// that was ever reserved, in pieces of 1 KiB that stay until this is dropped, beside what the identifiers take: over a wide
-/// range take a rule that uses few different ones.
+/// [committed](Pending::commit). Until then no lookup finds it here, but no other caller gets it either. Linux
+/// publishes a process so (`pid.c` stores a null pointer first and replaces it at the end). Memory: 2 bits for each
+/// identifier that was ever reserved, in pieces of 1 KiB that stay until this is dropped, beside what the identifiers
+/// take: over a wide range take a rule that uses few different ones.
 ///
 /// ```
 /// # fn main() -> Result<(), larder::ids::IdError> {
@@ -31,7 +31,7 @@ const YOUNG: u64 = 2;
 /// let pending = ids.reserve()?;
 /// assert_eq!(pending.id(), 1);
 /// assert!(!ids.is_allocated(1), "half built");
-/// assert_eq!(ids.reserve()?.id(), 2, "and yet nobody else gets it");   // dropped, so given up again
+/// assert_eq!(ids.reserve()?.id(), 2, "and yet no other caller gets it");   // dropped, so given up again
 /// pending.commit();
 /// assert!(ids.is_allocated(1));
 /// assert_eq!(ids.iter().collect::<Vec<_>>(), [1]);
@@ -146,8 +146,8 @@ impl<A: Allocate> Published<A> {
     /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
     /// let id = ids.reserve()?.commit();
     /// let leaving = ids.withdraw(id)?;
-    /// assert!(!ids.is_allocated(id), "nobody finds it any more");
-    /// assert_ne!(ids.reserve()?.id(), id, "and nobody gets it before its end");
+    /// assert!(!ids.is_allocated(id), "no lookup finds it any more");
+    /// assert_ne!(ids.reserve()?.id(), id, "and no caller gets it before its end");
     /// drop(leaving);
     /// assert_eq!(ids.reserve()?.id(), id);
     /// # Ok::<(), larder::ids::IdError>(())
@@ -269,9 +269,9 @@ impl<A: Allocate> Published<A> {
 
 /// An identifier that is reserved and not visible. Dropping it aborts: the identifier is free again.
 ///
-/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing is then
-/// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier stays allocated for good. [`abort`](Self::abort)
-/// tells.
+/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing then fails with
+/// [`IdError::Borrowed`], a drop cannot return that error, and the identifier stays allocated for good.
+/// [`abort`](Self::abort) returns it.
 ///
 /// ```
 /// # use core::cell::RefCell;
@@ -296,12 +296,12 @@ impl<A: Allocate> Pending<'_, A> {
         self.id
     }
 
-    /// Makes the identifier visible. What was written before is seen by whoever finds it.
+    /// Makes the identifier visible. A thread that finds it sees what was written before.
     ///
     /// [`Published::reserve`] shows it.
     pub fn commit(self) -> u64 {
         let (id, space) = (self.id, self.space);
-        // While it is pending its mark is 0 and nobody else writes it.
+        // While it is pending its mark is 0 and no other thread writes it.
         let at = space.offset(id);
         space
             .marks
@@ -318,7 +318,7 @@ impl<A: Allocate> Pending<'_, A> {
     /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
     /// let pending = ids.reserve()?;
     /// let borrowed = ids.ids().borrow_mut();
-    /// assert_eq!(pending.abort(), Err(IdError::Borrowed), "a drop could tell nobody");
+    /// assert_eq!(pending.abort(), Err(IdError::Borrowed), "a drop could not say so");
     /// # drop(borrowed);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
@@ -334,7 +334,7 @@ impl<A: Allocate> Pending<'_, A> {
 
 impl<A: Allocate> Drop for Pending<'_, A> {
     fn drop(&mut self) {
-        // An error leaves it taken, for want of memory or because the cell below is borrowed: there is nobody here to tell.
+        // An error leaves it taken, for want of memory or because the cell below is borrowed. A drop cannot report it.
         let _ = self.space.ids.free(self.id);
     }
 }
@@ -345,7 +345,7 @@ impl<A: Allocate> fmt::Debug for Pending<'_, A> {
     }
 }
 
-/// A repair pass: identifiers that nobody uses any more are freed, those that were forgotten are taken.
+/// A repair pass: identifiers that are unused are freed, those that were forgotten are taken.
 ///
 /// The pass of Kubernetes' service addresses freed identifiers that were allocated but not yet written to the list it
 /// compared with, and two services got one address. Here a pending identifier is never touched, and neither is one

@@ -99,7 +99,7 @@ impl LeaseFile {
                 Err(error) => return Err(io("opening")(error)),
             }
             // Whole from the first moment on, so that a torn file is never taken for a new one; and never over one that
-            // somebody else has just made.
+            // another process has just made.
             match create(path, &empty()) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -6,7 +6,7 @@ use super::word::split;
 use crate::ids::IdError;
 
 /// Where the chunks of a wide range are. All chunks are free at first. One chunk may reach beyond the range: what is
-/// there is free and nobody asks for it.
+/// there is free and is never asked for.
 pub(crate) trait Table {
     fn get(&self, c: u64) -> &Chunk;
 

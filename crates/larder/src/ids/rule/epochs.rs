@@ -126,7 +126,7 @@ impl<const SETS: usize> EpochsOrder<SETS> {
     /// freed could be the next.
     #[inline]
     fn to_fill(&self) -> usize {
-        // Whoever frees has taken one, so that even of 2^64 fewer are free than that.
+        // A caller that frees has taken an offset, so even of 2^64 offsets fewer are free than that.
         let free = self.last.wrapping_sub(self.taken).wrapping_add(1);
         if free == 0 {
             // The queue begins anew.

@@ -2,7 +2,7 @@
 //!
 //! A [`Rule`] is a small value that names the rule and its parameters; its [`Order`] is the data structure that keeps it.
 //!
-//! | rule | who is next | at least between free and reuse | bits per identifier |
+//! | rule | next identifier | at least between free and reuse | bits per identifier |
 //! |---|---|---|---|
 //! | [`Lowest`] | the lowest free one | nothing | 1.02 |
 //! | [`Cyclic`] | the next free one after the last one handed out | nothing | 1.02 |

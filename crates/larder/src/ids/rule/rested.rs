@@ -36,7 +36,7 @@ pub enum NearFull {
 }
 
 /// Another rule, to which a freed identifier is given back only when it has rested: for so many allocations, or for so
-/// long. So that nobody who still has the old number in hand meets its new owner.
+/// long. So a user of the old number does not meet its new owner.
 ///
 /// An identifier that rests is not allocated: freeing it is [`IdError::NotAllocated`], and
 /// [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and [`reserve`](crate::ids::Ids::reserve) of it are

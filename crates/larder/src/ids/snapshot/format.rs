@@ -15,8 +15,8 @@
 //! | end - 4 | 4 | CRC-32 (ISO-HDLC) of everything before |
 //!
 //! A file that is cut has not the length that it says; one in which any 32 neighbouring bits changed, so any bit, has
-//! another checksum. That is no protection against somebody who computes the checksum anew: so what passes it is
-//! checked all the same, and takes no more memory than the bytes.
+//! another checksum. That does not protect against a change that comes with a new checksum: so what passes is checked
+//! all the same, and takes no more memory than the bytes.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -93,7 +93,7 @@ impl Snapshot {
     /// tags.reserve(0u32..200)?;
     /// let bytes = Snapshot::of(&RefCell::new(tags), &Lowest)?.to_bytes()?;
     ///
-    /// // From somebody who may have 100: nothing was restored, and nothing large was made.
+    /// // From a sender that may have 100: nothing was restored, and nothing large was made.
     /// let refused = Snapshot::from_bytes_at_most(&bytes, 100);
     /// assert!(matches!(refused, Err(SnapshotError::TooLarge { found: 200, .. })));
     /// assert_eq!(Snapshot::from_bytes_at_most(&bytes, 200)?.allocated(), 200);

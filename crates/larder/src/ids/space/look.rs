@@ -100,7 +100,7 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// How many identifiers are not allocated, resting ones and those that lie ready for CPUs included. As
-    /// [`allocated`](Self::allocated), of one moment only if nobody takes or frees.
+    /// [`allocated`](Self::allocated), of one moment only if no thread takes or frees meanwhile.
     ///
     /// ```
     /// use larder::ids::{IdRange, IdSpace, rule::Any};
@@ -114,7 +114,7 @@ impl<R: SharedRule> IdSpace<R> {
         self.range.len() - u128::from(self.allocated())
     }
 
-    /// How many identifiers are allocated, reserved ones included. Of one moment only if nobody takes or frees.
+    /// How many identifiers are allocated, reserved ones included. Of one moment only if no thread takes or frees meanwhile.
     ///
     /// Reads the byte of every identifier that was ever used.
     ///

@@ -74,7 +74,8 @@ where
     const SHAPE: Shape = Shape::InOrder;
 }
 
-/// What was freed does not come back to who freed it, or the next one could be guessed: it goes through the map.
+/// A freed identifier does not come back to the thread that freed it, or the next one could be guessed: it goes through
+/// the map.
 impl SharedRule for Random {
     const SHAPE: Shape = Shape::InOrder;
 }

@@ -204,7 +204,7 @@ impl States {
         vacant
     }
 
-    /// Cells of what is held. Read without stopping anybody.
+    /// Cells of what is in use. Read without stopping any thread.
     pub(super) fn allocated(&self) -> u64 {
         self.used_chunks()
             .flat_map(|(_, cells)| cells)
@@ -248,9 +248,9 @@ mod cells {
 
         #[inline]
         pub(super) fn all(&self) -> &[AtomicU8] {
-            // SAFETY: the region was made with at least `len` bytes, zero at first, and lives as long as this value.
-            // An atomic byte has the size and alignment of a byte, every byte is a value of it, and the region is private
-            // to this type and read and written through this slice only, so nobody accesses it other than atomically.
+            // SAFETY: the region was made with at least `len` bytes, zero at first, and lives as long as this value. An
+            // atomic byte has the size and alignment of a byte, every byte is a value of it, and the region is private
+            // to this type and read and written through this slice only, so all accesses to it are atomic.
             unsafe { core::slice::from_raw_parts(self.region.span().at.as_ptr().cast(), self.len) }
         }
     }

@@ -3,7 +3,7 @@
 use super::{IdSpace, SharedRule};
 use crate::ids::rule::Order;
 
-/// What a space has done so far. Read without stopping anybody, so the numbers are of slightly different moments.
+/// What a space has done so far. Read without stopping any thread, so the numbers are of slightly different moments.
 ///
 /// ```
 /// use larder::ids::{IdSpace, rule::Lowest};
