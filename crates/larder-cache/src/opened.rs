@@ -35,8 +35,8 @@ pub(super) struct Opened {
     pub(super) failure: Option<CacheError>,
     /// Bytes behind this are not written back.
     pub(super) end: u64,
-    /// Blocks were written, and left before the storage was synced, for which there was no room among the [unsynced](super::unsynced)
-    /// ones. Tells after which sync the latest of them was written.
+    /// Blocks were written, and left before the storage was synced, for which there was no room among the
+    /// [unsynced](super::unsynced) ones. This is the sync after which the latest of them was written.
     pub(super) left_unsynced: Option<u64>,
     /// A failed sync took blocks that cannot be written again.
     pub(super) lost: bool,

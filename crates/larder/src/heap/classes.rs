@@ -191,8 +191,8 @@ impl Classes {
         }
     }
 
-    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
-    /// goes home.
+    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so
+    /// aligned; it goes back to the cache that owns it.
     #[inline]
     fn get_aligned(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         loop {
@@ -250,8 +250,8 @@ impl Classes {
         }
     }
 
-    /// Gives an object back whose layout is not known: its class is found by its address. What is none of these classes'
-    /// objects is told to the family, and nothing happens.
+    /// Gives an object back whose layout is not known: its class is found by its address. What is none of these
+    /// classes' objects is reported to the family, and nothing else happens.
     ///
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), without the layout.
@@ -464,7 +464,7 @@ impl Classes {
             // SAFETY: the caller's promise.
             return unsafe { Self::free_checked(debug, object, layout) };
         }
-        // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
+        // SAFETY: the caller's promise. What is no large object is reported to the family, and nothing else happens.
         if let Err(misuse) = unsafe { self.shared.family.put_large(object) } {
             self.shared.family.tell(&misuse);
         }

@@ -207,8 +207,8 @@ impl Heap {
     /// Gives an object back whose layout is not known: its class is found by its address.
     ///
     /// # Safety
-    /// As for [`dealloc`](Self::dealloc), without the layout. An address that is none of these classes' objects is told
-    /// to the family, and nothing happens.
+    /// As for [`dealloc`](Self::dealloc), without the layout. An address that is none of these classes' objects is
+    /// reported to the family, and nothing else happens.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -308,8 +308,8 @@ impl Heap {
         }
     }
 
-    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
-    /// goes home.
+    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so
+    /// aligned; it goes back to the cache that owns it.
     #[inline]
     fn get_aligned(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         loop {
@@ -475,7 +475,7 @@ impl Heap {
             // SAFETY: as above.
             return unsafe { self.put(object, class) };
         }
-        // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
+        // SAFETY: the caller's promise. What is no large object is reported to the family, and nothing else happens.
         if let Err(misuse) = unsafe { self.put_large(object) } {
             self.classes.family().tell(&misuse);
         }
@@ -492,7 +492,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Tells of too much memory, outside of all borrows: the function may use this heap's classes.
+    /// Warns of too much memory, outside of all borrows: the function may use this heap's classes.
     pub(super) fn warn(&self) {
         if self.account().is_due() {
             let stats = self.stats();

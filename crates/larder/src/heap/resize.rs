@@ -166,8 +166,8 @@ impl Heap {
     /// ```
     ///
     /// # Safety
-    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is told to the
-    /// family, and is an error.
+    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is
+    /// reported to the family, and is an error.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -237,8 +237,8 @@ impl Classes {
     /// ```
     ///
     /// # Safety
-    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is told to the
-    /// family, and is an error.
+    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is
+    /// reported to the family, and is an error.
     ///
     /// # Errors
     /// See [`AllocError`].

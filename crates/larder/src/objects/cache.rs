@@ -393,7 +393,7 @@ impl Cache {
         n
     }
 
-    /// Tells of a pointer that is not taken.
+    /// Reports a pointer that is not taken.
     #[cold]
     pub(super) fn refuse(&self, misuse: &Misuse) {
         if self.inner().bring_outgrown(misuse) {

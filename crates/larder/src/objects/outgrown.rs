@@ -1,7 +1,7 @@
-//! Objects that are larger than their owners know: those that no memory was found to make smaller.
+//! Objects that are larger than their owners know: no memory was found for a smaller one.
 //!
-//! Such an object stays where it is and is given back by the size that its owner believes it to have: to another cache. There it
-//! serves as one of that cache's, and is found when it goes home, since the map says whose its page is.
+//! Such an object stays where it is and is given back by the size that its owner believes it to have: to another cache. There
+//! it serves as one of that cache's. When it goes back to a slab it is found, since the map says which cache owns its page.
 
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;

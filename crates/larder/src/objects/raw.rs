@@ -448,7 +448,7 @@ impl RawCache {
         }
     }
 
-    /// Tells of a pointer that is no object's; true when it is not taken.
+    /// Reports a pointer that is no object's; true when it is not taken.
     pub(super) fn refuses(&self, object: NonNull<u8>) -> bool {
         let checked = self.cache.check(object.as_ptr() as usize);
         checked

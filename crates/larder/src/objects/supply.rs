@@ -48,9 +48,9 @@ pub(super) trait Construct {
 pub(super) struct Objects<'a, C> {
     pub(super) cache: &'a Cache,
     pub(super) constructor: C,
-    /// Called before memory grows: it may bring home what lies free elsewhere.
+    /// Called before memory grows: it may return to the slabs what lies free elsewhere.
     pub(super) spare: Option<&'a dyn Fn()>,
-    /// Where a caller hears that the one object which a fetch brought is zero, as far as is known.
+    /// Set if the one object that a fetch brought is zero, as far as is known.
     pub(super) untouched: Option<&'a Cell<bool>>,
 }
 

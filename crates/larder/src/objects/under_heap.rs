@@ -91,7 +91,7 @@ impl Family {
         self.inner.intervals()
     }
 
-    /// Tells of a pointer that is not taken.
+    /// Reports a pointer that is not taken.
     pub(crate) fn tell(&self, misuse: &Misuse) {
         if !self.inner.bring_outgrown(misuse) {
             self.inner.misuse(misuse);

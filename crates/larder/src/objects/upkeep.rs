@@ -52,7 +52,7 @@ impl Cache {
         bytes
     }
 
-    /// For bringing objects home; nothing is constructed through it.
+    /// For returning objects to their slabs; nothing is constructed through it.
     pub(super) fn as_supply(&self) -> Objects<'_, Plain> {
         Objects {
             cache: self,

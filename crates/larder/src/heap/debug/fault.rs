@@ -9,7 +9,7 @@ use super::heap::DebugHeap;
 use super::incident::Incident;
 use super::inner::Touched;
 
-/// The heap whose guard pages are told of: that of the program.
+/// The heap whose guard pages are watched: that of the program.
 static HEAP: AtomicPtr<DebugHeap> = AtomicPtr::new(core::ptr::null_mut());
 
 struct Former(UnsafeCell<MaybeUninit<libc::sigaction>>);

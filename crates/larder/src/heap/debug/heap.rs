@@ -149,7 +149,7 @@ impl DebugHeap {
     /// Takes a block back.
     ///
     /// # Safety
-    /// What the claim's function asks of its callers; what can be found out is told.
+    /// What the claim's function asks of its callers; misuse that can be found is reported.
     pub(crate) unsafe fn free(&self, at: NonNull<u8>, claim: Claim) -> Outcome<()> {
         let here = self.here();
         // SAFETY: the caller's promise.
@@ -189,7 +189,7 @@ impl DebugHeap {
             return Outcome::Unknown;
         };
         if old.state != records::LIVE {
-            // SAFETY: it is free already, which is told.
+            // SAFETY: it is free already, which is reported.
             unsafe { self.free(at, claim) };
             return Outcome::Done(Err(refused(layout.size())));
         }
@@ -211,14 +211,14 @@ impl DebugHeap {
         Outcome::Done(Ok(new))
     }
 
-    /// Bytes that were asked for of a block in use; what is none is not told.
+    /// Bytes that were asked for of a block in use; `None` for anything else.
     pub(crate) fn live_size(&self, at: NonNull<u8>) -> Option<usize> {
         let inner = self.inner.lock();
         let record = inner.find(&self.storage, at.as_ptr() as usize)?;
         (record.state == records::LIVE).then_some(record.size)
     }
 
-    /// At the end of a heap that goes: what is damaged is told, and what lies between guard pages is unmapped. The rest goes
+    /// At the end of a heap that goes: reports what is damaged, and unmaps what lies between guard pages. The rest goes
     /// with the storage's classes.
     pub(crate) fn finish(&self) {
         self.check();
@@ -356,7 +356,7 @@ impl DebugHeap {
         }
     }
 
-    /// Tells of a misuse. It is the end, unless the process shall go on.
+    /// Reports a misuse, and ends the process unless the options say that it goes on.
     pub(super) fn meet(&self, incident: &Incident) {
         incident.tell();
         if !self.options.keep_going {

@@ -19,7 +19,7 @@ use crate::os::{OsError, System};
 
 /// Freed blocks between guard pages that are kept.
 const MOST_GUARDED_KEPT: usize = 4_000;
-/// Freed blocks whose memory went and that are still known, to tell of a second free.
+/// Freed blocks whose memory went and that are still known, so that a second free is found.
 const MOST_GONE: usize = 20_000;
 
 impl Ranked for Inner {
@@ -163,7 +163,7 @@ impl Inner {
             .or_else(|| broken_zone(storage, &record, Seen::By(claim)));
         let incident = wrong.map(|kind| self.incident(kind, at, &record, here));
         if wrong.is_some() {
-            // Told once.
+            // Filled anew, so that the damage is reported once.
             // SAFETY: the block's own memory, accessible still.
             unsafe { storage.draw_zones(&record) };
         }
@@ -327,9 +327,9 @@ impl Inner {
     reason = "made once, on the stack of a signal handler, which must not allocate"
 )]
 pub(super) enum Touched {
-    /// A guard page: this is to be told.
+    /// A guard page: this is to be reported.
     Guard(Incident),
-    /// A guard page that another thread has touched, told of and opened meanwhile.
+    /// A guard page that another thread has touched, reported and opened meanwhile.
     Open,
     /// None of ours.
     Foreign,

@@ -30,7 +30,7 @@ pub struct Options {
     pub guard: u64,
     /// Whether malloc's blocks must be freed by free, new's by delete and new[]'s by delete[].
     pub families: bool,
-    /// Whether the blocks that nothing points to are told at the program's end.
+    /// Whether the blocks that nothing points to are reported at the program's end.
     pub leaks: bool,
     /// The exit code of a program that leaked; 0 leaves it.
     pub leak_code: u8,
@@ -106,8 +106,8 @@ impl fmt::Display for BadWord<'_> {
 }
 
 impl Options {
-    /// Reads words with commas between them. A word that means nothing is told and left out. `None` when no word is left
-    /// or one of them is `off`.
+    /// Reads words with commas between them. A word that means nothing is reported and left out. `None` when no word is
+    /// left or one of them is `off`.
     ///
     /// ```
     /// use larder::heap::debug::Options;

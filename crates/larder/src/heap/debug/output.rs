@@ -36,7 +36,7 @@ static INODE: AtomicU64 = AtomicU64::new(0);
 /// Where no program looks for its own.
 const LOWEST: i32 = 200;
 
-/// Keeps standard error open for what is to be told at the program's end.
+/// Keeps standard error open for reports at the program's end.
 pub(crate) fn keep_stderr() {
     let stderr = rustix::stdio::stderr();
     if let Ok(file) = rustix::fs::fstat(stderr)

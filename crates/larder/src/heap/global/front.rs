@@ -77,9 +77,9 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
 /// Gives back what one of these functions gave. Null is nothing.
 ///
 /// # Safety
-/// These functions gave it, and it is not used afterwards. An address whose page holds none of their blocks is told to the standard
-/// error, and the process ends: to go on would be worse. What lies within a block, or was freed before, is noticed when it is on its
-/// way home, or in debug mode, if at all.
+/// These functions gave it, and it is not used afterwards. An address whose page holds none of their blocks is reported
+/// on standard error, and the process ends: to go on would be worse. What lies within a block, or was freed before, is
+/// noticed when it goes back to a slab, or in debug mode, if at all.
 ///
 /// ```
 /// // SAFETY: null is nothing.

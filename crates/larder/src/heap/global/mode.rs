@@ -41,8 +41,9 @@ impl Mode {
         }
     }
 
-    /// The mode that `LARDER_MALLOC_MODE` names, or the default; and what stands behind the threads. What cannot be had
-    /// is replaced by what can, and [`mode`] tells. A word that names none is told in a line.
+    /// The mode that `LARDER_MALLOC_MODE` names, or the default; and the mode of the CPUs' magazines behind the
+    /// threads. What cannot be had is replaced by what can, and [`mode`] says which it is. A word that names no mode is
+    /// reported in a line.
     pub(super) fn chosen() -> (Self, rseq::Mode) {
         let word = environment(c"LARDER_MALLOC_MODE").unwrap_or_default();
         let wanted = [Self::PerThread, Self::PerCpu, Self::Locked]

@@ -50,7 +50,7 @@ pub fn reaper_interval(seconds: &str) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(number))
 }
 
-/// What the environment asks of slow calls: to start the thread, or nothing. A word that means nothing is told in a line.
+/// What the environment asks of slow calls: to start the thread, or nothing. A word that means nothing is reported in a line.
 pub(super) fn chosen() -> Option<fn()> {
     let word = environment(c"LARDER_MALLOC_REAPER").filter(|word| !word.is_empty())?;
     let interval = core::str::from_utf8(word).ok().and_then(reaper_interval);
@@ -162,7 +162,7 @@ extern "C" fn rounds(_: *mut c_void) -> *mut c_void {
 /// reaper must not stay.
 fn is_alone() -> bool {
     let mut text = [0_u8; 1024];
-    // SAFETY: a path that ends, and a buffer of the length that is told; the descriptor is closed once.
+    // SAFETY: a path that ends, and a buffer of the length that is given; the descriptor is closed once.
     let read = unsafe {
         let file = libc::open(
             c"/proc/self/stat".as_ptr(),

@@ -1,4 +1,4 @@
-//! One durable number as bytes that tell when they were torn.
+//! One durable number as bytes that show when they were torn.
 
 /// A number with the count of how often it was stored. Everything is little-endian:
 ///

@@ -111,7 +111,7 @@ impl Chunk {
         }
     }
 
-    /// Gives one back if the form stays as it is and few instructions tell; false says nothing.
+    /// Gives one back if the form stays as it is and a few instructions suffice. False says nothing.
     #[inline]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
         match self {

@@ -83,7 +83,7 @@ impl<T: Table> Wide<T> {
         Ok(was)
     }
 
-    /// The same if few instructions tell; false says nothing.
+    /// The same if a few instructions suffice. False says nothing.
     #[inline]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
         let Some(chunk) = self.table.chunk_quickly(at / CHUNK) else {

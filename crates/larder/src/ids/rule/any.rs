@@ -1,4 +1,4 @@
-//! Whichever is at hand.
+//! Whichever free identifier is cheapest to find.
 
 use super::{Order, Rule};
 use crate::ids::IdError;

@@ -13,7 +13,7 @@ const NOWHERE: u64 = u64::MAX;
 /// the memory of [`Fifo`](super::Fifo).
 ///
 /// The promise: an identifier is not handed out before all those that were free when the epoch of its free began.
-/// [`Ids::order`](crate::ids::Ids::order) tells how many allocations that is for one that were freed now:
+/// [`Ids::order`](crate::ids::Ids::order) says how many allocations that is for one that were freed now:
 /// [`EpochsOrder::distance`]. When frees and allocations alternate it is at least `free * (K - 1) / K`, give or take
 /// the rounding of the sets: half of the free ones for the default of `K = 2`, three quarters for 4. Two bursts can make
 /// it short, and then it is what `distance` says: after many frees without an allocation almost all free identifiers are

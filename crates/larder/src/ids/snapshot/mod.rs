@@ -1,4 +1,4 @@
-//! Snapshot and restore: the allocation map as bytes that tell when they were torn or altered.
+//! Snapshot and restore: the allocation map as bytes that show when they were torn or altered.
 
 mod body;
 mod error;

@@ -210,7 +210,7 @@ impl Place {
         true
     }
 
-    /// Picks up a loose one, unless the gate is up.
+    /// Takes a `LOOSE` one out of its cell, unless the gate is up.
     fn sweep(&self) -> Option<usize> {
         let map = self.map.lock().unwrap();
         let at = (0..self.cells.len())

@@ -141,8 +141,8 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Takes what `find` takes from the map, first and last offset. When it finds nothing it is asked again after all
-    /// free identifiers were brought to the map, so that `None` is the truth of a moment. `wanted` are the offsets that it
-    /// looks for, if it looks for certain ones: these are brought home in any case.
+    /// free identifiers were brought to the map, so that `None` is the truth of a moment. `wanted` are the offsets that
+    /// it looks for, if it looks for certain ones: these are brought to the map in any case.
     fn in_map(
         &self,
         wanted: Option<(u64, u64)>,

@@ -58,7 +58,7 @@ impl SharedRule for Fifo {
     const SHAPE: Shape = Shape::InOrder;
 }
 
-/// Whichever is at hand is nearest.
+/// The identifier that is cheapest to find is in a magazine nearby.
 impl SharedRule for Any {
     const SHAPE: Shape = Shape::Near;
 }

@@ -109,7 +109,7 @@ impl<R: SharedRule> IdSpace<R> {
             looked += beyond - at;
             let mut picked = 0;
             for i in 0..n {
-                // Wanted by name, or brought home, meanwhile.
+                // Taken by name, or returned to the map, meanwhile.
                 if front.states.is_loose(out[i] as usize) {
                     front.states.pick_up(out[i] as usize);
                     out[picked] = out[i];

@@ -82,7 +82,7 @@ impl<T> Object<'_, T> {
     #[must_use]
     pub fn take(self) -> T {
         let this = ManuallyDrop::new(self);
-        // SAFETY: the guard owned the value, and its memory goes home as not constructed.
+        // SAFETY: the guard owned the value, and its memory goes back to the slab as not constructed.
         let value = unsafe { this.at.read() };
         this.cache.put_unmade(this.at.as_ptr() as usize);
         value
