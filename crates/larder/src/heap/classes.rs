@@ -311,8 +311,6 @@ impl Classes {
     }
 
     /// Whether there may be such an object in the family: see [`outgrow`](Self::outgrow).
-    ///
-    /// [`outgrow`](Self::outgrow) shows it.
     #[must_use]
     pub fn has_outgrown(&self) -> bool {
         self.shared.family.has_outgrown()

@@ -112,8 +112,6 @@ impl Heap {
     }
 
     /// The classes that it is made of.
-    ///
-    /// [`Classes::new`] shows it.
     #[must_use]
     pub fn classes(&self) -> &Classes {
         &self.classes
@@ -179,8 +177,6 @@ impl Heap {
     }
 
     /// Gives an object back. 6 instructions when the loaded magazine has room.
-    ///
-    /// [`alloc`](Self::alloc) shows it.
     ///
     /// # Safety
     /// It came with this layout from this heap, another one of the same classes, or the classes, and is not used

@@ -88,8 +88,6 @@ impl<A: Allocate> Namespace<A> {
     }
 
     /// How many spaces this one lies in.
-    ///
-    /// [`inner`](Self::inner) shows it.
     pub fn level(&self) -> usize {
         self.level
     }
@@ -295,8 +293,6 @@ pub struct NestedId<A: Allocate> {
 
 impl<A: Allocate> NestedId<A> {
     /// The identifier at the level it was allocated at, the innermost.
-    ///
-    /// [`id_at`](Self::id_at) shows it.
     pub fn id(&self) -> u64 {
         self.ids.last().copied().unwrap_or_default()
     }
@@ -318,8 +314,6 @@ impl<A: Allocate> NestedId<A> {
     }
 
     /// All identifiers, the outermost first.
-    ///
-    /// [`Namespace::alloc`] shows it.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }

@@ -170,8 +170,6 @@ impl<A: Allocate> Published<A> {
     }
 
     /// Whether the identifier is allocated and committed; `false` outside of the range.
-    ///
-    /// [`reserve`](Self::reserve) shows it.
     pub fn is_allocated(&self, id: u64) -> bool {
         let at = self.ids.range().offset(id);
         at.is_ok_and(|at| self.marks.get(at) & SEEN != 0)
@@ -290,15 +288,11 @@ pub struct Pending<'a, A: Allocate> {
 
 impl<A: Allocate> Pending<'_, A> {
     /// The identifier.
-    ///
-    /// [`Published::reserve`] shows it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
     /// Makes the identifier visible. A thread that finds it sees what was written before.
-    ///
-    /// [`Published::reserve`] shows it.
     pub fn commit(self) -> u64 {
         let (id, space) = (self.id, self.space);
         // While it is pending its mark is 0 and no other thread writes it.
@@ -375,8 +369,6 @@ pub struct Repair<'a, A> {
 }
 
 /// What a repair pass has changed.
-///
-/// [`Repair`] shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repaired {
     /// Committed identifiers that were not on the list.
@@ -389,8 +381,6 @@ impl<A: Allocate> Repair<'_, A> {
     /// Frees what was committed before the pass began and is not on the list, and takes what is on the list and free
     /// (also what was freed after the list was read; the next pass frees it again). The list is in ascending order; what
     /// stands on it twice counts once.
-    ///
-    /// [`Repair`] shows it.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] for an identifier outside of the range and [`IdError::Invalid`] for one that is out of

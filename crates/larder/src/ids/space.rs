@@ -139,8 +139,6 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// An empty space with settings of its own.
     ///
-    /// [`SpaceConfig`] shows it.
-    ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_config<T>(range: T, rule: R, config: SpaceConfig) -> Result<Self, IdError>

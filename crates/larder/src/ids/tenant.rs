@@ -62,15 +62,11 @@ impl Tenant {
     }
 
     /// The name.
-    ///
-    /// [`new`](Self::new) shows it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// How many identifiers the tenant may hold.
-    ///
-    /// [`new`](Self::new) shows it.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
@@ -172,8 +168,6 @@ pub struct Tenants<A> {
 
 impl<A: Allocate> Tenants<A> {
     /// Shares `ids` out. What is allocated there already (a reserved band) has no owner.
-    ///
-    /// [`Tenants`] shows it.
     pub fn new(ids: A) -> Self {
         let range = ids.range();
         Self {
@@ -314,16 +308,12 @@ impl<A: Allocate> Tenants<A> {
     }
 
     /// Whether the identifier is the tenant's.
-    ///
-    /// [`alloc_at`](Self::alloc_at) shows it.
     pub fn owns(&self, tenant: &Tenant, id: u64) -> bool {
         let at = self.ids.range().offset(id);
         at.is_ok_and(|at| self.owners.get(at) == tenant.number.into())
     }
 
     /// The identifiers below. To free one there is a mistake, after which it is not handed out again.
-    ///
-    /// [`free_all`](Self::free_all) shows it.
     pub fn ids(&self) -> &A {
         &self.ids
     }

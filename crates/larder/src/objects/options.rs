@@ -181,8 +181,6 @@ impl CacheOptions {
 
     /// What is called for the objects.
     ///
-    /// [`Callbacks`] shows it.
-    ///
     /// # Safety
     /// The functions may be called with this `data` from any thread, several at once, until `end` is. Without `end` the user
     /// cannot know when the last call returns, so `data` must live as long as the family. They do with an object only what

@@ -294,8 +294,6 @@ impl RawCache {
 
     /// Puts many objects back with few operations.
     ///
-    /// [`get_many`](Self::get_many) shows it.
-    ///
     /// # Safety
     /// As for [`put`](Self::put), for each.
     pub unsafe fn put_many(&self, objects: &[NonNull<u8>]) {

@@ -79,8 +79,6 @@ pub struct LeaseFile {
 impl LeaseFile {
     /// Opens the file, or makes it, with no number in it yet.
     ///
-    /// [`LeaseFile`] shows it.
-    ///
     /// # Errors
     /// [`LeaseFileError::Io`], [`LeaseFileError::Busy`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LeaseFileError> {

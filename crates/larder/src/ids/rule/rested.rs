@@ -108,8 +108,6 @@ impl<R: Rule> Rested<R, Monotonic> {
 
 impl<R: Rule, C: Clock> Rested<R, C> {
     /// Between a free and the reuse pass at least so many ticks of a clock. See [`Clock`] for one.
-    ///
-    /// [`Clock`] shows it.
     pub fn by_clock(rule: R, rest: u64, near_full: NearFull, clock: C) -> Self {
         Self {
             rule,
@@ -171,15 +169,11 @@ pub struct RestedOrder<O, C> {
 
 impl<O: Order, C: Clock> RestedOrder<O, C> {
     /// How many rest, or have rested and were not yet asked for.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn resting(&self) -> u64 {
         self.resting.taken()
     }
 
     /// In how many ticks the first of those that rest is due, 0 if it is; `None` when none rests.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn due(&self) -> Option<u64> {
         let (_, freed) = self.queue.front()?;
         let passed = self.clock.now(self.allocations).saturating_sub(freed);
@@ -187,15 +181,11 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
     }
 
     /// The shortest rest in ticks that [`NearFull::Relax`] gave to an identifier; `None` while all had theirs.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn shortest(&self) -> Option<u64> {
         self.shortest
     }
 
     /// The structure of the other rule.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn inner(&self) -> &O {
         &self.order
     }

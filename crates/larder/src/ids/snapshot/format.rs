@@ -36,8 +36,6 @@ pub(super) const MOST_NAME: usize = 255;
 impl Snapshot {
     /// The snapshot as bytes.
     ///
-    /// [`Snapshot`] shows it.
-    ///
     /// # Errors
     /// [`IdError::OutOfMemory`](crate::ids::IdError::OutOfMemory).
     pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
@@ -69,8 +67,6 @@ impl Snapshot {
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote, of at most [`MOST_IDS`](Self::MOST_IDS) identifiers. Takes at
     /// most as much memory as `bytes`; what [`restore`](Self::restore) takes then is another matter.
-    ///
-    /// [`Snapshot`] shows it.
     ///
     /// # Errors
     /// [`SnapshotError::Foreign`], [`SnapshotError::Version`], [`SnapshotError::Damaged`],

@@ -159,8 +159,6 @@ impl Snapshot {
     }
 
     /// How many identifiers are allocated.
-    ///
-    /// [`runs`](Self::runs) shows it.
     pub fn allocated(&self) -> u64 {
         self.allocated
     }

@@ -41,8 +41,6 @@ pub struct SpaceStats {
 
 impl<R: SharedRule> IdSpace<R> {
     /// What it has done so far.
-    ///
-    /// [`SpaceStats`] shows it.
     pub fn stats(&self) -> SpaceStats {
         let hits = self.front.get().map_or(0, |front| front.lots.stats().pops);
         let ledger = self.lock();
