@@ -18,7 +18,7 @@ use crate::os::{turns, wait_turn};
 const NUMBERS: usize = 256;
 /// What [`Family::owner_number`] says of large objects.
 const LARGE: u16 = u16::MAX;
-/// No class of ours.
+/// No class of these.
 const NO_CLASS: u8 = u8::MAX;
 /// Number of the cache of the first class, where the classes have numbers of their own.
 const FIRST_NUMBER: u16 = 1;
@@ -237,7 +237,7 @@ impl Classes {
     /// See the [example](Self#examples).
     ///
     /// # Safety
-    /// It came with this layout from these classes or a heap of theirs, and is not used afterwards.
+    /// It came with this layout from these classes or from a heap over them, and is not used afterwards.
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise; what is refused is still the caller's.

@@ -333,7 +333,7 @@ impl<A: Allocate> NestedId<A> {
 
     /// The bare numbers, the outermost first. They stay allocated until [adopted](Namespace::adopt).
     ///
-    /// [`Namespace::adopt`] shows it, and the way back.
+    /// [`Namespace::adopt`] is the way back.
     pub fn into_raw(mut self) -> Vec<u64> {
         core::mem::take(&mut self.ids)
     }

@@ -130,7 +130,7 @@ impl<A: Allocate> Published<A> {
     /// [`IdError::OutOfRange`]; [`IdError::NotAllocated`] for one that is free or pending; [`IdError::OutOfMemory`].
     pub fn free(&self, id: u64) -> Result<(), IdError> {
         self.withdraw(id)?.abort().inspect_err(|_| {
-            // It is still taken below, so the mark is ours.
+            // It is still taken below, so only this call changes the mark.
             let at = self.offset(id);
             self.marks
                 .replace(at, 0, SEEN | YOUNG, self.ids.is_shared());
@@ -436,7 +436,7 @@ impl<A: Allocate> Published<A> {
             let (at, shared) = (self.offset(id), self.ids.is_shared());
             if self.marks.replace(at, SEEN, 0, shared) {
                 self.ids.free(id).inspect_err(|_| {
-                    // It is still taken below, so the mark is ours.
+                    // It is still taken below, so only this call changes the mark.
                     self.marks.replace(at, 0, SEEN, shared);
                 })?;
                 freed += 1;

@@ -26,7 +26,7 @@ use super::stats::Name;
 /// // SAFETY: the constructor writes an object of the layout, and nothing else.
 /// let options = unsafe { RawCache::options(Layout::new::<u64>()).callbacks(callbacks) };
 /// let cache = options.create(&Family::new()?)?;
-/// // SAFETY: constructed, and ours.
+/// // SAFETY: constructed, and no other code uses it.
 /// assert_eq!(unsafe { cache.get()?.cast::<u64>().read() }, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -51,7 +51,7 @@ impl<'l> Slab<'l> {
     /// The block has [`bytes`] of this shape, was set up by [`set_up`], and no other code uses it for `'l`.
     pub(super) unsafe fn at(at: NonNull<u8>, shape: &Shape, constructs: bool) -> Self {
         let words = shape.words();
-        // SAFETY: the caller's promise: header and bits lie there, aligned, and are ours alone.
+        // SAFETY: the caller's promise: header and bits lie there, aligned, and belong to this value alone.
         unsafe {
             let bits = at.add(size_of::<Header>()).cast::<u64>();
             Self {

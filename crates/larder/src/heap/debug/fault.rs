@@ -61,8 +61,8 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
             // The pages are open now; what was interrupted is tried again.
         }
         Some((_, Touched::Open)) => {}
-        // Not ours: the former handler gets it, as the same instruction is tried again. A signal that was sent does not
-        // come again by itself.
+        // No guard page of this heap: the former handler gets the fault, as the same instruction is tried again. A
+        // signal that was sent does not come again by itself.
         // SAFETY: the former action was written before this handler was there.
         Some((_, Touched::Foreign)) | None => unsafe {
             libc::sigaction(

@@ -331,7 +331,7 @@ pub(super) enum Touched {
     Guard(Incident),
     /// A guard page that another thread has touched, reported and opened meanwhile.
     Open,
-    /// None of ours.
+    /// No page of this heap.
     Foreign,
 }
 

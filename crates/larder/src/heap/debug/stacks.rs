@@ -83,8 +83,8 @@ extern "C" fn each(context: *mut c_void, walk: *mut c_void) -> c_int {
     }
 }
 
-/// The stack of this call, at most `most` frames, without those in `own`. It takes the loader's lock where the C library is
-/// old: so no lock of ours may be held.
+/// The stack of this call, at most `most` frames, without those in `own`. It takes the loader's lock where the C
+/// library is old: so the caller holds no lock of the heap.
 #[inline(never)]
 pub(super) fn capture(most: usize, own: (usize, usize)) -> Frames {
     let mut walk = Walk {

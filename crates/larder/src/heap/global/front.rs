@@ -327,7 +327,7 @@ pub unsafe fn usable_size(at: *mut u8) -> usize {
     block_at(object).map_or_else(|| debugged::size(object), |block| block.bytes)
 }
 
-/// The block that begins at an address; none for what is debugged or not ours.
+/// The block that begins at an address; none for what is debugged or no block of this heap.
 fn block_at(object: NonNull<u8>) -> Option<Block> {
     if let Some(global) = state::global() {
         if let Some(class) = global.classes.class_at(object) {

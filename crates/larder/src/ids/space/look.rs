@@ -146,7 +146,7 @@ impl<R: SharedRule> IdSpace<R> {
     }
 }
 
-/// The allocated identifiers of a space, upwards. [`IdSpace::iter`] shows it.
+/// The allocated identifiers of a space, upwards, from [`IdSpace::iter`].
 #[derive(Debug)]
 pub struct SpaceIter<'a, R: SharedRule> {
     space: &'a IdSpace<R>,
@@ -163,7 +163,7 @@ impl<R: SharedRule> Iterator for SpaceIter<'_, R> {
     }
 }
 
-/// The allocated identifiers of a space as ranges, upwards. [`IdSpace::runs`] shows it.
+/// The allocated identifiers of a space as ranges, upwards, from [`IdSpace::runs`].
 #[derive(Debug)]
 pub struct SpaceRuns<'a, R: SharedRule> {
     space: &'a IdSpace<R>,

@@ -196,7 +196,7 @@ impl<A: Allocate> Tagged<A> {
         self.born(index)
     }
 
-    /// The handle of a slot that `ids` has just given to us alone.
+    /// The handle of a slot that `ids` has just given to this call alone.
     fn born(&self, index: u64) -> Result<Handle, IdError> {
         let at = index - self.ids.range().first();
         if let Err(error) = self.table.make(at) {

@@ -53,7 +53,7 @@ impl World {
     }
 
     fn touch(&self, number: u16) {
-        // SAFETY: the number is ours; loom checks that.
+        // SAFETY: the number is this thread's; loom checks that.
         self.numbers[number as usize].with_mut(|n| unsafe { *n += 1 });
     }
 

@@ -41,7 +41,7 @@ impl<T, E> Construct for &Calls<T, E> {
     type Error = E;
     unsafe fn construct(&self, at: NonNull<u8>) -> Result<(), E> {
         let value = (self.make)()?;
-        // SAFETY: the memory has the layout of a `T` and is ours (the caller's promise).
+        // SAFETY: the memory has the layout of a `T` and belongs to this call (the caller's promise).
         unsafe { at.cast::<T>().write(value) };
         Ok(())
     }

@@ -55,7 +55,7 @@ impl<T> Object<'_, T> {
     /// # use larder::objects::{Family, ObjectCache};
     /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
     /// let value = cache.get()?.into_raw();
-    /// // SAFETY: constructed and ours; put once.
+    /// // SAFETY: constructed, and no other code uses it; put once.
     /// unsafe {
     ///     assert_eq!(value.read(), 7);
     ///     cache.put_raw(value);

@@ -1,4 +1,4 @@
-//! Where the program may keep addresses: what `/proc/self/maps` lists as private and writable, less what is ours.
+//! Where the program may keep addresses: what `/proc/self/maps` lists as private and writable, without the heap's own memory.
 
 use rustix::fs::{Mode, OFlags};
 
