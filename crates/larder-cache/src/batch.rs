@@ -27,12 +27,12 @@ pub struct ReadPart<'p> {
     pub offset: u64,
     /// Where to.
     pub into: &'p mut [u8],
-    /// What [`Storage::read`] would have returned; `None` as long as nobody tried.
+    /// What [`Storage::read`] would have returned; `None` as long as it was not tried.
     pub done: Option<io::Result<usize>>,
 }
 
 impl<'p> ReadPart<'p> {
-    /// A read that nobody has tried yet.
+    /// A read that was not tried yet.
     ///
     /// ```
     /// # use larder_cache::{FileId, ReadPart};
@@ -92,12 +92,12 @@ pub struct WritePart<'p> {
     pub offset: u64,
     /// What is written.
     pub from: &'p [u8],
-    /// What [`Storage::write`] would have returned; `None` as long as nobody tried.
+    /// What [`Storage::write`] would have returned; `None` as long as it was not tried.
     pub done: Option<io::Result<usize>>,
 }
 
 impl<'p> WritePart<'p> {
-    /// A write that nobody has tried yet.
+    /// A write that was not tried yet.
     ///
     /// ```
     /// # use larder_cache::{FileId, WritePart};

@@ -35,7 +35,7 @@ pub struct BlockCacheBuilder {
     pressure: Box<Pressure>,
 }
 
-/// Percent of the last ten seconds in which somebody waited for memory.
+/// Percent of the last ten seconds in which a program waited for memory.
 pub(super) type Pressure = dyn Fn() -> Option<f64> + Send + Sync;
 
 impl BlockCacheBuilder {
@@ -152,8 +152,8 @@ impl BlockCacheBuilder {
         self
     }
 
-    /// Where [`BlockCache::maintain`] learns for how many percent of the last ten seconds somebody waited for memory; the machine's
-    /// `/proc/pressure/memory` if nothing is said. A container has its own in its cgroup's `memory.pressure`.
+    /// Where [`BlockCache::maintain`] learns for how many percent of the last ten seconds a program waited for memory;
+    /// the machine's `/proc/pressure/memory` by default. A container has its own in its cgroup's `memory.pressure`.
     ///
     /// ```
     /// use larder_cache::{BlockCache, FileId, MemoryStorage};

@@ -26,7 +26,7 @@ const PRESSURE: f64 = 10.0;
 /// How often a thread looks again for a block that another one holds without the cache's knowledge, before it takes that for a guard.
 pub(super) const PATIENCE: u32 = if cfg!(shuttle) { 4 } else { 32 };
 
-/// Blocks of files in page buffers: read once for all who ask, kept by a [rule](larder_policy), written back in order.
+/// Blocks of files in page buffers: read once for all callers, kept by a [rule](larder_policy), written back in order.
 ///
 /// Each thread makes a [`CacheHandle`] and reads and writes through it; blocks come as guards, which keep the block in memory.
 /// A hit takes no lock of the cache: it looks into a table that is changed elsewhere, and counts itself in the block's own
@@ -56,12 +56,13 @@ pub struct BlockCache {
 /// What all owners share.
 pub(super) struct Shared {
     pub(super) table: Table,
-    /// Each frame's block and page, behind the latch that pins it: who reads or writes a block holds it, and who changes what
-    /// is in the frame has it alone. Taken after the cache's lock only where nobody can hold it for long.
+    /// Each frame's block and page, behind the latch that pins it: a thread that reads or writes a block holds the
+    /// latch, and a thread that changes what is in the frame holds it alone. Taken after the cache's lock only where no
+    /// thread can hold it for long.
     pub(super) frames: Frames,
     /// Which blocks may be changed again without the lock.
     pub(super) changed: Changed,
-    /// When uses of settled blocks need not be told.
+    /// When uses of settled blocks need not be reported.
     pub(super) now: Now,
     inner: Mutex<Inner>,
     /// The process that made it: the child of a fork only has a copy.
@@ -91,8 +92,8 @@ impl Shared {
         inner.waiting -= 1;
     }
 
-    /// Lets go of the lock, and wakes those who wait for a load: a block has come to rest. Who comes later sees that under the
-    /// lock. Nobody waits mostly, and then it is no call of the system.
+    /// Lets go of the lock, and wakes the threads that wait for a load: a block has come to rest. A thread that comes
+    /// later sees that under the lock. Mostly no thread waits, and then this makes no system call.
     pub(super) fn at_rest(&self, inner: MutexGuard<'_, Inner>) {
         let waiting = inner.waiting > 0;
         drop(inner);
@@ -120,7 +121,7 @@ impl Shared {
         *patience > 0
     }
 
-    /// [`inner`](Self::inner), if nobody has it now.
+    /// [`inner`](Self::inner), if no other thread has it now.
     pub(super) fn try_inner(&self) -> Option<MutexGuard<'_, Inner>> {
         match self.inner.try_lock() {
             Ok(inner) => Some(inner),
@@ -202,9 +203,9 @@ impl BlockCache {
         self.shared.block_size()
     }
 
-    /// Opens a file of the storage. Opening it again gives another opener of the same file. When the last opener is dropped and
-    /// the last block has left, the file is forgotten, its [end](CachedFile::set_end) too, unless the next who opens it is to hear of blocks that are
-    /// [lost](CacheError::Lost), or were written and not synced.
+    /// Opens a file of the storage. Opening it again gives another opener of the same file. When the last opener is
+    /// dropped and the last block has left, the file is forgotten, its [end](CachedFile::set_end) too, unless the next
+    /// opener must learn of blocks that are [lost](CacheError::Lost), or were written and not synced.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -221,8 +222,8 @@ impl BlockCache {
         self.file_of(id, TenantId::default())
     }
 
-    /// [`file`](Self::file), on behalf of a tenant, with whose other files it is summed up. While it is open or has blocks in memory it
-    /// stays with the tenant who came first.
+    /// [`file`](Self::file), on behalf of a tenant, with whose other files it is summed up. While it is open or has
+    /// blocks in memory it stays with the first tenant that opened it.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
@@ -242,8 +243,9 @@ impl BlockCache {
         Ok(CachedFile::new(Arc::clone(&self.shared), id, opening))
     }
 
-    /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once. The cache keeps about
-    /// 100 bytes for each tenant that ever opened a file, until he is [forgotten](Self::forget_tenant).
+    /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once. The
+    /// cache keeps about 100 bytes for each tenant that ever opened a file, until the tenant is
+    /// [forgotten](Self::forget_tenant).
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
@@ -257,8 +259,9 @@ impl BlockCache {
         self.shared.inner().tenant_stats(tenant)
     }
 
-    /// [`tenant_stats`](Self::tenant_stats), after which nothing is known of files of his that are neither open nor have blocks in
-    /// memory. With no others the tenant takes no memory any more. Uses of such files that handles report later count as his again.
+    /// [`tenant_stats`](Self::tenant_stats), after which nothing is known of the tenant's files that are neither open
+    /// nor have blocks in memory. Without other files the tenant takes no memory any more. Uses of such files that
+    /// handles report later count for the tenant again.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
@@ -346,13 +349,13 @@ impl BlockCache {
         Ok(resident.saturating_sub(left) * self.block_size())
     }
 
-    /// To be called about once a second by whoever has the time.
+    /// To be called about once a second, by any thread that has the time.
     ///
     /// - Rules that age by time do so.
-    /// - Dirty blocks are written, in the order of files and blocks, so many that 30 calls go over all of them: what was changed is with
-    ///   the storage within a minute, though not synced. A block that is changed all the time is written once in 30 calls. Nobody waits
-    ///   for a block that somebody is changing: it is passed over until the next time round. What cannot be written is told at the next
-    ///   [sync](CachedFile::sync).
+    /// - Dirty blocks are written, in the order of files and blocks, so many that 30 calls go over all of them: what
+    ///   was changed is with the storage within a minute, though not synced. A block that is changed all the time is
+    ///   written once in 30 calls. The call does not wait for a block that another thread is changing: it leaves the
+    ///   block to the next pass. The next [sync](CachedFile::sync) reports what cannot be written.
     /// - When programs of this machine had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`,
     ///   unless [the builder](BlockCacheBuilder::pressure) says otherwise), a sixteenth of the blocks leaves.
     ///
@@ -380,9 +383,8 @@ impl BlockCache {
         self.relieve(resident.div_ceil(16) * self.block_size())
     }
 
-    /// Tells `recorder` of every use from now on, of blocks read ahead and of those forgotten, in the order in which the rule hears
-    /// of them; `None` ends it. It is called under the cache's lock and must not
-    /// use the cache.
+    /// Calls `recorder` for every use from now on, also for blocks read ahead and for those forgotten, in the order in
+    /// which the rule learns of them; `None` ends it. It is called under the cache's lock and must not use the cache.
     ///
     /// ```
     /// # use larder_cache::{AccessKind, BlockCache, FileId, MemoryStorage};
@@ -418,8 +420,8 @@ impl BlockCache {
         stats
     }
 
-    /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced. It waits for blocks that somebody
-    /// is changing, as [`CachedFile::sync`] does.
+    /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced. It waits for blocks
+    /// that another thread is changing, as [`CachedFile::sync`] does.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};

@@ -4,11 +4,11 @@ use super::error::CacheError;
 use super::sync::{AtomicU64, Ordering};
 use larder_policy::Frame;
 
-/// A bit for each frame: its block is dirty, and its file ends behind it. Then the two things that are to be noted before a block is
-/// changed are noted already, and who changes it takes no lock.
+/// A bit for each frame: its block is dirty, and its file ends behind it. Then the two things that are to be noted
+/// before a block is changed are noted already, and the thread that changes it takes no lock.
 ///
-/// A bit is set under the cache's lock by who holds the frame alone, and taken by who holds it, alone or for reading. So it stays
-/// what it is for who holds the frame alone, and the latch makes it visible.
+/// A bit is set under the cache's lock by the thread that holds the frame alone, and taken by a thread that holds it, alone
+/// or for reading. So the bit stays what it is while a thread holds the frame alone, and the latch makes it visible.
 #[derive(Debug)]
 pub(super) struct Changed(Box<[AtomicU64]>);
 

@@ -5,8 +5,8 @@ use super::key::{Key, MOST_FILES};
 use larder_policy::Frame;
 
 impl BlockCache {
-    /// Walks everything and says what does not hold. Looks at each frame and each list, under the cache's lock: for tests and debug
-    /// builds. Nobody needs to be idle.
+    /// Walks everything and says what does not hold. Looks at each frame and each list, under the cache's lock: for
+    /// tests and debug builds. No thread needs to be idle.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};

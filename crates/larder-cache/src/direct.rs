@@ -135,7 +135,7 @@ impl Storage for DirectFiles {
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
-        // Of the file, not of one of its two openings; each of them is told of errors by itself.
+        // Of the file, not of one of its two openings; each of them reports errors by itself.
         let file = self.files.get(file)?;
         let (direct, plain) = (file.direct.sync_data(), file.plain.sync_data());
         direct.and(plain)

@@ -1,4 +1,4 @@
-//! When a use need not be told to the rule: it found its block settled, and nothing but uses has happened since.
+//! When a use need not be reported to the rule: it found its block settled, and nothing but uses has happened since.
 
 use super::frames::Frames;
 use super::latch::Epoch;
@@ -38,7 +38,7 @@ pub(super) struct Epochs {
     calm: u32,
     /// The frame that is looked at next for a mark of old.
     sweep: Frame,
-    /// Every use is to be told.
+    /// Every use is to be reported.
     off: bool,
 }
 
@@ -53,7 +53,7 @@ impl Epochs {
         }
     }
 
-    /// What settled frames may be marked with now, at a report; nothing if every use is to be told.
+    /// What settled frames may be marked with now, at a report; nothing if every use is to be reported.
     pub(super) fn open(&mut self, now: &Now, frames: &Frames) -> Option<Marks> {
         if self.off {
             return None;
@@ -107,7 +107,7 @@ impl Epochs {
         }
     }
 
-    /// From now on every use is to be told, or no longer.
+    /// From now on every use is to be reported, or no longer.
     pub(super) fn tell_all(&mut self, all: bool, now: &Now, frames: &Frames) {
         self.end(now, frames);
         self.off = all;

@@ -1,4 +1,4 @@
-//! A storage that fails as it is told, for tests.
+//! A storage that fails on demand, for tests.
 
 use std::io;
 use std::sync::PoisonError;

@@ -1,4 +1,4 @@
-//! A file that somebody has opened.
+//! A file that is open.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, atomic::AtomicU64 as Tokens};
@@ -14,7 +14,8 @@ use super::sync::{AtomicU64, Ordering};
 use super::write_back::Passing;
 use larder_policy::Frame;
 
-/// An opened file of a cache. Opening it again, or cloning this, gives another opener, who is told of failed writes by himself.
+/// An opened file of a cache. Opening it again, or cloning this, gives another opener. Each opener reports failed
+/// writes separately.
 ///
 /// ```
 /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -38,7 +39,7 @@ pub struct CachedFile {
     seen: AtomicU64,
 }
 
-/// 0 is nobody's.
+/// 0 is no opener's.
 static TOKENS: Tokens = Tokens::new(1);
 
 impl Clone for CachedFile {
@@ -61,7 +62,7 @@ impl Drop for CachedFile {
 }
 
 impl CachedFile {
-    /// Of who was counted as an opener.
+    /// For an opener that was counted already.
     pub(super) fn new(shared: Arc<Shared>, id: FileId, opening: Opening) -> Self {
         Self {
             shared,
@@ -102,9 +103,10 @@ impl CachedFile {
         self.id
     }
 
-    /// Writes the file's dirty blocks and syncs the storage. When it returns without an error, all that was written to the file
-    /// before is safe. A block that could not be written stays dirty, and the next call tries it again. It waits for blocks
-    /// that somebody is changing: a thread that holds one of the file's [`BlockMut`](super::BlockMut) waits for itself.
+    /// Writes the file's dirty blocks and syncs the storage. When it returns without an error, all that was written to
+    /// the file before is safe. A block that could not be written stays dirty, and the next call tries it again. It
+    /// waits for blocks that another thread is changing: a thread that holds one of the file's
+    /// [`BlockMut`](super::BlockMut) waits for itself.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -117,8 +119,8 @@ impl CachedFile {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Write`] and [`CacheError::Sync`]: also for a write that failed earlier, when room was made; each opener
-    /// is told of it once, by the latest if there were several. [`CacheError::Lost`], until the file is truncated to 0.
+    /// [`CacheError::Write`] and [`CacheError::Sync`]: also for a write that failed earlier, when room was made; each
+    /// opener reports it once, the latest if there were several. [`CacheError::Lost`], until the file is truncated to 0.
     pub fn sync(&self) -> Result<(), CacheError> {
         let syncing = Arc::clone(&self.shared.inner().files[self.number as usize].syncing);
         let _one_at_a_time = syncing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,8 +143,9 @@ impl CachedFile {
     /// be changed makes the file as long as this block again, so that nothing written is lost: say the end after writing, and
     /// let the storage end there too. Unless it is said, files end with their blocks.
     ///
-    /// It waits for who holds the last block, or one that was inside and is behind now: a thread that holds one of them waits for
-    /// itself. Looks up as many blocks as the file loses, or looks at each frame once if that is less: so it is the first time.
+    /// It waits for the holder of the last block, and of any block that was inside and is behind now: a thread that
+    /// holds one of them waits for itself. Looks up as many blocks as the file loses, or looks at each frame once if
+    /// that is less: so it is the first time.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, Files};
@@ -163,7 +166,7 @@ impl CachedFile {
         let size = shared.block_size() as u64;
         let mut held: Option<(Key, Claimed<'_>, Passing<'_>)> = None;
         loop {
-            // Nobody waits for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
+            // It does not wait for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
             let mut inner = shared.inner();
             let before = inner.files[self.number as usize].end;
             // Behind its end it has nothing but zeroes already.
@@ -188,7 +191,7 @@ impl CachedFile {
                 };
                 let within = bytes.saturating_sub(key.index() * size);
                 page[within as usize..].fill(0);
-                // Who changes it next makes the file longer again.
+                // The next change makes the file longer again.
                 shared.changed.take(frame);
             }
             let Some((key, frame)) = busy else {
@@ -339,7 +342,7 @@ impl CachedFile {
             let mut handle = super::CacheHandle::new(&self.shared);
             let mut last = handle.write(self, bytes / size)?;
             last[within..].fill(0);
-            // Who changes it next makes the file longer again.
+            // The next change makes the file longer again.
             self.shared.changed.take(last.frame());
             // To take it made the file longer; what others wrote behind it in the meantime stays.
             let end = &mut self.shared.inner().files[number].end;

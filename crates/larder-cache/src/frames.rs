@@ -1,5 +1,6 @@
-//! The frames: for each one 16 bytes that say which block it holds, who has it, and where its page is. What is
-//! `unsafe` in the cache is here, since the page of a frame is the business of whoever holds the frame's latch; and one look of the table.
+//! The frames: for each one 16 bytes that say which block it holds, which threads have it, and where its page is. The
+//! cache's `unsafe` code is here, since the page of a frame belongs to the holder of the frame's latch; but for one
+//! look of the table, and io_uring.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -33,7 +34,8 @@ fn block_bytes() -> usize {
 #[cfg_attr(not(any(loom, shuttle)), repr(C, align(16)))]
 pub(super) struct Slot {
     latch: Latch,
-    /// Number of its page in the pool's reservation plus one, 0 without. Changed by who holds the frame for writing.
+    /// Number of its page in the pool's reservation plus one, 0 without. Changed by the thread that holds the frame for
+    /// writing.
     page: AtomicU32,
     /// Changed under the cache's lock, and while the frame is held for writing.
     key: AtomicU64,
@@ -124,15 +126,15 @@ impl Frames {
         self.slots[frame as usize].latch.changed();
     }
 
-    /// Under the cache's lock, by who holds the frame for writing.
+    /// Under the cache's lock, by the thread that holds the frame for writing.
     pub(super) fn set_key(&self, frame: Frame, key: Key) {
         self.slots[frame as usize]
             .key
             .store(key.0, Ordering::Release);
     }
 
-    /// The block, if the table has it near its home, it is settled in this epoch and may be pinned, and nobody changes it.
-    /// 40 instructions with the guard's end, none of them atomic, and 9 for each further slot of the table.
+    /// The block, if the table has it near its home, it is settled in this epoch and may be pinned, and no thread
+    /// changes it. 40 instructions with the guard's end, none of them atomic, and 9 for each further slot of the table.
     ///
     /// Else what `missed` says, which is called from each place where it is known that this is no hit: a value that says why would
     /// cost every hit some instructions.
@@ -171,7 +173,8 @@ impl Frames {
         frame as Frame
     }
 
-    /// The block, if it is in this frame and nobody changes it, and whether it is settled. 2 atomic additions with the guard's end.
+    /// The block, if it is in this frame and no thread changes it, and whether it is settled. 2 atomic additions with
+    /// the guard's end.
     pub(super) fn counted(
         &self,
         frame: Frame,
@@ -187,7 +190,7 @@ impl Frames {
         Some((self.reading(slot, key)?, settled))
     }
 
-    /// The block, if it is in this frame and nobody changes it, for who does not mean to use it.
+    /// The block, if it is in this frame and no thread changes it, for a caller that does not mean to use it.
     pub(super) fn try_read(&self, frame: Frame, key: Key) -> Option<BlockRef<'_>> {
         let slot = &self.slots[frame as usize];
         slot.latch
@@ -229,7 +232,7 @@ impl Frames {
         latch.wait_for_writer(|| self.key(frame) == key)
     }
 
-    /// The guard of who has come in as a reader.
+    /// The guard of a reader that has entered.
     fn reading<'c>(&'c self, slot: &'c Slot, key: Key) -> Option<BlockRef<'c>> {
         let Some(at) = self.page_of(slot, key) else {
             slot.latch.end_read();
@@ -238,7 +241,7 @@ impl Frames {
         Some(BlockRef::counted(at, &slot.latch))
     }
 
-    /// The page of a block, if it is in this frame, for who has come in.
+    /// The page of a block, if it is in this frame, for a reader that has entered.
     #[inline(always)]
     fn page_of(&self, slot: &Slot, key: Key) -> Option<NonNull<u8>> {
         let page = slot.page.load(Ordering::Relaxed);
@@ -271,7 +274,7 @@ impl Frames {
         alone.then(|| self.claimed(frame)).filter(|_| here())
     }
 
-    /// The frame for its holder alone, unless somebody has it.
+    /// The frame for its holder alone, unless another thread has it.
     pub(super) fn try_claim(&self, frame: Frame) -> Option<Claimed<'_>> {
         let latch = &self.slots[frame as usize].latch;
         let free = self.pins.try_write(latch);
@@ -292,7 +295,7 @@ impl Drop for Frames {
     }
 }
 
-/// A frame in the hands of one, who may change its block and its page.
+/// A frame that one holder has alone, which may change its block and its page.
 pub(super) struct Claimed<'c> {
     frames: &'c Frames,
     frame: Frame,
@@ -357,8 +360,8 @@ impl Deref for Claimed<'_> {
     fn deref(&self) -> &[u8] {
         match self.slot().page.load(Ordering::Relaxed) {
             0 => &[],
-            // SAFETY: the page is the frame's and has this many bytes, which the kernel or a former owner initialised; who
-            // claims a frame has it alone, and the page stays while he does not give it back, which takes him exclusively.
+            // SAFETY: the page is the frame's and has this many bytes, which the kernel or a former owner initialised; a
+            // claim has its frame alone, and the page stays until the claim gives it back, which takes the claim exclusively.
             page => unsafe { slice::from_raw_parts(self.frames.at(page).as_ptr(), block_bytes()) },
         }
     }
@@ -383,7 +386,7 @@ impl Drop for Claimed<'_> {
     }
 }
 
-/// A block to be read. It stays in memory, and nobody writes it, while this is there. May be handed to another thread.
+/// A block to be read. While this is there, the block stays in memory and no thread writes it. May be handed to another thread.
 ///
 /// ```
 /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -409,7 +412,7 @@ impl<'c> BlockRef<'c> {
     }
 }
 
-// SAFETY: a pin, or a count in a latch, that any thread may end, and bytes that nobody writes while it is there.
+// SAFETY: a pin, or a count in a latch, that any thread may end, and bytes that no thread writes while it is there.
 unsafe impl Send for BlockRef<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for BlockRef<'_> {}
@@ -419,8 +422,8 @@ impl Deref for BlockRef<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: a page has this many bytes, initialised by the kernel or a former owner. The latch counts this reader or the pin
-        // names the frame, so nobody claims it, and only a claim writes the page or gives it back.
+        // SAFETY: a page has this many bytes, initialised by the kernel or a former owner. The latch counts this reader
+        // or the pin names the frame, so no thread claims it, and only a claim writes the page or gives it back.
         unsafe { slice::from_raw_parts(self.at.as_ptr(), block_bytes()) }
     }
 }

@@ -1,12 +1,12 @@
-//! Blocks in somebody's hands to be written.
+//! Blocks that a thread has alone, to write them.
 
 use core::ops::{Deref, DerefMut};
 
 use super::frames::Claimed;
 use larder_policy::Frame;
 
-/// A block to be written. It stays in memory, and nobody else reads or writes it, while this is there; it is written back at some
-/// time after. If its holder panics, what was written until then stays.
+/// A block to be written. While this is there, the block stays in memory and no other thread reads or writes it; it is
+/// written back at some time after. If its holder panics, what was written until then stays.
 ///
 /// ```
 /// # use larder_cache::{BlockCache, FileId, MemoryStorage};

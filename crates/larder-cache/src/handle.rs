@@ -14,10 +14,10 @@ use super::stream::Streams;
 use super::sync::MutexGuard;
 use larder_policy::{Frame, Reason};
 
-/// Uses after which the rule is told, if nobody else has the cache's lock.
+/// Uses after which they are reported to the rule, if no other thread has the cache's lock.
 const BATCH: u8 = if cfg!(shuttle) { 2 } else { 64 };
 
-/// Uses after which it is told in any case.
+/// Uses after which they are reported in any case.
 const MOST: u8 = 192;
 
 /// Reads and writes blocks for one thread. It keeps the uses that found their block, and reports them to the rule by 64, before a
@@ -149,7 +149,7 @@ impl<'c> CacheHandle<'c> {
         self.read(file, index)
     }
 
-    /// A use that the rule may want to hear of, one that is counted since it cannot be pinned, or no block at all.
+    /// A use that may have to be reported, one that is counted since its block cannot be pinned, or no block at all.
     #[inline(never)]
     fn read_missed(
         &mut self,
@@ -189,8 +189,8 @@ impl<'c> CacheHandle<'c> {
         self.read_slowly(file, key, frame.is_some())
     }
 
-    /// A use of which the rule need not hear, of a block that was not pinned. Without reports nobody would find that the epoch is long
-    /// enough for that.
+    /// A use that need not be reported, of a block that was not pinned. Without reports the cache would not notice that
+    /// the epoch is long enough to pin blocks.
     fn counted(&mut self) {
         self.counted = self.counted.wrapping_add(1);
         let brief = self.row.is_some() && self.shared.now.pinned() == Epoch::NEVER;
@@ -199,7 +199,7 @@ impl<'c> CacheHandle<'c> {
         }
     }
 
-    /// The block was not there, or somebody changes it.
+    /// The block was not there, or another thread changes it.
     #[cold]
     #[inline(never)]
     fn read_slowly(
@@ -296,7 +296,7 @@ impl<'c> CacheHandle<'c> {
                 if wrote || !inner.many_dirty() {
                     break (page, inner, true);
                 }
-                // With nothing in hand. What cannot be written is told when room is needed, or at the next sync.
+                // With nothing in hand. What cannot be written is reported when room is needed, or at the next sync.
                 drop(inner);
                 drop(page);
                 wrote = true;
@@ -321,8 +321,8 @@ impl<'c> CacheHandle<'c> {
         Ok(BlockMut::new(page))
     }
 
-    /// Tells the rule of all uses so far and reads the block in, unless somebody else has begun to: then there is nothing, and the
-    /// caller looks again.
+    /// Reports all uses so far to the rule and reads the block in, unless another thread has begun to: then there is
+    /// nothing, and the caller looks again.
     fn load(
         &mut self,
         file: &CachedFile,
@@ -400,7 +400,7 @@ impl<'c> CacheHandle<'c> {
         }
     }
 
-    /// Tells the rule, unless somebody else tells it something just now: then there is time yet.
+    /// Reports to the rule, unless another thread has the cache's lock just now: then the report can wait.
     #[cold]
     #[inline(never)]
     fn report_some(&mut self) {
@@ -419,8 +419,8 @@ impl<'c> CacheHandle<'c> {
         self.used = 0;
     }
 
-    /// Tells the rule of all uses so far, and counts them. Happens by itself before a miss, after 64 hits of which the rule must
-    /// be told or some more, and at the end.
+    /// Reports all uses so far to the rule, and counts them. Happens by itself before a miss, after 64 hits or some
+    /// more that the rule must know of, and at the end.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};

@@ -20,7 +20,7 @@ use super::write_back::BATCH;
 use larder::internal::order::elsewhere;
 use larder_policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
 
-/// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) tells it.
+/// A use of a block, or what else becomes of it, as [`BlockCache::record`](super::BlockCache::record) reports it.
 ///
 /// ```
 /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -99,7 +99,7 @@ impl From<Reason> for AccessKind {
     }
 }
 
-/// Somebody who wants to know of every use.
+/// What is called for every use.
 pub(super) type Recorder = Box<dyn FnMut(Access) + Send>;
 
 pub(super) struct Inner {
@@ -116,7 +116,7 @@ pub(super) struct Inner {
     pub(super) asked: BTreeSet<Key>,
     /// Where writing went on to when room was last made.
     pub(super) swept: Key,
-    /// Where the round is that writes a part with each call of `maintain`.
+    /// Where the pass over dirty blocks is, of which each call of `maintain` writes a part.
     pub(super) round: Round,
     ahead: Ahead,
     /// Being read from the storage or written to it.
@@ -132,9 +132,9 @@ pub(super) struct Inner {
     pub(super) counts: CacheStats,
     recorder: Option<Recorder>,
     epochs: Epochs,
-    /// Blocks that somebody reads now.
+    /// Blocks that are being read now.
     pub(super) loading: usize,
-    /// Those who wait for a block that moves.
+    /// Threads that wait for a block that moves.
     pub(super) waiting: usize,
 }
 
@@ -166,9 +166,9 @@ impl Inner {
         })
     }
 
-    /// Uses of blocks that were found in frames, reported some time after they were used. With `settle`, those that will tell the
-    /// rule nothing until something else happens are marked, so that they are only counted. They were noted by who knows of no
-    /// file born after `since`.
+    /// Uses of blocks that were found in frames, reported some time after they were used. With `settle`, blocks whose
+    /// uses would tell the rule nothing until something else happens are marked, so that those uses are only counted.
+    /// The handle that noted the uses knows of no file born after `since`.
     pub(super) fn hits(&mut self, shared: &Shared, uses: &mut [Use], since: u64, settle: bool) {
         if self.births > since {
             self.void(uses, since);
@@ -228,7 +228,7 @@ impl Inner {
         self.epochs.end(&shared.now, &shared.frames);
     }
 
-    /// Tells `recorder` of every use from now on. Returns the former one.
+    /// Calls `recorder` for every use from now on. Returns the former one.
     pub(super) fn record(
         &mut self,
         shared: &Shared,
@@ -261,12 +261,12 @@ impl Inner {
         }
     }
 
-    /// The recorder hears that a block which came is not there any more.
+    /// Reports to the recorder that a block which came is not there any more.
     pub(super) fn not_kept(&mut self, key: Key) {
         self.tell(key, 0, AccessKind::Remove, false);
     }
 
-    /// Counts a miss, and tells the rule of it, before room is made.
+    /// Counts a miss, and reports it to the rule, before room is made.
     pub(super) fn miss(
         &mut self,
         shared: &Shared,
@@ -287,7 +287,7 @@ impl Inner {
         self.rule.miss(Block(key.0), shadow, reason)
     }
 
-    /// Gives a block that is not in memory a frame, in the hands of the caller, who fills it.
+    /// Gives a block that is not in memory a frame. The caller holds the frame and fills it.
     #[inline(always)]
     pub(super) fn admit<'c>(
         &mut self,
@@ -369,7 +369,7 @@ impl Inner {
         next
     }
 
-    /// Takes up to `wanted` clean blocks out that nobody holds. Returns how many.
+    /// Takes up to `wanted` clean blocks out that no thread holds. Returns how many.
     pub(super) fn evict(&mut self, shared: &Shared, wanted: usize) -> usize {
         let before = self.rule.len();
         let latest = self.let_go(shared, wanted);

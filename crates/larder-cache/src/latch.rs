@@ -1,7 +1,8 @@
-//! One word that says who has a block: any number of readers, or one writer.
+//! The latch of a block, in one word: any number of readers hold it, or one writer.
 //!
-//! A reader comes and goes with one atomic addition each, and nothing else. Everybody else's cases (somebody is in the way, or
-//! waits) leave that path. Who must wait does so at a [`Park`], which all latches of the process share by their addresses.
+//! A reader enters and leaves with one atomic addition each, and nothing else. All other cases (another thread is in
+//! the way, or waits) leave that path. A thread that must wait does so at a [`Park`], which all latches of the process
+//! share by their addresses.
 
 use std::cell::Cell;
 
@@ -16,13 +17,13 @@ use loom::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-/// Somebody waits, and whoever goes wakes him. The sign, which the processor tests for nothing.
+/// A thread waits, and a thread that leaves wakes it. This is the sign bit, which costs no instruction to test.
 const WAITING: u32 = 1 << 31;
-/// Somebody changes the block.
+/// A writer is in.
 const WRITER: u32 = 1 << 30;
-/// Somebody waits to change it: no reader comes in before.
+/// A writer waits: no reader enters before it.
 const WANTED: u32 = 1 << 29;
-/// The [`Epoch`] in which the block was last found settled; 0 if it was in none since the frame was last somebody's alone.
+/// The [`Epoch`] in which the block was last found settled; 0 if it was in none since a thread last had the frame alone.
 const MARK: u32 = LAST_MARK << MARK_SHIFT;
 /// In place of an epoch's number that comes again.
 const OLD: u32 = (LAST_MARK - 1) << MARK_SHIFT;
@@ -62,12 +63,12 @@ impl Epoch {
     }
 }
 
-/// What a reader has found who came in.
+/// What a reader has found as it entered.
 pub(super) struct Entry(u32);
 
 impl Entry {
-    /// He is in, and the block is settled in this epoch. All that may be in the way is above the count, and one comparison sees it
-    /// together with the mark.
+    /// The reader is in, and the block is settled in this epoch. All that may be in the way is above the count, and one
+    /// comparison sees it together with the mark.
     pub(super) fn is_settled(&self, epoch: Epoch) -> bool {
         self.0 ^ epoch.0 < FULL
     }
@@ -77,7 +78,7 @@ impl Entry {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-/// Where those wait who cannot have a latch now.
+/// Where threads wait that cannot have a latch now.
 #[derive(Debug)]
 struct Park {
     lock: Mutex<Parked>,
@@ -102,18 +103,18 @@ loom::lazy_static! {
     static ref PARKS: [Park; 1] = [Park { lock: Mutex::new(Parked), gone: Condvar::new() }];
 }
 
-/// Readers or a writer. Nobody waits for a reader's sake alone: a writer who waits keeps new readers out.
+/// Readers or a writer. Readers alone make no reader wait, but a writer that waits keeps new readers out.
 #[derive(Debug, Default)]
 pub(super) struct Latch(AtomicU32);
 
 impl Latch {
-    /// A reader comes in, perhaps: what he found says whether he may stay, see [`entered`](Self::entered). 1 atomic addition.
+    /// A reader enters, perhaps: what it found says whether it may stay, see [`entered`](Self::entered). 1 atomic addition.
     #[inline(always)]
     pub(super) fn enter(&self) -> Entry {
         Entry(self.0.fetch_add(1, Ordering::Acquire))
     }
 
-    /// Is a reader in, who has found this? Not if somebody writes or waits to, and not if there are too many.
+    /// Whether the reader that has found this is in. It is not if a writer is in or waits, nor if there are too many readers.
     pub(super) fn entered(&self, entry: &Entry) -> bool {
         let free = entry.0 & (WRITER | WANTED | FULL) == 0;
         if !free {
@@ -122,13 +123,13 @@ impl Latch {
         free
     }
 
-    /// A reader comes in, if he can at once.
+    /// A reader enters, if it can at once.
     pub(super) fn try_read(&self) -> bool {
         self.entered(&self.enter())
     }
 
-    /// The block is settled in this epoch, and nobody changes it or waits to: for who comes in by a [pin](super::pins). 3
-    /// instructions.
+    /// The block is settled in this epoch, and no thread changes it or waits to: for a reader that enters by a
+    /// [pin](super::pins). 3 instructions.
     #[inline(always)]
     pub(super) fn is_settled(&self, epoch: Epoch) -> bool {
         self.0.load(Ordering::Acquire) ^ epoch.0 < FULL
@@ -190,7 +191,7 @@ impl Latch {
         }
     }
 
-    /// A reader has gone and somebody waits: perhaps for him.
+    /// A reader has left and a thread waits, perhaps for this reader.
     #[cold]
     fn left(&self, now: u32) {
         if now & READERS == 0 {
@@ -198,7 +199,7 @@ impl Latch {
         }
     }
 
-    /// A reader who was not counted has gone. 2 instructions if nobody waits.
+    /// A reader that was not counted has left. 2 instructions if no thread waits.
     #[inline(always)]
     pub(super) fn unpinned(&self) {
         if (self.0.load(Ordering::Relaxed) as i32) < 0 {
@@ -211,7 +212,8 @@ impl Latch {
         (now & (WRITER | READERS) == 0).then_some(now & !(WANTED | MARK) | WRITER)
     }
 
-    /// The writer comes in, unless somebody is there. Returns the mark that there was: without any nobody can have pinned the block.
+    /// The writer enters, unless another thread is in. Returns the mark that there was: without a mark no reader can
+    /// have pinned the block.
     pub(super) fn try_write(&self) -> Option<Epoch> {
         self.change(Self::writing).map(|was| Epoch(was & MARK))
     }
@@ -223,12 +225,12 @@ impl Latch {
         was.map(|was| Epoch(was & MARK))
     }
 
-    /// Without a writer, and with a mark, since somebody may have pinned the block.
+    /// Without a writer, and with a mark, since a reader may have pinned the block.
     fn stepping_back(now: u32) -> u32 {
         now & !(WRITER | MARK) | OLD
     }
 
-    /// The writer goes, since somebody has pinned the block.
+    /// The writer leaves, since a reader has pinned the block.
     #[cold]
     pub(super) fn step_back(&self) {
         let was = self.change(|now| Some(Self::stepping_back(now)));
@@ -245,7 +247,8 @@ impl Latch {
         let park = self.park();
         let mut lock = park.lock.lock().unwrap_or_else(|e| e.into_inner());
         self.change(|now| Some(Self::stepping_back(now) | WAITING | WANTED));
-        // Those who waited for this writer. Only once: two writers who both wait for pins would wake each other for ever.
+        // Wakes the threads that waited for this writer. Only once: two writers that both wait for pins would wake each
+        // other for ever.
         park.gone.notify_all();
         while here() && pinned() {
             lock = park.gone.wait(lock).unwrap_or_else(|e| e.into_inner());
@@ -270,7 +273,7 @@ impl Latch {
         }
     }
 
-    /// The writer becomes a reader; nobody writes in between.
+    /// The writer becomes a reader; no thread writes in between.
     pub(super) fn downgrade(&self) {
         let was = self.0.fetch_sub(WRITER - 1, Ordering::Release);
         if was & WAITING != 0 {
@@ -321,7 +324,7 @@ impl Latch {
         }
     }
 
-    /// All who wait at the park look again; those for whom it is too early set their mark anew.
+    /// All threads that wait at the park look again; those for which it is too early set their mark anew.
     #[cold]
     fn wake(&self) {
         let park = self.park();

@@ -38,8 +38,8 @@ impl Inner {
         self.asked.remove(&key);
     }
 
-    /// More than half of the cache is dirty, or the rule has asked for a batch of them: who makes it more writes some first. Dirty
-    /// blocks leave last, and left alone they would take the cache from those that are read.
+    /// More than half of the cache is dirty, or the rule has asked for a batch of them: a thread that makes one more block
+    /// dirty writes some first. Dirty blocks leave last, and left alone they would take the cache from those that are read.
     pub(super) fn many_dirty(&self) -> bool {
         let capacity = self.rule.capacity();
         self.dirty.len() * 2 > capacity || self.asked.len() >= (capacity / 16).clamp(1, BATCH)

@@ -89,7 +89,8 @@ impl Drop for Filling<'_> {
 type Begun<'c> = (Filling<'c>, Option<Vec<Filling<'c>>>, u64);
 
 impl Shared {
-    /// Tells the rule what was noted, gives the block a frame and fills it. `None` if somebody else has given it one in the meantime.
+    /// Reports to the rule what was noted, gives the block a frame and fills it. `None` if another thread has given it
+    /// one in the meantime.
     pub(super) fn load<'c>(
         &'c self,
         file: &CachedFile,
@@ -131,7 +132,7 @@ impl Shared {
         read.map_err(|error| self.unread(id, index, error))
     }
 
-    /// Reads a block and those behind it. What fails ahead of the reader fails again when he comes there.
+    /// Reads a block and those behind it. What fails ahead of the reader fails again when the reader comes there.
     fn fill_all(&self, first: ReadPart<'_>, ahead: &mut [Filling<'_>], end: u64) -> io::Result<()> {
         let (storage, id) = (&*self.storage, first.file);
         let parts = ahead.iter_mut().map(|filling| filling.part(id, end));
@@ -177,7 +178,7 @@ impl Shared {
             }
             if inner.many_dirty() && missed.is_none() {
                 drop(inner);
-                // What cannot be written is told when room is needed, or at the next sync.
+                // What cannot be written is reported when room is needed, or at the next sync.
                 drop(self.write_some());
                 inner = self.inner();
                 if self.table.find(&self.frames, key).is_some() {

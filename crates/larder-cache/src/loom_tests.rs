@@ -110,7 +110,7 @@ fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
             0
         });
         if page.latch.try_read() {
-            // Holds it already, and is not kept out by who waits to write.
+            // This thread is in already, and a writer that waits does not keep it out.
             assert!(page.latch.push());
             page.seen();
             page.latch.end_read();
@@ -234,7 +234,7 @@ impl Pinned {
         alone.into()
     }
 
-    /// What a reader sees who is in by his pin; nothing if he may not come in so.
+    /// What a reader sees that is in by its pin; nothing if it may not enter so.
     fn read(&self) -> Option<u32> {
         let (_, row) = self.pins.row().unwrap();
         let mine = row.free().unwrap();
@@ -306,8 +306,8 @@ fn latch_who_steps_back_for_a_pin_lets_others_in_and_finds_it_again() {
         let writer = spawn_pinned(all, Pinned::write);
         let taker = spawn_pinned(all, Pinned::try_write);
         assert_eq!(all.page.seen(), 0);
-        // As who holds it already and wants it again.
-        // As a block is written back that a writer may have for a moment.
+        // As a thread does that is in already and enters again, and as a block is written back that a writer may have
+        // for a moment.
         while !all.page.latch.push() {
             assert!(all.page.latch.wait_for_writer(|| true));
         }

@@ -12,7 +12,7 @@ use super::sync::{Mutex, Syncing};
 /// of them for the next one's.
 const REST: usize = if cfg!(test) { 4 } else { 1024 };
 
-/// What an opener is told.
+/// What an opener gets.
 pub(super) struct Opening {
     pub(super) number: u32,
     /// [`Opened::born`].
@@ -26,17 +26,17 @@ pub(super) struct Opening {
 pub(super) struct Opened {
     pub(super) id: FileId,
     pub(super) tenant: TenantId,
-    /// How many numbers had been given again by then, with its own; 0 if nobody had its number before. So a use of this number
-    /// that was noted when there were fewer is another file's.
+    /// How many numbers had been given again by then, with its own; 0 if no file had its number before. So a use of
+    /// this number that was noted when there were fewer is another file's.
     pub(super) born: u64,
     pub(super) stats: FileStats,
-    /// Write-backs that failed when nobody was asking, and the latest of them.
+    /// Writes and syncs that failed, and the latest failure.
     pub(super) failures: u64,
     pub(super) failure: Option<CacheError>,
     /// Bytes behind this are not written back.
     pub(super) end: u64,
-    /// Blocks were written, and left before the storage was synced, for which there was no room among the [unsynced](super::unsynced)
-    /// ones. Tells after which sync the latest of them was written.
+    /// Blocks were written, and left before the storage was synced, for which there was no room among the
+    /// [unsynced](super::unsynced) ones. This is the sync after which the latest of them was written.
     pub(super) left_unsynced: Option<u64>,
     /// A failed sync took blocks that cannot be written again.
     pub(super) lost: bool,
@@ -44,10 +44,9 @@ pub(super) struct Opened {
     pub(super) syncs: u64,
     pub(super) ended_syncs: u64,
     pub(super) failed_syncs: u64,
-    /// Held over a sync: of two at a time one would be told by the system that all is well, while the other still learns that
-    /// it is not.
+    /// Held over a sync: of two syncs at a time, the system could report success to one while the other still gets the error.
     pub(super) syncing: Arc<Mutex<Syncing>>,
-    /// Those who have it open.
+    /// How many openers it has.
     openers: usize,
 }
 
@@ -151,8 +150,8 @@ impl Inner {
         }
     }
 
-    /// Gives the number up when nobody has the file open, nothing of it is in memory, and nothing is to be told to whoever
-    /// opens it next. What the file has counted stays with its tenant.
+    /// Gives the number up when the file has no opener, nothing of it is in memory, and its next opener need not learn
+    /// of anything. What the file has counted stays with its tenant.
     fn release(&mut self, number: u32) {
         let opened = &mut self.files[number as usize];
         if opened.openers > 0 || opened.stats.resident > 0 {

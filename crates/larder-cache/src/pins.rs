@@ -1,14 +1,16 @@
-//! Blocks that are held without a count: a reader says in a place of its own handle, a *pin*, whose latch it is in by, and writes to nothing
-//! that threads share. So two threads that read the same blocks do not take cache lines from each other, and there is no atomic
-//! addition.
+//! Blocks that are held without a count: a reader stores in a place of its own handle, a *pin*, which latch it is in
+//! by, and writes to nothing that threads share. So two threads that read the same blocks do not take cache lines from
+//! each other, and there is no atomic addition.
 //!
-//! These are hazard pointers (Michael, IEEE TPDS 15(6), 2004) whose full barrier is passed by who claims a frame, for all threads
-//! (`membarrier`, as in Goetz et al. for RCU, 2012). A claim asks for that only if the frame is marked with the epoch that is
-//! open, so a cache in which blocks come and go never does:
+//! These are hazard pointers (Michael, IEEE TPDS 15(6), 2004). The thread that claims a frame passes their full
+//! barrier, for all threads (`membarrier`, as in Goetz et al. for RCU, 2012). A claim asks for that only if the frame
+//! is marked with the epoch that is open, so a cache in which blocks come and go never does:
 //!
-//! - A reader pins, and looks then whether the frame is marked with the epoch of now and nobody has it or waits for it. If so he is in.
-//! - Who claims a frame takes its mark, so that nobody comes in after that, and finds in all pins those who came before. If the
-//!   epoch of the mark is open he passes the barrier between the two. If it has ended, its [end](Pins::close) has passed it.
+//! - A reader pins, and then looks whether the frame is marked with the present epoch and no writer is in or waits. If
+//!   so, the reader is in.
+//! - A thread that claims a frame takes its mark, so that no reader enters after that, and finds the readers that came
+//!   before in the pins. If the epoch of the mark is open, the thread passes the barrier between the two. If it has
+//!   ended, its [end](Pins::close) has passed it.
 
 use std::sync::{OnceLock, PoisonError};
 
@@ -29,7 +31,7 @@ use loom::sync::{
     atomic::{AtomicU32, AtomicUsize, Ordering},
 };
 
-/// Pins of a handle: a cache line of them. Who holds more blocks at a time is counted for the others.
+/// Pins of a handle: a cache line of them. The handle's further blocks are counted in their latches.
 const ROW: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// Rows of the first chunk; each chunk has as many as all before it, and as these, so 2^24 handles at a time find one.
@@ -56,7 +58,7 @@ impl Pin {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A reader comes in, if this is true; else he must [leave](Self::leave) at once.
+    /// A reader enters, if this is true; else it must [leave](Self::leave) at once.
     #[inline(always)]
     pub(super) fn enter(&self, latch: &Latch, now: &Now) -> bool {
         let at = core::ptr::from_ref(latch).addr();
@@ -100,7 +102,7 @@ impl Row {
     }
 }
 
-/// Who has which row.
+/// Which rows no handle has.
 #[derive(Debug, Default)]
 struct Rows {
     /// Those that no handle has.
@@ -113,7 +115,7 @@ impl Ranked for Rows {
     const RANK: Rank = Rank::PinRows;
 }
 
-/// The pins of all handles, and how a frame is claimed from those who have pinned it.
+/// The pins of all handles, and how a frame is claimed from the readers that have pinned it.
 #[derive(Debug)]
 pub(super) struct Pins {
     chunks: [OnceLock<Box<[Row]>>; CHUNKS],
@@ -144,7 +146,7 @@ impl Pins {
         self.usable
     }
 
-    /// The pin of who has none.
+    /// The pin of a handle that has none.
     pub(super) fn none(&self) -> &Pin {
         &self.none
     }
@@ -161,7 +163,7 @@ impl Pins {
             None => self.new_rows(&mut rows)?,
         };
         rows.free.set(number, false);
-        // Who must find what is pinned by this row finds this first: it is stored before.
+        // Stored before the row has pins, so that a thread that must find one of them finds this.
         self.end.fetch_max(number + 1, Ordering::Relaxed);
         Some((number as u32, self.at(number)?))
     }
@@ -178,7 +180,7 @@ impl Pins {
         let mut made = Vec::new();
         made.try_reserve_exact(len).ok()?;
         made.extend((0..len).map(|_| Row::new()));
-        // Under the lock: nobody else does.
+        // Under the lock: no other thread does.
         chunk.set(made.into_boxed_slice()).ok()?;
         rows.free = Bitmap::new(words, all);
         (first..all).for_each(|number| rows.free.set(number, true));
@@ -204,11 +206,12 @@ impl Pins {
 
     /// Blocks that are marked with this epoch can be pinned from now on, when [`Now`] says so too.
     pub(super) fn open(&self, epoch: Epoch) {
-        // Who reads this knows that the former epoch's end has passed its barrier, as who reads what `close` stores does.
+        // A thread that reads this knows that the former epoch's end has passed its barrier; so does a thread that
+        // reads what `close` stores.
         self.open.store(epoch.bits(), Ordering::Release);
     }
 
-    /// The epoch has ended: [`Now`] names another one. Whoever has pinned a block in it is seen from now on.
+    /// The epoch has ended: [`Now`] names another one. From now on a claim finds every reader that pinned its block in that epoch.
     pub(super) fn close(&self) {
         if self.open.load(Ordering::Relaxed) != Epoch::NEVER.bits() {
             barrier::heavy();
@@ -216,7 +219,7 @@ impl Pins {
         }
     }
 
-    /// The writer comes in, unless somebody is there.
+    /// The writer enters, unless another thread is in.
     pub(super) fn try_write(&self, latch: &Latch) -> bool {
         let Some(mark) = latch.try_write() else {
             return false;
@@ -247,7 +250,7 @@ impl Pins {
         false
     }
 
-    /// Is nobody in by a pin, now that this mark was taken from the latch?
+    /// Whether no reader is in by a pin, now that this mark was taken from the latch.
     #[inline]
     fn is_alone(&self, mark: Epoch, latch: &Latch) -> bool {
         mark.bits() == 0 || self.looked_for(mark, latch)
@@ -363,7 +366,7 @@ mod tests {
         assert!(latch.try_read(), "no mark is left");
     }
 
-    /// What nobody had marked nobody is looked for in; what was marked is free when it is unpinned.
+    /// In a block without a mark no pin is looked for; a marked block is free when it is unpinned.
     #[test]
     fn who_has_pinned_a_block_keeps_writers_out_until_he_goes() {
         let (pins, now, latch) = (Pins::new(), Now::new(), Latch::default());

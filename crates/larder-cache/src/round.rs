@@ -5,8 +5,8 @@ use super::key::Key;
 /// Calls in which all are gone over.
 const CALLS: usize = 30;
 
-/// Where a round over all dirty blocks is. Nobody knows since when a block is dirty: whatever is dirty when the round comes by is
-/// written. A block that is changed all the time is so once in a round.
+/// Where a pass over all dirty blocks is. It is not known since when a block is dirty: whatever is dirty when the pass
+/// comes by is written. So a block that is changed all the time is written once in a pass.
 #[derive(Debug)]
 pub(super) struct Round {
     /// Calls that are left of it.
@@ -32,8 +32,8 @@ impl Round {
         }
     }
 
-    /// One more call, when so many blocks are dirty. The share grows with those that come, so that nobody who makes blocks dirty
-    /// ahead of the round keeps it from its end: the last call has all that are left.
+    /// One more call, when so many blocks are dirty. The share grows with the blocks that become dirty, so that a thread
+    /// that makes blocks dirty ahead of the pass does not keep it from its end: the last call has all that are left.
     pub(super) fn call(&mut self, dirty: usize) -> Part {
         if self.left == 0 {
             (self.left, self.from) = (CALLS, Key(0));
@@ -47,7 +47,7 @@ impl Round {
         }
     }
 
-    /// A call has come so far. If there was another one meanwhile, that one may be in another round, and says it better.
+    /// A call has come so far. If there was another call meanwhile, its place counts: that call may be in another pass.
     pub(super) fn came(&mut self, part: &Part, to: Key) {
         if part.left == self.left {
             self.from = to;

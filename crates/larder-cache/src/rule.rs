@@ -1,5 +1,5 @@
-//! A rule as the cache has it: chosen by name while the program runs, and told of many uses with one call. What a miss asks is
-//! compiled for each rule, so that the rule asks back without a virtual call for each frame.
+//! A rule as the cache has it: chosen by name while the program runs, and called once for many uses. What a miss asks
+//! is compiled for each rule, so that the rule asks back without a virtual call for each frame.
 
 use super::cache::Shared;
 use super::epochs::Marks;
@@ -24,7 +24,7 @@ impl Use {
         key: Key::NONE,
     };
 
-    /// In place of a frame: uses of settled blocks of one file, of which the rule need not hear.
+    /// In place of a frame: uses of settled blocks of one file, which need not be reported to the rule.
     pub(super) const MANY: Frame = Frame::MAX;
 
     /// How many uses this stands for.
@@ -45,8 +45,8 @@ pub(super) struct Noted<'n> {
 
 /// [`Policy`], and what is compiled for each rule together with the cache's part.
 pub(super) trait CacheRule: Policy {
-    /// Tells the rule of uses in their order. A frame that holds another block by now was not used. Frames that are settled then
-    /// are marked, if there is something to mark them with. Returns whether frames that were settled no longer are.
+    /// Reports uses to the rule in their order. A frame that holds another block by now was not used. Frames that are settled
+    /// then are marked, if there is something to mark them with. Returns whether frames that were settled no longer are.
     fn touch_all(&mut self, uses: &[Use], shared: &Shared, marks: Option<Marks>) -> bool;
 
     /// How many frames must leave before one more comes in.
@@ -77,7 +77,7 @@ impl<P: Policy> CacheRule for P {
             if let Some(marks) = marks
                 && self.settled(used.frame)
             {
-                // Who changes a block must wait for a barrier if it may be pinned: once, and not again and again.
+                // A writer waits for a barrier if the block may be pinned: this should happen once, and not again and again.
                 let pinned = marks.pinned.filter(|_| !changed.has(used.frame));
                 frames.mark(used.frame, pinned.unwrap_or(marks.counted));
             }

@@ -326,7 +326,7 @@ fn shuttle_who_gives_blocks_up_waits_for_the_cache_only() {
             spawn(&cache, &file, |cache, _| cache.write_back().unwrap()),
             spawn(&cache, &file, |_, file| file.sync().unwrap()),
         ];
-        // Nobody but the cache itself has the block.
+        // Only the cache itself has the block.
         file.invalidate(0..1).unwrap();
         join(workers);
         assert_eq!((cache.stats().dirty, cache.stats().resident), (0, 0));

@@ -58,8 +58,6 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Reads several parts, a block and those behind it: one after the other, unless the storage knows better. What it leaves
     /// `None` in [`ReadPart::done`], or reads in part, the cache reads with [`read`](Self::read).
-    ///
-    /// [`ReadPart`] shows it.
     fn read_many(&self, parts: &mut [ReadPart<'_>]) {
         for part in parts {
             part.done = Some(self.read(part.file, part.offset, part.into));
@@ -67,8 +65,6 @@ pub trait Storage: Send + Sync + 'static {
     }
 
     /// Writes several parts that do not overlap, in any order, as [`read_many`](Self::read_many) reads.
-    ///
-    /// [`WritePart`] shows it.
     fn write_many(&self, parts: &mut [WritePart<'_>]) {
         for part in parts {
             part.done = Some(self.write(part.file, part.offset, part.from));

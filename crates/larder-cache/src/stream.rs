@@ -1,11 +1,11 @@
-//! Who reads from front to end.
+//! Reading from front to end.
 
 use super::key::Key;
 
 /// Blocks that are read ahead at first.
 const FIRST: usize = 4;
 
-/// A reader's place in a file that he reads block after block.
+/// A reader's place in a file that it reads block after block.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     next: Key,

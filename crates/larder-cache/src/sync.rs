@@ -82,8 +82,8 @@ impl<S: Storage> Storage for Below<S> {
     }
 }
 
-/// One barrier of two: who passes [`light`](barrier::light) has passed a full one whenever another thread passes
-/// [`heavy`](barrier::heavy). The light one keeps the compiler from moving memory accesses and is no instruction.
+/// A barrier in two halves: a thread that passes [`light`](barrier::light) has passed a full barrier whenever another thread
+/// passes [`heavy`](barrier::heavy). The light one keeps the compiler from moving memory accesses and is no instruction.
 #[cfg(not(any(loom, shuttle)))]
 pub(super) mod barrier {
     pub(in super::super) use larder::internal::{

@@ -10,8 +10,9 @@ use larder_policy::Frame;
 /// Open addressing with linear probing, at most two thirds full. A slot has the frame in its low bits, as many as that
 /// needs, and bits of the key's hash above; all ones are free. The keys are the frames' own.
 ///
-/// A look takes no lock and may therefore come while entries move: it may miss a block that is there (the caller looks again
-/// under the lock) and may name a frame that holds another block by now (whoever then holds the frame compares its key).
+/// A look takes no lock and may therefore come while entries move: it may miss a block that is there (the caller looks
+/// again under the lock) and may name a frame that holds another block by now (the thread that then holds the frame
+/// compares its key).
 #[derive(Debug)]
 pub(super) struct Table {
     /// Homes are all but the last [`NEAR`]; after the last one comes the first. Behind it there is one that is always free, at which
@@ -82,7 +83,7 @@ impl Table {
     /// The first frame from slot `at` on that may hold a block of this hash, and its slot.
     fn look(&self, hash: u64, mut at: usize) -> Option<(Frame, usize)> {
         let tag = self.tag(hash);
-        // A look that is overtaken by moving entries again and again ends after one round.
+        // A look that moving entries overtake again and again ends after one turn of the table.
         for _ in 0..self.len() {
             let slot = self.slots[at].load(Ordering::Acquire);
             // What is left is a frame, and large if the slot is free or has another tag.

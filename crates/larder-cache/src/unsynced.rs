@@ -164,8 +164,8 @@ impl Unsynced {
         }
     }
 
-    /// A sync of a file failed. Tells `again` of each block that must be written again, and returns whether others are lost: all
-    /// those that left, but for those in memory that `is_dirty` says will be written.
+    /// A sync of a file failed. Calls `again` for each block that must be written again, and returns whether others are
+    /// lost: all those that left, but for those in memory that `is_dirty` says will be written.
     pub(super) fn failed(
         &mut self,
         file: u32,

@@ -17,7 +17,7 @@ use larder::internal::Mutex;
 /// Requests in one submission.
 const DEPTH: usize = 64;
 
-/// Rings that are kept for the next who needs one: as many as threads read and write at the same time.
+/// Rings that are kept for later calls: as many as threads read and write at the same time.
 const KEPT: usize = 16;
 
 /// A storage whose files have descriptors.
@@ -194,8 +194,8 @@ impl<S: Descriptors> Storage for Uring<S> {
                 let read = opcode::Read::new(types::Fd(descriptor), part.into.as_mut_ptr(), len);
                 Some(read.offset(part.offset).build())
             };
-            // SAFETY: the parts borrow their bytes exclusively, and nobody looks at them before the call returns; `open` keeps
-            // the descriptors.
+            // SAFETY: the parts borrow their bytes exclusively, and no code looks at them before the call returns;
+            // `open` keeps the descriptors.
             let done = unsafe { self.submit(count, read) };
             drop(open);
             for (part, done) in parts.iter_mut().zip(done) {

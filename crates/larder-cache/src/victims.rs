@@ -9,7 +9,7 @@ use super::key::Key;
 use super::write_back::BATCH;
 use larder_policy::{Frame, FrameState, Frames, Shadow};
 
-/// A block that has left the rule. Its frame is in the hands of whoever has this.
+/// A block that has left the rule. The owner of this value holds its frame.
 pub(super) struct Gone<'c> {
     pub(super) page: Claimed<'c>,
     pub(super) shadow: Option<Shadow>,
@@ -58,7 +58,7 @@ impl<'i, 'c> Victims<'i, 'c> {
         self.others.get_or_insert_default()
     }
 
-    /// A rule may have asked for several frames before it chose; by now somebody may hold this one.
+    /// A rule may have asked for several frames before it chose; by now another thread may hold this one.
     #[cold]
     fn claim_again(&self, frame: Frame) -> Option<Claimed<'c>> {
         let clean = !self.is_dirty(frame);

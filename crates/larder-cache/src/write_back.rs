@@ -18,7 +18,7 @@ pub(super) const BATCH: usize = 64;
 /// No block could be written, because all that are dirty are held.
 pub(super) const NOTHING: usize = 0;
 
-/// A dirty block that goes to the storage. Nobody changes it meanwhile.
+/// A dirty block that goes to the storage. No thread changes it meanwhile.
 struct Going<'c> {
     key: Key,
     frame: Frame,
@@ -52,8 +52,8 @@ impl<'c> Batch<'c> {
         Self { shared, blocks }
     }
 
-    /// Takes a block, if it is dirty and nobody else writes it; the cache's lock is held, so that nobody sees it held and not
-    /// marked.
+    /// Takes a block that is dirty and that no other thread writes. The caller holds the cache's lock, so that no
+    /// thread sees the block held and not marked.
     fn take(&mut self, inner: &mut Inner, key: Key, frame: Frame, page: BlockRef<'c>) {
         let size = page.len() as u64;
         let opened = &inner.files[key.file() as usize];
@@ -97,9 +97,9 @@ impl<'c> Batch<'c> {
             match inner.written(&block, end) {
                 Ok(done) => {
                     if done {
-                        // Held yet: who changes it next says so again.
+                        // The block is still held. The next change marks it again.
                         self.shared.changed.take(block.frame);
-                        // The next use is told, and from then on the block can be pinned.
+                        // The next use is reported, and from then on the block can be pinned.
                         self.shared.frames.unmark(block.frame);
                     }
                     clean += usize::from(done);
@@ -129,7 +129,7 @@ impl Inner {
     fn written(&mut self, block: &Going<'_>, end: io::Result<()>) -> Result<bool, CacheError> {
         let opened = &mut self.files[block.key.file() as usize];
         match end {
-            // A sync that failed meanwhile may have been this write's, and will not be told again.
+            // A sync that failed meanwhile may have been this write's, and will not be reported again.
             Ok(()) if opened.failed_syncs != block.failed_syncs => Ok(false),
             Ok(()) => {
                 let syncs = opened.syncs;
@@ -155,9 +155,9 @@ impl Inner {
 }
 
 impl Shared {
-    /// Writes at least one block that nobody is changing, and up to 64, so that they can leave; goes on where it ended the last
-    /// time, so that blocks that are written again and again do not keep it from the others. Returns how many; [`NOTHING`] if
-    /// all are being changed.
+    /// Writes at least one block that no thread is changing, and up to 64, so that they can leave; goes on where it
+    /// ended the last time, so that blocks that are written again and again do not keep it from the others. Returns how
+    /// many; [`NOTHING`] if all are being changed.
     ///
     /// # Errors
     /// The first failure, if none could be written. A file of which a batch failed is passed over.
@@ -201,13 +201,13 @@ impl Shared {
             }
         }
         drop(inner);
-        // A failure is told by the next sync.
+        // The next sync reports a failure.
         let written = batch.write().0;
         (written != NOTHING).then_some(written)
     }
 
-    /// One call's part of a round over all dirty blocks, in batches. Those that somebody changes or writes just now have to wait for the
-    /// next round, and what cannot be written is told at the next sync.
+    /// One call's part of a pass over all dirty blocks, in batches. Blocks that another thread changes or writes just
+    /// now wait for the next pass. The next sync reports what cannot be written.
     pub(super) fn write_part(&self) {
         let part = {
             let mut inner = self.inner();
@@ -227,7 +227,7 @@ impl Shared {
         self.inner().round.came(&part, from);
     }
 
-    /// Writes all dirty blocks of a file, or of all, in order, waiting for those that somebody is changing.
+    /// Writes all dirty blocks of a file, or of all, in order, waiting for those that another thread is changing.
     ///
     /// # Errors
     /// The first failure; the other blocks are written all the same.
@@ -253,8 +253,8 @@ impl Shared {
         }
     }
 
-    /// Dirty blocks from a key on, in order. With `wait` it does not go past one that is busy. Nobody waits with blocks in hand:
-    /// those for whom he would wait may want these.
+    /// Dirty blocks from a key on, in order. With `wait` it does not go past one that is busy. It does not wait itself
+    /// with blocks in hand: the thread that it would wait for may want these.
     fn next(&self, from: Key, until: Option<Key>, wait: bool) -> Next<'_> {
         let mut batch = Batch::new(self);
         let mut inner = self.inner();
@@ -283,7 +283,8 @@ impl Shared {
         }
     }
 
-    /// Waits for who changes or writes a block. A block that was changed is handed out, so that no other change comes first.
+    /// Waits for the thread that changes or writes a block. A block that was changed is handed out, so that no other
+    /// change comes first.
     fn wait_for(&self, key: Key, frame: Frame) -> Option<Batch<'_>> {
         let mut batch = Batch::new(self);
         let mut inner = self.inner();
@@ -360,7 +361,7 @@ impl Drop for Passing<'_> {
     }
 }
 
-/// A sync of which nobody knows yet how it ends: with a failure unless it is said, also by a panic of the storage.
+/// A sync whose end is not known yet: it is a failure unless it is said to be none, also after a panic of the storage.
 struct Unsure<'c> {
     shared: &'c Shared,
     number: u32,

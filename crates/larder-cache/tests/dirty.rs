@@ -1,4 +1,4 @@
-//! Dirty blocks that are written without anybody asking for it, so that they do not keep the cache.
+//! Dirty blocks that the cache writes by itself, so that they do not keep the cache.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Guards: a block that somebody holds stays what and where it is.
+//! Guards: a block with a guard stays what and where it is.
 
 #![allow(clippy::unwrap_used)]
 

@@ -33,7 +33,7 @@ fn a_file_is_forgotten_when_nobody_has_it_and_nothing_of_it_is_in_memory() {
         cache.handle().read(&two, index).unwrap();
     }
     assert_eq!(cache.stats().files, 1, "the block has left");
-    // who opens it while a block is in memory finds the block
+    // opening it while a block is in memory finds the block
     drop(two);
     let two = cache.file(FileId(2)).unwrap();
     let reads = storage.reads();
@@ -159,7 +159,7 @@ fn a_tenant_who_is_forgotten_keeps_what_he_has_open() {
     assert_eq!(cache.forget_tenant(tenant).misses, 1);
     assert_eq!(cache.forget_tenant(tenant), Default::default());
     let bytes = || cache.stats().table_bytes;
-    // many who come and are forgotten take no more than few
+    // many tenants that come and are forgotten take no more than few
     let each = |id: u32| {
         let file = cache.file_of(FileId(3), TenantId(id)).unwrap();
         cache.handle().read(&file, 0).unwrap();
@@ -173,7 +173,8 @@ fn a_tenant_who_is_forgotten_keeps_what_he_has_open() {
     assert_eq!(bytes(), before);
 }
 
-/// Uses that a handle reports when their file's number is another one's are not that one's, and nobody hears of them as its uses.
+/// Uses that a handle reports when their file's number is another one's do not count for that one, nor does the
+/// recorder get them as its uses.
 #[test]
 fn late_uses_are_not_those_of_the_file_that_has_the_number_now() {
     for (reads, recorded) in [(3, true), (3, false), (300, false)] {

@@ -198,7 +198,7 @@ fn what_is_read_ahead_and_what_is_removed_is_recorded_too() {
             match number / 2 % 4 {
                 0 => (start..start + 12).for_each(|index| drop(handle.read(file, index).unwrap())),
                 1 => {
-                    // what it has used is to be told before it is gone
+                    // what it has used must be reported before it is gone
                     handle.report();
                     file.invalidate(start..start + 5).unwrap();
                 }

@@ -1,4 +1,4 @@
-//! Uses of settled blocks, of which the rule does not hear, change nothing but the time they take.
+//! Uses of settled blocks, which are not reported to the rule, change nothing but the time they take.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,8 +15,8 @@ fn cache(rule: &str) -> BlockCache {
         .unwrap()
 }
 
-/// Runs of `hits` hits on few blocks, on which blocks settle, and between them blocks that come, leave and come back. With a recorder
-/// every use is told.
+/// Runs of `hits` hits on few blocks, on which blocks settle, and between them blocks that come, leave and come back.
+/// With a recorder every use is reported.
 fn run(rule: &str, hits: u64, told: bool) -> (CacheStats, Vec<bool>) {
     let cache = cache(rule);
     if told {

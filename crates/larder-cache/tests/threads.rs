@@ -40,7 +40,7 @@ fn many_who_want_one_block_cause_one_read() {
         while begun.load(Ordering::SeqCst) < 16 || storage.reads() == 0 {
             std::thread::yield_now();
         }
-        // whoever has begun has had time to ask, and a second read would be seen
+        // each thread that has begun has had time to ask, and a second read would be seen
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(storage.reads(), 1);
         storage.open_gate();
@@ -74,7 +74,7 @@ fn who_finds_all_blocks_being_read_waits_for_one() {
     assert_eq!(storage.reads(), 4);
 }
 
-/// The recorder is called under the cache's lock. Who changes a block that is dirty already does not wait for it.
+/// The recorder is called under the cache's lock. A thread that changes a block that is dirty already does not wait for it.
 #[test]
 fn to_change_a_dirty_block_again_takes_no_lock() {
     let storage = Faulty::default();
@@ -116,8 +116,8 @@ fn to_change_a_dirty_block_again_takes_no_lock() {
     assert_eq!(storage.stored(FILE, size() - 1, 1), [4]);
 }
 
-/// Each block is stamped with its number and with how often it was written. Writers add one; nobody may ever see a block of
-/// another number, a torn one, or a count that goes back, whatever else happens to the cache.
+/// Each block is stamped with its number and with how often it was written. Writers add one; no reader may ever see a
+/// block of another number, a torn one, or a count that goes back, whatever else happens to the cache.
 #[test]
 fn blocks_stay_what_they_are_under_every_rule() {
     const BLOCKS: u64 = 200;

@@ -17,12 +17,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         larder::os::rseq::mode()
     );
 
-    // For a consumer who overwrites the page: whatever a former owner left is in it.
+    // For a consumer that overwrites the page: whatever a former owner left is in it.
     let mut block = pool.get()?;
     block.fill(0xA5);
     drop(block);
 
-    // For a consumer who needs zeroes.
+    // For a consumer that needs zeroes.
     let table = pool.get_zeroed()?;
     assert!(table.iter().all(|&byte| byte == 0));
 

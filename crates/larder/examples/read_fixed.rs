@@ -47,8 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .read(number, file.as_raw_fd(), at, u32::try_from(size)?)
                 .ok_or("no such page")?
                 .user_data(u64::from(number));
-            // SAFETY: the ring is the one that the pages are registered with, file and pages stay until the request
-            // has completed, and nobody looks at the pages before.
+            // SAFETY: the ring is the one that the pages are registered with, file and pages stay until the request has
+            // completed, and no code looks at the pages before.
             unsafe { ring.submission().push(&request)? };
         }
         ring.submit_and_wait(usize::from(batch))?;

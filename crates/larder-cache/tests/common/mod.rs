@@ -1,4 +1,4 @@
-//! What the tests share: a storage that fails, loses and waits as it is told, and random numbers.
+//! What the tests share: a storage that fails, loses and waits on demand, and random numbers.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -129,8 +129,8 @@ impl Faulty {
         self.0.reading.open();
     }
 
-    /// The first byte of a block on a disk that forgets, when a sync fails, whatever was written since the last one, and
-    /// tells nobody else of it.
+    /// The first byte of a block on a disk that forgets, when a sync fails, whatever was written since the last one,
+    /// and reports that once only.
     pub(crate) fn safe(&self, file: FileId, offset: u64) -> Option<u8> {
         let (mut safe, mut pending) = (None, None);
         let failed = self.0.failed.lock().unwrap().clone();
@@ -268,7 +268,7 @@ pub(crate) fn cache(storage: &Faulty, blocks: usize) -> BlockCache {
     builder.policy("fifo").read_ahead(0).build().unwrap()
 }
 
-/// Tells the threads to stop, also when the test fails while they run: their scope would wait for ever.
+/// Stops the threads, also when the test fails while they run: their scope would wait for ever.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {

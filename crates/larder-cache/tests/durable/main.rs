@@ -381,7 +381,7 @@ impl World {
     fn end(&self) {
         self.disk.set_rates(Rates::default());
         for file in 0..FILES {
-            // The first one tells of former failures.
+            // The first one reports former failures.
             let ends = [0; 3].map(|_| self.sync(file));
             if ends[2].is_some() {
                 self.begin_anew(file);

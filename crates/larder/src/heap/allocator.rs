@@ -123,7 +123,7 @@ macro_rules! allocator {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: as above; it has the new size, and the bytes behind the old one are nobody's.
+                // SAFETY: as above; it has the new size, and the bytes behind the old one are not in use.
                 unsafe {
                     let grown = resized(*self, at, old, new)?;
                     let more = new.size() - old.size();

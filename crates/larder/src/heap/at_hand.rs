@@ -1,5 +1,5 @@
-//! What a heap has at hand: an object of its loaded magazines, or room for one. Nothing else is done, so whoever calls these inlines
-//! a dozen instructions.
+//! What a heap has at hand: an object of its loaded magazines, or room for one. These functions do nothing else, so a
+//! caller inlines a dozen instructions.
 
 use core::ptr::NonNull;
 

@@ -18,9 +18,10 @@ use crate::os::{Linux, OsError};
 const VARIABLE: &str = "LARDER_HEAP_DEBUG";
 
 impl Classes {
-    /// Classes whose heaps record every block, surround it and look at it again, as [`debug`](super::debug) says: a second
-    /// free, a free of what is no block, another layout, writes around and after. Each misuse is told on standard error, and the
-    /// process ends unless the options say that it goes on. What is damaged and was not freed is told when the classes go.
+    /// Classes whose heaps record every block, surround it and look at it again, as [`debug`](super::debug) says: a
+    /// second free, a free of what is no block, another layout, writes around and after. Each misuse is reported on
+    /// standard error, and the process ends unless the options say that it goes on. What is damaged and was not freed
+    /// is reported when the classes go.
     ///
     /// [`new`](Self::new) and [`Heap::private`] make such classes by themselves where `LARDER_HEAP_DEBUG` in the environment
     /// says so (`on`, or the words of [`Options`]). The words about leaks mean nothing here, since classes end their objects;
@@ -95,8 +96,9 @@ impl Classes {
         }
     }
 
-    /// Looks at the redzones of all blocks and at all freed blocks that are kept, where they are [checked](Self::checked).
-    /// Each damage is told, and the process ends unless it shall go on. Returns how many there were.
+    /// Looks at the redzones of all blocks and at all freed blocks that are kept, where they are
+    /// [checked](Self::checked). Reports each damage, and ends the process unless [`Options::keep_going`] is set.
+    /// Returns how many there were.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -106,7 +108,7 @@ impl Classes {
     /// let classes = Classes::checked(&Family::new()?, options)?;
     /// let block = classes.alloc(Layout::new::<[u8; 100]>())?;
     /// assert_eq!(classes.check(), 0);
-    /// // SAFETY: one byte behind the block lies in its redzone, where nobody else looks meanwhile.
+    /// // SAFETY: one byte behind the block lies in its redzone, where no other code looks meanwhile.
     /// unsafe { block.add(100).write(7) };
     /// assert_eq!(classes.check(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -125,10 +127,10 @@ impl Classes {
         debug.alloc(layout, zeroed, Origin::Malloc)
     }
 
-    /// Takes a block of checked classes back; what is none is told.
+    /// Takes a block of checked classes back; an address that is no block's is reported.
     ///
     /// # Safety
-    /// As for [`free`](Self::free); what can be found out is told.
+    /// As for [`free`](Self::free); misuse that can be found is reported.
     #[cold]
     pub(super) unsafe fn free_checked(debug: &DebugHeap, at: NonNull<u8>, layout: Option<Layout>) {
         let claim = claim(Call::Free, layout);
@@ -139,7 +141,7 @@ impl Classes {
     }
 
     /// # Safety
-    /// As for [`realloc`](Self::realloc); what can be found out is told.
+    /// As for [`realloc`](Self::realloc); misuse that can be found is reported.
     #[cold]
     pub(super) unsafe fn realloc_checked(
         debug: &DebugHeap,
@@ -153,7 +155,7 @@ impl Classes {
             Outcome::Done(result) => result,
             Outcome::Unknown => {
                 debug.invalid(at, claim);
-                // It goes on after a misuse: whose the old one is nobody knows.
+                // The process goes on after a misuse: the owner of the old block is unknown.
                 Self::alloc_checked(debug, new, false)
             }
         }
@@ -208,7 +210,7 @@ impl Heap {
     }
 
     /// # Safety
-    /// As for [`realloc`](Self::realloc); what can be found out is told.
+    /// As for [`realloc`](Self::realloc); misuse that can be found is reported.
     #[cold]
     pub(super) unsafe fn realloc_checked(
         &self,

@@ -18,7 +18,7 @@ use crate::os::{turns, wait_turn};
 const NUMBERS: usize = 256;
 /// What [`Family::owner_number`] says of large objects.
 const LARGE: u16 = u16::MAX;
-/// No class of ours.
+/// No class of these.
 const NO_CLASS: u8 = u8::MAX;
 /// Number of the cache of the first class, where the classes have numbers of their own.
 const FIRST_NUMBER: u16 = 1;
@@ -62,7 +62,7 @@ pub struct Classes {
 #[repr(align(64))]
 struct Shared {
     family: Family,
-    /// The cache of each class once somebody needed it.
+    /// The cache of each class, from its first use on.
     caches: [AtomicPtr<()>; CLASSES],
     /// Class of the cache with this number.
     classes: [AtomicU8; NUMBERS],
@@ -191,8 +191,8 @@ impl Classes {
         }
     }
 
-    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
-    /// goes home.
+    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so
+    /// aligned; it goes back to the cache that owns it.
     #[inline]
     fn get_aligned(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         loop {
@@ -237,7 +237,7 @@ impl Classes {
     /// See the [example](Self#examples).
     ///
     /// # Safety
-    /// It came with this layout from these classes or a heap of theirs, and is not used afterwards.
+    /// It came with this layout from these classes or from a heap over them, and is not used afterwards.
     #[inline]
     pub unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise; what is refused is still the caller's.
@@ -250,8 +250,8 @@ impl Classes {
         }
     }
 
-    /// Gives an object back whose layout is not known: its class is found by its address. What is none of these classes'
-    /// objects is told to the family, and nothing happens.
+    /// Gives an object back whose layout is not known: its class is found by its address. What is none of these
+    /// classes' objects is reported to the family, and nothing else happens.
     ///
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), without the layout.
@@ -311,8 +311,6 @@ impl Classes {
     }
 
     /// Whether there may be such an object in the family: see [`outgrow`](Self::outgrow).
-    ///
-    /// [`outgrow`](Self::outgrow) shows it.
     #[must_use]
     pub fn has_outgrown(&self) -> bool {
         self.shared.family.has_outgrown()
@@ -401,7 +399,7 @@ impl Classes {
             if let Some(entry) = entry {
                 entry.store(NO_CLASS, Ordering::Relaxed);
             }
-            // SAFETY: just taken apart, and known to nobody.
+            // SAFETY: just taken apart, and known to no other code.
             drop(unsafe { RawCache::from_ptr(at) });
         }
         Ok(self
@@ -464,7 +462,7 @@ impl Classes {
             // SAFETY: the caller's promise.
             return unsafe { Self::free_checked(debug, object, layout) };
         }
-        // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
+        // SAFETY: the caller's promise. What is no large object is reported to the family, and nothing else happens.
         if let Err(misuse) = unsafe { self.shared.family.put_large(object) } {
             self.shared.family.tell(&misuse);
         }

@@ -50,7 +50,7 @@ pub struct Heap {
     /// First, and its pairs too, so that a class's is one sum away.
     inner: UnsafeCell<Inner>,
     classes: Classes,
-    /// Who owns which page of the classes' family, at hand.
+    /// The owners of the pages of the classes' family, at hand.
     pub(super) view: View,
     /// [`Classes::first_number`], at hand.
     pub(super) first_number: usize,
@@ -66,7 +66,7 @@ struct Inner {
     account: Account,
 }
 
-// SAFETY: magazines and counts that belong to whoever has the heap; nothing in it knows a thread.
+// SAFETY: magazines and counts that belong to the heap's owner; nothing in it knows a thread.
 unsafe impl Send for Heap {}
 
 impl Heap {
@@ -112,8 +112,6 @@ impl Heap {
     }
 
     /// The classes that it is made of.
-    ///
-    /// [`Classes::new`] shows it.
     #[must_use]
     pub fn classes(&self) -> &Classes {
         &self.classes
@@ -180,8 +178,6 @@ impl Heap {
 
     /// Gives an object back. 6 instructions when the loaded magazine has room.
     ///
-    /// [`alloc`](Self::alloc) shows it.
-    ///
     /// # Safety
     /// It came with this layout from this heap, another one of the same classes, or the classes, and is not used
     /// afterwards.
@@ -207,8 +203,8 @@ impl Heap {
     /// Gives an object back whose layout is not known: its class is found by its address.
     ///
     /// # Safety
-    /// As for [`dealloc`](Self::dealloc), without the layout. An address that is none of these classes' objects is told
-    /// to the family, and nothing happens.
+    /// As for [`dealloc`](Self::dealloc), without the layout. An address that is none of these classes' objects is
+    /// reported to the family, and nothing else happens.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -308,8 +304,8 @@ impl Heap {
         }
     }
 
-    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so aligned; it
-    /// goes home.
+    /// An object of a class that is aligned to more than all are. One that is larger than its class may not be so
+    /// aligned; it goes back to the cache that owns it.
     #[inline]
     fn get_aligned(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         loop {
@@ -475,7 +471,7 @@ impl Heap {
             // SAFETY: as above.
             return unsafe { self.put(object, class) };
         }
-        // SAFETY: the caller's promise. What is no large object is told to the family, and nothing happens.
+        // SAFETY: the caller's promise. What is no large object is reported to the family, and nothing else happens.
         if let Err(misuse) = unsafe { self.put_large(object) } {
             self.classes.family().tell(&misuse);
         }
@@ -492,7 +488,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Tells of too much memory, outside of all borrows: the function may use this heap's classes.
+    /// Warns of too much memory, outside of all borrows: the function may use this heap's classes.
     pub(super) fn warn(&self) {
         if self.account().is_due() {
             let stats = self.stats();

@@ -1,4 +1,4 @@
-//! What a heap may take, and who hears of it.
+//! What a heap may take, and what it calls when it takes more than it should.
 
 use super::{Heap, HeapStats};
 

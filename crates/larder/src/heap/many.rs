@@ -38,8 +38,6 @@ impl Heap {
 
     /// Gives many objects back.
     ///
-    /// [`alloc_many`](Self::alloc_many) shows it.
-    ///
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), for each.
     pub unsafe fn dealloc_many(&self, objects: &[NonNull<u8>], layout: Layout) {

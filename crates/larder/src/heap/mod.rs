@@ -13,12 +13,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | who | how |
+//! | for | how |
 //! |---|---|
 //! | one owner that carries its heap with it (an interpreter, a request, a shard) | [`Heap::new`] |
 //! | one owner whose objects all end together | [`Heap::private`] |
 //! | any thread | [`Classes`] |
-//! | who looks for a mistake | [`Classes::checked`], or `LARDER_HEAP_DEBUG=on` |
+//! | a search for a mistake | [`Classes::checked`], or `LARDER_HEAP_DEBUG=on` |
 //! | a whole program | [`Larder`](global::Larder), or the malloc that can be preloaded |
 //!
 //! Sizes up to [`MAX_SMALL`] are rounded up to a [size class](SIZES); larger ones are runs of pages. All metadata lies out

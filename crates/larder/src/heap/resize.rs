@@ -166,8 +166,8 @@ impl Heap {
     /// ```
     ///
     /// # Safety
-    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is told to the
-    /// family, and is an error.
+    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is
+    /// reported to the family, and is an error.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -237,8 +237,8 @@ impl Classes {
     /// ```
     ///
     /// # Safety
-    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is told to the
-    /// family, and is an error.
+    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is
+    /// reported to the family, and is an error.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -294,7 +294,7 @@ unsafe fn resize(
         (None, None) => {
             let has = source.classes().usable_size(object).unwrap_or(0);
             let keeps = new.size() <= has && new.size() > has / 2;
-            // SAFETY: the object is the caller's, who gives up what is beyond the new size.
+            // SAFETY: the object is the caller's; the caller gives up what is beyond the new size.
             aligned && (keeps || unsafe { source.resize_large(object, new.size()) })
         }
         _ => false,

@@ -4,8 +4,8 @@ use super::class::CLASSES;
 use super::classes::Classes;
 use crate::os::rseq::Mode;
 
-/// What the CPUs' magazines of size classes have served: whoever measures them can tell whether the path that he means was
-/// the path that was taken. Read without stopping anybody, so the numbers are of slightly different moments.
+/// What the CPUs' magazines of size classes have served: a measurement of them can tell whether the objects came by the
+/// path that it means to measure. Read without stopping any thread, so the numbers are of slightly different moments.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -29,8 +29,8 @@ pub struct Served {
 }
 
 impl Served {
-    /// Share of the objects that came from a CPU's magazines by a restartable sequence, 0 to 1; `None` where nobody asked the
-    /// CPUs' magazines for any.
+    /// Share of the objects that came from a CPU's magazines by a restartable sequence, 0 to 1; `None` where the CPUs'
+    /// magazines were asked for none.
     ///
     /// ```
     /// use std::alloc::Layout;

@@ -36,9 +36,9 @@ impl Heap {
         }
     }
 
-    /// After an interval of the family's all magazines of the heap go to the depot, as those of the CPUs do: the next
-    /// intervals show which of them are needed. Only its owner can do that, so it is done on the paths that are slow anyway: a
-    /// heap that nobody calls keeps what it has.
+    /// After an interval of the family, all magazines of the heap go to the depot, as those of the CPUs do: the next
+    /// intervals show which of them are needed. Only the heap's owner can do that, so it is done on the paths that are
+    /// slow anyway: a heap that is not called keeps what it has.
     ///
     /// And when memory grew somewhere: then those of the classes of which they hold much, see the [module](super::growth).
     ///

@@ -1,4 +1,4 @@
-//! What the layers need of identifiers, whoever keeps them.
+//! What the layers need of identifiers, whatever type keeps them.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
@@ -130,7 +130,7 @@ fn next_free<R: Rule>(ids: &Ids<R>, from: u64) -> Option<u64> {
     Some(ids.range().first() + free)
 }
 
-/// For one owner. A method that cannot fail panics while somebody else holds a mutable borrow of the cell.
+/// For one owner. A method that cannot fail panics while the cell is mutably borrowed elsewhere.
 impl<R: Rule> Allocate for RefCell<Ids<R>> {
     #[inline]
     fn alloc(&self) -> Result<u64, IdError> {

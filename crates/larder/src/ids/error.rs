@@ -72,7 +72,7 @@ pub enum IdError {
         /// What to do.
         advice: &'static str,
     },
-    /// A handle that is not alive: what it stood for was freed, or nobody ever made it.
+    /// A handle that is not alive: what it stood for was freed, or the handle was never made.
     #[error("handle {handle:#x} is stale or forged; it must not be used any more")]
     Stale {
         /// What was given.

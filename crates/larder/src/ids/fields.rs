@@ -16,7 +16,7 @@ use super::IdError;
 const FAN_BITS: u32 = 7;
 const FAN: usize = 1 << FAN_BITS;
 
-/// A node that is made when somebody first writes below it. (An array of one, because a vector of one becomes that
+/// A node that is made at the first write below it. (An array of one, because a vector of one becomes that
 /// without an allocation that could not fail softly.)
 type Place = OnceBox<[Node; 1]>;
 

@@ -9,9 +9,9 @@ use super::{Allocate, IdError};
 /// `A` is how the guard reaches its space: `&IdSpace`, `Arc<IdSpace>`, `Rc<RefCell<Ids>>` or whatever else can
 /// [`Allocate`].
 ///
-/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing is then
-/// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier stays allocated for good. [`free`](Self::free)
-/// tells.
+/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing then fails with
+/// [`IdError::Borrowed`], a drop cannot return that error, and the identifier stays allocated for good.
+/// [`free`](Self::free) returns it.
 ///
 /// ```
 /// # fn main() -> Result<(), larder::ids::IdError> {
@@ -26,7 +26,7 @@ use super::{Allocate, IdError};
 /// }
 /// assert!(!ids.is_allocated(0));
 ///
-/// let raw = ids.guard()?.into_raw();       // for foreign code: nobody frees it now
+/// let raw = ids.guard()?.into_raw();       // for foreign code: the guard does not free it now
 /// let id = Guard::from_raw(&ids, raw)?;    // and back
 /// # drop(id);
 /// # Ok(())
@@ -79,7 +79,7 @@ impl<A: Allocate> Guard<A> {
         Ok(Self::armed(ids, id))
     }
 
-    /// Makes a guard of an identifier that is allocated and that nobody else will free: the way back from
+    /// Makes a guard of an identifier that is allocated and that no other code will free: the way back from
     /// [`into_raw`](Self::into_raw).
     ///
     /// ```
@@ -141,7 +141,7 @@ impl<A: Allocate> Guard<A> {
         &self.ids
     }
 
-    /// The bare number. It stays allocated until somebody frees it.
+    /// The bare number. It stays allocated until the caller frees it.
     ///
     /// ```
     /// # use core::cell::RefCell;
@@ -184,7 +184,7 @@ impl<A: Allocate> Guard<A> {
     /// ```
     ///
     /// # Errors
-    /// As [`Allocate::free`]: it was freed by somebody else, there is no memory, or the cell below is borrowed.
+    /// As [`Allocate::free`]: other code has freed it already, there is no memory, or the cell below is borrowed.
     pub fn free(mut self) -> Result<(), IdError> {
         self.armed = false;
         self.ids.free(self.id)
@@ -194,8 +194,8 @@ impl<A: Allocate> Guard<A> {
 impl<A: Allocate> Drop for Guard<A> {
     fn drop(&mut self) {
         if self.armed {
-            // An error means that somebody freed it already, or that it stays taken, for want of memory or because the
-            // cell below is borrowed: there is nobody here to tell.
+            // An error means that other code freed it already, or that it stays taken, for want of memory or because
+            // the cell below is borrowed. A drop cannot report it.
             let _ = self.ids.free(self.id);
         }
     }

@@ -15,14 +15,14 @@
 //! # Ok::<(), larder::ids::IdError>(())
 //! ```
 //!
-//! | who | how |
+//! | for | type |
 //! |---|---|
 //! | one owner | [`Ids`] |
 //! | many threads | `IdSpace` |
-//! | who must tell a number that is used again from the one before | [`Tagged`] |
-//! | who must see nothing half built | [`Published`] |
-//! | who has tenants, or spaces in spaces | [`Tenants`], [`Namespace`] |
-//! | who must not repeat a number, whenever the machine stops | [`Lease`], [`Snapshot`] |
+//! | handles that tell a reused number from its former use | [`Tagged`] |
+//! | numbers that stay invisible until what they name is built | [`Published`] |
+//! | tenants with limits, or spaces in spaces | [`Tenants`], [`Namespace`] |
+//! | numbers that must not repeat, whenever the machine stops | [`Lease`], [`Snapshot`] |
 
 mod allocate;
 mod error;

@@ -290,8 +290,6 @@ impl<R: Rule> Ids<R> {
 
     /// Gives all identifiers of a range back, the smallest first; or none of them.
     ///
-    /// [`reserve`](Self::reserve) shows it.
-    ///
     /// # Errors
     /// [`IdError::NotAllocated`] with the first one that is not allocated, [`IdError::OutOfRange`],
     /// [`IdError::Invalid`] for an empty range, [`IdError::OutOfMemory`].
@@ -339,8 +337,6 @@ impl<R: Rule> Ids<R> {
     }
 
     /// The range that identifiers are taken from.
-    ///
-    /// [`new`](Self::new) shows it.
     pub fn range(&self) -> IdRange {
         self.range
     }
@@ -401,8 +397,6 @@ impl<R: Rule> Ids<R> {
     }
 
     /// Lets a rule with a cursor go on after `id`; does nothing under any other rule.
-    ///
-    /// [`cursor`](Self::cursor) shows it.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::OutOfMemory`].

@@ -17,10 +17,10 @@ const YOUNG: u64 = 2;
 /// Identifiers of which only the committed ones can be seen.
 ///
 /// An identifier is [reserved](Self::reserve), what it names is built, and only then it is
-/// [committed](Pending::commit); until then nobody finds it here, but nobody else gets it either. Linux publishes a
-/// process so (`pid.c` stores a null pointer first and replaces it at the end). Memory: 2 bits for each identifier
-/// that was ever reserved, in pieces of 1 KiB that stay until this is dropped, beside what the identifiers take: over a wide
-/// range take a rule that uses few different ones.
+/// [committed](Pending::commit). Until then no lookup finds it here, but no other caller gets it either. Linux
+/// publishes a process so (`pid.c` stores a null pointer first and replaces it at the end). Memory: 2 bits for each
+/// identifier that was ever reserved, in pieces of 1 KiB that stay until this is dropped, beside what the identifiers
+/// take: over a wide range take a rule that uses few different ones.
 ///
 /// ```
 /// # fn main() -> Result<(), larder::ids::IdError> {
@@ -31,7 +31,7 @@ const YOUNG: u64 = 2;
 /// let pending = ids.reserve()?;
 /// assert_eq!(pending.id(), 1);
 /// assert!(!ids.is_allocated(1), "half built");
-/// assert_eq!(ids.reserve()?.id(), 2, "and yet nobody else gets it");   // dropped, so given up again
+/// assert_eq!(ids.reserve()?.id(), 2, "and yet no other caller gets it");   // dropped, so given up again
 /// pending.commit();
 /// assert!(ids.is_allocated(1));
 /// assert_eq!(ids.iter().collect::<Vec<_>>(), [1]);
@@ -130,7 +130,7 @@ impl<A: Allocate> Published<A> {
     /// [`IdError::OutOfRange`]; [`IdError::NotAllocated`] for one that is free or pending; [`IdError::OutOfMemory`].
     pub fn free(&self, id: u64) -> Result<(), IdError> {
         self.withdraw(id)?.abort().inspect_err(|_| {
-            // It is still taken below, so the mark is ours.
+            // It is still taken below, so only this call changes the mark.
             let at = self.offset(id);
             self.marks
                 .replace(at, 0, SEEN | YOUNG, self.ids.is_shared());
@@ -146,8 +146,8 @@ impl<A: Allocate> Published<A> {
     /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
     /// let id = ids.reserve()?.commit();
     /// let leaving = ids.withdraw(id)?;
-    /// assert!(!ids.is_allocated(id), "nobody finds it any more");
-    /// assert_ne!(ids.reserve()?.id(), id, "and nobody gets it before its end");
+    /// assert!(!ids.is_allocated(id), "no lookup finds it any more");
+    /// assert_ne!(ids.reserve()?.id(), id, "and no caller gets it before its end");
     /// drop(leaving);
     /// assert_eq!(ids.reserve()?.id(), id);
     /// # Ok::<(), larder::ids::IdError>(())
@@ -170,8 +170,6 @@ impl<A: Allocate> Published<A> {
     }
 
     /// Whether the identifier is allocated and committed; `false` outside of the range.
-    ///
-    /// [`reserve`](Self::reserve) shows it.
     pub fn is_allocated(&self, id: u64) -> bool {
         let at = self.ids.range().offset(id);
         at.is_ok_and(|at| self.marks.get(at) & SEEN != 0)
@@ -269,9 +267,9 @@ impl<A: Allocate> Published<A> {
 
 /// An identifier that is reserved and not visible. Dropping it aborts: the identifier is free again.
 ///
-/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing is then
-/// [`IdError::Borrowed`], which a drop can tell nobody, and the identifier stays allocated for good. [`abort`](Self::abort)
-/// tells.
+/// Over a [`RefCell`](core::cell::RefCell) it must not be dropped while the cell is borrowed: freeing then fails with
+/// [`IdError::Borrowed`], a drop cannot return that error, and the identifier stays allocated for good.
+/// [`abort`](Self::abort) returns it.
 ///
 /// ```
 /// # use core::cell::RefCell;
@@ -290,18 +288,14 @@ pub struct Pending<'a, A: Allocate> {
 
 impl<A: Allocate> Pending<'_, A> {
     /// The identifier.
-    ///
-    /// [`Published::reserve`] shows it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Makes the identifier visible. What was written before is seen by whoever finds it.
-    ///
-    /// [`Published::reserve`] shows it.
+    /// Makes the identifier visible. A thread that finds it sees what was written before.
     pub fn commit(self) -> u64 {
         let (id, space) = (self.id, self.space);
-        // While it is pending its mark is 0 and nobody else writes it.
+        // While it is pending its mark is 0 and no other thread writes it.
         let at = space.offset(id);
         space
             .marks
@@ -318,7 +312,7 @@ impl<A: Allocate> Pending<'_, A> {
     /// # let ids = Published::new(RefCell::new(Ids::new(0u8..100, Lowest)?));
     /// let pending = ids.reserve()?;
     /// let borrowed = ids.ids().borrow_mut();
-    /// assert_eq!(pending.abort(), Err(IdError::Borrowed), "a drop could tell nobody");
+    /// assert_eq!(pending.abort(), Err(IdError::Borrowed), "a drop could not say so");
     /// # drop(borrowed);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
@@ -334,7 +328,7 @@ impl<A: Allocate> Pending<'_, A> {
 
 impl<A: Allocate> Drop for Pending<'_, A> {
     fn drop(&mut self) {
-        // An error leaves it taken, for want of memory or because the cell below is borrowed: there is nobody here to tell.
+        // An error leaves it taken, for want of memory or because the cell below is borrowed. A drop cannot report it.
         let _ = self.space.ids.free(self.id);
     }
 }
@@ -345,7 +339,7 @@ impl<A: Allocate> fmt::Debug for Pending<'_, A> {
     }
 }
 
-/// A repair pass: identifiers that nobody uses any more are freed, those that were forgotten are taken.
+/// A repair pass: identifiers that are unused are freed, those that were forgotten are taken.
 ///
 /// The pass of Kubernetes' service addresses freed identifiers that were allocated but not yet written to the list it
 /// compared with, and two services got one address. Here a pending identifier is never touched, and neither is one
@@ -375,8 +369,6 @@ pub struct Repair<'a, A> {
 }
 
 /// What a repair pass has changed.
-///
-/// [`Repair`] shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repaired {
     /// Committed identifiers that were not on the list.
@@ -389,8 +381,6 @@ impl<A: Allocate> Repair<'_, A> {
     /// Frees what was committed before the pass began and is not on the list, and takes what is on the list and free
     /// (also what was freed after the list was read; the next pass frees it again). The list is in ascending order; what
     /// stands on it twice counts once.
-    ///
-    /// [`Repair`] shows it.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] for an identifier outside of the range and [`IdError::Invalid`] for one that is out of
@@ -446,7 +436,7 @@ impl<A: Allocate> Published<A> {
             let (at, shared) = (self.offset(id), self.ids.is_shared());
             if self.marks.replace(at, SEEN, 0, shared) {
                 self.ids.free(id).inspect_err(|_| {
-                    // It is still taken below, so the mark is ours.
+                    // It is still taken below, so only this call changes the mark.
                     self.marks.replace(at, 0, SEEN, shared);
                 })?;
                 freed += 1;

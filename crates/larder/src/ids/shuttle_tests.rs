@@ -88,7 +88,7 @@ fn shuttle_a_repair_pass_leaves_the_young_alone() {
     });
 }
 
-/// Of those who withdraw one identifier, one gets it, and it is nobody else's until it is dropped.
+/// Of the threads that withdraw one identifier, one gets it, and it has no other owner until it is dropped.
 #[test]
 fn shuttle_a_withdrawn_one_has_one_owner() {
     explore(|| {

@@ -98,7 +98,7 @@ pub struct SpaceConfig {
 ///         s.spawn(|| {
 ///             let port = ports.alloc().unwrap();
 ///             ports.free(port).unwrap();
-///             assert!(ports.free(port).is_err() || ports.is_allocated(port), "freed twice, or somebody else's by now");
+///             assert!(ports.free(port).is_err() || ports.is_allocated(port), "freed twice, or another thread's by now");
 ///         });
 ///     }
 /// });
@@ -138,8 +138,6 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// An empty space with settings of its own.
-    ///
-    /// [`SpaceConfig`] shows it.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -274,7 +272,7 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Makes the part that works without a lock once enough identifiers were taken from the map. Whether there is one
-    /// now. Under the lock: whoever frees looks for the front there, and no fork comes in the middle.
+    /// now. Under the lock: a thread that frees looks for the front there, and no fork comes in the middle.
     fn open(&self, ledger: &mut Ledger<R::Order>) -> bool {
         if !self.is_due(ledger) {
             return false;
@@ -294,7 +292,7 @@ impl<R: SharedRule> IdSpace<R> {
             front.states.enter(at as usize);
             from = (at < ledger.last).then_some(at + 1);
         }
-        // Nobody else sets it: the lock is held.
+        // No other thread sets it: the lock is held.
         self.front.set(front).is_ok()
     }
 

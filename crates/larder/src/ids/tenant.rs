@@ -10,7 +10,7 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use super::fields::Fields;
 use super::{Allocate, IdError};
 
-/// Somebody who may hold at most a number of identifiers: a container, a user, a session.
+/// An owner that may have at most a number of identifiers: a container, a user, a session.
 ///
 /// The limit holds over all [`Tenants`] that the tenant takes identifiers from.
 ///
@@ -21,7 +21,7 @@ use super::{Allocate, IdError};
 /// let pids = Tenants::new(RefCell::new(Ids::new(1u32..32768, Lowest)?));
 /// let ports = Tenants::new(RefCell::new(Ids::new(1024u16..=65535, Lowest)?));
 /// (pids.alloc(&ann)?, ports.alloc(&ann)?);
-/// assert!(pids.alloc(&ann).is_err(), "she has two");
+/// assert!(pids.alloc(&ann).is_err(), "ann has two");
 /// # Ok::<(), larder::ids::IdError>(())
 /// ```
 #[derive(Debug)]
@@ -62,15 +62,11 @@ impl Tenant {
     }
 
     /// The name.
-    ///
-    /// [`new`](Self::new) shows it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// How many identifiers the tenant may hold.
-    ///
-    /// [`new`](Self::new) shows it.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
@@ -157,7 +153,7 @@ impl Tenant {
 /// ids.alloc(&ann)?;
 /// let error = ids.alloc(&ann).unwrap_err();
 /// assert_eq!(error.to_string(), "ann holds 2 identifiers and may hold 2; free some, or raise the limit");
-/// assert!(ids.free(&bob, id).is_err(), "not his");
+/// assert!(ids.free(&bob, id).is_err(), "ann's");
 /// ids.free(&ann, id)?;
 /// assert_eq!((ann.used(), bob.used()), (1, 0));
 /// # Ok(())
@@ -171,9 +167,7 @@ pub struct Tenants<A> {
 }
 
 impl<A: Allocate> Tenants<A> {
-    /// Shares `ids` out. What is allocated there already (a reserved band) belongs to nobody.
-    ///
-    /// [`Tenants`] shows it.
+    /// Shares `ids` out. What is allocated there already (a reserved band) has no owner.
     pub fn new(ids: A) -> Self {
         let range = ids.range();
         Self {
@@ -242,7 +236,7 @@ impl<A: Allocate> Tenants<A> {
         {
             Ok(())
         } else {
-            // Somebody freed it below although it has an owner, who keeps it.
+            // It was freed below although it has an owner. The owner keeps it.
             Err(IdError::Taken { id })
         }
     }
@@ -274,7 +268,7 @@ impl<A: Allocate> Tenants<A> {
             });
         }
         self.ids.free(id).inspect_err(|_| {
-            // It is still taken below, so nobody else may own it.
+            // It is still taken below, so no other tenant can own it.
             self.owners.replace(at, 0, me, shared);
         })?;
         tenant.discharge();
@@ -314,16 +308,12 @@ impl<A: Allocate> Tenants<A> {
     }
 
     /// Whether the identifier is the tenant's.
-    ///
-    /// [`alloc_at`](Self::alloc_at) shows it.
     pub fn owns(&self, tenant: &Tenant, id: u64) -> bool {
         let at = self.ids.range().offset(id);
         at.is_ok_and(|at| self.owners.get(at) == tenant.number.into())
     }
 
     /// The identifiers below. To free one there is a mistake, after which it is not handed out again.
-    ///
-    /// [`free_all`](Self::free_all) shows it.
     pub fn ids(&self) -> &A {
         &self.ids
     }

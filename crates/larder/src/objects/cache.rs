@@ -20,7 +20,8 @@ use crate::os::lock::{Lock, RawLock};
 /// Bytes of objects in a magazine at first, and at most, as long as it has a few rounds.
 const MAGAZINE_BYTES: usize = 32 << 10;
 const MOST_MAGAZINE_BYTES: usize = 64 << 10;
-/// Rounds that a magazine has even so: with fewer, who frees and allocates in turn would be at the depot all the time.
+/// Fewest rounds that a magazine has even so: with fewer, a thread that frees and allocates in turn would go to the
+/// depot all the time.
 const FEW_ROUNDS: usize = 8;
 /// Bytes beyond which it has fewer.
 const FEW_ROUNDS_BYTES: usize = 256 << 10;
@@ -52,7 +53,7 @@ impl Hooks {
     };
 }
 
-// SAFETY: whoever makes a cache with hooks promises that they may be called from any thread.
+// SAFETY: the code that makes a cache with hooks promises that they may be called from any thread.
 unsafe impl Send for Hooks {}
 // SAFETY: as above.
 unsafe impl Sync for Hooks {}
@@ -161,7 +162,7 @@ impl CacheRef {
         };
         let at = inner.cache(block);
         debug_assert!(at.is_aligned());
-        // SAFETY: the block has room for a cache, is aligned to its own size, and is nobody else's.
+        // SAFETY: the block has room for a cache, is aligned to its own size, and belongs to this call alone.
         unsafe {
             at.write(Cache {
                 stock,
@@ -208,13 +209,13 @@ impl CacheRef {
         self
     }
 
-    /// Removes an owner. With the last one all slabs go, whoever has objects of them: now, or when the last one who
-    /// visits the cache leaves it, which may be this thread further up its stack.
+    /// Removes an owner. When the last owner goes, all slabs go, even if some of their objects are in use: now, or when
+    /// the last visitor of the cache leaves it, which may be this thread further up its stack.
     pub(super) fn disown(self) {
         if self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        // A visitor who leaves may end the cache from here on, so nothing of it is looked at.
+        // A visitor that leaves may end the cache from here on, so this thread does not look at the cache any more.
         let (family, number) = (self.family.clone(), self.number.get());
         if family.inner.table.leave(number) {
             self.end();
@@ -302,7 +303,8 @@ impl Cache {
         })
     }
 
-    /// Says that this thread's CPU may have magazines now. After it got them, so that who takes the word back sees them.
+    /// Says that this thread's CPU may have magazines now. Called after the CPU got them, so that the thread that takes
+    /// the flag back sees them.
     pub(super) fn shelved(&self) {
         if !self.on_shelf.load(Ordering::Relaxed) {
             self.on_shelf.store(true, Ordering::Release);
@@ -321,7 +323,7 @@ impl Cache {
         self.shelved();
     }
 
-    /// Brings an object home that somebody moved out of.
+    /// Puts an object back into its slab after its value was moved out.
     pub(super) fn put_unmade(&self, addr: usize) {
         self.destroyed.fetch_add(1, Ordering::Relaxed);
         self.bring_home(&[addr], false);
@@ -391,7 +393,7 @@ impl Cache {
         n
     }
 
-    /// Tells of a pointer that is not taken.
+    /// Reports a pointer that is not taken.
     #[cold]
     pub(super) fn refuse(&self, misuse: &Misuse) {
         if self.inner().bring_outgrown(misuse) {
@@ -405,7 +407,7 @@ impl Cache {
     pub(super) fn ask_users(&self) {
         if let Some(reclaim) = self.hooks.reclaim {
             let _outside = calls("a cache's reclaim", Rank::Reaper);
-            // SAFETY: whoever made the cache promised that it may be called from any thread; no lock is held.
+            // SAFETY: the code that made the cache promised that it may be called from any thread; no lock is held.
             unsafe { reclaim(self.hooks.data) };
         }
     }

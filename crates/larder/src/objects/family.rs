@@ -1,4 +1,4 @@
-//! What caches share: the pages, the account of who owns them, the upkeep.
+//! What caches share: the pages, the record of which cache owns each page, the upkeep.
 
 mod builder;
 
@@ -31,7 +31,7 @@ const PATIENCE: u32 = turns(Duration::from_secs(1));
 
 /// Caches over one pool of pages. Cloning it makes a second owner of the same family.
 ///
-/// A family keeps, out of line, who owns each page of its pool's reservation: so an address alone leads to its cache.
+/// A family keeps, out of line, the owner of each page of its pool's reservation, so an address alone leads to its cache.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -50,7 +50,7 @@ pub struct Family {
     pub(super) inner: Arc<Inner>,
 }
 
-/// Who owns a page.
+/// The owner of a page.
 ///
 /// ```
 /// use larder::objects::{Family, Owner};
@@ -84,7 +84,7 @@ pub(super) struct Inner {
     pub(super) outgrown: AtomicUsize,
     /// Of the lists of large objects that have an owner.
     pub(super) links: Lock<Links>,
-    /// Whether somebody has the kept numbers.
+    /// Whether an owner has claimed the kept numbers.
     claimed: AtomicBool,
     on_misuse: Option<fn(&Misuse)>,
     on_slow: Option<fn()>,
@@ -92,7 +92,7 @@ pub(super) struct Inner {
     next_upkeep: AtomicU64,
     /// Intervals that have ended.
     intervals: AtomicU32,
-    /// Fork generation of whoever asks all caches for memory; 0 is nobody. And its thread's number.
+    /// Fork generation of the thread that asks all caches for memory, or 0 when no thread does. And that thread's number.
     reclaiming: AtomicU32,
     reclaimer: AtomicUsize,
     /// Caches that were visited for it.
@@ -165,7 +165,7 @@ impl Family {
         self.inner.mode
     }
 
-    /// Who owns the page that holds an address; `None` for any address that is no object's, wherever it is.
+    /// The owner of the page that holds an address; `None` for any address that is no object's, wherever it is.
     ///
     /// A subtract, a shift, a compare and a load.
     ///
@@ -191,7 +191,7 @@ impl Family {
         })
     }
 
-    /// The same as a bare number: 0 is nobody, 65535 a large object, and everything else a cache.
+    /// The same as a bare number: 0 is no owner, 65535 a large object, and everything else a cache.
     ///
     /// ```
     /// use larder::objects::Family;
@@ -214,7 +214,7 @@ impl Family {
         !self.inner.claimed.swap(true, Ordering::AcqRel)
     }
 
-    /// Who had claimed them creates no such cache any more.
+    /// The owner that had claimed the kept numbers creates no such cache any more.
     pub(crate) fn leave_numbers(&self) {
         self.inner.claimed.store(false, Ordering::Release);
     }
@@ -236,8 +236,8 @@ impl Family {
     /// Ends a working-set interval of all caches: objects, slabs and pages that it did not need go one step back, the
     /// objects to their slabs, the slabs to the pool, the pages to the system. Returns bytes of slabs that went.
     ///
-    /// Memory that nobody uses is gone after three calls and the pool's decay time. Slow paths call it by themselves
-    /// when the interval is over; see also [`start_reaper`](Self::start_reaper).
+    /// Unused memory is gone after three calls and the pool's decay time. Slow paths call it by themselves when the
+    /// interval is over; see also [`start_reaper`](Self::start_reaper).
     ///
     /// ```
     /// use larder::objects::{Family, ObjectCache};
@@ -245,7 +245,7 @@ impl Family {
     /// let cache = ObjectCache::new(&family, || 0_u64)?;
     /// drop(cache.get()?);
     /// let bytes: usize = (0..4).map(|_| family.reap()).sum();
-    /// assert!(bytes > 0, "nobody used it for four intervals");
+    /// assert!(bytes > 0, "unused for four intervals");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reap(&self) -> usize {
@@ -311,7 +311,7 @@ impl Inner {
             from,
             // SAFETY: a cache in the table is whole, and stays as long as it is visited.
             |block| sum += f(unsafe { self.cache(block).as_ref() }),
-            // SAFETY: the table has let go of it, so nobody else ends it.
+            // SAFETY: the table has let go of it, so no other thread ends it.
             |block| unsafe { CacheRef::in_block(self, block) }.end(),
         ) {
             from = number + 1;
@@ -359,8 +359,8 @@ impl Inner {
         }
     }
 
-    /// Memory is short: asks the users of all caches for objects, and all caches for slabs. Who comes while another
-    /// thread is at it waits a while for what that finds. False when it makes no sense to look again: within a callback.
+    /// Memory is short: asks the users of all caches for objects, and all caches for slabs. While one thread does that,
+    /// other callers wait a while for what it finds. False when it makes no sense to try again: within a callback.
     pub(super) fn reclaim(&self) -> bool {
         let now = fork::generation();
         let me = thread_number();
@@ -423,8 +423,8 @@ impl Inner {
 }
 
 impl fork::Around for Inner {
-    /// The table first, so that caches neither come nor go until `after`; then the caches' locks, by number; then the
-    /// lists' and the metadata's, each of which is taken by nobody who then takes another.
+    /// The table first, so that caches neither come nor go until `after`; then the caches' locks, by number; then those
+    /// of the lists and of the metadata: no thread that holds one of these takes another.
     fn before(&self) {
         self.reaper.raw().lock_around_fork();
         self.table.raw_lock().lock_around_fork();

@@ -73,7 +73,7 @@ impl Cache {
         } else {
             0
         };
-        // SAFETY: the block was taken for a slab of this cache, and nobody knows it.
+        // SAFETY: the block was taken for a slab of this cache, and no other thread knows it.
         unsafe { ground.set_up(number, page, colour, zero) };
         inner
             .map

@@ -67,7 +67,7 @@ impl RawHandle {
         }
     }
 
-    /// An object, or null where [`get`](Self::get) has an error: for callers who do not look at it.
+    /// An object, or null where [`get`](Self::get) has an error: for callers that do not look at it.
     ///
     /// ```
     /// # let family = larder::objects::Family::new()?;
@@ -166,7 +166,7 @@ impl RawHandle {
                 Ok(round) => out[n] = object(round),
                 Err(failure) if n == 0 => return Err(unfold(failure)),
                 Err(failure @ Failure::Panic(_)) => {
-                    // Nobody else would know of them.
+                    // No other part of the program knows of these objects.
                     // SAFETY: taken above.
                     unsafe { self.put_many(&out[..n]) };
                     return Err(unfold(failure));
@@ -268,7 +268,7 @@ impl RawHandle {
     }
 
     /// Gives both magazines to the depot: constant time, no object is looked at. The handle takes others when it needs
-    /// them. For whoever rests for long, since nobody else can see what is in here.
+    /// them. For a thread that will not use the handle for long: no other thread can take what is in it.
     ///
     /// ```
     /// use std::alloc::Layout;

@@ -179,7 +179,7 @@ fn a_private_heap_takes_its_objects_along() {
 
 /// A block on its way to another thread.
 struct Sent(NonNull<u8>);
-// SAFETY: whoever has it has the block.
+// SAFETY: the thread that has the value has the block.
 unsafe impl Send for Sent {}
 
 #[test]
@@ -211,7 +211,7 @@ fn threads_free_each_others_blocks() {
         s.spawn(|| {
             let heap = Heap::new(&classes);
             for (i, Sent(at)) in receiver.into_iter().enumerate() {
-                // SAFETY: sent by whoever took it, and given up here.
+                // SAFETY: sent by the thread that took it, and given up here.
                 unsafe {
                     let me = at.read();
                     assert!((1..3).contains(&me) && is_all(at, 300, me));

@@ -10,9 +10,9 @@ use crate::os::page_size;
 use crate::pages::PoolError;
 
 impl Family {
-    /// A run of at least `bytes` bytes, in whole pages, aligned to `align` (a power of two; at least a page is had
-    /// anyway), with whatever a former user left. [`owner`](Self::owner) says [`Large`](super::Owner::Large) of its
-    /// first page, and nobody of the others. It comes from the pool under a lock: not for a fast path.
+    /// A run of at least `bytes` bytes, in whole pages, aligned to `align` (a power of two; the run is aligned to a
+    /// page in any case), with whatever a former user left. [`owner`](Self::owner) says [`Large`](super::Owner::Large)
+    /// of its first page, and `None` of the others. It comes from the pool under a lock: not for a fast path.
     ///
     /// ```
     /// use larder::objects::{Family, Owner};
@@ -114,7 +114,7 @@ impl Family {
     /// When no large object begins there; then nothing was put.
     ///
     /// # Safety
-    /// If one does, it is in nobody else's hands and is not used afterwards.
+    /// If one does, no other caller uses it, and it is not used afterwards.
     pub unsafe fn put_large(&self, at: NonNull<u8>) -> Result<(), Misuse> {
         self.inner.release_large(at.as_ptr() as usize)
     }
@@ -204,7 +204,7 @@ impl Family {
 }
 
 impl Inner {
-    /// Gives the run back that begins at an address, which is in nobody's hands.
+    /// Gives the run back that begins at an address. No caller uses it any more.
     pub(super) fn release_large(&self, addr: usize) -> Result<(), Misuse> {
         let pages = self.large_at(addr)?;
         let page = self.map.page(addr);

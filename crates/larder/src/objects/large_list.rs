@@ -1,8 +1,8 @@
 //! Large objects that end with their owner: a list of them, out of line.
 //!
-//! Each has a node in metadata, whose number is the map's entry of the run's second page: so whoever puts the object finds
-//! the node, and whoever ends the list finds the objects, and neither touches their memory. The list is a ring, so that a
-//! node is unlinked without knowing whose it is.
+//! Each has a node in metadata. The map's entry of the run's second page is the node's number: so a thread that puts an
+//! object finds its node, a thread that ends the list finds the objects, and neither touches their memory. The list is
+//! a ring, so that a node is unlinked without knowing which list it is in.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -140,7 +140,7 @@ impl Family {
         Ok(at)
     }
 
-    /// Ends all objects of a list, in constant time for each. Nobody uses the list or an object of it any more.
+    /// Ends all objects of a list, in constant time for each. Neither the list nor an object of it is in use any more.
     pub(crate) fn end_large(&self, list: &mut LargeList) {
         let inner = &*self.inner;
         let (meta, map) = (&inner.meta, &inner.map);
@@ -163,7 +163,7 @@ impl Family {
                     }
                     let page = links.read(meta, number).page;
                     links.unlink(meta, number);
-                    // Who is just putting it has the node and the pages.
+                    // If it fails, another thread is just putting the object, and that thread has the node and the pages.
                     if map.release(page, LARGE) {
                         nodes[n] = number;
                         runs[n] = (map.addr(page), map.entry_of(page) as usize);
@@ -172,7 +172,7 @@ impl Family {
                 }
             }
             for &number in &nodes[..n] {
-                // SAFETY: unlinked, and the object is nobody's, so no other thread comes to it.
+                // SAFETY: unlinked, and the object has no owner, so no other thread comes to it.
                 unsafe { meta.put(number, NODE) };
             }
             let pages = runs[..n].iter().map(|&(_, pages)| pages).sum();
@@ -193,7 +193,7 @@ impl LargeList {
         }
         let new = inner.meta.take(NODE)?;
         let mut links = inner.links.lock();
-        // Of two who come at once one made it.
+        // If two threads come at once, one of them has made it.
         let there = self.head.load(Ordering::Relaxed);
         if there != 0 {
             drop(links);
@@ -216,7 +216,7 @@ impl Inner {
         let number = self.map.entry_of(page + 1);
         if number != 0 {
             self.links.lock().unlink(&self.meta, number);
-            // SAFETY: unlinked; the object was released by this thread, so its node is nobody else's.
+            // SAFETY: unlinked; the object was released by this thread, so no other thread has its node.
             unsafe { self.meta.put(number, NODE) };
         }
     }

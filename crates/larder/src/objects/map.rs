@@ -1,4 +1,4 @@
-//! Who owns each page of the reservation: two bytes out of line, and the slab in four more.
+//! The owner of each page of the reservation: two bytes out of line, and the slab in four more.
 //!
 //! [`PageMap::owner`] is a subtract, a shift, a compare and one load; a free that knows only the address stands on it.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::meta::BlockNumber;
 use crate::os::{MetaRegion, OsError, Span, System, page_size};
 
-/// Nobody.
+/// No owner.
 pub(super) const NONE: u16 = 0;
 /// The first page of a large object: a run of pages by itself.
 pub(super) const LARGE: u16 = u16::MAX;
@@ -33,7 +33,7 @@ pub(super) struct PageMap {
     _memory: [MetaRegion; 2],
 }
 
-/// The part that says who owns a page: three words, which a heap copies to have them at hand.
+/// The part that knows the owner of each page: three words, which a heap copies to have them at hand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View {
     base: usize,
@@ -42,7 +42,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Number of the owner of the page that holds `addr`: 0 is nobody, also outside of the reservation.
+    /// Number of the owner of the page that holds `addr`: 0 is no owner, also outside of the reservation.
     ///
     /// # Safety
     /// The family that the view is of is alive.
@@ -133,14 +133,14 @@ impl PageMap {
         }
     }
 
-    /// `n` pages are nobody's.
+    /// `n` pages have no owner from now on.
     pub(super) fn clear(&self, page: u32, n: usize) {
         for page in page..page + n as u32 {
             self.owner_of(page).store(NONE, Ordering::Relaxed);
         }
     }
 
-    /// A page of `owner` becomes nobody's; false when it is not `owner`'s, so of two who try one fails.
+    /// A page of `owner` has no owner from now on; false when it is not `owner`'s, so of two threads that try one fails.
     pub(super) fn release(&self, page: u32, owner: u16) -> bool {
         self.owner_of(page)
             .compare_exchange(owner, NONE, Ordering::AcqRel, Ordering::Relaxed)

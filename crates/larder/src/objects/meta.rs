@@ -174,7 +174,7 @@ impl Meta {
     /// Takes a block back that was asked for with the same number of bytes.
     ///
     /// # Safety
-    /// The block came from [`take`](Self::take) with `bytes`, and nobody uses it any more.
+    /// The block came from [`take`](Self::take) with `bytes`, and is not used any more.
     pub(super) unsafe fn put(&self, number: BlockNumber, bytes: usize) {
         let Some(size) = size_of_block(bytes) else {
             return;
@@ -207,7 +207,7 @@ impl Meta {
         if end > state.committed {
             let mut commit = |upper: usize| {
                 let part = self.span.part(state.committed, upper - state.committed);
-                // SAFETY: this part was never accessible, so nobody uses it.
+                // SAFETY: this part was never accessible, so no thread uses it.
                 unsafe { self.system.commit(part)? };
                 state.committed = upper;
                 Ok(())
@@ -229,7 +229,7 @@ impl Meta {
     }
 
     /// # Safety
-    /// The block is accessible and nobody's.
+    /// The block is accessible and has no owner.
     unsafe fn push(&self, state: &mut State, number: BlockNumber, size: usize) {
         // The caller's promise makes it a free block; every block has room for a number.
         self.set_next(number, state.free[size]);
@@ -239,7 +239,7 @@ impl Meta {
 
 impl Drop for Meta {
     fn drop(&mut self) {
-        // SAFETY: exactly what `reserve` returned; whoever had blocks is gone with the family. A refusal leaks addresses.
+        // SAFETY: exactly what `reserve` returned; the users of the blocks are gone with the family. A refusal leaks addresses.
         let _ = unsafe { self.system.release(self.span) };
     }
 }
@@ -315,7 +315,7 @@ mod tests {
         let mut small: Vec<_> = core::iter::from_fn(|| meta.take(UNIT).ok()).collect();
         assert_eq!(small.len(), STEP / UNIT - 1);
         assert!(meta.take(4096).is_err(), "all are in use");
-        // In no order; one stays in use, and the first unit is nobody's.
+        // In no order; one stays in use, and the first unit belongs to no block.
         small.sort_unstable_by_key(|number| number.wrapping_mul(0x9e37_79b1));
         let stays = small.pop().unwrap();
         for &number in &small {

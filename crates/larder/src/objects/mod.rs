@@ -24,9 +24,9 @@
 //!
 //! # What goes back
 //!
-//! Magazines that an interval did not need go to the slabs, slabs that it did not need to the pool, and pages that it did
-//! not need to the system. Slow paths do that when the interval is over; [`Family::reap`] does it now, and
-//! [`Family::start_reaper`] without anybody calling.
+//! Magazines that an interval did not need go to the slabs, slabs that it did not need to the pool, and pages that it
+//! did not need to the system. Slow paths do that when the interval is over; [`Family::reap`] does it now, and the
+//! thread that [`Family::start_reaper`] starts does it periodically.
 //!
 //! # fork
 //!

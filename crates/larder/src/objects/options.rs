@@ -26,7 +26,7 @@ use super::stats::Name;
 /// // SAFETY: the constructor writes an object of the layout, and nothing else.
 /// let options = unsafe { RawCache::options(Layout::new::<u64>()).callbacks(callbacks) };
 /// let cache = options.create(&Family::new()?)?;
-/// // SAFETY: constructed, and ours.
+/// // SAFETY: constructed, and no other code uses it.
 /// assert_eq!(unsafe { cache.get()?.cast::<u64>().read() }, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -40,9 +40,9 @@ pub struct Callbacks {
     pub destroy: Option<unsafe fn(NonNull<u8>, *mut ())>,
     /// Memory is short: puts objects back that the user can do without. It must not drop the cache.
     pub reclaim: Option<unsafe fn(*mut ())>,
-    /// Ends `data` itself: called once, after the last call of the others has returned. That may be later than the drop of
-    /// the cache and its handles, and by another thread: when they go while somebody asks all caches for memory. It is not
-    /// called for a cache that could not be made.
+    /// Ends `data` itself: called once, after the last call of the others has returned. That may be later than the drop
+    /// of the cache and its handles, and on another thread, if a thread asks all caches for memory at that moment. It
+    /// is not called for a cache that could not be made.
     pub end: Option<unsafe fn(*mut ())>,
 }
 
@@ -181,12 +181,10 @@ impl CacheOptions {
 
     /// What is called for the objects.
     ///
-    /// [`Callbacks`] shows it.
-    ///
     /// # Safety
-    /// The functions may be called with this `data` from any thread, several at once, until `end` is: without it nobody
-    /// knows when the last call returns, and `data` must live as long as the family. They do with an object only what fits its layout, and the destructor accepts any object that the
-    /// constructor made, whatever its users did with it.
+    /// The functions may be called with this `data` from any thread, several at once, until `end` is. Without `end` the user
+    /// cannot know when the last call returns, so `data` must live as long as the family. They do with an object only what
+    /// fits its layout, and the destructor accepts any object that the constructor made, whatever its users did with it.
     #[must_use]
     pub unsafe fn callbacks(mut self, callbacks: Callbacks) -> Self {
         let Callbacks {

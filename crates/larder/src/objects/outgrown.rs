@@ -1,7 +1,7 @@
-//! Objects that are larger than their owners know: those that no memory was found to make smaller.
+//! Objects that are larger than their owners know: no memory was found for a smaller one.
 //!
-//! Such an object stays where it is and is given back by the size that its owner believes it to have: to another cache. There it
-//! serves as one of that cache's, and is found when it goes home, since the map says whose its page is.
+//! Such an object stays where it is and is given back by the size that its owner believes it to have: to another cache. There
+//! it serves as one of that cache's. When it goes back to a slab it is found, since the map says which cache owns its page.
 
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
@@ -12,8 +12,8 @@ use super::family::{Family, Inner};
 use super::map::{LARGE, NONE};
 
 impl Family {
-    /// Whoever has one object may give it back as one of a smaller size from now on: of another cache of this family, which
-    /// has no constructor either.
+    /// From now on the user of one object may give it back as one of a smaller size: to another cache of this family
+    /// that has no constructor either.
     pub(crate) fn outgrow(&self) {
         self.inner.outgrown.fetch_add(1, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl Inner {
                     came = true;
                 }
             },
-            // SAFETY: the table has let go of it, so nobody else ends it.
+            // SAFETY: the table has let go of it, so no other thread ends it.
             |block| unsafe { CacheRef::in_block(self, block) }.end(),
         );
         came

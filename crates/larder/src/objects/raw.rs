@@ -1,4 +1,4 @@
-//! A cache of objects as bytes: for C, for heaps, for whoever constructs objects himself.
+//! A cache of objects as bytes: for C, for heaps, and for callers that construct objects themselves.
 
 use core::alloc::Layout;
 use core::num::NonZeroU16;
@@ -34,7 +34,7 @@ impl Construct for Given {
     type Error = ();
     unsafe fn construct(&self, at: NonNull<u8>) -> Result<(), ()> {
         match self.construct {
-            // SAFETY: the caller's promise, and the promise of whoever gave the function.
+            // SAFETY: the caller's promise, and the promise of the code that gave the function.
             Some(f) if !unsafe { f(at, self.data) } => Err(()),
             _ => Ok(()),
         }
@@ -117,7 +117,7 @@ impl RawCache {
     /// let family = Family::new()?;
     /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
     /// let object = cache.get()?.cast::<u64>();
-    /// // SAFETY: 32 bytes that are nobody else's, put once.
+    /// // SAFETY: 32 bytes that no other code uses, put once.
     /// unsafe {
     ///     object.write(7);
     ///     cache.put(object.cast());
@@ -132,7 +132,7 @@ impl RawCache {
         }
     }
 
-    /// An object, or null where [`get`](Self::get) has an error: for callers who do not look at it.
+    /// An object, or null where [`get`](Self::get) has an error: for callers that do not look at it.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -172,8 +172,8 @@ impl RawCache {
     /// Puts an object back. Debug builds check every pointer, others those that meet full magazines.
     ///
     /// # Safety
-    /// The object came from this cache, is in nobody else's hands, and is not used afterwards. With a destructor, it is
-    /// in a state that this accepts.
+    /// The object came from this cache, no other caller uses it, and it is not used afterwards. With a destructor, it
+    /// is in a state that this accepts.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -195,14 +195,14 @@ impl RawCache {
         }
     }
 
-    /// As [`try_get`](Self::try_get), for callers who have a slow path: it finds nothing where there are no restartable
-    /// sequences.
+    /// As [`try_get`](Self::try_get), for callers that have a slow path: it finds nothing where there are no
+    /// restartable sequences.
     #[inline(always)]
     pub(crate) fn quick_get(&self) -> Option<NonNull<u8>> {
         self.cache.stock.quick_get().map(object)
     }
 
-    /// As [`try_put`](Self::try_put), for callers who go on to [`put`](Self::put): it has no room where there are no
+    /// As [`try_put`](Self::try_put), for callers that go on to [`put`](Self::put): it has no room where there are no
     /// restartable sequences, nor in debug builds, where `put` looks at each object.
     ///
     /// # Safety
@@ -293,8 +293,6 @@ impl RawCache {
     }
 
     /// Puts many objects back with few operations.
-    ///
-    /// [`get_many`](Self::get_many) shows it.
     ///
     /// # Safety
     /// As for [`put`](Self::put), for each.
@@ -387,7 +385,7 @@ impl RawCache {
     /// // SAFETY: taken above, put once.
     /// unsafe { cache.put(object) };
     /// let bytes: usize = (0..4).map(|_| cache.reap()).sum();
-    /// assert!(bytes > 0, "nobody used it for four intervals");
+    /// assert!(bytes > 0, "unused for four intervals");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reap(&self) -> usize {
@@ -448,7 +446,7 @@ impl RawCache {
         }
     }
 
-    /// Tells of a pointer that is no object's; true when it is not taken.
+    /// Reports a pointer that is no object's; true when it is not taken.
     pub(super) fn refuses(&self, object: NonNull<u8>) -> bool {
         let checked = self.cache.check(object.as_ptr() as usize);
         checked

@@ -1,4 +1,4 @@
-//! A thread that reaps a family's caches while nobody calls.
+//! A thread that reaps a family's caches periodically, whether or not the program calls the family.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -20,8 +20,8 @@ pub(super) struct Reaper {
 }
 
 impl Family {
-    /// Starts a thread that calls [`reap`](Self::reap) every `interval`, or replaces it: memory that nobody used for a
-    /// few intervals goes back although nobody calls. It runs at the lowest priority, and ends with the family.
+    /// Starts a thread that calls [`reap`](Self::reap) every `interval`, or replaces it: memory that is unused for a few
+    /// intervals goes back without a call by the program. The thread runs at the lowest priority, and ends with the family.
     ///
     /// ```
     /// let family = larder::objects::Family::new()?;
@@ -65,7 +65,7 @@ impl Family {
         Ok(())
     }
 
-    /// What a thread does in each interval while nobody calls.
+    /// What the reaper does in each interval.
     pub(crate) fn reap_unasked(&self) {
         self.inner.reap_unasked();
     }

@@ -16,8 +16,8 @@ const MOST_PAGES: usize = 64;
 const FEW: usize = 8;
 /// Objects that make a slab large enough: about a magazine's worth.
 const ENOUGH: usize = 64;
-/// Bytes that make a slab large enough, whatever the number of objects: who needs one of a large size should not pay for eight, and
-/// the fewer there are in a slab, the sooner it is whole again.
+/// Bytes that make a slab large enough, whatever the number of objects: a caller that needs one large object should not
+/// pay for eight, and the fewer there are in a slab, the sooner it is whole again.
 const ENOUGH_BYTES: usize = 8 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -48,10 +48,10 @@ impl<'l> Slab<'l> {
     /// The slab whose block is at `at`.
     ///
     /// # Safety
-    /// The block has [`bytes`] of this shape, was set up by [`set_up`], and nobody else uses it for `'l`.
+    /// The block has [`bytes`] of this shape, was set up by [`set_up`], and no other code uses it for `'l`.
     pub(super) unsafe fn at(at: NonNull<u8>, shape: &Shape, constructs: bool) -> Self {
         let words = shape.words();
-        // SAFETY: the caller's promise: header and bits lie there, aligned, and are ours alone.
+        // SAFETY: the caller's promise: header and bits lie there, aligned, and belong to this value alone.
         unsafe {
             let bits = at.add(size_of::<Header>()).cast::<u64>();
             Self {

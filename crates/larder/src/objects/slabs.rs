@@ -1,5 +1,5 @@
-//! The slabs of one cache by how full they are. Pure bookkeeping under one lock; whoever needs pages or calls a
-//! constructor lets go of it first.
+//! The slabs of one cache by how full they are. Pure bookkeeping under one lock; a thread that needs pages or calls a
+//! constructor lets go of the lock first.
 //!
 //! Objects are taken from the fullest slabs, so that the emptiest become whole and can go back.
 

@@ -60,7 +60,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Numbers of a cache. Read without stopping anybody, so they belong to slightly different moments.
+/// Numbers of a cache. Read without stopping any thread, so they belong to slightly different moments.
 ///
 /// ```
 /// use larder::objects::{Family, ObjectCache};

@@ -48,9 +48,9 @@ pub(super) trait Construct {
 pub(super) struct Objects<'a, C> {
     pub(super) cache: &'a Cache,
     pub(super) constructor: C,
-    /// Called before memory grows: it may bring home what lies free elsewhere.
+    /// Called before memory grows: it may return to the slabs what lies free elsewhere.
     pub(super) spare: Option<&'a dyn Fn()>,
-    /// Where a caller hears that the one object which a fetch brought is zero, as far as is known.
+    /// Set if the one object that a fetch brought is zero, as far as is known.
     pub(super) untouched: Option<&'a Cell<bool>>,
 }
 
@@ -116,7 +116,7 @@ impl<C: Construct> Objects<'_, C> {
                 let done = match (&failure, at) {
                     (None, Some(at)) => {
                         let _outside = calls("a constructor", Rank::Reaper);
-                        // SAFETY: the object was taken from its slab and is in nobody else's hands.
+                        // SAFETY: the object was taken from its slab, and no other thread uses it.
                         catch_unwind(AssertUnwindSafe(|| unsafe {
                             self.constructor.construct(at)
                         }))
@@ -144,8 +144,8 @@ impl<C: Construct> Objects<'_, C> {
         let made = cache.set_constructed(made);
         cache.constructed.fetch_add(made, Ordering::Relaxed);
         match failure {
-            // What was had besides is worth more than the news; whoever needs the next object hears it again. A panic
-            // is never swallowed.
+            // The objects that were had are worth more than the error; the caller that needs the next object gets the
+            // error again. A panic is never swallowed.
             Some(Failure::Panic(payload)) => {
                 cache.bring_home(&objects[..good], true);
                 Err(Failure::Panic(payload))

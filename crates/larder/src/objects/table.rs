@@ -1,8 +1,8 @@
 //! Which caches a family has, by number.
 //!
-//! Whoever visits a cache that is not its own is counted in its entry for that time, and a cache that goes waits for its
-//! visitors. But within a visit nobody waits: a destructor that is called there may drop the last owner of any cache, the
-//! visited one among them. Such a cache is ended by the last of its visitors.
+//! A thread that visits a cache that is not its own is counted in the cache's entry for that time, and a cache that
+//! goes waits for its visitors. But no thread waits within a visit: a destructor that is called there may drop the last
+//! owner of any cache, the visited one among them. Such a cache is ended by the last of its visitors.
 //!
 //! A thread's visits are also on a list of its own, so that the child of a fork can count anew those of the one thread
 //! that it has.
@@ -24,16 +24,17 @@ type RawLock = crate::os::lock::RawLock;
 #[cfg(all(test, loom))]
 type RawLock = crate::os::lock::RawLock<crate::os::lock::Modelled>;
 
-/// Nobody has the number. All entries are zero at first.
+/// The number is free. All entries are zero at first.
 const FREE: u32 = 0;
-/// Somebody has it, though its cache may not be there yet or no more.
+/// The number is taken, though its cache may not be there yet, or is gone already.
 const TAKEN: u32 = 1;
 /// Its cache has no owner and goes with its last visitor.
 const LEFT: u32 = 2;
 /// Its cache has no owner, and a thread waits for its visitors to end it.
 const AWAITED: u32 = 3;
 
-/// So many of the lowest numbers only who asks for one of them gets: so an owner of many caches knows by the number which one it is.
+/// So many of the lowest numbers go only to a caller that asks for one of them by number: so an owner of many caches
+/// knows by the number which one it is.
 pub(crate) const KEPT: usize = if cfg!(loom) { 0 } else { 64 };
 
 /// One number. Changed under the lock.
@@ -92,7 +93,7 @@ impl Table {
         // Zero is no value of loom's atomics, and its tests need few numbers.
         #[cfg(loom)]
         for n in 0..8 {
-            // SAFETY: the region has room for more entries, and nobody knows of it yet.
+            // SAFETY: the region has room for more entries, and no other thread knows of it yet.
             unsafe {
                 memory
                     .span()
@@ -126,7 +127,7 @@ impl Table {
         })
     }
 
-    /// Takes a kept number; false when somebody has it.
+    /// Takes a kept number; false when it is taken already.
     pub(super) fn take_kept(&self, number: u16) -> bool {
         debug_assert!((1..=KEPT).contains(&usize::from(number)));
         let state = &self.entry(number as usize).state;
@@ -144,8 +145,8 @@ impl Table {
         self.locked(|| set(&self.entry(number as usize).cache, cache));
     }
 
-    /// The cache of a number has no owner any more. True when the caller ends it, and is then the only one who knows it;
-    /// false when the last one who visits it does.
+    /// The cache of a number has no owner any more. True when the caller ends it, and no other thread knows the cache
+    /// then; false when the last visitor of the cache ends it.
     pub(super) fn leave(&self, number: u16) -> bool {
         let entry = self.entry(number as usize);
         let within = !innermost().is_null();
@@ -208,7 +209,7 @@ impl Table {
         Some(number)
     }
 
-    /// Numbers and blocks of all caches, for who holds the lock.
+    /// Numbers and blocks of all caches. The caller holds the lock.
     pub(super) fn filled(&self, from: usize) -> impl Iterator<Item = (u16, BlockNumber)> {
         (from.max(1)..self.top.load(Ordering::Relaxed)).filter_map(|n| {
             let cache = get(&self.entry(n).cache);
@@ -216,7 +217,7 @@ impl Table {
         })
     }
 
-    /// In the child of a fork only the visits of its one thread are left. For who holds the lock.
+    /// In the child of a fork only the visits of its one thread are left. The caller holds the lock.
     pub(super) fn after_fork(&self) {
         let now = fork::generation();
         if self.generation.swap(now, Ordering::Relaxed) == now {
@@ -225,7 +226,7 @@ impl Table {
         for (number, _) in self.filled(1) {
             let entry = self.entry(number as usize);
             set(&entry.visitors, 0);
-            // Who forks does not wait, so whoever waited is gone.
+            // The thread that forks does not wait here, so the thread that waited does not exist in the child.
             if get(&entry.state) == AWAITED {
                 set(&entry.state, LEFT);
             }
@@ -241,7 +242,7 @@ impl Table {
         }
     }
 
-    /// The block of a cache that was left and has no visitor: nobody finds it from now on. For who holds the lock.
+    /// The block of a cache that was left and has no visitor: no thread finds it from now on. The caller holds the lock.
     fn let_go(&self, entry: &Entry) -> Option<BlockNumber> {
         let gone = matches!(get(&entry.state), LEFT | AWAITED) && get(&entry.visitors) == 0;
         gone.then(|| {
@@ -430,7 +431,7 @@ mod tests {
             end,
         );
         assert_eq!(ended.get(), 7);
-        // What was left to a thread that is gone is ended by whoever comes next.
+        // A cache that was left to a thread that is gone is ended by the next visit.
         let [number, held] = [9, 10].map(|block| {
             let number = table.take().unwrap();
             table.fill(number, block);

@@ -76,12 +76,12 @@ impl RawCache {
 }
 
 impl Family {
-    /// Who owns which page, for as long as the family lives.
+    /// Which owner has which page, for as long as the family lives.
     pub(crate) fn view(&self) -> View {
         self.inner.map.view()
     }
 
-    /// Gives back what nobody uses, if it is time for that. For paths that are slow anyway.
+    /// Gives back what is unused, if it is time for that. For paths that are slow anyway.
     pub(crate) fn upkeep_if_due(&self) {
         self.inner.upkeep_if_due();
     }
@@ -91,7 +91,7 @@ impl Family {
         self.inner.intervals()
     }
 
-    /// Tells of a pointer that is not taken.
+    /// Reports a pointer that is not taken.
     pub(crate) fn tell(&self, misuse: &Misuse) {
         if !self.inner.bring_outgrown(misuse) {
             self.inner.misuse(misuse);

@@ -26,7 +26,7 @@ impl Cache {
         self.stock.reap(usize::MAX, &supply);
         let idle = self.slabs().end_interval();
         let (bytes, panic) = self.release_whole(idle);
-        // A cache that nobody used has nothing there: its last interval gathered it.
+        // A cache that was not used has nothing there: its last interval gathered it.
         if self.take_shelved() && !self.stock.gather() {
             self.shelved();
         }
@@ -52,7 +52,7 @@ impl Cache {
         bytes
     }
 
-    /// For bringing objects home; nothing is constructed through it.
+    /// For returning objects to their slabs; nothing is constructed through it.
     pub(super) fn as_supply(&self) -> Objects<'_, Plain> {
         Objects {
             cache: self,
@@ -108,7 +108,8 @@ impl Cache {
         }
     }
 
-    /// The pages of slabs that were taken out are nobody's: who puts an object of theirs from now on is told so.
+    /// The pages of slabs that were taken out have no owner any more: a later put of one of their objects is reported
+    /// as a misuse.
     fn disclaim(&self, slabs: &[BlockNumber]) {
         for &slab in slabs {
             // SAFETY: taken out of the lists, so this thread's alone.
@@ -132,7 +133,7 @@ impl Cache {
                 let at = NonNull::new((start + index * self.shape.stride) as *mut u8);
                 if let (Some(destroy), Some(at)) = (self.hooks.destroy, at) {
                     let _outside = calls("a destructor", Rank::Reaper);
-                    // SAFETY: the object is constructed and nobody's; the maker of the cache answers for the function.
+                    // SAFETY: the object is constructed and not in use; the maker of the cache answers for the function.
                     let call = AssertUnwindSafe(|| unsafe { destroy(at, self.hooks.data) });
                     if let Err(payload) = catch_unwind(call) {
                         panic.get_or_insert(payload);

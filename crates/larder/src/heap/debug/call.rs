@@ -1,4 +1,4 @@
-//! Who allocated and who frees, as far as the caller says.
+//! Which function allocated a block and which frees it, as far as the caller says.
 
 /// The function that a block came from. Its blocks go back by a function of the same family.
 ///

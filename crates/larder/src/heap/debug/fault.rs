@@ -9,7 +9,7 @@ use super::heap::DebugHeap;
 use super::incident::Incident;
 use super::inner::Touched;
 
-/// The heap whose guard pages are told of: that of the program.
+/// The heap whose guard pages are watched: that of the program.
 static HEAP: AtomicPtr<DebugHeap> = AtomicPtr::new(core::ptr::null_mut());
 
 struct Former(UnsafeCell<MaybeUninit<libc::sigaction>>);
@@ -24,7 +24,7 @@ pub(crate) fn watch(heap: &'static DebugHeap) {
     if heap.options().guard == 0 || !HEAP.load(Ordering::Relaxed).is_null() {
         return;
     }
-    // SAFETY: all zeroes is a value; the former handler's place is written before anybody reads it.
+    // SAFETY: all zeroes is a value; the former handler's place is written before any thread reads it.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = touched as *const () as usize;
@@ -46,11 +46,11 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // SAFETY: null, or a heap that stays.
     let heap = unsafe { HEAP.load(Ordering::Acquire).as_ref() };
-    // Sent by somebody: there is no address.
+    // A signal that a process sent has no address.
     let is_fault = code > 0;
     let touched = heap.filter(|_| is_fault).and_then(|heap| {
         let open = heap.options().keep_going;
-        // Whoever has the lock and faults is this very thread, inside of the heap: nothing can be said then.
+        // If this thread has the lock, it faulted inside of the heap: it does not get the lock again, and nothing is reported.
         let touched = heap.patiently(|inner| inner.touched(&heap.storage, address, open))?;
         Some((heap, touched))
     });
@@ -61,8 +61,8 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
             // The pages are open now; what was interrupted is tried again.
         }
         Some((_, Touched::Open)) => {}
-        // Not ours: the former handler gets it, as the same instruction is tried again. A signal that was sent does not
-        // come again by itself.
+        // No guard page of this heap: the former handler gets the fault, as the same instruction is tried again. A
+        // signal that was sent does not come again by itself.
         // SAFETY: the former action was written before this handler was there.
         Some((_, Touched::Foreign)) | None => unsafe {
             libc::sigaction(

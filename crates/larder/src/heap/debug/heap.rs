@@ -50,7 +50,7 @@ pub struct LiveBlock {
     pub thread: u32,
 }
 
-/// One lock around everything: who debugs has time.
+/// One lock around everything: a program that is debugged may be slow.
 #[derive(Debug)]
 pub(crate) struct DebugHeap {
     pub(super) options: Options,
@@ -71,7 +71,7 @@ pub(crate) enum Outcome<T> {
 }
 
 impl DebugHeap {
-    /// A debug heap whose blocks come from `classes`, which nobody else uses.
+    /// A debug heap whose blocks come from `classes`, which nothing else uses.
     ///
     /// # Errors
     /// The system's refusal of memory for the records.
@@ -138,7 +138,7 @@ impl DebugHeap {
                 .begin(&self.storage, record, zeroed, &here)
         };
         if !known {
-            // SAFETY: just taken, and known to nobody.
+            // SAFETY: just taken, and known to no other code.
             unsafe { self.storage.give(&record) };
             return Err(none);
         }
@@ -149,7 +149,7 @@ impl DebugHeap {
     /// Takes a block back.
     ///
     /// # Safety
-    /// What the claim's function asks of its callers; what can be found out is told.
+    /// What the claim's function asks of its callers; misuse that can be found is reported.
     pub(crate) unsafe fn free(&self, at: NonNull<u8>, claim: Claim) -> Outcome<()> {
         let here = self.here();
         // SAFETY: the caller's promise.
@@ -167,8 +167,8 @@ impl DebugHeap {
         Outcome::Done(())
     }
 
-    /// A block of another size with the same contents; the old one is freed. It always moves, so that who still has the
-    /// old address is found out.
+    /// A block of another size with the same contents; the old one is freed. It always moves, so that later uses of the
+    /// old address are found.
     ///
     /// # Safety
     /// As for [`free`](Self::free).
@@ -189,7 +189,7 @@ impl DebugHeap {
             return Outcome::Unknown;
         };
         if old.state != records::LIVE {
-            // SAFETY: it is free already, which is told.
+            // SAFETY: it is free already, which is reported.
             unsafe { self.free(at, claim) };
             return Outcome::Done(Err(refused(layout.size())));
         }
@@ -211,14 +211,14 @@ impl DebugHeap {
         Outcome::Done(Ok(new))
     }
 
-    /// Bytes that were asked for of a block in use; what is none is not told.
+    /// Bytes that were asked for of a block in use; `None` for anything else.
     pub(crate) fn live_size(&self, at: NonNull<u8>) -> Option<usize> {
         let inner = self.inner.lock();
         let record = inner.find(&self.storage, at.as_ptr() as usize)?;
         (record.state == records::LIVE).then_some(record.size)
     }
 
-    /// At the end of a heap that goes: what is damaged is told, and what lies between guard pages is unmapped. The rest goes
+    /// At the end of a heap that goes: reports what is damaged, and unmaps what lies between guard pages. The rest goes
     /// with the storage's classes.
     pub(crate) fn finish(&self) {
         self.check();
@@ -356,7 +356,7 @@ impl DebugHeap {
         }
     }
 
-    /// Tells of a misuse. It is the end, unless the process shall go on.
+    /// Reports a misuse, and ends the process unless the options say that it goes on.
     pub(super) fn meet(&self, incident: &Incident) {
         incident.tell();
         if !self.options.keep_going {

@@ -19,7 +19,7 @@ use crate::os::{OsError, System};
 
 /// Freed blocks between guard pages that are kept.
 const MOST_GUARDED_KEPT: usize = 4_000;
-/// Freed blocks whose memory went and that are still known, to tell of a second free.
+/// Freed blocks whose memory went and that are still known, so that a second free is found.
 const MOST_GONE: usize = 20_000;
 
 impl Ranked for Inner {
@@ -59,7 +59,8 @@ impl Inner {
             .map(|number| self.records.get(number))
     }
 
-    /// The record of the block that begins at an address. One whose memory went says nothing of who has that memory now.
+    /// The record of the block that begins at an address. A record whose memory went does not count if that memory has
+    /// another owner now.
     fn known(&self, storage: &Storage, at: usize) -> Option<u32> {
         let number = self.records.find(at)?;
         if self.records.get(number).state != GONE {
@@ -100,7 +101,7 @@ impl Inner {
     /// Keeps a new block's record, and makes the block ready. False when there is no memory for it.
     ///
     /// # Safety
-    /// The block is what the storage gave, and nobody knows it yet.
+    /// The block is what the storage gave, and no other code knows it yet.
     pub(super) unsafe fn begin(
         &mut self,
         storage: &Storage,
@@ -162,7 +163,7 @@ impl Inner {
             .or_else(|| broken_zone(storage, &record, Seen::By(claim)));
         let incident = wrong.map(|kind| self.incident(kind, at, &record, here));
         if wrong.is_some() {
-            // Told once.
+            // Filled anew, so that the damage is reported once.
             // SAFETY: the block's own memory, accessible still.
             unsafe { storage.draw_zones(&record) };
         }
@@ -197,9 +198,9 @@ impl Inner {
         }
     }
 
-    /// Whether somebody wrote into a freed block.
+    /// Whether a freed block was written to.
     fn used_after_free(&self, storage: &Storage, record: &Record, seen: Seen) -> Option<Kind> {
-        // Of a guarded one nothing is filled: whoever touches it is seen at once.
+        // A guarded block is not filled: any access to it faults at once.
         if !self.options.fill || record.guarded {
             return None;
         }
@@ -244,8 +245,8 @@ impl Inner {
             };
             if let Some(kind) = wrong {
                 let incident = self.incident(kind, record.at, &record, &Frames::NONE);
-                // Told once.
-                // SAFETY: the block's own memory, which is accessible; freed bytes are nobody's.
+                // Filled anew, so that the damage is reported once.
+                // SAFETY: the block's own memory, which is accessible; freed bytes are not in use.
                 unsafe {
                     storage.draw_zones(&record);
                     if record.state == KEPT {
@@ -266,7 +267,7 @@ impl Inner {
                 record.size = to.size();
                 record.asked = to.align().trailing_zeros() as u8;
                 let record = *record;
-                // SAFETY: the block's own memory; the bytes behind the new end are nobody's.
+                // SAFETY: the block's own memory; the bytes behind the new end are not in use.
                 unsafe { storage.draw_zones(&record) };
             }
         }
@@ -326,11 +327,11 @@ impl Inner {
     reason = "made once, on the stack of a signal handler, which must not allocate"
 )]
 pub(super) enum Touched {
-    /// A guard page: this is to be told.
+    /// A guard page: this is to be reported.
     Guard(Incident),
-    /// A guard page that another thread has touched, told of and opened meanwhile.
+    /// A guard page that another thread has touched, reported and opened meanwhile.
     Open,
-    /// None of ours.
+    /// No page of this heap.
     Foreign,
 }
 

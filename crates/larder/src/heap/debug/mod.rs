@@ -21,9 +21,9 @@
 //! let options = Options::read("keep-going", &mut |_| ()).unwrap_or_default();
 //! let classes = Classes::checked(&Family::new()?, options)?;
 //! let block = classes.alloc(Layout::new::<[u8; 100]>())?;
-//! // SAFETY: one byte behind the block lies in its redzone, where nobody else looks meanwhile.
+//! // SAFETY: one byte behind the block lies in its redzone, where no other code looks meanwhile.
 //! unsafe { block.add(100).write(7) };
-//! assert_eq!(classes.check(), 1, "and it is told on standard error");
+//! assert_eq!(classes.check(), 1, "and it is reported on standard error");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

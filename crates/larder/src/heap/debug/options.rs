@@ -18,7 +18,7 @@ const REDZONE: (u64, u64) = (16, 4096);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes before and after each block that nobody may write: 16 to 4096, a multiple of 16.
+    /// Bytes before and after each block that the program must not write: 16 to 4096, a multiple of 16.
     pub redzone: usize,
     /// Bytes of freed blocks that are kept from being used again.
     pub quarantine: usize,
@@ -26,11 +26,11 @@ pub struct Options {
     pub fill: bool,
     /// Frames of the stacks that are kept, 0 to 32.
     pub frames: usize,
-    /// One block in so many lies at the end of pages of its own, between pages that nobody may touch; 0 is none, 1 is all.
+    /// One block in so many lies at the end of pages of its own, between inaccessible pages; 0 is none, 1 is all.
     pub guard: u64,
     /// Whether malloc's blocks must be freed by free, new's by delete and new[]'s by delete[].
     pub families: bool,
-    /// Whether the blocks that nothing points to are told at the program's end.
+    /// Whether the blocks that nothing points to are reported at the program's end.
     pub leaks: bool,
     /// The exit code of a program that leaked; 0 leaves it.
     pub leak_code: u8,
@@ -106,8 +106,8 @@ impl fmt::Display for BadWord<'_> {
 }
 
 impl Options {
-    /// Reads words with commas between them. A word that means nothing is told and left out. `None` when no word is left
-    /// or one of them is `off`.
+    /// Reads words with commas between them. A word that means nothing is reported and left out. `None` when no word is
+    /// left or one of them is `off`.
     ///
     /// ```
     /// use larder::heap::debug::Options;

@@ -1,8 +1,8 @@
 //! Text for standard error, without an allocation and without a lock, in as few writes as possible so that the lines of
 //! threads do not mix.
 //!
-//! No lock: a message asks the loader for names, and whoever holds the loader's lock may have something to say itself. And
-//! no large array on the stack, which may be a signal handler's small one.
+//! No lock: a message asks the loader for names, and the thread that holds the loader's lock may have a message of its
+//! own. And no large array on the stack, which may be a signal handler's small one.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -19,7 +19,7 @@ struct Buffer {
     bytes: UnsafeCell<[u8; ROOM]>,
 }
 
-// SAFETY: the bytes are touched only by who set `taken`.
+// SAFETY: the bytes are touched only by the `Output` that set `taken`.
 unsafe impl Sync for Buffer {}
 
 static BUFFERS: [Buffer; 4] = [const {
@@ -36,7 +36,7 @@ static INODE: AtomicU64 = AtomicU64::new(0);
 /// Where no program looks for its own.
 const LOWEST: i32 = 200;
 
-/// Keeps standard error open for what is to be told at the program's end.
+/// Keeps standard error open for reports at the program's end.
 pub(crate) fn keep_stderr() {
     let stderr = rustix::stdio::stderr();
     if let Ok(file) = rustix::fs::fstat(stderr)
@@ -106,7 +106,7 @@ impl Output {
             match write(rest) {
                 Ok(n) if n > 0 => rest = &rest[n..],
                 Err(Errno::INTR) => {}
-                // Nobody is left to hear of it.
+                // There is nowhere to report that standard error cannot be written.
                 _ => break,
             }
         }

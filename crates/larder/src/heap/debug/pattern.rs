@@ -1,10 +1,10 @@
-//! The bytes that stand where nobody may write, and in blocks that are new or free.
+//! The bytes that stand where the program must not write, and in blocks that are new or free.
 
 /// In the redzone before a block.
 pub(super) const BEFORE: u8 = 0xfb;
 /// In the redzone after a block.
 pub(super) const AFTER: u8 = 0xfa;
-/// In a block that nobody wrote yet.
+/// In a block that was not written yet.
 pub(super) const NEW: u8 = 0xca;
 /// In a block that is free.
 pub(super) const FREED: u8 = 0xde;
@@ -19,7 +19,7 @@ pub(super) unsafe fn fill(at: usize, bytes: usize, with: u8) {
     unsafe { (at as *mut u8).write_bytes(with, bytes) };
 }
 
-/// Offset of the first byte that is not `with`. Somebody who should not may write the bytes meanwhile, so each is read once.
+/// Offset of the first byte that is not `with`. A mistaken writer may change the bytes meanwhile, so each is read once.
 ///
 /// # Safety
 /// The bytes can be read.

@@ -13,7 +13,7 @@ pub(super) const KEPT: u8 = 2;
 /// Freed, and its memory went; what is known of it is kept for a while.
 pub(super) const GONE: u8 = 3;
 
-/// A block. All zero is a record that nobody uses.
+/// A block. All zero is an unused record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record {
     /// The block's first byte, as the program has it.
@@ -63,7 +63,7 @@ pub(super) struct Records {
     buckets: MetaSlice<u32>,
     /// Highest number in use so far.
     used: u32,
-    /// Records that nobody uses, in a list through `queued`.
+    /// Unused records, in a list through `queued`.
     free: u32,
     count: usize,
 }
@@ -153,7 +153,7 @@ impl Records {
             }
             at = after;
         }
-        // All zero is a record that nobody uses.
+        // All zero is an unused record.
         *self.get_mut(number) = Record {
             queued: self.free,
             ..UNUSED

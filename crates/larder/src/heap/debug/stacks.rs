@@ -53,7 +53,7 @@ unsafe extern "C" {
 struct Walk {
     frames: Frames,
     most: usize,
-    /// The code of this library, when it is one: its frames are nobody's interest.
+    /// The code of this library, when it is one: its frames are left out.
     own: (usize, usize),
     skipped: usize,
 }
@@ -83,8 +83,8 @@ extern "C" fn each(context: *mut c_void, walk: *mut c_void) -> c_int {
     }
 }
 
-/// The stack of this call, at most `most` frames, without those in `own`. It takes the loader's lock where the C library is
-/// old: so no lock of ours may be held.
+/// The stack of this call, at most `most` frames, without those in `own`. It takes the loader's lock where the C
+/// library is old: so the caller holds no lock of the heap.
 #[inline(never)]
 pub(super) fn capture(most: usize, own: (usize, usize)) -> Frames {
     let mut walk = Walk {

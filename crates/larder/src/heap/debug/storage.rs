@@ -28,11 +28,11 @@ pub(super) struct Place {
 /// Whose memory is at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ownership {
-    /// The storage's, or nobody's.
+    /// The storage's, or no owner's.
     Own,
-    /// That of a cache of somebody else's.
+    /// That of a cache that is not the storage's.
     Other,
-    /// A run of pages begins there, which may be somebody else's.
+    /// A run of pages begins there, which may have another owner.
     Run,
 }
 
@@ -91,8 +91,7 @@ impl Storage {
         })
     }
 
-    /// Room for a block that ends where pages end that nobody may touch. It reads as zero.
-    /// None when there are too many already.
+    /// Room for a block that ends where inaccessible pages begin. It reads as zero. None when there are too many already.
     pub(super) fn take_guarded(&self, layout: Layout) -> Option<Place> {
         if self.guarded.fetch_add(1, Ordering::Relaxed) < MOST_GUARDED {
             let place = self.map_guarded(layout);
@@ -113,7 +112,7 @@ impl Storage {
         let span = self.system.reserve(bytes, before).ok()?;
         // SAFETY: just reserved.
         if unsafe { self.system.commit(span.part(before, own)) }.is_err() {
-            // SAFETY: just reserved, and known to nobody.
+            // SAFETY: just reserved, and known to no other code.
             let _ = unsafe { self.system.release(span) };
             return None;
         }
@@ -126,7 +125,7 @@ impl Storage {
         })
     }
 
-    /// The part before a block that nobody may write, and the part after it.
+    /// The part before a block that the program must not write, and the part after it.
     pub(super) fn zones(&self, record: &Record) -> [(usize, usize, u8); 2] {
         let end = record.at + record.size;
         let (first, last) = if record.guarded {
@@ -179,7 +178,7 @@ impl Storage {
     /// Gives the memory of a block back.
     ///
     /// # Safety
-    /// It came from this storage, and nobody uses it any more.
+    /// It came from this storage, and is not used any more.
     pub(super) unsafe fn give(&self, record: &Record) {
         if record.guarded {
             if let Some(span) = span(record) {

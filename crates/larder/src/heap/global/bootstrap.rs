@@ -1,7 +1,7 @@
 //! A static buffer for allocations that come before there is a heap. Nothing of it is given back.
 //!
-//! Its blocks have the sizes and alignments of their classes: whoever frees one as an object of its class, without looking, does no harm.
-//! It is then used as one, until it would go home to a slab, and is forgotten.
+//! Its blocks have the sizes and alignments of their classes: a caller that frees one as an object of its class, without
+//! looking, does no harm. The block is then used as such an object. When it would go back to a slab, it is forgotten.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;

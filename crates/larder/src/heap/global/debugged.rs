@@ -61,7 +61,7 @@ pub(super) fn begin() {
     if let Some(debug) = debug() {
         keep_stderr();
         watch(debug);
-        // SAFETY: a plain function that stays. A refusal (no memory) only means that nobody looks.
+        // SAFETY: a plain function that stays. A refusal (no memory) only means that the blocks are not looked at.
         unsafe { libc::atexit(end) };
     }
 }
@@ -183,8 +183,8 @@ pub fn for_each_live(mut f: impl FnMut(LiveBlock)) {
     }
 }
 
-/// Looks at the redzones of all blocks and at all freed blocks that are kept, in debug mode. Each damage is told, and the
-/// process ends unless it shall go on. Returns how many there were; 0 without debug mode.
+/// Looks at the redzones of all blocks and at all freed blocks that are kept, in debug mode. Reports each damage, and
+/// ends the process unless the options say that it goes on. Returns how many there were; 0 without debug mode.
 ///
 /// ```
 /// assert_eq!(larder::heap::global::check(), 0);
@@ -193,9 +193,9 @@ pub fn check() -> usize {
     debug().map_or(0, |debug| inside(|| debug.check()))
 }
 
-/// Searches for blocks that nothing of the program points to, in debug mode, and tells them on standard error by the place
-/// that allocated them. Threads are stopped for the time of it: some milliseconds and what it takes to read all memory that
-/// the program wrote. `None` without debug mode, or without memory for the search.
+/// Searches for blocks that nothing of the program points to, in debug mode, and reports them on standard error by the
+/// place that allocated them. Threads are stopped for the time of it: some milliseconds and what it takes to read all
+/// memory that the program wrote. `None` without debug mode, or without memory for the search.
 ///
 /// ```
 /// // This program was started without LARDER_MALLOC_DEBUG.

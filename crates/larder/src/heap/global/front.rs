@@ -77,9 +77,9 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
 /// Gives back what one of these functions gave. Null is nothing.
 ///
 /// # Safety
-/// These functions gave it, and it is not used afterwards. An address whose page holds none of their blocks is told to the standard
-/// error, and the process ends: to go on would be worse. What lies within a block, or was freed before, is noticed when it is on its
-/// way home, or in debug mode, if at all.
+/// These functions gave it, and it is not used afterwards. An address whose page holds none of their blocks is reported
+/// on standard error, and the process ends: to go on would be worse. What lies within a block, or was freed before, is
+/// noticed when it goes back to a slab, or in debug mode, if at all.
 ///
 /// ```
 /// // SAFETY: null is nothing.
@@ -135,7 +135,7 @@ pub unsafe fn free_aligned_as(at: *mut u8, align: usize, call: Call) {
     }
 }
 
-/// As [`free`], for a caller who knows what was asked for: the class need not be looked up.
+/// As [`free`], for a caller that knows what was asked for: the class need not be looked up.
 ///
 /// # Safety
 /// As for [`free`]; `size` and `align` are those of the request.
@@ -205,7 +205,7 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// As [`realloc`], for a caller who knows what was asked for.
+/// As [`realloc`], for a caller that knows what was asked for.
 ///
 /// # Safety
 /// As for [`free_sized`], unless the result is null; the alignment stays.
@@ -251,13 +251,13 @@ impl Block {
 /// As for [`realloc`]; the object is this block.
 unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -> *mut u8 {
     let Block { bytes: has, class } = block;
-    // A block must be what a request of its size would give: who frees it by size looks no further.
+    // A block must be what a request of its size would give: a free by size looks no further.
     let stays = match (class_of(size), class) {
         (Some(new), Some(old)) => new == old,
         // Large ones are found by their address. More than half is in use.
         (None, None) => {
             let keeps = size <= has && size > has / 2;
-            // SAFETY: the object is the caller's, who gives up what is beyond the new size.
+            // SAFETY: the object is the caller's; the caller gives up what is beyond the new size.
             keeps || unsafe { resize_run(object, size) }
         }
         _ => false,
@@ -327,7 +327,7 @@ pub unsafe fn usable_size(at: *mut u8) -> usize {
     block_at(object).map_or_else(|| debugged::size(object), |block| block.bytes)
 }
 
-/// The block that begins at an address; none for what is debugged or not ours.
+/// The block that begins at an address; none for what is debugged or no block of this heap.
 fn block_at(object: NonNull<u8>) -> Option<Block> {
     if let Some(global) = state::global() {
         if let Some(class) = global.classes.class_at(object) {
@@ -357,7 +357,7 @@ pub fn trim() -> usize {
     state::global().map_or(0, |global| global.classes.family().drain())
 }
 
-/// Starts a thread that gives back what was not used for an interval, while nobody calls.
+/// Starts a thread that gives back, periodically, what was not used for an interval.
 ///
 /// ```
 /// larder::heap::global::start_reaper(std::time::Duration::from_secs(1))?;
@@ -422,7 +422,7 @@ unsafe fn free_without_heap(object: NonNull<u8>, size: usize, align: usize, call
     unsafe { global.classes.free(object) };
 }
 
-/// What is no object of a size class: a large one, a debugged one, one of the bootstrap, or nobody's.
+/// What is no object of a size class: a large one, a debugged one, one of the bootstrap, or no block at all.
 ///
 /// # Safety
 /// As for [`free_without_heap`].
@@ -464,7 +464,7 @@ unsafe fn realloc_without_heap(
     }
 }
 
-/// What is no block of the ordinary heap: a debugged one, or nobody's.
+/// What is no block of the ordinary heap: a debugged one, or no block at all.
 ///
 /// # Safety
 /// As for [`realloc`].

@@ -7,14 +7,15 @@ use crate::objects::Misuse;
 use crate::os::say::say;
 
 /// A block stays as large as it is though its owner believes it to be smaller. Freed by its size it comes to the objects
-/// of that size, serves as one of them, and is found when it goes home. One of the bootstrap has no home.
+/// of that size, serves as one of them, and is found when it goes back to a slab. A block of the bootstrap has no slab.
 pub(super) fn outgrow() {
     if let Some(global) = state::global() {
         global.classes.outgrow();
     }
 }
 
-/// What the family meets when objects go home. Blocks of the bootstrap are no objects, but were as good as such.
+/// What the family meets when objects go back to their slabs. Blocks of the bootstrap are no objects, but may have
+/// served as objects.
 pub(super) fn met(misuse: &Misuse) {
     let (Misuse::Foreign { addr } | Misuse::Misaligned { addr } | Misuse::Twice { addr }) = *misuse;
     let fine = NonNull::new(addr as *mut u8).is_some_and(bootstrap::has);
@@ -24,7 +25,7 @@ pub(super) fn met(misuse: &Misuse) {
     }
 }
 
-/// Says what was brought that is nobody's, and ends the process: to go on would be worse.
+/// Reports an address where no block begins, and ends the process: to go on would be worse.
 #[cold]
 pub(super) fn end(addr: usize, function: &str) -> ! {
     say(format_args!(

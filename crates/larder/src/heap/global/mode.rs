@@ -1,4 +1,4 @@
-//! Who has magazines: threads, or CPUs.
+//! Whether threads or CPUs have the magazines.
 
 use super::state;
 use crate::os::rseq;
@@ -41,8 +41,9 @@ impl Mode {
         }
     }
 
-    /// The mode that `LARDER_MALLOC_MODE` names, or the default; and what stands behind the threads. What cannot be had
-    /// is replaced by what can, and [`mode`] tells. A word that names none is told in a line.
+    /// The mode that `LARDER_MALLOC_MODE` names, or the default; and the mode of the CPUs' magazines behind the
+    /// threads. What cannot be had is replaced by what can, and [`mode`] says which it is. A word that names no mode is
+    /// reported in a line.
     pub(super) fn chosen() -> (Self, rseq::Mode) {
         let word = environment(c"LARDER_MALLOC_MODE").unwrap_or_default();
         let wanted = [Self::PerThread, Self::PerCpu, Self::Locked]
@@ -69,8 +70,8 @@ impl Mode {
 /// The value of an environment variable, without an allocation. A program that runs with more rights than its caller has none:
 /// the caller must not choose what its malloc checks, or lets pass.
 pub(super) fn environment(name: &core::ffi::CStr) -> Option<&'static [u8]> {
-    // SAFETY: a C string. The value is a C string of the environment, read before anybody could have changed it: while
-    // the first allocation of the process is served.
+    // SAFETY: a C string. The value is a C string of the environment, read before other code could have changed it:
+    // while the first allocation of the process is served.
     unsafe {
         // What `secure_getenv` asks, which not every C library has.
         if libc::getauxval(libc::AT_SECURE) != 0 {

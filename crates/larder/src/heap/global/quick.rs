@@ -1,14 +1,15 @@
 //! What nearly every malloc and free needs, and nothing else: a block of the thread's own magazines.
 //!
-//! malloc and free are called from outside, so their code is run as it stands: what these two leave to the whole functions keeps
-//! registers to save, errors to tell and a stack to lay out away from it.
+//! malloc and free are called from outside, so their code is run as it stands. What these two leave to the whole
+//! functions needs registers to be saved, errors to be reported and a stack frame, and all that stays out of these two.
 
 use core::ptr::NonNull;
 
 use super::slot;
 use crate::heap::class::small_class;
 
-/// As [`alloc`](super::alloc()) with an alignment of 16, if the thread has a block of this size at hand. If it has none, nothing is changed.
+/// As [`alloc`](super::alloc()) with an alignment of 16, if the thread's magazines have a block of this size. If they
+/// have none, nothing is changed.
 ///
 /// ```
 /// use larder::heap::global;
@@ -24,8 +25,8 @@ pub fn try_alloc(size: usize) -> Option<NonNull<u8>> {
     slot::heap()?.try_get(small_class(size)?)
 }
 
-/// As [`free`](super::free), if the thread has room for the block at hand. False where nothing was done: for null, for large blocks,
-/// and for addresses whose page holds no blocks.
+/// As [`free`](super::free), if the thread's magazines have room for the block. False where nothing was done: for null,
+/// for large blocks, and for addresses whose page holds no blocks.
 ///
 /// # Safety
 /// As for [`free`](super::free) where the result is true.

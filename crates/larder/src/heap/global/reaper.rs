@@ -1,4 +1,4 @@
-//! The thread that gives memory of the program's heap back while nobody calls, where the environment asks for it.
+//! The thread that gives memory of the program's heap back periodically, where the environment asks for it.
 //!
 //! It is started by a slow call, once the heap holds something worth a thread: so short programs have none, and the child of a
 //! fork, which has no thread but one, gets another when it allocates slowly again.
@@ -50,7 +50,7 @@ pub fn reaper_interval(seconds: &str) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(number))
 }
 
-/// What the environment asks of slow calls: to start the thread, or nothing. A word that means nothing is told in a line.
+/// What the environment asks of slow calls: to start the thread, or nothing. A word that means nothing is reported in a line.
 pub(super) fn chosen() -> Option<fn()> {
     let word = environment(c"LARDER_MALLOC_REAPER").filter(|word| !word.is_empty())?;
     let interval = core::str::from_utf8(word).ok().and_then(reaper_interval);
@@ -158,10 +158,11 @@ extern "C" fn rounds(_: *mut c_void) -> *mut c_void {
     null_mut()
 }
 
-/// Whether the program's other threads have all ended by `pthread_exit`: who is last ends the process, and must not stay.
+/// Whether the program's other threads have all ended by `pthread_exit`: the last thread ends the process, so the
+/// reaper must not stay.
 fn is_alone() -> bool {
     let mut text = [0_u8; 1024];
-    // SAFETY: a path that ends, and a buffer of the length that is told; the descriptor is closed once.
+    // SAFETY: a path that ends, and a buffer of the length that is given; the descriptor is closed once.
     let read = unsafe {
         let file = libc::open(
             c"/proc/self/stat".as_ptr(),

@@ -87,7 +87,7 @@ mod words {
     }
 }
 
-/// This thread's heap. It lives as long as the word says so, which nobody but the thread changes.
+/// This thread's heap. It lives as long as the word says so, and only the thread changes the word.
 #[inline(always)]
 pub(super) fn heap() -> Option<&'static Heap> {
     let at = words::get::<0>() as *const Heap;

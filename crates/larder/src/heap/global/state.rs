@@ -62,12 +62,12 @@ pub(super) enum Source<'a> {
 
 struct Place(UnsafeCell<MaybeUninit<Global>>);
 
-// SAFETY: written once, by who holds the claim, before `GLOBAL` points to it; then only shared.
+// SAFETY: written once, by the thread that holds the claim, before `GLOBAL` points to it; then only shared.
 unsafe impl Sync for Place {}
 
 static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
 static GLOBAL: AtomicPtr<Global> = AtomicPtr::new(null_mut());
-/// Fork generation of the process whose thread is making it; 0 is nobody.
+/// Fork generation of the process whose thread is making it; 0 when no thread is.
 static CLAIM: AtomicU32 = AtomicU32::new(0);
 
 /// The heap, if it is there.
@@ -109,11 +109,11 @@ pub(super) fn global_or_make() -> Option<&'static Global> {
 fn make_claimed() -> Option<&'static Global> {
     let stage = slot::stage();
     slot::set_stage(Stage::Making);
-    // Who had the claim may have finished in between.
+    // The thread that had the claim may have finished in between.
     if global().is_none()
         && let Some(made) = make_or_pause()
     {
-        // SAFETY: the claim is this thread's, and nobody reads the place before the pointer is stored.
+        // SAFETY: the claim is this thread's, and no thread reads the place before the pointer is stored.
         let at = unsafe { (*PLACE.0.get()).write(made) };
         GLOBAL.store(at, Ordering::Release);
         debugged::begin();
@@ -187,7 +187,7 @@ fn make() -> Option<Global> {
         .ok()?;
     let (threads, mode) = match debugged::make(&family) {
         Some(debug) => (Threads::Debug(debug), mode),
-        // Without a key nobody would say when the thread ends. The CPUs' stocks are under locks then, and it is told so.
+        // Without a key a thread's end would go unnoticed. Then the CPUs' stocks are used, under locks, and the mode says so.
         None if mode == Mode::PerThread => match make_key() {
             Some(key) => (Threads::Heaps(key), mode),
             None => (Threads::Cpus, Mode::Locked),
@@ -220,7 +220,7 @@ fn granted(most: usize) -> Option<usize> {
             let beside = bytes / 8 + (24 << 20);
             let memory = bytes / 512 + (8 << 20);
             Linux.reserve(bytes + beside, 1).is_ok_and(|span| {
-                // SAFETY: just reserved, and known to nobody. A refusal to release leaks addresses.
+                // SAFETY: just reserved, and known to no other code. A refusal to release leaks addresses.
                 unsafe {
                     let granted = Linux.commit(span.part(0, memory)).is_ok();
                     let _ = Linux.release(span);
@@ -262,13 +262,13 @@ impl Global {
             return None;
         };
         let at = at.cast::<Heap>();
-        // SAFETY: an object of the right layout that is nobody else's.
+        // SAFETY: an object of the right layout that belongs to this thread alone.
         unsafe { at.write(Heap::new(&self.classes)) };
         // For some keys the C library allocates.
         let _errno = KeptErrno::new();
         // SAFETY: the key exists. A refusal (no memory) means that the heap must not be, since it would never be given back.
         if unsafe { libc::pthread_setspecific(key, at.as_ptr().cast()) } != 0 {
-            // SAFETY: written above, and known to nobody.
+            // SAFETY: written above, and known to no other code.
             unsafe { self.end(at) };
             slot::set_stage(Stage::New);
             return None;
@@ -279,7 +279,7 @@ impl Global {
     }
 
     /// # Safety
-    /// The heap was written by `start_thread`, and nobody uses it any more.
+    /// The heap was written by `start_thread`, and is not used any more.
     unsafe fn end(&self, heap: NonNull<Heap>) {
         // SAFETY: the caller's promise.
         unsafe {

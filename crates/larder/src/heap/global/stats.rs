@@ -26,7 +26,7 @@ pub struct ClassStats {
     pub slabs: usize,
 }
 
-/// What the program's heap holds. Read without stopping anybody, so the numbers are of slightly different moments.
+/// What the program's heap holds. Read without stopping any thread, so the numbers are of slightly different moments.
 ///
 /// ```
 /// use larder::heap::global;

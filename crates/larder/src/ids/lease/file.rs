@@ -79,8 +79,6 @@ pub struct LeaseFile {
 impl LeaseFile {
     /// Opens the file, or makes it, with no number in it yet.
     ///
-    /// [`LeaseFile`] shows it.
-    ///
     /// # Errors
     /// [`LeaseFileError::Io`], [`LeaseFileError::Busy`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LeaseFileError> {
@@ -99,7 +97,7 @@ impl LeaseFile {
                 Err(error) => return Err(io("opening")(error)),
             }
             // Whole from the first moment on, so that a torn file is never taken for a new one; and never over one that
-            // somebody else has just made.
+            // another process has just made.
             match create(path, &empty()) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

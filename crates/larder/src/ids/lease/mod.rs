@@ -158,8 +158,6 @@ impl<D: Durable> Lease<D> {
     /// Goes on where the store says, or begins with the first of `range`. Leases `block` identifiers at a time: many
     /// make the store cheap, few make little to skip. It may be another number each time.
     ///
-    /// [`Lease`] shows it.
-    ///
     /// # Errors
     /// [`LeaseError::Store`]; [`LeaseError::Mark`]; [`IdError::Invalid`] for a range up to 2^64 - 1, which leaves no
     /// number to say that all are used up.
@@ -189,8 +187,6 @@ impl<D: Durable> Lease<D> {
     }
 
     /// The next identifier. Touches the store once a block.
-    ///
-    /// [`Lease`] shows it.
     ///
     /// # Errors
     /// [`LeaseError::Store`]: no identifier is lost, and the next call tries again. [`LeaseError::UsedUp`] when all
@@ -242,8 +238,6 @@ impl<D: Durable> Lease<D> {
     }
 
     /// Ends without skipping any: gives the rest of the block back.
-    ///
-    /// [`Lease`] shows it.
     ///
     /// # Errors
     /// [`LeaseError::Store`]: the rest of the block may be skipped.

@@ -1,4 +1,4 @@
-//! One durable number as bytes that tell when they were torn.
+//! One durable number as bytes that show when they were torn.
 
 /// A number with the count of how often it was stored. Everything is little-endian:
 ///
@@ -34,8 +34,6 @@ impl LeaseRecord {
     pub const BYTES: usize = 32;
 
     /// The record as bytes.
-    ///
-    /// [`LeaseRecord`] shows it.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -48,8 +46,6 @@ impl LeaseRecord {
     }
 
     /// Reads a record; `None` for bytes that are none, whatever is wrong with them.
-    ///
-    /// [`LeaseRecord`] shows it.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;

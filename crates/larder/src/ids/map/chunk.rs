@@ -7,9 +7,9 @@ use super::sorted::Sorted;
 use super::word::split;
 use crate::ids::IdError;
 
-/// 65536 offsets. The form follows the contents: up to 11 offsets stand in the entry itself, at most 512 are a list of 2
-/// bytes each, which becomes bits when it grows beyond; and it becomes a smaller form again below half of what that could
-/// hold, so that nobody pays for going back and forth.
+/// 65536 offsets. The form follows the contents. Up to 11 offsets stand in the entry itself. At most 512 are a list of
+/// 2 bytes each, which becomes bits when it grows beyond. A chunk takes a smaller form again below half of what that
+/// form could hold, so that a chunk near a limit does not change its form back and forth.
 #[derive(Debug)]
 pub(crate) enum Chunk {
     /// All free.
@@ -111,7 +111,7 @@ impl Chunk {
         }
     }
 
-    /// Gives one back if the form stays as it is and few instructions tell; false says nothing.
+    /// Gives one back if the form stays as it is and a few instructions suffice. False says nothing.
     #[inline]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
         match self {

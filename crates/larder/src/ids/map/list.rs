@@ -11,9 +11,8 @@ use crate::ids::IdError;
 /// No list is longer: 1 KiB, an eighth of the bits.
 pub(crate) const MOST: u64 = 512;
 
-/// Offsets, ascending: those that are free, or those that are taken. The first entry says which, and how many they are,
-/// because the value must leave room for what tells it from other forms: 65536 of them stand in the directory of 2^32
-/// offsets.
+/// Offsets, ascending: those that are free, or those that are taken. The first entry says which, and how many they are, because
+/// the value must leave room for what distinguishes it from other forms: 65536 of them stand in the directory of 2^32 offsets.
 #[derive(Debug)]
 pub(crate) struct List(Box<[u16]>);
 

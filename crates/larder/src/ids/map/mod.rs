@@ -220,7 +220,7 @@ impl Map {
     /// The free offset that has `rank` free ones below it.
     pub(crate) fn select(&self, rank: u64) -> Option<u64> {
         match &self.wide {
-            // Whoever wants ranks of a small range counts: see `Counted`.
+            // A rule that needs ranks of a small range counts: see `Counted`.
             None => None,
             Some(Spread::Paged(map)) => map.select(rank),
             Some(Spread::Tree(map)) => map.select(rank),

@@ -1,4 +1,4 @@
-//! Free offsets of a range of at most 2^24, as bits that nobody searches.
+//! Free offsets of a range of at most 2^24, as bits that are not searched.
 
 use alloc::vec::Vec;
 use core::hint::cold_path;
@@ -7,9 +7,9 @@ use super::dense::{self, DENSE};
 use super::word::{masks, nth, split};
 use crate::ids::IdError;
 
-/// Bits, 1 = free, without summary and count, because a queue knows who is next: they are here to tell an offset that
-/// is given back twice. They reach as far as offsets were taken; those beyond are all free, and so are the bits of the
-/// last word that lie beyond the range: who gives one of those back is refused without another comparison.
+/// Bits, 1 = free, without summary and count, because a queue knows which offset is next: they detect an offset that is
+/// given back twice. They reach as far as offsets were taken. Those beyond are all free, and so are the bits of the
+/// last word that lie beyond the range: giving one of those back is refused without another comparison.
 #[derive(Debug)]
 pub(crate) struct Plain {
     words: Vec<u64>,

@@ -6,7 +6,7 @@ use super::word::split;
 use crate::ids::IdError;
 
 /// Where the chunks of a wide range are. All chunks are free at first. One chunk may reach beyond the range: what is
-/// there is free and nobody asks for it.
+/// there is free and is never asked for.
 pub(crate) trait Table {
     fn get(&self, c: u64) -> &Chunk;
 
@@ -83,7 +83,7 @@ impl<T: Table> Wide<T> {
         Ok(was)
     }
 
-    /// The same if few instructions tell; false says nothing.
+    /// The same if a few instructions suffice. False says nothing.
     #[inline]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
         let Some(chunk) = self.table.chunk_quickly(at / CHUNK) else {

@@ -47,7 +47,7 @@ impl<'a, R: Rule> IntoIterator for &'a Ids<R> {
     }
 }
 
-/// The allocated identifiers, ascending. [`Ids::iter`] shows it.
+/// The allocated identifiers, ascending, from [`Ids::iter`].
 #[derive(Debug)]
 pub struct Allocated<'a, R: Rule> {
     ids: &'a Ids<R>,
@@ -64,7 +64,7 @@ impl<R: Rule> Iterator for Allocated<'_, R> {
     }
 }
 
-/// The allocated identifiers as ranges. [`Ids::runs`] shows it.
+/// The allocated identifiers as ranges, from [`Ids::runs`].
 #[derive(Debug)]
 pub struct Runs<'a, R: Rule> {
     ids: &'a Ids<R>,

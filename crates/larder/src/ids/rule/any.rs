@@ -1,11 +1,11 @@
-//! Whichever is at hand.
+//! Whichever free identifier is cheapest to find.
 
 use super::{Order, Rule};
 use crate::ids::IdError;
 use crate::ids::map::Held;
 
-/// No order is promised: whichever free identifier is cheapest to find is next. For who needs a number that nobody else
-/// has, and nothing more of it; what Linux's `sbitmap` does for the tags of block devices.
+/// No order is promised: whichever free identifier is cheapest to find is next. For a caller that needs a number
+/// without another owner, and nothing more of it; what Linux's `sbitmap` does for the tags of block devices.
 ///
 /// A freed identifier may come back at the very next allocation. Between threads this is the rule to take: identifiers lie
 /// ready for the CPU that freed them, as under [`Lifo`](super::Lifo), and the others in a bitmap, at 1.02 bits each. Every

@@ -10,9 +10,9 @@ use crate::ids::map::Held;
 /// for process identifiers and in `idr_alloc_cyclic`.
 ///
 /// While few are in use, a freed identifier comes back after about as many allocations as the range is wide; near full
-/// that can be none at all, when the cursor is just before it. Whoever needs a promise takes
-/// [`Rested`](super::Rested), [`Epochs`](super::Epochs) or [`Fifo`](super::Fifo). At most four levels of words are looked at.
-/// [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and its like leave the cursor where it is.
+/// that can be none at all, when the cursor is just before it. A caller that needs a promise takes
+/// [`Rested`](super::Rested), [`Epochs`](super::Epochs) or [`Fifo`](super::Fifo). At most four levels of words are
+/// looked at. [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and its like leave the cursor where it is.
 ///
 /// ```
 /// use larder::ids::{Ids, rule::Cyclic};

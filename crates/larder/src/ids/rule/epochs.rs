@@ -13,7 +13,7 @@ const NOWHERE: u64 = u64::MAX;
 /// the memory of [`Fifo`](super::Fifo).
 ///
 /// The promise: an identifier is not handed out before all those that were free when the epoch of its free began.
-/// [`Ids::order`](crate::ids::Ids::order) tells how many allocations that is for one that were freed now:
+/// [`Ids::order`](crate::ids::Ids::order) says how many allocations that is for one that were freed now:
 /// [`EpochsOrder::distance`]. When frees and allocations alternate it is at least `free * (K - 1) / K`, give or take
 /// the rounding of the sets: half of the free ones for the default of `K = 2`, three quarters for 4. Two bursts can make
 /// it short, and then it is what `distance` says: after many frees without an allocation almost all free identifiers are
@@ -126,7 +126,7 @@ impl<const SETS: usize> EpochsOrder<SETS> {
     /// freed could be the next.
     #[inline]
     fn to_fill(&self) -> usize {
-        // Whoever frees has taken one, so that even of 2^64 fewer are free than that.
+        // A caller that frees has taken an offset, so even of 2^64 offsets fewer are free than that.
         let free = self.last.wrapping_sub(self.taken).wrapping_add(1);
         if free == 0 {
             // The queue begins anew.

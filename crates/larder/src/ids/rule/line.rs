@@ -17,7 +17,7 @@ const BARRED: usize = usize::MAX;
 /// the full ones between. So neither end wraps around, nothing is copied when the queue grows, and blocks that are
 /// used up go back to the system, except for one.
 ///
-/// The quick way out can be barred: then whoever takes goes the slow way, and the quick one asks nothing but its index.
+/// The quick way out can be barred. Then the quick way finds nothing, by its index alone, and offsets are taken the slow way.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     out: Vec<T>,

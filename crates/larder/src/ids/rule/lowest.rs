@@ -8,8 +8,8 @@ use crate::ids::map::Held;
 
 /// The lowest free identifier is next, as POSIX wants it of descriptors. Keeps the ones in use dense.
 ///
-/// A freed identifier may come back at the very next allocation. At most four levels of words are looked at, and
-/// mostly none: the free ones of the lowest word that has any are at hand.
+/// A freed identifier may come back at the very next allocation. At most four levels of words are looked at, and mostly
+/// none: the lowest word with free identifiers is loaded already.
 ///
 /// ```
 /// use larder::ids::{Ids, rule::Lowest};

@@ -2,7 +2,7 @@
 //!
 //! A [`Rule`] is a small value that names the rule and its parameters; its [`Order`] is the data structure that keeps it.
 //!
-//! | rule | who is next | at least between free and reuse | bits per identifier |
+//! | rule | next identifier | at least between free and reuse | bits per identifier |
 //! |---|---|---|---|
 //! | [`Lowest`] | the lowest free one | nothing | 1.02 |
 //! | [`Cyclic`] | the next free one after the last one handed out | nothing | 1.02 |
@@ -10,7 +10,7 @@
 //! | [`Epochs`] | one of those that were freed first | about half of those that were free, by bursts less | 2.03 |
 //! | [`Lifo`] | the one that was freed last | nothing | 1, and 32 (64) for each that waits |
 //! | [`Random`] | any free one | nothing | 1.01 |
-//! | [`Any`] | whichever is at hand | nothing | 1.02 |
+//! | [`Any`] | whichever is cheapest to find | nothing | 1.02 |
 //! | [`Rested`] | as another rule, but not before it has rested | what was asked for | the other rule's, and 129 for each that rests |
 
 use core::fmt::Debug;
@@ -115,7 +115,7 @@ pub trait Order: Debug {
     }
 
     /// Gives an offset back if that is a matter of a few instructions; `false` says nothing, [`give`](Order::give)
-    /// does. Alone of all methods it must refuse an offset beyond the range: what it looks at anyway may tell.
+    /// does. Alone of all methods it must refuse an offset beyond the range, by what it looks at anyway.
     #[inline]
     fn give_quickly(&mut self, _at: u64) -> bool {
         false

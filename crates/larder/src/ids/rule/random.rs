@@ -49,7 +49,7 @@ impl Random {
         Self { seed }
     }
 
-    /// With a seed of the system's generator (`getrandom`): another one each time, that nobody can guess.
+    /// With a seed of the system's generator (`getrandom`): another one each time, which cannot be guessed.
     ///
     /// # Errors
     /// The system has no generator, or forbids its use. Nothing weaker is taken instead.

@@ -36,7 +36,7 @@ pub enum NearFull {
 }
 
 /// Another rule, to which a freed identifier is given back only when it has rested: for so many allocations, or for so
-/// long. So that nobody who still has the old number in hand meets its new owner.
+/// long. So a user of the old number does not meet its new owner.
 ///
 /// An identifier that rests is not allocated: freeing it is [`IdError::NotAllocated`], and
 /// [`Ids::alloc_at`](crate::ids::Ids::alloc_at) and [`reserve`](crate::ids::Ids::reserve) of it are
@@ -108,8 +108,6 @@ impl<R: Rule> Rested<R, Monotonic> {
 
 impl<R: Rule, C: Clock> Rested<R, C> {
     /// Between a free and the reuse pass at least so many ticks of a clock. See [`Clock`] for one.
-    ///
-    /// [`Clock`] shows it.
     pub fn by_clock(rule: R, rest: u64, near_full: NearFull, clock: C) -> Self {
         Self {
             rule,
@@ -171,15 +169,11 @@ pub struct RestedOrder<O, C> {
 
 impl<O: Order, C: Clock> RestedOrder<O, C> {
     /// How many rest, or have rested and were not yet asked for.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn resting(&self) -> u64 {
         self.resting.taken()
     }
 
     /// In how many ticks the first of those that rest is due, 0 if it is; `None` when none rests.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn due(&self) -> Option<u64> {
         let (_, freed) = self.queue.front()?;
         let passed = self.clock.now(self.allocations).saturating_sub(freed);
@@ -187,15 +181,11 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
     }
 
     /// The shortest rest in ticks that [`NearFull::Relax`] gave to an identifier; `None` while all had theirs.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn shortest(&self) -> Option<u64> {
         self.shortest
     }
 
     /// The structure of the other rule.
-    ///
-    /// [`RestedOrder`] shows it.
     pub fn inner(&self) -> &O {
         &self.order
     }

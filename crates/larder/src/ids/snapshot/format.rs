@@ -15,8 +15,8 @@
 //! | end - 4 | 4 | CRC-32 (ISO-HDLC) of everything before |
 //!
 //! A file that is cut has not the length that it says; one in which any 32 neighbouring bits changed, so any bit, has
-//! another checksum. That is no protection against somebody who computes the checksum anew: so what passes it is
-//! checked all the same, and takes no more memory than the bytes.
+//! another checksum. That does not protect against a change that comes with a new checksum: so what passes is checked
+//! all the same, and takes no more memory than the bytes.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,8 +35,6 @@ pub(super) const MOST_NAME: usize = 255;
 
 impl Snapshot {
     /// The snapshot as bytes.
-    ///
-    /// [`Snapshot`] shows it.
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`](crate::ids::IdError::OutOfMemory).
@@ -70,8 +68,6 @@ impl Snapshot {
     /// Reads what [`to_bytes`](Self::to_bytes) wrote, of at most [`MOST_IDS`](Self::MOST_IDS) identifiers. Takes at
     /// most as much memory as `bytes`; what [`restore`](Self::restore) takes then is another matter.
     ///
-    /// [`Snapshot`] shows it.
-    ///
     /// # Errors
     /// [`SnapshotError::Foreign`], [`SnapshotError::Version`], [`SnapshotError::Damaged`],
     /// [`SnapshotError::TooLarge`].
@@ -93,7 +89,7 @@ impl Snapshot {
     /// tags.reserve(0u32..200)?;
     /// let bytes = Snapshot::of(&RefCell::new(tags), &Lowest)?.to_bytes()?;
     ///
-    /// // From somebody who may have 100: nothing was restored, and nothing large was made.
+    /// // From a sender that may have 100: nothing was restored, and nothing large was made.
     /// let refused = Snapshot::from_bytes_at_most(&bytes, 100);
     /// assert!(matches!(refused, Err(SnapshotError::TooLarge { found: 200, .. })));
     /// assert_eq!(Snapshot::from_bytes_at_most(&bytes, 200)?.allocated(), 200);

@@ -1,4 +1,4 @@
-//! Snapshot and restore: the allocation map as bytes that tell when they were torn or altered.
+//! Snapshot and restore: the allocation map as bytes that show when they were torn or altered.
 
 mod body;
 mod error;
@@ -56,7 +56,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Most identifiers that are accepted where nobody says otherwise: as a bitmap they take 512 MiB.
+    /// Most identifiers that are accepted unless the caller says otherwise: as a bitmap they take 512 MiB.
     pub const MOST_IDS: u64 = 1 << 32;
 
     /// A snapshot of `ids`, which are handed out by `rule`. Takes time in proportion to the runs of identifiers.
@@ -159,8 +159,6 @@ impl Snapshot {
     }
 
     /// How many identifiers are allocated.
-    ///
-    /// [`runs`](Self::runs) shows it.
     pub fn allocated(&self) -> u64 {
         self.allocated
     }
@@ -227,7 +225,7 @@ impl Snapshot {
         Ok(ids)
     }
 
-    /// Allocates the same identifiers in `ids`, whatever their rule and range: all, or none where nobody else
+    /// Allocates the same identifiers in `ids`, whatever their rule and range: all, or none if no other caller
     /// allocates meanwhile. Takes one call for each identifier.
     ///
     /// ```

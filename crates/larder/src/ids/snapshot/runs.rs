@@ -5,7 +5,7 @@ use core::iter::FusedIterator;
 use super::body::Decoder;
 use crate::ids::IdRange;
 
-/// The allocated identifiers as ranges. [`Snapshot::runs`](super::Snapshot::runs) shows it.
+/// The allocated identifiers as ranges, from [`Snapshot::runs`](super::Snapshot::runs).
 #[derive(Debug, Clone)]
 pub struct SnapshotRuns<'a> {
     decoder: Decoder<'a>,

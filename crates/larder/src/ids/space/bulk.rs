@@ -44,7 +44,7 @@ impl<R: SharedRule> IdSpace<R> {
                 Some(front) if front.in_place() && !ledger.direct => {
                     self.sweep(front, &mut ledger, &mut out[n..])
                 }
-                // Who waits comes first, as in `take_behind`.
+                // Threads that wait come first, as in `take_behind`.
                 _ => match self.serve(&mut ledger) {
                     Some(error) => Err(error),
                     None => ledger.order.take_many(&mut out[n..]),
@@ -273,7 +273,7 @@ impl<R: SharedRule> IdSpace<R> {
             }
         }
         if result.is_err() {
-            // The lock was held all the time, so nobody saw them free; their memory is there.
+            // The lock was held all the time, so no thread saw them free; their memory is there.
             for &id in ids[..given].iter().rev() {
                 let _ = ledger.order.take_back(id - first);
             }

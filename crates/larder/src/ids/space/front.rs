@@ -71,7 +71,7 @@ impl Front {
         })
     }
 
-    /// Sends freed identifiers to the map by a stock of their own from here on. What lies in place must be brought home.
+    /// Sends freed identifiers to the map by a stock of their own from here on. What lies in cells must be brought to the map.
     pub(super) fn stock_returns(&mut self, config: &SpaceConfig) {
         self.returns = Some(stock(config));
         self.vacated = FREE;

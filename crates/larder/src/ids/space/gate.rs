@@ -1,39 +1,39 @@
-//! The protocol between those who free without a lock and those who must know whether an identifier is free.
+//! The protocol between threads that free without a lock and threads that must know whether an identifier is free.
 //!
-//! Every identifier has a cell. Whoever takes it out of a magazine stores `LIVE`; whoever frees it exchanges `LIVE` for
-//! `FREE`, and of two who try only one can. After the exchange the freer looks at the [`Gate`]: while it is down the
-//! identifier goes to a magazine, while it is up to the map, under the map's lock.
+//! Every identifier has a cell. The thread that takes it out of a magazine stores `LIVE`; the thread that frees it
+//! exchanges `LIVE` for `FREE`, and of two threads that try only one can. After the exchange the freer looks at the
+//! [`Gate`]: while it is down the identifier goes to a magazine, while it is up to the map, under the map's lock.
 //!
-//! Whoever wants to say 'full' holds the map's lock, raises the gate, and reads all cells. By Dekker's argument each free
-//! is on one side: its exchange came before the cell was read, then the cell reads `FREE` and the identifier is known to be
-//! on its way, or it came after, then the freer sees the gate up and waits for the lock. So if as many cells are free as the
-//! map has free identifiers, then at the end of the reading every other identifier is allocated, and the frees that wait
-//! for the lock happen after that moment. Nothing can come from the magazines later, because nothing is in them; and as
-//! long as the gate stays up nothing will be.
+//! A thread that wants to report 'full' holds the map's lock, raises the gate, and reads all cells. By Dekker's
+//! argument each free is on one side: either its exchange came before the cell was read, and then the cell reads `FREE`
+//! and the identifier is known to be on its way; or it came after, and then the freer sees the gate up and waits for
+//! the lock. So if as many cells are free as the map has free identifiers, then at the end of the reading every other
+//! identifier is allocated, and the frees that wait for the lock happen after that moment. Nothing can come from the
+//! magazines later, because nothing is in them; and as long as the gate stays up nothing will be.
 //!
-//! Where identifiers lie in place ([`Shape::InPlace`](super::Shape::InPlace)) the freer exchanges `LIVE` for `LOOSE` and
-//! that is all while the gate is down: the cell itself is the place where the identifier lies. Only the holder of the lock
-//! changes a `LOOSE` cell, so whoever holds it may bring home what anybody has freed. A freer who sees the gate up takes the
-//! lock and finds its identifier loose or already at home; both are as well.
+//! Where identifiers lie in place ([`Shape::InPlace`](super::Shape::InPlace)) the freer only exchanges `LIVE` for
+//! `LOOSE` while the gate is down: the cell itself is the place where the identifier lies. Only the holder of the lock
+//! changes a `LOOSE` cell, so it may return to the map what any thread has freed. A freer that sees the gate up takes
+//! the lock and finds its identifier still in its cell, or in the map already; both are right.
 
 use super::sync::{AtomicU8, AtomicU32, Ordering, fence};
 
 /// In the map, in a magazine, or on its way between them.
 pub(super) const FREE: u8 = 0;
-/// In somebody's hands.
+/// Allocated.
 pub(super) const LIVE: u8 = 1;
 /// Free, and nowhere but in its cell.
 pub(super) const LOOSE: u8 = 2;
-/// In the hands of somebody who is about to free it together with others, or none of them.
+/// Allocated, and its owner is about to free it together with others, or none of them.
 pub(super) const LEAVING: u8 = 3;
 
-/// Whether an identifier whose cell reads so is in somebody's hands.
+/// Whether an identifier whose cell reads so is in use.
 #[inline]
 pub(super) fn is_held(state: u8) -> bool {
     state & LIVE != 0
 }
 
-/// Tells freers where to bring identifiers.
+/// Says whether freed identifiers go to magazines or to the map.
 #[derive(Debug)]
 pub(super) struct Gate(AtomicU32);
 

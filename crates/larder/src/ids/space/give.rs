@@ -58,7 +58,8 @@ impl<R: SharedRule> IdSpace<R> {
         given.map(|known| debug_assert!(known, "{at} was free in its cell and in the map"))
     }
 
-    /// For an offset that was left loose while the gate is up. Somebody else may have brought it home.
+    /// Returns an offset to the map that was left in its cell while the gate is up. Another thread may have returned it
+    /// already.
     fn free_home(&self, front: &Front, at: u64) -> Result<(), IdError> {
         let mut ledger = self.lock();
         let brought = self.bring_home(front, &mut ledger, at, at);

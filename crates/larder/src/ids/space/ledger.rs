@@ -1,4 +1,4 @@
-//! What lies behind the lock of a space: the map, and who waits for it.
+//! What lies behind the lock of a space: the map, and the queue of threads that wait for it.
 
 use super::queue::Queue;
 use crate::ids::rule::Order;
@@ -28,7 +28,7 @@ pub(super) struct Ledger<O> {
     pub(super) early: usize,
     /// Threads that need the gate up.
     pub(super) holders: u32,
-    /// Offsets that nobody holds and the map does not know of: see [`Ledger::orphan`].
+    /// Offsets that are not in use and that the map does not know of: see [`Ledger::orphan`].
     pub(super) orphans: u64,
     pub(super) queue: Queue,
     /// For each water mark, by bit, whether fewer are free.

@@ -100,7 +100,7 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// How many identifiers are not allocated, resting ones and those that lie ready for CPUs included. As
-    /// [`allocated`](Self::allocated), of one moment only if nobody takes or frees.
+    /// [`allocated`](Self::allocated), of one moment only if no thread takes or frees meanwhile.
     ///
     /// ```
     /// use larder::ids::{IdRange, IdSpace, rule::Any};
@@ -114,7 +114,7 @@ impl<R: SharedRule> IdSpace<R> {
         self.range.len() - u128::from(self.allocated())
     }
 
-    /// How many identifiers are allocated, reserved ones included. Of one moment only if nobody takes or frees.
+    /// How many identifiers are allocated, reserved ones included. Of one moment only if no thread takes or frees meanwhile.
     ///
     /// Reads the byte of every identifier that was ever used.
     ///
@@ -146,7 +146,7 @@ impl<R: SharedRule> IdSpace<R> {
     }
 }
 
-/// The allocated identifiers of a space, upwards. [`IdSpace::iter`] shows it.
+/// The allocated identifiers of a space, upwards, from [`IdSpace::iter`].
 #[derive(Debug)]
 pub struct SpaceIter<'a, R: SharedRule> {
     space: &'a IdSpace<R>,
@@ -163,7 +163,7 @@ impl<R: SharedRule> Iterator for SpaceIter<'_, R> {
     }
 }
 
-/// The allocated identifiers of a space as ranges, upwards. [`IdSpace::runs`] shows it.
+/// The allocated identifiers of a space as ranges, upwards, from [`IdSpace::runs`].
 #[derive(Debug)]
 pub struct SpaceRuns<'a, R: SharedRule> {
     space: &'a IdSpace<R>,

@@ -75,7 +75,7 @@ impl World {
         map.settled.then_some(Err(()))
     }
 
-    /// With nobody else at work: each offset is where it belongs.
+    /// Called when no other thread is at work: each offset is where it belongs.
     fn check(&self) {
         let map = self.map.lock().unwrap();
         let magazine = self.magazine.lock().unwrap();
@@ -175,7 +175,7 @@ fn loom_one_frees_one_takes_one_decides() {
     });
 }
 
-/// Where identifiers stay in place: there is no magazine, and whoever holds the lock brings home what is loose.
+/// Where identifiers stay in place there is no magazine, and the holder of the lock returns what lies in the cells to the map.
 struct Place {
     cells: Vec<AtomicU8>,
     gate: Gate,
@@ -210,7 +210,7 @@ impl Place {
         true
     }
 
-    /// Picks up a loose one, unless the gate is up.
+    /// Takes a `LOOSE` one out of its cell, unless the gate is up.
     fn sweep(&self) -> Option<usize> {
         let map = self.map.lock().unwrap();
         let at = (0..self.cells.len())
@@ -242,7 +242,8 @@ impl Place {
         map.settled.then_some(Err(()))
     }
 
-    /// With nobody else at work: after a verdict nothing lies loose, and the map knows of all that is free.
+    /// Called when no other thread is at work: after a verdict nothing is left in the cells, and the map knows of all
+    /// that is free.
     fn check(&self) {
         let mut free = self.map.lock().unwrap().free.clone();
         free.sort_unstable();
@@ -306,7 +307,7 @@ fn loom_one_is_freed_home_by_another_and_again() {
             let place = place.clone();
             loom::thread::spawn(move || assert!(place.free(0)))
         };
-        // Whoever has it next frees it again, while the first may still be on the way to the lock.
+        // The next owner frees it again, while the first thread may still be on the way to the lock.
         if let Some(Ok(at)) = place.decide() {
             assert!(place.free(at));
         }

@@ -35,7 +35,7 @@ pub struct Crossing {
     pub free: u64,
 }
 
-/// A mark and who wants to know.
+/// A mark, and the function to call when it is crossed.
 pub(super) struct Mark {
     free: u64,
     call: Box<dyn Fn(Crossing) + Send + Sync>,

@@ -34,7 +34,7 @@ impl<R: SharedRule> IdSpace<R> {
         IdError: From<T::Error>,
     {
         let space = Self::new(range, rule)?;
-        // The lock is not held in between: whoever makes the list may fork, which takes all locks.
+        // The lock is not held in between: the iterator may fork, which takes all locks.
         for id in live {
             space.alloc_at(id)?;
         }
@@ -141,8 +141,8 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Takes what `find` takes from the map, first and last offset. When it finds nothing it is asked again after all
-    /// free identifiers were brought to the map, so that `None` is the truth of a moment. `wanted` are the offsets that it
-    /// looks for, if it looks for certain ones: these are brought home in any case.
+    /// free identifiers were brought to the map, so that `None` is the truth of a moment. `wanted` are the offsets that
+    /// it looks for, if it looks for certain ones: these are brought to the map in any case.
     fn in_map(
         &self,
         wanted: Option<(u64, u64)>,
@@ -191,7 +191,8 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
-    /// Takes what `find` takes from the map, behind all who wait: what has come free and told nobody is theirs.
+    /// Takes what `find` takes from the map, after all threads that wait: they come first for what became free without
+    /// waking them.
     fn find_behind(
         &self,
         ledger: &mut Ledger<R::Order>,
@@ -199,7 +200,7 @@ impl<R: SharedRule> IdSpace<R> {
         find: &mut impl FnMut(&mut Ledger<R::Order>) -> Result<Option<(u64, u64)>, IdError>,
     ) -> Result<Option<(u64, u64)>, IdError> {
         let Some(error) = self.serve(ledger) else {
-            // Nobody waits, or nothing is left.
+            // No thread waits, or nothing is left.
             return find(ledger);
         };
         // The map could give none then, and could now if a clock has ticked since. So it is asked only what it refuses.

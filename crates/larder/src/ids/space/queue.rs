@@ -13,7 +13,7 @@ struct Waiter {
     looks: bool,
 }
 
-/// Who waits, and what was found for those who waited.
+/// The threads that wait, and what was found for those that have not collected it yet.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     next_ticket: u64,
@@ -39,12 +39,12 @@ impl Queue {
         Ok(self.next_ticket)
     }
 
-    /// Whether nobody waits.
+    /// Whether no thread waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Gives offset `at` to the thread that waits longest, and wakes it. Somebody waits.
+    /// Gives offset `at` to the thread that waits longest, and wakes it. At least one thread waits.
     pub(super) fn grant(&mut self, at: u64) {
         if let Some(first) = self.waiting.pop_front() {
             self.granted.push((first.ticket, at));
@@ -85,7 +85,7 @@ impl Queue {
         self.waiting.retain(|waiter| waiter.ticket != ticket);
     }
 
-    /// Forgets everybody; what was granted and not collected.
+    /// Forgets all threads. Returns what was granted and not collected.
     pub(super) fn forget(&mut self) -> Vec<(u64, u64)> {
         self.waiting.clear();
         core::mem::take(&mut self.granted)

@@ -58,7 +58,7 @@ impl SharedRule for Fifo {
     const SHAPE: Shape = Shape::InOrder;
 }
 
-/// Whichever is at hand is nearest.
+/// The identifier that is cheapest to find is in a magazine nearby.
 impl SharedRule for Any {
     const SHAPE: Shape = Shape::Near;
 }
@@ -74,7 +74,8 @@ where
     const SHAPE: Shape = Shape::InOrder;
 }
 
-/// What was freed does not come back to who freed it, or the next one could be guessed: it goes through the map.
+/// A freed identifier does not come back to the thread that freed it, or the next one could be guessed: it goes through
+/// the map.
 impl SharedRule for Random {
     const SHAPE: Shape = Shape::InOrder;
 }

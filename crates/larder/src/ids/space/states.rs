@@ -13,7 +13,7 @@ const CHUNK: usize = 4096;
 /// Cells that are looked at together: those of a cache line, and as many as a word has bits.
 pub(super) const LINE: usize = if cfg!(shuttle) { 4 } else { 64 };
 
-/// The loose ones among up to `LINE` cells, as bits.
+/// Which of up to `LINE` cells are `LOOSE`, as bits.
 fn one_by_one(cells: &[AtomicU8]) -> u64 {
     cells.iter().enumerate().fold(0, |bits, (i, cell)| {
         bits | u64::from(cell.load(Ordering::Relaxed) == LOOSE) << i
@@ -69,7 +69,7 @@ impl States {
         self.cell(at).is_some_and(|cell| gate::leave(cell, state))
     }
 
-    /// The loose ones of the `LINE` offsets from `base` on, as bits. Under the map's lock they stay loose.
+    /// Which of the `LINE` offsets from `base` on are `LOOSE`, as bits. Under the map's lock they stay so.
     #[inline]
     pub(super) fn loose(&self, base: usize) -> u64 {
         let loose = match self.cells.all().get(base..base + LINE) {
@@ -82,8 +82,8 @@ impl States {
         loose
     }
 
-    /// Lists the loose offsets from `from` on in `out`: those of the lines that begin below `end`, and no more than it
-    /// holds. Says how many, and the offset that it did not look at any more. Under the map's lock they stay loose.
+    /// Lists the `LOOSE` offsets from `from` on in `out`: those of the lines that begin below `end`, and no more than it
+    /// holds. Says how many, and the offset that it did not look at any more. Under the map's lock they stay `LOOSE`.
     pub(super) fn list_loose(&self, from: usize, end: usize, out: &mut [u64]) -> (usize, u64) {
         let mut base = from & !(LINE - 1);
         let mut loose = self.loose(base) & (u64::MAX << (from - base));
@@ -106,7 +106,7 @@ impl States {
         }
     }
 
-    /// Takes a loose offset out of its cell: from here on it is in the map, or in a lot. Under the map's lock.
+    /// Takes a `LOOSE` offset out of its cell: from here on it is in the map, or in a lot. Under the map's lock.
     #[inline]
     pub(super) fn pick_up(&self, at: usize) {
         if let Some(cell) = self.cell(at) {
@@ -204,7 +204,7 @@ impl States {
         vacant
     }
 
-    /// Cells of what is held. Read without stopping anybody.
+    /// Cells of what is in use. Read without stopping any thread.
     pub(super) fn allocated(&self) -> u64 {
         self.used_chunks()
             .flat_map(|(_, cells)| cells)
@@ -248,9 +248,9 @@ mod cells {
 
         #[inline]
         pub(super) fn all(&self) -> &[AtomicU8] {
-            // SAFETY: the region was made with at least `len` bytes, zero at first, and lives as long as this value.
-            // An atomic byte has the size and alignment of a byte, every byte is a value of it, and the region is private
-            // to this type and read and written through this slice only, so nobody accesses it other than atomically.
+            // SAFETY: the region was made with at least `len` bytes, zero at first, and lives as long as this value. An
+            // atomic byte has the size and alignment of a byte, every byte is a value of it, and the region is private
+            // to this type and read and written through this slice only, so all accesses to it are atomic.
             unsafe { core::slice::from_raw_parts(self.region.span().at.as_ptr().cast(), self.len) }
         }
     }
@@ -258,7 +258,7 @@ mod cells {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     pub(super) use super::one_by_one as loose;
 
-    /// The loose ones of `LINE` cells, as bits: 16 cells at a time, 24 instructions in all.
+    /// Which of `LINE` cells are `LOOSE`, as bits: 16 cells at a time, 24 instructions in all.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[inline]
     pub(super) fn loose(line: &[AtomicU8]) -> u64 {

@@ -3,7 +3,7 @@
 use super::{IdSpace, SharedRule};
 use crate::ids::rule::Order;
 
-/// What a space has done so far. Read without stopping anybody, so the numbers are of slightly different moments.
+/// What a space has done so far. Read without stopping any thread, so the numbers are of slightly different moments.
 ///
 /// ```
 /// use larder::ids::{IdSpace, rule::Lowest};
@@ -41,8 +41,6 @@ pub struct SpaceStats {
 
 impl<R: SharedRule> IdSpace<R> {
     /// What it has done so far.
-    ///
-    /// [`SpaceStats`] shows it.
     pub fn stats(&self) -> SpaceStats {
         let hits = self.front.get().map_or(0, |front| front.lots.stats().pops);
         let ledger = self.lock();

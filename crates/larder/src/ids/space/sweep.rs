@@ -70,9 +70,9 @@ impl<R: SharedRule> IdSpace<R> {
         Ok(n)
     }
 
-    /// As [`sweep`](Self::sweep), but looks at the cells without the lock: a stretch is set apart under the lock, and what
-    /// was found in it is picked up under the lock. So threads look at stretches of their own at the same time. What is
-    /// left of a stretch waits for the next round if somebody has gone on from its end meanwhile.
+    /// As [`sweep`](Self::sweep), but looks at the cells without the lock: a stretch is set apart under the lock, and
+    /// what was found in it is picked up under the lock. So threads look at stretches of their own at the same time. What
+    /// is left of a stretch waits for the next pass over the cells if another thread has gone on from its end meanwhile.
     pub(super) fn sweep_apart<'a>(
         &'a self,
         front: &Front,
@@ -109,7 +109,7 @@ impl<R: SharedRule> IdSpace<R> {
             looked += beyond - at;
             let mut picked = 0;
             for i in 0..n {
-                // Wanted by name, or brought home, meanwhile.
+                // Taken by name, or returned to the map, meanwhile.
                 if front.states.is_loose(out[i] as usize) {
                     front.states.pick_up(out[i] as usize);
                     out[picked] = out[i];

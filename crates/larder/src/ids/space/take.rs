@@ -97,7 +97,7 @@ impl<R: SharedRule> IdSpace<R> {
                     Attempt::Got(at) => return Ok(self.id(at)),
                     Attempt::Again => {}
                     Attempt::Scarce => {
-                        // Somebody is on the way with a free one.
+                        // Another thread is on the way with a free one.
                         if let Some(at) = self.collect(front) {
                             return Ok(self.id(at));
                         }
@@ -154,7 +154,7 @@ impl<R: SharedRule> IdSpace<R> {
             *slot = at as usize;
         }
         front.lots.put_many(&rest[..n - 1], &Home(self));
-        // Only now, with nothing in hand: who is told may use the space, up to its end.
+        // Only now, with nothing in hand: the mark's function may use the space until nothing is left.
         if let Some(crossed) = crossed {
             self.tell(crossed);
         }
@@ -245,13 +245,13 @@ impl<R: SharedRule> IdSpace<R> {
         Err(verdict)
     }
 
-    /// Takes the next offset of the map for somebody who does not wait, behind all who do. What has come free and told
-    /// nobody, as what has rested, is theirs.
+    /// Takes the next offset of the map for a caller that does not wait, after all threads that wait: they come first
+    /// for what became free without waking them, as what has rested.
     fn take_behind(&self, ledger: &mut Ledger<R::Order>) -> Result<Option<u64>, IdError> {
         match self.serve(ledger) {
             // The map could give none then. It is not asked again: a clock may have ticked since.
             Some(error) => Err(error),
-            // Nobody waits, or nothing is left.
+            // No thread waits, or nothing is left.
             None => ledger.order.take(),
         }
     }
@@ -286,15 +286,15 @@ impl<R: SharedRule> IdSpace<R> {
         ledger.orphans < before
     }
 
-    /// Ends a turn at the map: serves who waits, lowers the gate when there is plenty, and tells of crossed marks after
-    /// the lock is released.
+    /// Ends a turn at the map: serves the threads that wait, lowers the gate when there is plenty, and reports crossed
+    /// marks after the lock is released.
     pub(super) fn finish(&self, ledger: Guard<'_, Ledger<R::Order>>) {
         if let Some(crossed) = self.end(ledger) {
             self.tell(crossed);
         }
     }
 
-    /// As [`finish`](Self::finish), but for telling: that is the caller's, who has something in hand.
+    /// As [`finish`](Self::finish), but does not report crossed marks: the caller does, since it has something in hand.
     fn end(&self, mut ledger: Guard<'_, Ledger<R::Order>>) -> Option<Crossed> {
         self.serve(&mut ledger);
         if ledger.direct

@@ -1,11 +1,11 @@
 //! Waiting for an identifier.
 //!
-//! Nobody waits unless the verdict was 'full', so the gate is up (or there are no magazines at all) and stays up while
-//! somebody waits: every free then comes by under the lock and serves who waits longest. So nothing is lost between the
-//! verdict and the waiting, and the fast paths know nothing of it.
+//! A thread waits only after a verdict: all are allocated, or all that are free rest. So the gate is up (or there are no
+//! magazines at all) and stays up while a thread waits: every free then comes by under the lock and serves the thread
+//! that waits longest. So nothing is lost between the verdict and the waiting, and the fast paths know nothing of it.
 //!
-//! An identifier that must rest first serves nobody when it is freed, and nobody calls when it has rested. Then whoever
-//! waits longest is woken once, to look for itself from time to time.
+//! An identifier that must rest first serves no thread when it is freed, and no call reports the end of its rest. Then
+//! the thread that waits longest is woken once, to look for itself from time to time.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,12 @@ use crate::ids::IdError;
 use crate::ids::rule::Order;
 use crate::os::lock::order::sleeps;
 
-/// Time between looks at identifiers that rest: nobody calls when they have rested.
+/// Time between looks at identifiers that rest: no call reports the end of a rest.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl<R: SharedRule> IdSpace<R> {
-    /// As [`alloc`](Self::alloc), but waits for a free one. Who waits longest is served first; who asks without waiting,
-    /// be it for several, for a run or by name, gets none before them.
+    /// As [`alloc`](Self::alloc), but waits for a free one. The thread that waits longest is served first. A call that does
+    /// not wait, be it for several identifiers, for a run or for a given one, gets none before the threads that wait.
     ///
     /// Where free identifiers rest ([`Rested`](crate::ids::rule::Rested)), it looks every millisecond whether one has rested
     /// enough: so this is what to call when near full means to wait. A rest that is counted in allocations ends only when
@@ -78,7 +78,7 @@ impl<R: SharedRule> IdSpace<R> {
                 if self.front.get().is_some() && !(ledger.direct && ledger.settled) {
                     continue;
                 }
-                // What came free since the verdict goes to whoever is first, which may be this thread.
+                // What became free since the verdict goes to the first thread in the queue, which may be this one.
                 let ticket = ledger.queue.join(thread::current())?;
                 self.finish(ledger);
                 ticket
@@ -116,9 +116,9 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
-    /// Hands what is free in the map to those who wait. An error, if that is why somebody got none: what is free rests,
-    /// or could not be had without memory. Nobody calls when that has changed, so who is first knows to look. `None` says
-    /// that nobody waits any more, or that the map has nothing.
+    /// Hands what is free in the map to the threads that wait. An error says why a thread got none: what is free rests,
+    /// or could not be had without memory. No call reports the end of that, so the first thread in the queue is woken
+    /// to look from time to time. `None` says that no thread waits any more, or that the map has nothing.
     #[inline]
     pub(super) fn serve(&self, ledger: &mut Ledger<R::Order>) -> Option<IdError> {
         while !ledger.queue.is_empty() {

@@ -22,7 +22,7 @@ impl Handle {
     /// # use core::cell::RefCell;
     /// # use larder::ids::{Handle, Ids, Tagged, Widths, rule::Lowest};
     /// # let tags = Tagged::new(RefCell::new(Ids::new(0u32..1000, Lowest)?), Widths::W32)?;
-    /// let number: u64 = tags.alloc()?.raw();      // sent to somebody, and back
+    /// let number: u64 = tags.alloc()?.raw();      // sent to another program, and back
     /// assert!(tags.is_live(Handle::from_raw(number)));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```

@@ -68,7 +68,7 @@ pub enum OnWrap {
 /// let again = tags.alloc()?;                      // slot 0 again, but another handle
 /// assert_eq!((tags.check(again), again.raw()), (Ok(0), 1 << 20));
 /// assert_eq!(tags.check(handle), Err(IdError::Stale { handle: 0 }));
-/// assert!(tags.free(Handle::from_raw(12345)).is_err(), "nobody made that one");
+/// assert!(tags.free(Handle::from_raw(12345)).is_err(), "no such handle was made");
 /// # Ok(())
 /// # }
 /// ```
@@ -196,11 +196,11 @@ impl<A: Allocate> Tagged<A> {
         self.born(index)
     }
 
-    /// The handle of a slot that `ids` has just given to us alone.
+    /// The handle of a slot that `ids` has just given to this call alone.
     fn born(&self, index: u64) -> Result<Handle, IdError> {
         let at = index - self.ids.range().first();
         if let Err(error) = self.table.make(at) {
-            // It was free a moment ago; should even this fail, it stays taken and nobody has it.
+            // It was taken a moment ago, so it can be freed. If even this fails, it stays taken, without an owner.
             let _ = self.ids.free(index);
             return Err(error);
         }
@@ -210,7 +210,7 @@ impl<A: Allocate> Tagged<A> {
                 .table
                 .replace(at, state, state | 1, self.ids.is_shared())
         {
-            // Somebody freed the identifier behind our back: the handle that lives keeps the slot.
+            // The identifier was freed below, without its handle: the handle that lives keeps the slot.
             return Err(IdError::Taken { id: index });
         }
         Ok(self.handle(index, state >> 1))
@@ -301,12 +301,12 @@ impl<A: Allocate> Tagged<A> {
             return Err(stale(handle));
         }
         if wraps && self.on_wrap == OnWrap::Retire {
-            // The identifier below stays taken for good, so nobody gets this slot again.
+            // The identifier below stays taken for good, so this slot is not used again.
             self.retired.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
         self.ids.free(index).inspect_err(|_| {
-            // The slot is still taken below, so nobody but us may write its state.
+            // The slot is still taken below, so no other thread may write its state.
             self.table.replace(at, dead, alive, shared);
         })
     }

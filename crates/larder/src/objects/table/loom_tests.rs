@@ -1,6 +1,7 @@
 //! The table under every order of events: `RUSTFLAGS="--cfg loom" cargo test -p larder --lib --target-dir target/loom table::`.
 //!
-//! Each number and each block has a cell that only its owner may touch: who took the number; who visits the cache or ends it.
+//! Each number and each block has a cell that only its owner may touch: the thread that took the number; the thread
+//! that visits the cache or ends it.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc as Shared;
@@ -14,9 +15,9 @@ const BLOCKS: usize = 3;
 
 struct World {
     table: Table,
-    /// Who has a number changes its cell.
+    /// The thread that has a number changes its cell.
     numbers: [UnsafeCell<u32>; 4],
-    /// Who visits a block looks at its cell, and who ends it says so there.
+    /// A thread that visits a block looks at its cell, and the thread that ends the block says so there.
     ended: [UnsafeCell<u32>; BLOCKS],
 }
 
@@ -52,12 +53,12 @@ impl World {
     }
 
     fn touch(&self, number: u16) {
-        // SAFETY: the number is ours; loom checks that.
+        // SAFETY: the number is this thread's; loom checks that.
         self.numbers[number as usize].with_mut(|n| unsafe { *n += 1 });
     }
 
     fn end(&self, block: BlockNumber) {
-        // SAFETY: nobody else knows the block any more; loom checks that.
+        // SAFETY: no other thread knows the block any more; loom checks that.
         self.ended[block as usize].with_mut(|n| unsafe { *n += 1 });
     }
 
@@ -67,7 +68,7 @@ impl World {
             0,
             |block| {
                 within();
-                // SAFETY: nobody ends what is visited; loom checks that.
+                // SAFETY: no thread ends what is visited; loom checks that.
                 self.ended[block as usize].with(|n| assert_eq!(unsafe { *n }, 0));
             },
             |block| self.end(block),
@@ -81,7 +82,7 @@ impl World {
         }
     }
 
-    /// With nobody else at work: nobody is counted, and of these blocks each was ended once.
+    /// Called when no other thread is at work: no visitor is counted, and of these blocks each was ended once.
     fn check(&self, ended: &[usize]) {
         for n in 1..self.table.top.load(Ordering::Relaxed) {
             assert_eq!(get(&self.table.entry(n).visitors), 0);
@@ -125,7 +126,7 @@ fn table_no_number_has_two_owners() {
     });
 }
 
-/// Who leaves from outside waits for who visits.
+/// A thread that leaves a cache from outside waits for the visitors.
 #[test]
 fn table_a_cache_is_left_beside_a_visit() {
     explore(3, || {
@@ -139,7 +140,7 @@ fn table_a_cache_is_left_beside_a_visit() {
     });
 }
 
-/// Who leaves within a visit does not wait: the last of two visitors ends the cache.
+/// A thread that leaves a cache within a visit does not wait: the last of two visitors ends the cache.
 #[test]
 fn table_the_last_of_two_visitors_ends_what_one_left() {
     explore(3, || {
@@ -190,7 +191,7 @@ fn table_a_number_is_used_again_beside_visits() {
     });
 }
 
-/// What `filled` says to who holds the lock stays so.
+/// What `filled` says to a thread that holds the lock stays so.
 #[test]
 fn table_who_holds_the_lock_knows_all_caches() {
     explore(3, || {

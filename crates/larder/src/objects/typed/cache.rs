@@ -41,7 +41,7 @@ impl<T, E> Construct for &Calls<T, E> {
     type Error = E;
     unsafe fn construct(&self, at: NonNull<u8>) -> Result<(), E> {
         let value = (self.make)()?;
-        // SAFETY: the memory has the layout of a `T` and is ours (the caller's promise).
+        // SAFETY: the memory has the layout of a `T` and belongs to this call (the caller's promise).
         unsafe { at.cast::<T>().write(value) };
         Ok(())
     }
@@ -186,7 +186,7 @@ impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
 }
 
 /// # Safety
-/// There is a `T` at `at`, which nobody uses any more.
+/// There is a `T` at `at`, which is not used any more.
 unsafe fn destroy<T>(at: NonNull<u8>, _: *mut ()) {
     // SAFETY: the caller's promise.
     unsafe { at.cast::<T>().drop_in_place() };
@@ -202,7 +202,7 @@ unsafe fn reclaim<T, E>(data: *mut ()) {
 }
 
 /// # Safety
-/// `data` is the cache's `Calls`, boxed, and nobody uses it any more.
+/// `data` is the cache's `Calls`, boxed, and is not used any more.
 unsafe fn end<T, E>(data: *mut ()) {
     // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(data.cast::<Calls<T, E>>()) });
@@ -232,7 +232,7 @@ impl<T, E> ObjectCache<T, E> {
             Some(round) => object(round),
             None => self.get_slow()?,
         };
-        // SAFETY: the object is this cache's, constructed, and in nobody else's hands.
+        // SAFETY: the object is this cache's, constructed, and no other caller uses it.
         Ok(unsafe { Object::new(at.cast(), self.cache) })
     }
 
@@ -302,7 +302,7 @@ impl<T, E> ObjectCache<T, E> {
     /// ```
     ///
     /// # Safety
-    /// The value is of this cache, in nobody else's hands, and not used afterwards.
+    /// The value is of this cache, no other caller uses it, and it is not used afterwards.
     #[inline]
     pub unsafe fn put_raw(&self, at: NonNull<T>) {
         // SAFETY: the caller's promise.
@@ -343,7 +343,7 @@ impl<T, E> ObjectCache<T, E> {
     /// let cache = ObjectCache::new(&Family::new()?, || 0_u64)?;
     /// drop(cache.get()?);
     /// let bytes: usize = (0..4).map(|_| cache.reap()).sum();
-    /// assert!(bytes > 0, "nobody used it for four intervals");
+    /// assert!(bytes > 0, "unused for four intervals");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -48,14 +48,14 @@ impl<T> Object<'_, T> {
         self.cache
     }
 
-    /// Gives the value up as a pointer. Who does not put it back by
-    /// [`put_raw`](super::ObjectCache::put_raw) keeps it in use until the cache is dropped, and the value with it.
+    /// Gives the value up as a pointer. Unless the caller puts it back by [`put_raw`](super::ObjectCache::put_raw), it
+    /// stays in use until the cache is dropped, and is dropped with it.
     ///
     /// ```
     /// # use larder::objects::{Family, ObjectCache};
     /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
     /// let value = cache.get()?.into_raw();
-    /// // SAFETY: constructed and ours; put once.
+    /// // SAFETY: constructed, and no other code uses it; put once.
     /// unsafe {
     ///     assert_eq!(value.read(), 7);
     ///     cache.put_raw(value);
@@ -82,7 +82,7 @@ impl<T> Object<'_, T> {
     #[must_use]
     pub fn take(self) -> T {
         let this = ManuallyDrop::new(self);
-        // SAFETY: the guard owned the value, and its memory goes home as not constructed.
+        // SAFETY: the guard owned the value, and its memory goes back to the slab as not constructed.
         let value = unsafe { this.at.read() };
         this.cache.put_unmade(this.at.as_ptr() as usize);
         value

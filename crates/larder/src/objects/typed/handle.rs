@@ -59,7 +59,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
             Some(round) => object(round),
             None => self.get_slow()?,
         };
-        // SAFETY: the object is this cache's, constructed, and in nobody else's hands.
+        // SAFETY: the object is this cache's, constructed, and no other caller uses it.
         Ok(unsafe { Object::new(at.cast(), self.cache.cache) })
     }
 

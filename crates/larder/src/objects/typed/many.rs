@@ -54,7 +54,7 @@ impl<T, E> ObjectCache<T, E> {
                 Err(_) => break,
             };
             for (&round, place) in rounds[..got].iter().zip(&mut places) {
-                // SAFETY: the object is this cache's, constructed, and in nobody else's hands.
+                // SAFETY: the object is this cache's, constructed, and no other caller uses it.
                 *place = Some(unsafe { Object::new(object(round).cast(), self.cache) });
             }
             filled += got;

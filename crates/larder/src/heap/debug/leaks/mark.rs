@@ -173,8 +173,8 @@ pub(super) fn find(heap: &DebugHeap, inner: &mut Inner, here: &Here) -> Result<F
         let from = match tops.next() {
             Some(top) => tops.fold(top, usize::min),
             None if complete && mapping.is_like_a_stack(below) => {
-                // Of a thread that is gone the C library keeps its own block at the upper end, which begins with its own
-                // address. What the thread left below that is nobody's.
+                // Of a thread that is gone the C library keeps its own block at the upper end, which begins with its
+                // own address. What the thread left below that is no root.
                 let top = mapping.to.saturating_sub(TOP).max(mapping.from);
                 let mut begun = false;
                 reader.each(top, mapping.to, &mut |at, word| {

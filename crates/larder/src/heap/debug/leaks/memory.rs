@@ -80,7 +80,7 @@ impl Reader {
             core::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast::<u8>(), PAGES * 8)
         };
         bytes.fill(0);
-        // What lies behind the end of the user's addresses is not told, and nothing is there.
+        // The file says nothing of what lies behind the end of the user's addresses, and nothing is there.
         rustix::io::pread(map, bytes, number as u64 * 8).is_ok_and(|n| n > 0)
     }
 

@@ -35,7 +35,7 @@ pub struct LeakStats {
 }
 
 impl DebugHeap {
-    /// Searches, and tells what it found. `None` when there was no memory for it.
+    /// Searches, and reports what it found. `None` when there was no memory for it.
     pub(crate) fn leaks(&self, here: &Here) -> Option<LeakStats> {
         let mut inner = self.inner.lock();
         let found = mark::find(self, &mut inner, here);

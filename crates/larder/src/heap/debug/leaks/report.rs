@@ -9,7 +9,7 @@ use super::super::symbol;
 use super::LeakStats;
 use super::mark::{Group, Groups};
 
-/// Most places that are told.
+/// Most places that are reported.
 const MOST: usize = 100;
 
 /// Says that there was no search.

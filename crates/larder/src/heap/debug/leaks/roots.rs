@@ -1,4 +1,4 @@
-//! Where the program may keep addresses: what `/proc/self/maps` lists as private and writable, less what is ours.
+//! Where the program may keep addresses: what `/proc/self/maps` lists as private and writable, without the heap's own memory.
 
 use rustix::fs::{Mode, OFlags};
 
@@ -37,7 +37,7 @@ impl<'a> Mapping<'a> {
         self.rights.starts_with("rw") && self.rights.ends_with('p')
     }
 
-    /// The stack of a thread that is gone looks like this: the C library keeps it, with a page below that nobody may touch.
+    /// The stack of a thread that is gone looks like this: the C library keeps it, with an inaccessible page below.
     pub(super) fn is_like_a_stack(&self, below: Option<Mapping<'_>>) -> bool {
         self.anonymous
             && below
