@@ -88,6 +88,4 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/block-cache.md")]
     struct BlockCache;
-    #[doc = include_str!("../../../docs/cache.md")]
-    struct Rules;
 }
