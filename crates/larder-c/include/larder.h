@@ -231,13 +231,13 @@ typedef struct larder_cache_handle larder_cache_handle;
 typedef struct larder_classes larder_classes;
 
 /**
- * Caches and heaps over one pool of pages, and the account of who owns which page of it. A program usually has one. Every function
- * may be called by many threads at once, but for larder_family_free.
+ * Caches and heaps over one pool of pages, and the table of which cache owns which page. A program usually has one. Every function
+ * except larder_family_free may be called by many threads at once.
  */
 typedef struct larder_family larder_family;
 
 /**
- * Memory of any size for one owner, who carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
+ * Memory of any size for one owner that carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
  * thread-local. It may move between threads, but only one may use it at a time.
  */
 typedef struct larder_heap larder_heap;
@@ -339,13 +339,13 @@ typedef struct larder_helper_options {
    */
   double cpu_budget;
   /**
-   * Milliseconds between two looks when nobody wakes it; at least 1.
+   * Milliseconds between two passes when no thread wakes it; at least 1.
    */
   uint64_t interval_ms;
 } larder_helper_options;
 
 /**
- * Numbers of a pool, read without stopping anybody: they belong to slightly different moments.
+ * Numbers of a pool, read while threads go on: they belong to slightly different moments.
  */
 typedef struct larder_pool_stats {
   /**
@@ -519,7 +519,7 @@ typedef struct larder_arena_options {
    */
   larder_import_fn import;
   /**
-   * Takes spans back that `import` gave; NULL when nobody wants them back.
+   * Takes spans back that `import` gave; NULL when the source takes none back.
    */
   larder_release_fn release;
   /**
@@ -571,7 +571,7 @@ typedef struct larder_arena_request {
 } larder_arena_request;
 
 /**
- * Numbers of one quantum cache, read without stopping anybody.
+ * Numbers of one quantum cache, read while threads go on.
  */
 typedef struct larder_quantum_stats {
   /**
@@ -813,11 +813,11 @@ typedef struct larder_cache_options {
    */
   larder_construct_fn construct;
   /**
-   * NULL: objects need no end.
+   * NULL: objects need no destructor.
    */
   larder_destruct_fn destruct;
   /**
-   * NULL: nobody is asked.
+   * NULL: no function is called.
    */
   larder_reclaim_fn reclaim;
   /**
@@ -825,13 +825,13 @@ typedef struct larder_cache_options {
    */
   void *user;
   /**
-   * NULL: nobody is told when `user` is not needed any more.
+   * NULL: no function is called when `user` is no longer needed.
    */
   larder_cache_end_fn end;
 } larder_cache_options;
 
 /**
- * Numbers of a cache, read without stopping anybody: they belong to slightly different moments.
+ * Numbers of a cache, read while threads go on: they belong to slightly different moments.
  */
 typedef struct larder_cache_stats {
   /**
@@ -992,12 +992,12 @@ larder_status larder_pool_new(const struct larder_pool_options *options,
  * Page handles keep their pool open. No other thread may use it meanwhile.
  *
  * # Safety
- * `pool` is NULL or a live pool, which no other thread uses now and nobody afterwards.
+ * `pool` is NULL or a live pool, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_pool_free(struct larder_pool *pool);
 
 /**
- * A page with a former owner's contents: the cheapest, for who overwrites it. `page` gets it, or NULL after a failure.
+ * A page with an earlier owner's contents: the cheapest, for callers that overwrite it. `page` gets it, or NULL after a failure.
  *
  * # Safety
  * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -1007,7 +1007,7 @@ larder_status larder_pool_get(const struct larder_pool *pool,
                               struct larder_error *error);
 
 /**
- * A page of zeroes, zeroed now if it is not known to be zero: warm for who writes most of it.
+ * A page of zeroes, zeroed now if it is not known to be zero: warm, for callers that write most of it.
  *
  * # Safety
  * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -1017,7 +1017,7 @@ larder_status larder_pool_get_zeroed(const struct larder_pool *pool,
                                      struct larder_error *error);
 
 /**
- * A page of zeroes, from the pre-zeroed stock if there is one: for who writes little of it or only reads.
+ * A page of zeroes, from the pre-zeroed stock if there is one: for callers that write little of it or only read.
  *
  * # Safety
  * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -1129,7 +1129,7 @@ larder_status larder_page_handle_new(const struct larder_pool *pool,
  * Ends a handle; NULL does nothing. Its stock goes back to the pool.
  *
  * # Safety
- * `handle` is NULL or a live page handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live page handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_page_handle_free(struct larder_page_handle *handle);
 
@@ -1203,7 +1203,7 @@ size_t larder_run_bytes(const struct larder_run *run);
  * Puts the run's pages back; NULL does nothing.
  *
  * # Safety
- * `run` is NULL or a live run, which no other thread uses now and nobody afterwards.
+ * `run` is NULL or a live run, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_run_free(struct larder_run *run);
 
@@ -1290,7 +1290,7 @@ larder_status larder_arena_new(const struct larder_arena_options *options,
  * their source. An arena whose source it is keeps it, and so do its handles.
  *
  * # Safety
- * `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards.
+ * `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_arena_free(struct larder_arena *arena);
 
@@ -1298,7 +1298,7 @@ larder_status larder_arena_free(struct larder_arena *arena);
  * Ends an arena of which nothing is allocated; NULL does nothing. LARDER_BUSY says how much is allocated, and leaves it as it is.
  *
  * # Safety
- * `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+ * `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
  */
 larder_status larder_arena_destroy(struct larder_arena *arena,
                                    struct larder_error *error);
@@ -1404,7 +1404,7 @@ uint64_t larder_arena_in_use(const struct larder_arena *arena);
 uint64_t larder_arena_quantum(const struct larder_arena *arena);
 
 /**
- * Checks that everything that the arena knows agrees, for those who suspect their memory. O(segments). LARDER_PANIC names what
+ * Checks that all that the arena knows agrees, for programs that suspect their memory. O(segments). LARDER_PANIC names what
  * does not.
  *
  * # Safety
@@ -1435,7 +1435,7 @@ larder_status larder_arena_handle_new(const struct larder_arena *arena,
  * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
  *
  * # Safety
- * `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
 
@@ -1539,7 +1539,7 @@ larder_status larder_arena_handle_new(const struct larder_arena *arena,
  * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
  *
  * # Safety
- * `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
 
@@ -1642,11 +1642,11 @@ larder_status larder_family_new(const struct larder_family_options *options,
 
 /**
  * Ends a family; NULL does nothing. Its caches, classes and heaps keep what they need of it; with the last of them its memory
- * goes. Large objects that are out then stay valid and keep their pool's memory for ever, since nobody can put them any more: put
+ * goes. Large objects in use stay valid and keep their pool's memory for ever, since no family is left to take them: put
  * them before.
  *
  * # Safety
- * `family` is NULL or a live family, which no other thread uses now and nobody afterwards.
+ * `family` is NULL or a live family, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_family_free(struct larder_family *family);
 
@@ -1662,8 +1662,8 @@ larder_status larder_family_pool(const struct larder_family *family,
                                  struct larder_error *error);
 
 /**
- * Who owns the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for whatever is
- * none of this family's, wherever it is. Nothing is read at the address.
+ * The owner of the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for any
+ * address that is not this family's. Nothing is read at the address.
  *
  * # Safety
  * `family` is NULL or a live family.
@@ -1692,8 +1692,8 @@ larder_status larder_family_drain(const struct larder_family *family,
                                   size_t *bytes);
 
 /**
- * Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back although
- * nobody calls.
+ * Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
+ * the program makes no calls.
  *
  * # Safety
  * `family` is NULL or a live family; `error` is NULL or can be written.
@@ -1796,7 +1796,7 @@ larder_status larder_cache_new(const struct larder_family *family,
  * serves one of its gets, puts or drains must not call it.
  *
  * # Safety
- * `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.
+ * `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_cache_free(struct larder_cache *cache);
 
@@ -1805,7 +1805,7 @@ larder_status larder_cache_free(struct larder_cache *cache);
  * with its stock given back.
  *
  * # Safety
- * `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+ * `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
  */
 larder_status larder_cache_destroy(struct larder_cache *cache,
                                    struct larder_error *error);
@@ -1913,7 +1913,7 @@ larder_status larder_cache_handle_new(const struct larder_cache *cache,
  * Ends a handle; NULL does nothing. Its stock goes back to the cache, in constant time.
  *
  * # Safety
- * `handle` is NULL or a live cache handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live cache handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_cache_handle_free(struct larder_cache_handle *handle);
 
@@ -1992,7 +1992,7 @@ larder_status larder_classes_new(const struct larder_family *family,
  * (more than 1 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
  *
  * # Safety
- * `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
+ * `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_classes_free(struct larder_classes *classes);
 
@@ -2114,7 +2114,7 @@ larder_status larder_heap_new_private(const struct larder_family *family,
  * warning: that is LARDER_BUSY.
  *
  * # Safety
- * `heap` is NULL or a live heap, which no other thread uses now and nobody afterwards.
+ * `heap` is NULL or a live heap, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_heap_free(struct larder_heap *heap);
 

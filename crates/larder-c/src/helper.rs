@@ -22,7 +22,7 @@ pub struct larder_helper_options {
     pub ahead_pages: usize,
     /// Share of one CPU that the helper may use, above 0 and at most 1.
     pub cpu_budget: f64,
-    /// Milliseconds between two looks when nobody wakes it; at least 1.
+    /// Milliseconds between two passes when no thread wakes it; at least 1.
     pub interval_ms: u64,
 }
 

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn larder_page_handle_new(
 /// Ends a handle; NULL does nothing. Its stock goes back to the pool.
 ///
 /// # Safety
-/// `handle` is NULL or a live page handle, which no other thread uses now and nobody afterwards.
+/// `handle` is NULL or a live page handle, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_free(handle: *mut larder_page_handle) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.

@@ -47,7 +47,7 @@ pub unsafe extern "C" fn larder_pool_new(
 /// Page handles keep their pool open. No other thread may use it meanwhile.
 ///
 /// # Safety
-/// `pool` is NULL or a live pool, which no other thread uses now and nobody afterwards.
+/// `pool` is NULL or a live pool, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_free(pool: *mut larder_pool) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -80,7 +80,7 @@ unsafe fn get(
     }
 }
 
-/// A page with a former owner's contents: the cheapest, for who overwrites it. `page` gets it, or NULL after a failure.
+/// A page with an earlier owner's contents: the cheapest, for callers that overwrite it. `page` gets it, or NULL after a failure.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn larder_pool_get(
     unsafe { get(pool, page, error, PagePool::get_raw) }
 }
 
-/// A page of zeroes, zeroed now if it is not known to be zero: warm for who writes most of it.
+/// A page of zeroes, zeroed now if it is not known to be zero: warm, for callers that write most of it.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn larder_pool_get_zeroed(
     unsafe { get(pool, page, error, PagePool::get_zeroed_raw) }
 }
 
-/// A page of zeroes, from the pre-zeroed stock if there is one: for who writes little of it or only reads.
+/// A page of zeroes, from the pre-zeroed stock if there is one: for callers that write little of it or only read.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -192,10 +192,10 @@ pub unsafe extern "C" fn larder_pool_get_many(
                     Ok(page) => pages.add(i).write(page.as_ptr().cast()),
                     Err(error) => {
                         for j in 0..i {
-                            // SAFETY: written above; it came from this pool and nobody has seen it yet.
+                            // SAFETY: written above; it came from this pool and no caller has seen it yet.
                             pool.put_raw(NonNull::new_unchecked((*pages.add(j)).cast()));
                         }
-                        // Nobody shall find a page there that is not his.
+                        // The caller finds no page there that it does not own.
                         core::ptr::write_bytes(pages, 0, n);
                         return Err(error.into());
                     }

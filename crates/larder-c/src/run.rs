@@ -75,7 +75,7 @@ pub unsafe extern "C" fn larder_run_bytes(run: *const larder_run) -> usize {
 /// Puts the run's pages back; NULL does nothing.
 ///
 /// # Safety
-/// `run` is NULL or a live run, which no other thread uses now and nobody afterwards.
+/// `run` is NULL or a live run, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_run_free(run: *mut larder_run) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.

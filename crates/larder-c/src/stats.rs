@@ -8,7 +8,7 @@ use crate::error::{larder_error, larder_status};
 use crate::numbers::{self, numbers};
 use crate::pool::larder_pool;
 
-/// Numbers of a pool, read without stopping anybody: they belong to slightly different moments.
+/// Numbers of a pool, read while threads go on: they belong to slightly different moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_pool_stats {

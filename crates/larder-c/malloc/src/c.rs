@@ -86,7 +86,7 @@ unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
         return malloc(size);
     }
     if size == 0 {
-        // As glibc does; who calls realloc(p, 0) there has freed p.
+        // As glibc does, where realloc(p, 0) frees p.
         // SAFETY: the program's promise.
         unsafe { free(pointer) };
         return core::ptr::null_mut();

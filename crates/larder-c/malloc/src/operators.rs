@@ -213,7 +213,7 @@ operators! {
     "_ZnamSt11align_val_tRKSt9nothrow_t" => NewArray derived (size, align: usize, tag: *const c_void) |own: &CStr, origin| new_nothrow(size, align, origin, own.as_ptr(), tag);
 }
 
-/// `delete` of a block whose size nobody says.
+/// `delete` of a block without a size.
 ///
 /// # Safety
 /// The block is of the matching `new`, with this alignment, and not deleted yet.

@@ -34,11 +34,11 @@ pub(crate) struct Named {
 }
 
 /// The text of a name, in memory that stays where it is. It is dropped after the arena, which was told that it stays for ever.
-/// What the arena's errors say is written before the arena can go, so nobody reads it later.
+/// What the arena's errors say is written before the arena can go, so it is not read later.
 #[derive(Debug)]
 pub(crate) struct Name(NonNull<str>);
 
-// SAFETY: text that nobody changes.
+// SAFETY: text that never changes.
 unsafe impl Send for Name {}
 // SAFETY: as above.
 unsafe impl Sync for Name {}
@@ -59,7 +59,7 @@ impl Name {
     }
 
     /// # Safety
-    /// Nobody reads it when this value is gone.
+    /// The text is not read after this value is dropped.
     pub(crate) unsafe fn text(&self) -> &'static str {
         // SAFETY: leaked above, taken back in `drop` only, and never changed.
         unsafe { self.0.as_ref() }
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn larder_arena_new(
 /// their source. An arena whose source it is keeps it, and so do its handles.
 ///
 /// # Safety
-/// `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards.
+/// `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_arena_free(arena: *mut larder_arena) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn larder_arena_free(arena: *mut larder_arena) -> larder_s
 /// Ends an arena of which nothing is allocated; NULL does nothing. LARDER_BUSY says how much is allocated, and leaves it as it is.
 ///
 /// # Safety
-/// `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+/// `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_arena_destroy(
     arena: *mut larder_arena,
@@ -186,7 +186,7 @@ pub(crate) unsafe fn answer(
     if addr.is_null() {
         return Err(Failed::null("addr"));
     }
-    // SAFETY: the caller's promise. First what nobody takes for an address, should the taking fail or panic.
+    // SAFETY: the caller's promise. First a number that is no address, in case `take` fails or panics.
     unsafe {
         addr.write(u64::MAX);
         addr.write(take()?);
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn larder_arena_quantum(arena: *const larder_arena) -> u64
     })
 }
 
-/// Checks that everything that the arena knows agrees, for those who suspect their memory. O(segments). LARDER_PANIC names what
+/// Checks that all that the arena knows agrees, for programs that suspect their memory. O(segments). LARDER_PANIC names what
 /// does not.
 ///
 /// # Safety

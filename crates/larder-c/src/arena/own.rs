@@ -88,7 +88,7 @@ pub unsafe extern "C" fn larder_arena_handle_new(
 /// Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
 ///
 /// # Safety
-/// `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+/// `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_arena_handle_free(
     handle: *mut larder_arena_handle,

@@ -8,7 +8,7 @@ use crate::guard::value;
 use crate::mark::shared;
 use crate::numbers::{self, numbers};
 
-/// Numbers of one quantum cache, read without stopping anybody.
+/// Numbers of one quantum cache, read while threads go on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_quantum_stats {

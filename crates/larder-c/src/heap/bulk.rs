@@ -39,7 +39,7 @@ pub unsafe extern "C" fn larder_heap_alloc_many(
                     Ok(object) => objects.add(i).write(object.as_ptr().cast()),
                     Err(failed) => {
                         for j in 0..i {
-                            // SAFETY: written above; nobody has seen it yet.
+                            // SAFETY: written above; no caller has seen it yet.
                             heap.dealloc(NonNull::new_unchecked((*objects.add(j)).cast()), layout);
                         }
                         core::ptr::write_bytes(objects, 0, n);

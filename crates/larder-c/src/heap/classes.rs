@@ -47,7 +47,7 @@ pub unsafe extern "C" fn larder_classes_new(
 /// (more than 1 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
 ///
 /// # Safety
-/// `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
+/// `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_classes_free(classes: *mut larder_classes) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.

@@ -114,7 +114,7 @@ pub(super) fn usable_bytes(front: &impl Front, object: *const c_void) -> Result<
 /// Gives an object back; NULL does nothing.
 ///
 /// # Safety
-/// What is an object of these classes is in the caller's hands, who gives it up.
+/// An object of these classes belongs to the caller, which gives it up.
 #[inline(always)]
 pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
     let Some(object) = NonNull::new(object.cast::<u8>()) else {

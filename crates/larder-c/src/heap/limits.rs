@@ -1,4 +1,4 @@
-//! How much a heap may take, and who is told.
+//! How much a heap may take, and the call that warns.
 
 use core::ffi::c_void;
 

@@ -14,14 +14,14 @@ use crate::mark::{Opaque, end, give, shared};
 use crate::objects::family::larder_family;
 use crate::objects::large::answer;
 
-/// Memory of any size for one owner, who carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
+/// Memory of any size for one owner that carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
 /// thread-local. It may move between threads, but only one may use it at a time.
 #[derive(Debug)]
 pub struct larder_heap {
     _opaque: [u8; 0],
 }
 
-/// A heap, and whether somebody is inside: its warning may come back to it, but must not end it.
+/// A heap, and whether a call is inside: its warning may use the heap, but must not end it.
 #[derive(Debug)]
 pub(crate) struct Carried {
     heap: Heap,
@@ -46,7 +46,7 @@ impl Carried {
     }
 }
 
-/// A heap that somebody is inside of.
+/// A heap that a call is inside of.
 pub(super) struct Entered<'a> {
     heap: &'a Heap,
     _here: Here<'a>,
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn larder_heap_new_private(
 /// warning: that is LARDER_BUSY.
 ///
 /// # Safety
-/// `heap` is NULL or a live heap, which no other thread uses now and nobody afterwards.
+/// `heap` is NULL or a live heap, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_heap_free(heap: *mut larder_heap) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.

@@ -43,9 +43,9 @@ pub unsafe extern "C" fn larder_cache_get_many(
                 match cache.get_many(&mut all[got..]) {
                     Ok(more) => got += more,
                     Err(failed) => {
-                        // SAFETY: taken above; nobody has seen them yet.
+                        // SAFETY: taken above; no caller has seen them yet.
                         cache.put_many(&all[..got]);
-                        // Nobody shall find an object there that is not his.
+                        // The caller finds no object there that it does not own.
                         core::ptr::write_bytes(objects, 0, n);
                         return Err(failed.into());
                     }

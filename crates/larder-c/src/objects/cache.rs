@@ -56,7 +56,7 @@ pub unsafe extern "C" fn larder_cache_new(
 /// serves one of its gets, puts or drains must not call it.
 ///
 /// # Safety
-/// `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.
+/// `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_free(cache: *mut larder_cache) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn larder_cache_free(cache: *mut larder_cache) -> larder_s
 /// with its stock given back.
 ///
 /// # Safety
-/// `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+/// `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_destroy(
     cache: *mut larder_cache,

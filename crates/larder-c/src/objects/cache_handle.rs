@@ -20,7 +20,7 @@ pub struct larder_cache_handle {
     _opaque: [u8; 0],
 }
 
-/// A handle, and whether somebody is in it.
+/// A handle, and whether a call is inside.
 pub(crate) struct Own {
     handle: UnsafeCell<RawHandle>,
     busy: Busy,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn larder_cache_handle_new(
 /// Ends a handle; NULL does nothing. Its stock goes back to the cache, in constant time.
 ///
 /// # Safety
-/// `handle` is NULL or a live cache handle, which no other thread uses now and nobody afterwards.
+/// `handle` is NULL or a live cache handle, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_handle_free(
     handle: *mut larder_cache_handle,

@@ -56,13 +56,13 @@ pub struct larder_cache_options {
     pub reserved: u32,
     /// NULL: objects have whatever a former user left.
     pub construct: larder_construct_fn,
-    /// NULL: objects need no end.
+    /// NULL: objects need no destructor.
     pub destruct: larder_destruct_fn,
-    /// NULL: nobody is asked.
+    /// NULL: no function is called.
     pub reclaim: larder_reclaim_fn,
     /// Handed to the functions. It must live until `end` is called, or without one until the family and all that is of it are gone.
     pub user: *mut c_void,
-    /// NULL: nobody is told when `user` is not needed any more.
+    /// NULL: no function is called when `user` is no longer needed.
     pub end: larder_cache_end_fn,
 }
 

@@ -11,7 +11,7 @@ use crate::numbers::{self, numbers};
 /// Bytes of the name in larder_cache_stats, its end included.
 pub const LARDER_NAME_BYTES: usize = 32;
 
-/// Numbers of a cache, read without stopping anybody: they belong to slightly different moments.
+/// Numbers of a cache, read while threads go on: they belong to slightly different moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_cache_stats {

@@ -12,8 +12,8 @@ use crate::guard::{guard, value};
 use crate::mark::{Opaque, end, give, shared};
 use crate::pool::larder_pool;
 
-/// Caches and heaps over one pool of pages, and the account of who owns which page of it. A program usually has one. Every function
-/// may be called by many threads at once, but for larder_family_free.
+/// Caches and heaps over one pool of pages, and the table of which cache owns which page. A program usually has one. Every function
+/// except larder_family_free may be called by many threads at once.
 #[derive(Debug)]
 pub struct larder_family {
     _opaque: [u8; 0],
@@ -48,11 +48,11 @@ pub unsafe extern "C" fn larder_family_new(
 }
 
 /// Ends a family; NULL does nothing. Its caches, classes and heaps keep what they need of it; with the last of them its memory
-/// goes. Large objects that are out then stay valid and keep their pool's memory for ever, since nobody can put them any more: put
+/// goes. Large objects in use stay valid and keep their pool's memory for ever, since no family is left to take them: put
 /// them before.
 ///
 /// # Safety
-/// `family` is NULL or a live family, which no other thread uses now and nobody afterwards.
+/// `family` is NULL or a live family, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_family_free(family: *mut larder_family) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -79,8 +79,8 @@ pub unsafe extern "C" fn larder_family_pool(
     }
 }
 
-/// Who owns the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for whatever is
-/// none of this family's, wherever it is. Nothing is read at the address.
+/// The owner of the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for any
+/// address that is not this family's. Nothing is read at the address.
 ///
 /// # Safety
 /// `family` is NULL or a live family.
@@ -142,8 +142,8 @@ pub unsafe extern "C" fn larder_family_drain(
     unsafe { give_back(family, bytes, Family::drain) }
 }
 
-/// Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back although
-/// nobody calls.
+/// Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
+/// the program makes no calls.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `error` is NULL or can be written.

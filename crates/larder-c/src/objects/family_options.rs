@@ -64,8 +64,8 @@ impl larder_family_options {
     }
 }
 
-/// A pointer that is seen to be wrong only when it reaches its slab is counted (`refused` in the statistics of its cache) and
-/// not taken; nobody is at the other end to whom an error could be returned.
+/// A wrong pointer that is found only when it reaches its slab is counted (`refused` in the statistics of its cache) and
+/// not taken: no call is there to which an error could be returned.
 pub(crate) fn counted(builder: FamilyBuilder) -> FamilyBuilder {
     fn nothing_more(_: &Misuse) {}
     builder.on_misuse(nothing_more)

@@ -112,7 +112,7 @@ pub(crate) unsafe fn answer(
     if object.is_null() {
         return Err(Failed::null("object"));
     }
-    // SAFETY: the caller's promise. NULL first: nobody shall find garbage after a failure.
+    // SAFETY: the caller's promise. NULL first, so that a failure leaves no garbage.
     unsafe {
         object.write(core::ptr::null_mut());
         object.write(take()?.as_ptr().cast());
