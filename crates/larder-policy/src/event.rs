@@ -22,7 +22,7 @@ pub type Frame = u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Block(pub u64);
 
-/// What a rule wants to be shown when an evicted block comes back. Opaque to the owner, who may forget it at any time; the top
+/// What a rule wants to be shown when an evicted block comes back. Opaque to the owner, which may forget it at any time; the top
 /// bit is never set, so that an owner can keep a frame number and a shadow in one word.
 ///
 /// ```

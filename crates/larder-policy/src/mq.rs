@@ -1,4 +1,4 @@
-//! MQ: eight LRU queues by the logarithm of a block's uses; who is not used for a while sinks by one.
+//! MQ: eight LRU queues by the logarithm of a block's uses; a block that is not used for a while sinks by one queue.
 
 use super::capacity::capacity;
 use super::frames::oldest_loose;

@@ -95,9 +95,9 @@ pub trait Policy: Send + 'static {
     /// A request uses the block of a frame.
     fn touch(&mut self, frame: Frame, touch: Touch);
 
-    /// Would further touches of this frame, by any request, change nothing? So it is from then on until another method than `touch`
-    /// is called that changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner may keep such touches
-    /// to himself.
+    /// Would further touches of this frame, by any request, change nothing? The answer holds until a method other than `touch`
+    /// changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner need not report such
+    /// touches.
     fn settled(&self, frame: Frame) -> bool {
         let _ = frame;
         false
@@ -117,7 +117,7 @@ pub trait Policy: Send + 'static {
     /// The block of a frame is gone for other reasons (truncated, deleted): no shadow is left.
     fn remove(&mut self, frame: Frame);
 
-    /// Would this shadow still say something? Owners who must forget some forget those first of which this is false.
+    /// Would this shadow still say something? An owner that must forget shadows forgets those first for which this is false.
     fn remembers(&self, shadow: Shadow) -> bool {
         let _ = shadow;
         true
@@ -152,8 +152,8 @@ pub trait Policy: Send + 'static {
         let _ = frames;
     }
 
-    /// Somebody who reads or writes a file from front to end has passed this block and is not expected to come back to it. A
-    /// hint from the owner's readahead; most rules do not listen.
+    /// A sequential reader or writer of a file has passed this block and is not expected to come back to it. A
+    /// hint from the owner's readahead; most rules ignore it.
     fn drop_behind(&mut self, frame: Frame) {
         let _ = frame;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 const SEGMENT: usize = 1 << 16;
 
 /// What the trace calls a dense block, which rules that hash must be told: a cache that recorded the trace told its rule the same.
-/// 8 bytes a block, shared by all who have a copy.
+/// 8 bytes a block, shared by all copies.
 ///
 /// ```
 /// use larder_sim::{Loaded, Record};

@@ -65,7 +65,7 @@ impl Progress for Bar {
 
     fn begin(&mut self, experiment: &str, guess: Duration) {
         self.guess = guess;
-        // Five redraws a second: drawing takes CPU from the worker, and nobody reads faster.
+        // Five redraws a second: drawing takes CPU from the worker, and no reader needs more.
         let bar = ProgressBar::with_draw_target(
             Some(millis(guess).max(1)),
             ProgressDrawTarget::stderr_with_hz(5),

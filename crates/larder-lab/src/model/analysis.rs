@@ -101,7 +101,7 @@ impl ShortAnswer {
 pub struct Finding {
     /// The question, in its author's sense.
     pub question: String,
-    /// Who asked, for instance `Walfield 2001`.
+    /// The source of the question, for instance `Walfield 2001`.
     pub asked_by: String,
     /// The answer.
     pub answer: String,
@@ -141,7 +141,7 @@ fn ratio_unit() -> String {
 pub struct Goal {
     /// What is compared.
     pub what: String,
-    /// Against whom.
+    /// What it is compared with.
     pub against: String,
     /// The bound, as text with its direction, for instance `at most 0.7`.
     pub bound: String,

@@ -81,7 +81,7 @@ pub(super) fn of(path: &Path, e: rusqlite::Error) -> StoreError {
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::Unreadable { path, why }
         }
-        // A column whose content no longer has its type: somebody else wrote to the file.
+        // A column whose content no longer has its type: another program wrote to the file.
         None if matches!(
             e,
             rusqlite::Error::FromSqlConversionFailure(..)

@@ -1,4 +1,4 @@
-//! Who does better, and is it more than chance?
+//! Which expert does better, and is the difference more than chance?
 
 use super::knobs::{COUNT, EXPERTS};
 
@@ -41,7 +41,7 @@ impl Duel {
         }
     }
 
-    /// Who hit on one access. Returns who rules from now on, if that changes.
+    /// Counts which experts hit on one access. Returns the expert that rules from now on, if that changes.
     pub(super) fn observe(&mut self, hits: [bool; COUNT]) -> Option<usize> {
         if hits.iter().any(|&hit| hit != hits[0]) {
             self.count(hits);

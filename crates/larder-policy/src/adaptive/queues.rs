@@ -28,7 +28,7 @@ pub(super) struct Out {
     pub(super) sampled: bool,
 }
 
-/// Who waits apart does so while as many blocks come as this part of the frames.
+/// A block that waits apart does so until a number of blocks equal to this part of the frames has come.
 const PATIENCE: usize = 4;
 
 /// A small FIFO before a CLOCK, with fixed proportions; a FIFO of what came while the cache filled, which is empty after a while

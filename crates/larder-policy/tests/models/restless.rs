@@ -105,7 +105,7 @@ impl Visitor for Run {
                 .unwrap_or_else(|why| panic!("{}: {why}", P::NAME));
         }
         assert!(refused < 3000, "{}: {refused} times no room", P::NAME);
-        // Who finds frames that may go finds all of them.
+        // A rule that finds a frame that may leave finds all of them.
         let left = rule.len();
         let mut all: Vec<Frame> = Vec::new();
         assert_eq!(rule.evict(&mut all, left), left, "{}", P::NAME);

@@ -235,7 +235,7 @@ impl Files {
         n
     }
 
-    /// What a descriptor points to. One that strace names and nobody opened was there before: its position is taken as 0.
+    /// What a descriptor points to. A descriptor that strace names without an open was open before: its position is taken as 0.
     fn description(&mut self, pid: u32, fd: Fd<'_>) -> Result<Option<usize>, String> {
         let (Some(number), table) = (fd.number, self.processes[&pid].table) else {
             return Ok(None);

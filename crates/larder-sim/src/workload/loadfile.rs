@@ -84,7 +84,7 @@ pub(in super::super) struct Operations {
     next_file: u32,
     handles: HashMap<u64, String>,
     files: HashMap<String, File>,
-    /// What the lines so far became and nobody has taken yet.
+    /// Records of the lines so far that have not been taken yet.
     pub(in super::super) queue: VecDeque<Record>,
 }
 

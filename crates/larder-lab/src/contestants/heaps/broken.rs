@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Heap, Heaps};
 
-/// Hands every n-th time out a block that somebody still has, where one of the size is out.
+/// Hands out, every n-th time, a block that is still in use, if one of the size is.
 ///
 /// Every call takes a lock and walks a list: it is for tests.
 #[derive(Debug)]

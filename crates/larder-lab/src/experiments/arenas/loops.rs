@@ -35,7 +35,7 @@ struct Out {
 /// one of another size taken in its place. Before that a tenth as many turns go untimed.
 ///
 /// # Errors
-/// Missing factors, a source that runs out or refuses its own range, and one that hands out what somebody has.
+/// Missing factors, a source that runs out or refuses its own range, and one that hands out a range in use.
 pub(super) fn run<R: Ranges>(
     source: &mut R,
     before: u64,

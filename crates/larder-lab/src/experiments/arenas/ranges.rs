@@ -1,4 +1,4 @@
-//! Whoever hands out ranges of numbers: larder's arenas, and two crates.
+//! The suppliers of ranges of numbers: larder's arenas, and two crates.
 
 use larder::arena::{Arena, ArenaHandle, Policy};
 

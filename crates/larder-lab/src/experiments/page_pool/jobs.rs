@@ -42,7 +42,7 @@ pub(super) struct Job {
     pub(super) question: &'static str,
     /// How the goals call it, and the share of the best peer's time that it may cost. Neighbours may share a goal.
     pub(super) goal: (&'static str, Bound),
-    /// The floor that a goal is stated against, by whom.
+    /// The floor that a goal is stated against, and the contestants that the goal judges.
     pub(super) floor: Option<(&'static str, Bound, &'static [&'static str])>,
 }
 

@@ -38,7 +38,7 @@ pub(super) fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Meas
     // The main thread stands at each gate too.
     let gates = [(); 5].map(|()| Barrier::new(threads + 1));
     let [parked, warm, ready, done, leave] = &gates;
-    // No gate: those it lets through would keep the CPUs from those who still wait for its lock, for seconds.
+    // No barrier here: the threads that it releases would keep the CPUs from the threads that still wait for its lock, for seconds.
     let (go, stop) = (&AtomicBool::new(false), &AtomicBool::new(false));
     let worker = || -> anyhow::Result<Option<u64>> {
         let local = supply.local();

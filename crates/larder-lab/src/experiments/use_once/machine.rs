@@ -85,7 +85,7 @@ struct File {
     /// The page that was read last, plus one, and the readahead window.
     next: u64,
     window: u64,
-    /// The page that was used last, and by whom: for `merged`.
+    /// The page that was used last, and its client: for `merged`.
     last: Option<(u64, u16)>,
 }
 
@@ -394,7 +394,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The page is gone; if it was dirty nobody writes it.
+    /// The page is gone; if it was dirty it is not written.
     fn remove(&mut self, file: u32, page: u64) {
         if let Some(frame) = self.frame(file, page) {
             self.rule.remove(frame);

@@ -89,7 +89,7 @@ pub(super) fn draw(chart: &Chart, id: &str) -> Drawing {
     }
 }
 
-/// What a reader who does not see the picture is told.
+/// The text that stands in for the picture.
 fn describe(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|s| s.name.as_str()).collect();
     let kind = if chart.categories.is_empty() {
