@@ -10,7 +10,7 @@ use crate::mark::shared;
 use crate::options::{init, read_sized};
 use crate::pool::larder_pool;
 
-/// What the helper does. `larder_helper_options_init` fills in the defaults: upkeep only.
+/// Settings of the helper. `larder_helper_options_init` fills in the defaults: upkeep only.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct larder_helper_options {

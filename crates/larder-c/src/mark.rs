@@ -28,7 +28,7 @@ struct Handle<T> {
     inside: T,
 }
 
-/// What is left when a handle was freed. The allocator may write over it soon, with something else that is no mark.
+/// The mark of a freed handle. The allocator may soon overwrite it, with something that is no mark either.
 const FREED: u64 = 0x6472_6c64_6561_6421;
 
 fn check<T: Opaque>(handle: *const T) -> Result<&'static AtomicU64, Failed> {
@@ -39,8 +39,8 @@ fn check<T: Opaque>(handle: *const T) -> Result<&'static AtomicU64, Failed> {
     if !mark.is_aligned() {
         return Err(wrong::<T>());
     }
-    // SAFETY: C handed in what it calls such a handle, so there is a readable word. That a pointer to nothing is handed in
-    // cannot be told; the documentation says so. The reference does not leave this module's functions.
+    // SAFETY: C passes a pointer that it takes for such a handle, so there is a readable word. A pointer to unmapped memory
+    // cannot be detected; the documentation says so. The reference does not leave this module's functions.
     let mark = unsafe { &*mark };
     if mark.load(Ordering::Relaxed) == T::MARK {
         Ok(mark)
@@ -113,7 +113,7 @@ pub(crate) unsafe fn give<T: Opaque>(
     }
     // SAFETY: the caller's promise. NULL first, so that a failure leaves no garbage.
     unsafe { out.write(core::ptr::null_mut()) };
-    // The memory first: `Box::new` would end the process when there is none.
+    // Memory is taken first: `Box::new` would end the process when there is none.
     let layout = Layout::new::<Handle<T::Inside>>();
     // SAFETY: a handle has a size.
     let at = unsafe { alloc(layout) }.cast::<MaybeUninit<Handle<T::Inside>>>();

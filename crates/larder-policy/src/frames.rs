@@ -1,10 +1,10 @@
-//! What a rule asks its owner while it looks for a victim.
+//! The questions of a rule to its owner while it looks for a victim.
 
 use larder_base::list::{Linked, Links, List, NONE};
 
 use super::{Frame, Shadow};
 
-/// What the owner says of a frame.
+/// The owner's answer about a frame.
 ///
 /// ```
 /// use larder_policy::{Admission, Arrival, Block, Fifo, Frame, FrameState, Frames, Policy, Shadow};

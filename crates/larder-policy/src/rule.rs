@@ -8,7 +8,7 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 /// A rule of the registry is [`Named`](crate::Named), too.
 ///
 /// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
-/// rule, `touch` and `remove` frames that are. A rule that is told otherwise may panic; it has no `unsafe`.
+/// rule, `touch` and `remove` frames that are. A rule may panic when this is violated; it has no `unsafe`.
 ///
 /// Every method, as an owner of two frames calls them:
 ///
@@ -108,8 +108,8 @@ pub trait Policy: Send + 'static {
         false
     }
 
-    /// Chooses up to `wanted` frames, tells each to `frames`, and forgets it but for its shadow. Fewer come when the others are
-    /// pinned. Returns how many came. Several at once are those that one at a time would be.
+    /// Chooses up to `wanted` frames, reports each to `frames`, and forgets all but its shadow. There are fewer when the others are
+    /// pinned. Returns how many there were. Several at once are the same frames as one at a time.
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize
     where
         Self: Sized;

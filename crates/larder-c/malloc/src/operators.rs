@@ -1,8 +1,8 @@
 //! `operator new` and `operator delete` of C++, by their mangled names (x86-64 and aarch64: size_t is `m`).
 //!
-//! When there is no memory the standard wants the new-handler called until it gives up, and then `std::bad_alloc`. Both
-//! are the C++ library's: it is looked up then, and not before, so that programs in C need none. The exception passes
-//! through the functions here, which therefore are `extern "C-unwind"` and have nothing to clean up.
+//! When there is no memory, the standard requires that the new-handler is called until it gives up, and then `std::bad_alloc`
+//! is thrown. Both are in the C++ library, which is looked up only then, so programs in C need none. The exception passes
+//! through the functions here, which are therefore `extern "C-unwind"` and have nothing to clean up.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::AtomicPtr;
@@ -35,7 +35,7 @@ fn new_handler() -> Handler {
     unsafe { get() }
 }
 
-/// Asks the handler until it gives up or there is memory; throws.
+/// Calls the handler until it gives up or there is memory; throws.
 ///
 /// # Safety
 /// The callers up to C++ let an exception through and have nothing to clean up.

@@ -1,5 +1,5 @@
-//! What is written at the program's end, where it is asked for: one line of JSON by one call, so that the lines of many
-//! processes do not mix.
+//! The line of JSON at the program's end, if requested. One call writes it, so that the lines of several processes do not
+//! mix.
 //!
 //! `LARDER_MALLOC_STATS=FILE` asks for it; the line goes to the end of the file. `larder run` reads it.
 

@@ -20,7 +20,7 @@ pub struct larder_arena_options {
     pub size: usize,
     /// A name for errors, which is copied; NULL is "arena".
     pub name: *const c_char,
-    /// What all sizes and addresses are multiples of: a power of two; 0 is 1.
+    /// All sizes and addresses are multiples of this power of two; 0 is 1.
     pub quantum: u64,
     /// Largest size with a quantum cache, at most 16 quanta; 0 is none.
     pub quantum_max: u64,

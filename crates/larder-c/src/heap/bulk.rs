@@ -52,8 +52,8 @@ pub unsafe extern "C" fn larder_heap_alloc_many(
     }
 }
 
-/// Gives `objects[0]` to `objects[n - 1]` back, of whatever size; NULL among them does nothing. All of them; or, when one is no object
-/// of this heap's classes, none and an error.
+/// Gives `objects[0]` to `objects[n - 1]` back, of any sizes; NULL among them does nothing. If one is no object of this heap's
+/// classes, none is given back, and there is an error.
 ///
 /// # Safety
 /// `heap` is NULL or a live heap that no other thread uses meanwhile; `objects` has `n` pointers, of what is in the caller's

@@ -29,7 +29,7 @@ pub unsafe extern "C" fn larder_cache_get_many(
             if objects.is_null() {
                 return Err(Failed::null("objects"));
             }
-            // What is there may be no pointers yet.
+            // The memory may not hold pointers yet.
             for i in 0..n {
                 objects
                     .add(i)

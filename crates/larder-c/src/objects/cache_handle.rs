@@ -135,7 +135,7 @@ pub unsafe extern "C" fn larder_cache_handle_put(
     }
 }
 
-/// Gives the stock to the cache, where others find it: before a long rest.
+/// Gives the stock to the cache, where other threads find it. Call it before a long idle time.
 ///
 /// # Safety
 /// `handle` is NULL or a live cache handle that no other thread uses meanwhile.
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn larder_cache_handle_flush(
     }
 }
 
-/// Objects in the handle's stock; 0 for what is no handle.
+/// Objects in the handle's stock; 0 for a pointer that is no handle.
 ///
 /// # Safety
 /// `handle` is NULL or a live cache handle that no other thread uses meanwhile.

@@ -59,8 +59,8 @@ pub unsafe extern "C" fn larder_family_free(family: *mut larder_family) -> larde
     unsafe { guard(core::ptr::null_mut(), || end(family)) }
 }
 
-/// The pool that slabs come from, for its limit and its numbers. `out` gets a handle of it, to be ended by larder_pool_free, or NULL
-/// after a failure.
+/// The pool that slabs come from, for its limit and its numbers. `out` gets a handle that larder_pool_free ends, or NULL after a
+/// failure.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `out` and `error` are NULL or can be written.
@@ -114,7 +114,7 @@ unsafe fn give_back(
     }
 }
 
-/// Ends a working-set interval of all caches: what it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
+/// Ends a working-set interval of all caches: memory that it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
 /// slabs that went to the pool.
 ///
 /// # Safety
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn larder_family_reap(
     unsafe { give_back(family, bytes, Family::reap) }
 }
 
-/// Gives everything back that is neither in use nor in a handle or heap, now. `bytes`, which may be NULL, gets the bytes of slabs
+/// Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
 /// that went to the pool.
 ///
 /// # Safety
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn larder_family_start_reaper(
     }
 }
 
-/// Stops that thread if there is one, and waits for it. Not from a callback.
+/// Stops that thread if there is one, and waits for it. A callback must not call it.
 ///
 /// # Safety
 /// `family` is NULL or a live family.

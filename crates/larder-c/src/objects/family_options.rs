@@ -15,7 +15,7 @@ pub struct larder_family_options {
     pub size: usize,
     /// Settings of the pool that slabs come from, its limit and reservation among them; NULL for the defaults.
     pub pages: *const larder_pool_options,
-    /// The working-set interval in milliseconds: what a whole one did not need goes one step back.
+    /// The working-set interval in milliseconds: memory that a whole interval did not need goes one step back.
     pub interval_ms: u64,
     /// LARDER_MODE_AUTO or LARDER_MODE_LOCKED, for the magazines of caches; the pool has its own.
     pub mode: u32,

@@ -45,7 +45,7 @@ pub unsafe extern "C" fn larder_family_get_large(
     }
 }
 
-/// Puts a large object back. What is not the beginning of one is LARDER_FOREIGN.
+/// Puts a large object back. An address that is not the beginning of one is LARDER_FOREIGN.
 ///
 /// # Safety
 /// `family` is NULL or a live family; what `object` points to, if it came from here, is in the caller's hands and not used

@@ -1,4 +1,4 @@
-//! The experts in miniature, on a sample of the blocks.
+//! Simulations of the experts' settings in miniature, on a sample of the blocks.
 
 use super::super::{FrameState, PolicyError};
 use super::duel::Duel;
