@@ -1,7 +1,7 @@
-//! What became of each contestant between two sides of runs: its mean over cells, with the scatter from run to run.
+//! The change of each contestant between two sides of runs: its mean over cells, with the scatter from run to run.
 //!
 //! A run may be off as a whole: by the layout of memory, by the clock, by other programs. No sample inside a run
-//! shows this. With one run a side the scatter comes from what should not have moved: the other contestants and the
+//! shows this. With one run a side the scatter is that of the contestants that should not have changed, and of the
 //! twins. With several runs a side it comes from the runs' means.
 
 use std::collections::{BTreeMap, BTreeSet};

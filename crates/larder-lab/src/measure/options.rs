@@ -1,4 +1,4 @@
-//! What the user asked of a run, and what that makes of an experiment's plan.
+//! The user's options for a run, and how they change an experiment's plan.
 
 use std::time::Duration;
 

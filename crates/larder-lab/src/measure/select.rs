@@ -1,4 +1,4 @@
-//! What the user's words select: a word that selects nothing is an error, before anything is measured.
+//! The selection by the user's arguments: one that selects nothing is an error before anything is measured.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The numbers that decide, in one place, each with its reason.
+//! The constants of the statistics, each with its reason.
 
 /// Confidence of every interval. The field's custom; 6 samples suffice for it.
 pub const LEVEL: f64 = 0.95;

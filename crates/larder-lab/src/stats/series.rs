@@ -1,4 +1,4 @@
-//! Warnings about samples: they are printed, and no sample is ever dropped for them.
+//! Warnings about samples: they are printed, and no sample is dropped because of them.
 
 use super::StatsError;
 use super::defaults::OUTLIER_Z;

@@ -1,4 +1,4 @@
-//! The tables, and how a file of an older layout becomes one of this.
+//! The tables, and how a file of an older layout is migrated.
 
 use std::path::Path;
 

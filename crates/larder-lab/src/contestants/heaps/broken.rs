@@ -1,4 +1,4 @@
-//! An allocator that is wrong on purpose: what a workload is worth shows when its allocator is broken.
+//! An allocator that is wrong on purpose: a workload must detect a broken allocator.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The workloads of the field, over today's allocators: time, peak and what is held, with a number of its owner's in every
+//! The workloads of the field, over today's allocators: time, peak and held memory, with a number of the owner in every
 //! block.
 //!
 //! `work` has the workloads; `stamp` checks the ownership of blocks; `workload` runs and measures one.

@@ -1,4 +1,4 @@
-//! What a workload is, and how one is run, timed and looked at.
+//! Workloads, and how one is run, timed and checked.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What of a burst is back with the system ten intervals after it, with calls meanwhile and without.
+//! How much memory of a burst is back with the system ten intervals later, with calls meanwhile and without.
 
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What is measured with what: the groups as data, and how their cells are looked up.
+//! The groups as data, and how their cells are looked up.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the formulas of 2003 make of the four timings, and what stands beside them: estimates of more than one cell.
+//! The formulas of 2003 applied to the four timings, and estimates from more than one cell.
 
 use super::cells::*;
 use super::{model, tables};

@@ -1,4 +1,4 @@
-//! What the samples themselves say against believing them.
+//! Warnings that the samples themselves give.
 
 use super::RunView;
 use crate::model::Cell;

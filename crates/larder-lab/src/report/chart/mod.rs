@@ -1,7 +1,7 @@
 //! Charts as SVG, in the colours of the page's style sheet.
 //!
 //! A chart of lines shows values over a number, a chart of bars values by name. Either has one mark for each point that its axes can show, a ribbon or error bars for intervals,
-//! hollow marks for published numbers, and labelled vertical lines for what the text speaks of.
+//! hollow marks for published numbers, and labelled vertical lines for values that the text names.
 
 mod axis;
 mod bars;

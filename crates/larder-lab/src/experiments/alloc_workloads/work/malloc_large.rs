@@ -1,4 +1,4 @@
-//! Blocks of megabytes, a few at a time, sparsely written: what decides is whether memory goes back to the kernel.
+//! Blocks of megabytes, a few at a time, sparsely written: the result depends on whether memory goes back to the kernel.
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, give_all};
