@@ -65,7 +65,7 @@ extern "C" fn end() {
     if file < 0 {
         return;
     }
-    // SAFETY: so many bytes were written into the line. At the program's end no caller hears of a failure.
+    // SAFETY: this many bytes were written into the line. At the program's end no caller hears of a failure.
     unsafe {
         libc::write(file, line.bytes.as_ptr().cast(), line.len);
         libc::close(file);

@@ -442,7 +442,7 @@ mod tests {
     use super::*;
     use crate::measure::Experiment;
 
-    /// Hands out at most so many blocks, and counts them.
+    /// Hands out at most this many blocks, and counts them.
     struct Few {
         left: usize,
         live: usize,

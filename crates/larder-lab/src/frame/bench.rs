@@ -104,9 +104,9 @@ pub struct Counted {
     pub factor: &'static str,
     /// Pieces of the shorter run.
     pub pieces: u64,
-    /// One piece in so many is done more, before the clock starts. It must divide `pieces`.
+    /// Before the clock starts, `pieces` divided by this are done untimed. It must divide `pieces`.
     pub warm_share: u64,
-    /// The factors with which the other contestant does so many pieces.
+    /// The factors with which the other contestant does this many pieces.
     pub params: fn(i64) -> Params,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Is told what happens. Progress goes to stderr; stdout is data.
+/// Receives the events of a run. Progress goes to stderr; stdout is data.
 pub trait Progress {
     /// The next experiment is the `number`th of `of`; those after it take about `rest`.
     fn place(&mut self, _number: usize, _of: usize, _rest: Duration) {}

@@ -150,7 +150,7 @@ pub struct Goal {
     /// Its unit; `x` for a ratio.
     #[serde(default = "ratio_unit")]
     pub unit: String,
-    /// Memory held beside it, in bytes, ours and theirs.
+    /// Memory held meanwhile, in bytes, by larder and by the peer.
     pub held_bytes: Option<(f64, f64)>,
     /// Whether it was met.
     pub state: GoalState,

@@ -86,7 +86,7 @@ impl Store {
         ours(path)?;
         match Self::read_only(path, false) {
             // Reading a file in WAL mode makes two small files beside it. Where that is not allowed no other
-            // process writes either, and SQLite can be told so.
+            // process writes either, and SQLite can open the file as immutable.
             Err(StoreError::Unreadable { .. } | StoreError::NotWritable { .. }) => {
                 Self::read_only(path, true)
             }

@@ -31,7 +31,7 @@ pub(super) struct First {
 }
 
 impl First {
-    /// Of a cache of so many frames, whose departures have so many different numbers.
+    /// Of a cache of this many frames, whose departures have this many different numbers.
     pub(super) fn new(capacity: usize, numbers: usize) -> Result<Self, PolicyError> {
         let bits = (capacity / 16).clamp(1, PERIOD).ilog2();
         Ok(Self {
@@ -45,7 +45,7 @@ impl First {
         })
     }
 
-    /// The departures so far are forgotten, and there will be so many numbers.
+    /// The departures so far are forgotten, and there will be this many numbers.
     pub(super) fn resize(&mut self, numbers: usize) -> Result<(), PolicyError> {
         self.stayed = periods(numbers, self.bits)?;
         self.asked = None;

@@ -8,7 +8,7 @@ use super::knobs::Knobs;
 use super::queues::Queues;
 use crate::FrameState;
 
-/// A small queue of so many thousandths.
+/// A small queue of this many thousandths.
 fn knobs(small: u32) -> Knobs {
     Knobs {
         small,

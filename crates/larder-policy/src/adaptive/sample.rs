@@ -17,7 +17,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The sample of a cache of so many frames.
+    /// The sample of a cache of this many frames.
     pub(super) fn new(capacity: usize) -> Self {
         let frames = (capacity / SHARE).clamp(LEAST, MOST).min(capacity);
         Self {

@@ -93,7 +93,7 @@ impl Queues {
         (self.capacity * self.setting.0 / 1000).max(1)
     }
 
-    /// A use within so many arrivals is an echo of the first.
+    /// A use within this many arrivals is an echo of the first.
     fn window(&self) -> u64 {
         self.target() as u64 / 2
     }

@@ -12,7 +12,7 @@ use larder_policy::{
 /// Says of a frame what the next of its random numbers says.
 struct Restless {
     word: Cell<u64>,
-    /// Of 32 answers so many say that the frame must stay.
+    /// Of 32 answers this many say that the frame must stay.
     pinned: u64,
     gone: Vec<(Frame, Option<Shadow>)>,
 }

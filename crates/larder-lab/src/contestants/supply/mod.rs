@@ -36,7 +36,7 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-/// Bytes of a page, where clusters of so many pages can be.
+/// Bytes of a page, where clusters of this many pages can be.
 ///
 /// # Errors
 /// A cluster of no pages, or of more bytes than there are addresses.

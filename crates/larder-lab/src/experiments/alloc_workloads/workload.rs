@@ -39,7 +39,7 @@ pub(super) fn in_threads(
             .map(|thread| scope.spawn(move || work(thread)))
             .collect();
         let mut ops = 0;
-        // All are joined before the first error is told.
+        // All are joined before the first error is returned.
         let ends: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
         for end in ends {
             ops += end.map_err(|_| anyhow!("a thread of the workload panicked"))??;

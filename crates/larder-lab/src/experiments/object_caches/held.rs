@@ -12,7 +12,7 @@ use crate::model::{Measures, Params};
 /// Intervals between the burst and the look.
 pub(super) const INTERVALS: u32 = 10;
 
-/// Calls are made so many times in an interval.
+/// Calls are made this many times in an interval.
 const CALLS: u32 = 20;
 
 /// Sizes of the burst, in turns.

@@ -160,7 +160,7 @@ pub(super) fn depot<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Meas
     timed(heaps, params, BURST as u64, bursts)
 }
 
-/// One run. `work` makes as many turns as it is told, of `blocks` blocks each; false when there is no memory.
+/// One run. `work` makes the given number of turns, of `blocks` blocks each; false when there is no memory.
 ///
 /// Each thread makes its first turn as soon as it runs, as in the mail's program, where the slab's order depends on
 /// it; then all wait for each other, and the clock runs from the first that goes on to the last that ends.

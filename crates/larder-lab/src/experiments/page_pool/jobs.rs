@@ -46,7 +46,7 @@ pub(super) struct Job {
     pub(super) floor: Option<(&'static str, Bound, &'static [&'static str])>,
 }
 
-/// Pages of zeros, so many out at a time.
+/// Pages of zeros, this many out at a time.
 const fn zeroed(group: &'static str, depth: i64, question: &'static str) -> Job {
     Job {
         group,
@@ -104,12 +104,12 @@ pub(super) fn best_peer<'r, 'a>(results: &'r Results<'a>, group: &'r str) -> Opt
     results.best(group, &PEERS, &[], COST)
 }
 
-/// The peer that is fastest with so many threads.
+/// The peer that is fastest with this many threads.
 pub(super) fn fastest<'r, 'a>(results: &'r Results<'a>, threads: i64) -> Option<At<'r, 'a>> {
     results.best(THREADED, &PEERS, &[("threads", threads)], RATE)
 }
 
-/// A metric of a supplier with so many threads, by round.
+/// A metric of a supplier with this many threads, by round.
 pub(super) fn threaded(
     results: &Results<'_>,
     name: &str,
@@ -120,7 +120,7 @@ pub(super) fn threaded(
     cell.map(|at| at.by_round(metric)).unwrap_or_default()
 }
 
-/// The rate with so many threads over the rate of one, by round.
+/// The rate with this many threads over the rate of one, by round.
 pub(super) fn scaling(results: &Results<'_>, name: &str, threads: i64) -> BTreeMap<u32, f64> {
     let rate = |n| threaded(results, name, n, RATE);
     combined(&rate(threads), &rate(1), |many, one| many / one)

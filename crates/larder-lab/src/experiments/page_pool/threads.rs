@@ -22,7 +22,7 @@ const WARM: u64 = 50_000;
 /// The time is given and not the pairs, because starting and ending the threads costs every supplier the same time: of
 /// a count of pairs it would take the larger share from the faster one.
 ///
-/// Memory is read while all threads are alive and have no page in hand, and compared with the moment before their
+/// Memory is read while all threads are alive and own no page, and compared with the moment before their
 /// first get: what stays is what the supplier keeps for them. The threads' stacks are there at both moments.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::contestants::timing::touch;
 const SLOTS: usize = 8;
 /// Sizes.
 const BYTES: (usize, usize) = (1 << 20, 8 << 20);
-/// A write every so many bytes.
+/// Bytes from one write to the next.
 const STRIDE: usize = 64 << 10;
 
 /// `malloc-large`.
