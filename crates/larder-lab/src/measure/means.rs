@@ -35,11 +35,11 @@ pub(super) struct Mean {
     pub(super) change: Estimate,
     /// p-value that nothing changed, by Holm over the contestants.
     pub(super) p: f64,
-    /// By what the squared errors inside the runs must be multiplied to know the scatter between them.
+    /// The factor from squared errors inside the runs to the scatter between runs.
     pub(super) spread: f64,
 }
 
-/// What the contestants did, and what their groups' centres did.
+/// The changes of the contestants and of their groups' centres.
 #[derive(Debug, Default)]
 pub(super) struct Means<'a> {
     pub(super) by_contestant: BTreeMap<&'a str, Mean>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::calc::Preset;
 use crate::stats::{Estimate, Verdict};
 
-/// All that an experiment has to say about one run.
+/// The analysis of one run by its experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// The experiment's name.
@@ -110,7 +110,7 @@ pub struct Finding {
     /// The verdict in words with its subject, for instance `larder's pool is faster than mimalloc`; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reading: String,
-    /// The numbers behind the sentence where one number does not do.
+    /// The numbers behind the sentence where one number is not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Table>,
     /// The chart that shows the question.

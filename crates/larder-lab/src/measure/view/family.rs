@@ -11,7 +11,7 @@ use crate::stats::{self, PairedTest, Verdict, defaults, holm};
 const SMALL_FAMILY: usize = 8;
 
 impl RunView<'_> {
-    /// The comparisons of one question, as [`compare`](Self::compare) makes them, with verdicts that are sure together:
+    /// The comparisons of one question, as [`compare`](Self::compare) makes them, with verdicts that hold together:
     /// the chance that any of a family of equal contestants is called faster or slower stays below 5 %.
     ///
     /// Members are tested by their logarithms, paired by rounds, with the test that
