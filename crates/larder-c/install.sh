@@ -36,7 +36,7 @@ ln -sf "liblarder.so.$major" "$root/lib/liblarder.so"
 install -m 644 "$from/liblarder_c.a" "$root/lib/liblarder.a"
 sed -e "s|@prefix@|$prefix|" -e "s|@version@|$version|" "$here/larder.pc.in" >"$root/lib/pkgconfig/larder.pc"
 echo "installed larder $version into $root"
-# Of a package of its own: who links liblarder need not build it.
+# From a package of its own: a program that links liblarder does not need it.
 if [ -e "$from/$malloc" ]; then
   install -m 755 "$from/$malloc" "$root/lib/$malloc"
 else

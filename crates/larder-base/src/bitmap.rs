@@ -6,7 +6,7 @@ use core::ops::DerefMut;
 const LEVELS: usize = 4;
 
 /// A set of numbers below its capacity, in words that its owner provides. Bit i of word w of level n+1 says that word 64w+i of
-/// level n is not zero. Each operation looks at no more than two words of a level.
+/// level n is not zero. An operation reads at most two words of each level.
 ///
 /// ```
 /// use larder_base::bitmap::Bitmap;

@@ -217,7 +217,7 @@ impl Linked for ShortLinks {
     }
 }
 
-/// A list: its two ends. Nodes come in at the newest end, as a rule.
+/// A list: its two ends. Nodes usually enter at the newest end.
 ///
 /// ```
 /// use larder_base::list::{Links, List};

@@ -9,7 +9,7 @@ pub struct NoMemory {
     pub bytes: usize,
 }
 
-/// An array of `len` times `value`.
+/// An array of `len` copies of `value`.
 ///
 /// # Errors
 /// [`NoMemory`].
@@ -19,10 +19,10 @@ pub fn table<T: Clone>(len: usize, value: T) -> Result<Vec<T>, NoMemory> {
     Ok(table)
 }
 
-/// Makes an array at least `len` long, with `value` in what is new.
+/// Makes an array at least `len` long, with `value` in the new places.
 ///
 /// # Errors
-/// [`NoMemory`]; the array is as it was then.
+/// [`NoMemory`]; the array is then unchanged.
 pub fn grow<T: Clone>(table: &mut Vec<T>, len: usize, value: T) -> Result<(), NoMemory> {
     let more = len.saturating_sub(table.len());
     table.try_reserve_exact(more).map_err(|_| NoMemory {

@@ -3,15 +3,15 @@
  *
  *   LARDER_BLESS=1 cargo test -p larder-c --test header up_to_date     writes it anew
  *
- * Every function that can fail returns a larder_status. Those with a last argument of type larder_error also say what was
- * asked, what went wrong and what to do, in a buffer of the caller's: nothing is kept for a thread. It may be NULL.
+ * Every function that can fail returns a larder_status. A function with a last argument of type larder_error, which may be NULL,
+ * also writes there what was asked, what is wrong and what to do. No error is kept for a thread.
  *
- * Handles are opaque. What a function makes, the function of the same name that ends in _free ends; what a function gives out of
- * them goes back by _put or _dealloc. NULL, a handle of another kind and one that was freed are errors where they can be told; no
- * function lets a Rust panic out.
+ * Handles are opaque. The function with the same prefix and the ending _free ends a handle; _put or _dealloc takes back what a
+ * handle gave out. NULL, a handle of another kind and a freed handle are errors where they can be detected. No Rust panic leaves a
+ * function.
  *
- * Functions of the program that are handed in are called without a lock. They must return: longjmp and C++ exceptions must not
- * leave them. They must not end the handle that calls them.
+ * larder calls the program's callbacks without a lock. They must return: longjmp and C++ exceptions must not leave them. They must
+ * not end the handle that calls them.
  *
  * See docs/c-api.md.
  */
@@ -74,7 +74,7 @@
 #define LARDER_FIT_BEST 2
 
 /**
- * The next place after the last allocation: what is given back is not soon handed out again.
+ * The next place after the last allocation: numbers that are given back are not handed out again soon.
  */
 #define LARDER_FIT_NEXT 3
 
@@ -94,7 +94,7 @@
 #define LARDER_SEGMENT_FREE 3
 
 /**
- * In a consumer's hands.
+ * With a consumer.
  */
 #define LARDER_SEGMENT_ALLOCATED 4
 
@@ -110,7 +110,7 @@
 #define LARDER_CACHE_TYPE_STABLE 1
 
 /**
- * The first object of every slab begins at a page, whatever that does to the CPU's caches.
+ * The first object of every slab begins at a page, without cache colouring.
  */
 #define LARDER_CACHE_NO_COLOUR 2
 
@@ -144,15 +144,15 @@ enum larder_status
    */
   LARDER_HANDLE = 3,
   /**
-   * A page, an object or a segment that did not come from here, or not the beginning of one, or one that was given back.
+   * A page, an object or a segment that did not come from here, that is not the beginning of one, or that was already given back.
    */
   LARDER_FOREIGN = 4,
   /**
-   * A limit that the program has set is in use.
+   * A limit that the program has set is reached.
    */
   LARDER_LIMIT = 5,
   /**
-   * Nothing that is free is large enough: the addresses that a pool reserved, the spans of an arena, the numbers of caches.
+   * Nothing free is large enough: addresses that a pool reserved, spans of an arena, numbers of caches.
    */
   LARDER_EXHAUSTED = 6,
   /**
@@ -176,11 +176,11 @@ enum larder_status
    */
   LARDER_PANIC = 11,
   /**
-   * Something of it is still in use, or a callback of it is under way.
+   * A part of it is still in use, or one of its callbacks runs.
    */
   LARDER_BUSY = 12,
   /**
-   * Another size was allocated there than was given back.
+   * The size that was given back differs from the size that was allocated there.
    */
   LARDER_SIZE = 13,
   /**
@@ -188,7 +188,7 @@ enum larder_status
    */
   LARDER_SOURCE = 14,
   /**
-   * The constructor of a cache said that it could not.
+   * The constructor of a cache failed.
    */
   LARDER_CONSTRUCTOR = 15,
 };
@@ -201,20 +201,20 @@ typedef uint32_t larder_status;
 #endif // __cplusplus
 
 /**
- * Ranges of numbers: addresses, page indexes, identifiers, blocks of a disk. Every function may be called by many threads at
- * once, but for larder_arena_free and larder_arena_destroy.
+ * Ranges of numbers: addresses, page indexes, identifiers, blocks of a disk. Every function except
+ * larder_arena_free and larder_arena_destroy may be called by many threads at once.
  */
 typedef struct larder_arena larder_arena;
 
 /**
  * Magazines of one owner for the sizes that have a quantum cache: no lock, no restartable section. It may move between threads,
- * but only one may use it at a time. What it took others may give back, and the other way round. It keeps its arena.
+ * but only one may use it at a time. Others may give back what it took, and it may give back what others took. It keeps its arena.
  */
 typedef struct larder_arena_handle larder_arena_handle;
 
 /**
- * A cache of objects of one size, which stay constructed while they are free. Every function may be called by many threads at once,
- * but for larder_cache_free and larder_cache_destroy.
+ * A cache of objects of one size, which stay constructed while they are free. Every function except larder_cache_free
+ * and larder_cache_destroy may be called by many threads at once.
  */
 typedef struct larder_cache larder_cache;
 
@@ -226,18 +226,18 @@ typedef struct larder_cache_handle larder_cache_handle;
 
 /**
  * A cache of objects for every size class, made when it is first needed. It hands out memory to all threads at once, from the
- * magazines of their CPUs, and heaps are made of it. Every function may be called by many threads, but for larder_classes_free.
+ * magazines of their CPUs, and heaps are made from it. Every function except larder_classes_free may be called by many threads.
  */
 typedef struct larder_classes larder_classes;
 
 /**
- * Caches and heaps over one pool of pages, and the account of who owns which page of it. A program usually has one. Every function
- * may be called by many threads at once, but for larder_family_free.
+ * Caches and heaps over one pool of pages, and the table of which cache owns which page. A program usually has one. Every function
+ * except larder_family_free may be called by many threads at once.
  */
 typedef struct larder_family larder_family;
 
 /**
- * Memory of any size for one owner, who carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
+ * Memory of any size for one owner that carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
  * thread-local. It may move between threads, but only one may use it at a time.
  */
 typedef struct larder_heap larder_heap;
@@ -249,7 +249,7 @@ typedef struct larder_heap larder_heap;
 typedef struct larder_page_handle larder_page_handle;
 
 /**
- * A pool of pages. Every function may be called by many threads at once, but for larder_pool_free.
+ * A pool of pages. Every function except larder_pool_free may be called by many threads at once.
  */
 typedef struct larder_pool larder_pool;
 
@@ -259,7 +259,7 @@ typedef struct larder_pool larder_pool;
 typedef struct larder_run larder_run;
 
 /**
- * What a failed call says, in memory of the caller's. A call that succeeds leaves it as it is.
+ * The message of a failed call, in memory of the caller. A call that succeeds does not change it.
  */
 typedef struct larder_error {
   /**
@@ -271,7 +271,7 @@ typedef struct larder_error {
    */
   int32_t os_errno;
   /**
-   * What was asked, what went wrong, what to do; ends with a zero byte.
+   * What was asked, what is wrong and what to do; ends with a zero byte.
    */
   char message[LARDER_ERROR_BYTES];
 } larder_error;
@@ -319,7 +319,7 @@ typedef struct larder_pool_options {
 } larder_pool_options;
 
 /**
- * What the helper does. `larder_helper_options_init` fills in the defaults: upkeep only.
+ * Settings of the helper. `larder_helper_options_init` fills in the defaults: upkeep only.
  */
 typedef struct larder_helper_options {
   /**
@@ -339,17 +339,17 @@ typedef struct larder_helper_options {
    */
   double cpu_budget;
   /**
-   * Milliseconds between two looks when nobody wakes it; at least 1.
+   * Milliseconds between two passes when no thread wakes it; at least 1.
    */
   uint64_t interval_ms;
 } larder_helper_options;
 
 /**
- * Numbers of a pool, read without stopping anybody: they belong to slightly different moments.
+ * Numbers of a pool, read while threads go on: they belong to slightly different moments.
  */
 typedef struct larder_pool_stats {
   /**
-   * Bytes of this struct; set it before the call to what the program knows.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
   size_t size;
   /**
@@ -389,7 +389,7 @@ typedef struct larder_pool_stats {
    */
   uint64_t decommit_calls;
   /**
-   * Page faults that no consumer took.
+   * Page faults that consumers were spared.
    */
   uint64_t faults_avoided;
   /**
@@ -454,7 +454,7 @@ typedef bool (*larder_import_fn)(uint64_t units,
                                  void *user);
 
 /**
- * Takes a span back exactly as it was given. The same rules.
+ * Takes back a span exactly as it was given. The same rules apply.
  */
 typedef void (*larder_release_fn)(const struct larder_span *span, void *user);
 
@@ -471,7 +471,7 @@ typedef struct larder_arena_options {
    */
   const char *name;
   /**
-   * What all sizes and addresses are multiples of: a power of two; 0 is 1.
+   * All sizes and addresses are multiples of this power of two; 0 is 1.
    */
   uint64_t quantum;
   /**
@@ -519,7 +519,7 @@ typedef struct larder_arena_options {
    */
   larder_import_fn import;
   /**
-   * Takes spans back that `import` gave; NULL when nobody wants them back.
+   * Takes spans back that `import` gave; NULL when the source takes none back.
    */
   larder_release_fn release;
   /**
@@ -529,7 +529,7 @@ typedef struct larder_arena_options {
 } larder_arena_options;
 
 /**
- * What larder_arena_xalloc is to find. `larder_arena_request_init` fills in the defaults; then `units` is to be set.
+ * What larder_arena_xalloc must find. `larder_arena_request_init` fills in the defaults; then set `units`.
  */
 typedef struct larder_arena_request {
   /**
@@ -545,11 +545,11 @@ typedef struct larder_arena_request {
    */
   uint64_t align;
   /**
-   * The first is so far after a multiple of `align`.
+   * The first lies this many units after a multiple of `align`.
    */
   uint64_t phase;
   /**
-   * No multiple of this, a power of two, lies inside but at the beginning; 0 is no such boundary.
+   * No multiple of this power of two lies inside, except at the beginning; 0 is no such boundary.
    */
   uint64_t nocross;
   /**
@@ -571,11 +571,11 @@ typedef struct larder_arena_request {
 } larder_arena_request;
 
 /**
- * Numbers of one quantum cache, read without stopping anybody.
+ * Numbers of one quantum cache, read while threads go on.
  */
 typedef struct larder_quantum_stats {
   /**
-   * Bytes of this struct; set it before the call to what the program knows.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
   size_t size;
   /**
@@ -605,11 +605,11 @@ typedef struct larder_quantum_stats {
 } larder_quantum_stats;
 
 /**
- * Numbers of an arena, of one moment. Units are the arena's own: bytes, pages, identifiers.
+ * Numbers of an arena, all of one moment. Units are the arena's: bytes, pages or identifiers.
  */
 typedef struct larder_arena_stats {
   /**
-   * Bytes of this struct; set it before the call to what the program knows.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
   size_t size;
   /**
@@ -649,7 +649,7 @@ typedef struct larder_arena_stats {
    */
   uint64_t allocs;
   /**
-   * Segments given back, in the same sense.
+   * Segments given back to free ones, without those that a quantum cache recycles.
    */
   uint64_t frees;
   /**
@@ -665,7 +665,7 @@ typedef struct larder_arena_stats {
    */
   uint64_t releases;
   /**
-   * Bytes of memory that the arena's own account may use; magazines apart.
+   * Bytes of memory that the arena's metadata may use, without magazines.
    */
   uint64_t bookkeeping_bytes;
 } larder_arena_stats;
@@ -710,7 +710,7 @@ typedef struct larder_family_options {
    */
   const struct larder_pool_options *pages;
   /**
-   * The working-set interval in milliseconds: what a whole one did not need goes one step back.
+   * The working-set interval in milliseconds: memory that a whole interval did not need goes one step back.
    */
   uint64_t interval_ms;
   /**
@@ -724,11 +724,11 @@ typedef struct larder_family_options {
 } larder_family_options;
 
 /**
- * Numbers of a family. What its caches hold stands in theirs, the rest in those of its pool (larder_family_pool).
+ * Numbers of a family. See also those of its caches, and those of its pool (larder_family_pool).
  */
 typedef struct larder_family_stats {
   /**
-   * Bytes of this struct; set it before the call to what the program knows.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
   size_t size;
   /**
@@ -744,31 +744,31 @@ typedef struct larder_family_stats {
    */
   uint64_t large_bytes;
   /**
-   * Bytes that the account of caches and slabs takes, beside that.
+   * Bytes of metadata of caches and slabs, in addition.
    */
   uint64_t metadata_bytes;
 } larder_family_stats;
 
 /**
- * Constructs an object in place; false when it cannot, and then the object is not constructed. It is called without a lock, from any
+ * Constructs an object in place; false when it fails, and then the object is not constructed. It is called without a lock, from any
  * thread, by several at once, and may use other caches. It must return: no longjmp, no C++ exception.
  */
 typedef bool (*larder_construct_fn)(void *object, void *user);
 
 /**
- * Ends a constructed object before its slab goes back, and must accept it however its users left it. The same rules.
+ * Destroys a constructed object before its slab goes back, and must accept it however its users left it. The same rules apply.
  */
 typedef void (*larder_destruct_fn)(void *object, void *user);
 
 /**
- * Memory is short: puts objects back that the program can do without. It must not end the cache. The same rules.
+ * Called when memory is short: puts back objects that the program can do without. It must not end the cache. The same rules apply.
  */
 typedef void (*larder_reclaim_fn)(void *user);
 
 /**
  * Ends what `user` points to: called once, from any thread, after the last call of the others has returned. That may be later than
  * larder_cache_free, when it was called while the cache's callbacks ran or another thread asked all caches for memory. Not called
- * for a cache that could not be made. The same rules.
+ * for a cache that could not be made. The same rules apply.
  */
 typedef void (*larder_cache_end_fn)(void *user);
 
@@ -789,7 +789,7 @@ typedef struct larder_cache_options {
    */
   size_t limit_bytes;
   /**
-   * Fewest pages of a slab, up to 64; 0 is 1. Large slabs make a cache that ends with many objects go faster.
+   * Fewest pages of a slab, up to 64; 0 is 1. With large slabs, a cache with many objects ends faster.
    */
   size_t slab_pages;
   /**
@@ -809,15 +809,15 @@ typedef struct larder_cache_options {
    */
   uint32_t reserved;
   /**
-   * NULL: objects have whatever a former user left.
+   * NULL: objects have the contents that a former user left.
    */
   larder_construct_fn construct;
   /**
-   * NULL: objects need no end.
+   * NULL: objects need no destructor.
    */
   larder_destruct_fn destruct;
   /**
-   * NULL: nobody is asked.
+   * NULL: no function is called.
    */
   larder_reclaim_fn reclaim;
   /**
@@ -825,17 +825,17 @@ typedef struct larder_cache_options {
    */
   void *user;
   /**
-   * NULL: nobody is told when `user` is not needed any more.
+   * NULL: no function is called when `user` is no longer needed.
    */
   larder_cache_end_fn end;
 } larder_cache_options;
 
 /**
- * Numbers of a cache, read without stopping anybody: they belong to slightly different moments.
+ * Numbers of a cache, read while threads go on: they belong to slightly different moments.
  */
 typedef struct larder_cache_stats {
   /**
-   * Bytes of this struct; set it before the call to what the program knows.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
   size_t size;
   /**
@@ -843,7 +843,7 @@ typedef struct larder_cache_stats {
    */
   char name[LARDER_NAME_BYTES];
   /**
-   * Bytes of an object as it was asked for.
+   * Bytes of an object, as requested.
    */
   uint64_t object_bytes;
   /**
@@ -871,11 +871,11 @@ typedef struct larder_cache_stats {
    */
   uint64_t in_slabs;
   /**
-   * Objects in users' hands, in handles and in stock.
+   * Objects in use, in handles and in stock.
    */
   uint64_t out;
   /**
-   * Gets served from a CPU's magazines. Handles count apart.
+   * Gets served from a CPU's magazines. Gets of handles are not counted here.
    */
   uint64_t hits;
   /**
@@ -887,11 +887,11 @@ typedef struct larder_cache_stats {
    */
   uint64_t constructed;
   /**
-   * Objects that the destructor ended.
+   * Objects that the destructor destroyed.
    */
   uint64_t destroyed;
   /**
-   * Pointers that were put, did not belong here and were not taken.
+   * Pointers that were put but did not belong here; they were not taken.
    */
   uint64_t refused;
   /**
@@ -909,7 +909,7 @@ typedef struct larder_cache_stats {
  */
 typedef struct larder_heap_stats {
   /**
-   * Bytes of this struct; set it before the call to what the program knows.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
   size_t size;
   /**
@@ -936,8 +936,8 @@ typedef struct larder_heap_stats {
 } larder_heap_stats;
 
 /**
- * Is told that a heap takes more than was said, on the thread that allocates. It may use the heap, but not end it. It must return: no
- * longjmp, no C++ exception.
+ * Called when a heap takes more than the bytes set, on the thread that allocates. It may use the heap, but not end it. It must return:
+ * no longjmp, no C++ exception.
  */
 typedef void (*larder_warning_fn)(const struct larder_heap_stats *stats, void *user);
 
@@ -946,7 +946,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The sentence of a status, in static memory; never NULL, also for a number that is no status. A larder_error says more.
+ * The text of a status, in static memory; never NULL, even for a number that is no status. A larder_error says more.
  */
 const char *larder_strerror(uint32_t status);
 
@@ -956,8 +956,8 @@ const char *larder_strerror(uint32_t status);
 const char *larder_version(void);
 
 /**
- * Writes how magazines are kept in this process: per CPU by restartable sequences, or locked, and then why. `needed`, which
- * may be NULL, gets the bytes that the whole text takes, its end included.
+ * Writes how magazines are kept in this process: per CPU by restartable sequences, or locked with the reason. `needed`, which
+ * may be NULL, gets the bytes of the whole text, its end included.
  *
  * `buffer` has `bytes` bytes; it may be NULL when `bytes` is 0.
  *
@@ -988,16 +988,16 @@ larder_status larder_pool_new(const struct larder_pool_options *options,
                               struct larder_error *error);
 
 /**
- * Ends a pool; NULL does nothing. Pages and runs that are out stay usable, but pages can no longer be put: put them before.
+ * Ends a pool; NULL does nothing. Pages and runs in use stay usable, but pages can no longer be put: put them before.
  * Page handles keep their pool open. No other thread may use it meanwhile.
  *
  * # Safety
- * `pool` is NULL or a live pool, which no other thread uses now and nobody afterwards.
+ * `pool` is NULL or a live pool, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_pool_free(struct larder_pool *pool);
 
 /**
- * A page with a former owner's contents: the cheapest, for who overwrites it. `page` gets it, or NULL after a failure.
+ * A page with an earlier owner's contents: the cheapest, for callers that overwrite it. `page` gets it, or NULL after a failure.
  *
  * # Safety
  * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -1007,7 +1007,7 @@ larder_status larder_pool_get(const struct larder_pool *pool,
                               struct larder_error *error);
 
 /**
- * A page of zeroes, zeroed now if it is not known to be zero: warm for who writes most of it.
+ * A page of zeroes, zeroed now if it is not known to be zero: warm, for callers that write most of it.
  *
  * # Safety
  * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -1017,7 +1017,7 @@ larder_status larder_pool_get_zeroed(const struct larder_pool *pool,
                                      struct larder_error *error);
 
 /**
- * A page of zeroes, from the pre-zeroed stock if there is one: for who writes little of it or only reads.
+ * A page of zeroes, from the pre-zeroed stock if there is one: for callers that write little of it or only read.
  *
  * # Safety
  * `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -1027,8 +1027,8 @@ larder_status larder_pool_get_zeroed_sparse(const struct larder_pool *pool,
                                             struct larder_error *error);
 
 /**
- * Puts a page back. It must be in the caller's hands and is not used afterwards. What is not the beginning of a page of this
- * pool is LARDER_FOREIGN; a page that is put twice cannot be told.
+ * Puts a page back. The caller must own it and not use it afterwards. An address that is not the beginning of a page of this
+ * pool is LARDER_FOREIGN; a page that is put twice is not detected.
  *
  * # Safety
  * `pool` is NULL or a live pool; what `page` points to, if it came from here, is in the caller's hands and not used
@@ -1038,7 +1038,7 @@ larder_status larder_pool_put(const struct larder_pool *pool,
                               void *page);
 
 /**
- * Fills `pages[0]` to `pages[n - 1]` with pages as larder_pool_get gives them: all of them, or none and an error.
+ * Fills `pages[0]` to `pages[n - 1]` with pages as from larder_pool_get: all of them, or none and an error.
  *
  * # Safety
  * `pool` is NULL or a live pool; `pages` has room for `n` pointers; `error` is NULL or can be written.
@@ -1061,8 +1061,8 @@ larder_status larder_pool_put_many(const struct larder_pool *pool,
                                    struct larder_error *error);
 
 /**
- * Gives back what an interval did not need: call it now and then where no helper runs and gets are rare. `bytes`, which may be
- * NULL, gets the bytes given back.
+ * Gives back memory that an interval did not need: call it now and then where no helper runs and gets are rare. `bytes`, which may
+ * be NULL, gets the bytes given back.
  *
  * # Safety
  * `pool` is NULL or a live pool; `bytes` is NULL or can be written.
@@ -1080,7 +1080,7 @@ larder_status larder_pool_trim(const struct larder_pool *pool,
                                size_t *bytes);
 
 /**
- * Changes the limit on held bytes, 0 is none. What is held already stays until it goes back; nothing new is taken meanwhile.
+ * Changes the limit on held bytes; 0 is none. A pool above its limit keeps what it holds until that goes back, and takes nothing new.
  *
  * # Safety
  * `pool` is NULL or a live pool; `error` is NULL or can be written.
@@ -1100,7 +1100,7 @@ larder_status larder_pool_set_cluster(const struct larder_pool *pool,
                                       struct larder_error *error);
 
 /**
- * Pages of a cluster from now on; 0 for what is no pool.
+ * Pages of a cluster from now on; 0 for a pointer that is no pool.
  *
  * # Safety
  * `pool` is NULL or a live pool.
@@ -1108,7 +1108,7 @@ larder_status larder_pool_set_cluster(const struct larder_pool *pool,
 size_t larder_pool_cluster_pages(const struct larder_pool *pool);
 
 /**
- * Bytes of a page; 0 for what is no pool.
+ * Bytes of a page; 0 for a pointer that is no pool.
  *
  * # Safety
  * `pool` is NULL or a live pool.
@@ -1129,7 +1129,7 @@ larder_status larder_page_handle_new(const struct larder_pool *pool,
  * Ends a handle; NULL does nothing. Its stock goes back to the pool.
  *
  * # Safety
- * `handle` is NULL or a live page handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live page handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_page_handle_free(struct larder_page_handle *handle);
 
@@ -1164,7 +1164,7 @@ larder_status larder_page_handle_put(struct larder_page_handle *handle,
                                      void *page);
 
 /**
- * Pages in the handle's stock; 0 for what is no handle.
+ * Pages in the handle's stock; 0 for a pointer that is no handle.
  *
  * # Safety
  * `handle` is NULL or a live page handle that no other thread uses meanwhile.
@@ -1184,7 +1184,7 @@ larder_status larder_pool_get_run(const struct larder_pool *pool,
                                   struct larder_error *error);
 
 /**
- * The run's first byte; NULL for what is no run.
+ * The run's first byte; NULL for a pointer that is no run.
  *
  * # Safety
  * `run` is NULL or a live run.
@@ -1192,7 +1192,7 @@ larder_status larder_pool_get_run(const struct larder_pool *pool,
 void *larder_run_data(struct larder_run *run);
 
 /**
- * The run's length in bytes; 0 for what is no run.
+ * The run's length in bytes; 0 for a pointer that is no run.
  *
  * # Safety
  * `run` is NULL or a live run.
@@ -1203,7 +1203,7 @@ size_t larder_run_bytes(const struct larder_run *run);
  * Puts the run's pages back; NULL does nothing.
  *
  * # Safety
- * `run` is NULL or a live run, which no other thread uses now and nobody afterwards.
+ * `run` is NULL or a live run, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_run_free(struct larder_run *run);
 
@@ -1235,7 +1235,7 @@ larder_status larder_pool_start_helper(const struct larder_pool *pool,
 larder_status larder_pool_stop_helper(const struct larder_pool *pool);
 
 /**
- * Reads the numbers. `stats->size` says how much room the program has; it is set to what was written.
+ * Reads the numbers. `stats->size` is the size that the program knows; it is set to the bytes written.
  *
  * # Safety
  * `pool` is NULL or a live pool; `stats` is NULL or points to as many writable bytes as its first field says; `error` is NULL or can
@@ -1246,7 +1246,7 @@ larder_status larder_pool_stats_read(const struct larder_pool *pool,
                                      struct larder_error *error);
 
 /**
- * Writes the numbers as one JSON object. `needed`, which may be NULL, gets the bytes that the whole takes, its end included;
+ * Writes the numbers as one JSON object. `needed`, which may be NULL, gets the bytes of the whole text, its end included;
  * a buffer that is too small is LARDER_BUFFER and holds the beginning. `buffer` may be NULL when `bytes` is 0.
  *
  * # Safety
@@ -1286,25 +1286,25 @@ larder_status larder_arena_new(const struct larder_arena_options *options,
                                struct larder_error *error);
 
 /**
- * Ends an arena, whatever is allocated of it; NULL does nothing. Spans that it imported and that are free as a whole go back to
- * their source. An arena whose source it is keeps it, and so do its handles.
+ * Ends an arena, even if ranges of it are allocated; NULL does nothing. Imported spans that are free as a whole go back to their
+ * source. Its handles keep it, and so do arenas that import from it.
  *
  * # Safety
- * `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards.
+ * `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_arena_free(struct larder_arena *arena);
 
 /**
- * Ends an arena of which nothing is allocated; NULL does nothing. LARDER_BUSY says how much is allocated, and leaves it as it is.
+ * Ends an arena of which nothing is allocated; NULL does nothing. With allocations it does nothing, and the error LARDER_BUSY says how much is allocated.
  *
  * # Safety
- * `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+ * `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
  */
 larder_status larder_arena_destroy(struct larder_arena *arena,
                                    struct larder_error *error);
 
 /**
- * Adds a span by hand: `units` numbers from `addr` on. It stays for as long as the arena does.
+ * Adds a span by hand: `units` numbers from `addr` on. It stays as long as the arena.
  *
  * # Safety
  * `arena` is NULL or a live arena; `error` is NULL or can be written.
@@ -1340,8 +1340,8 @@ larder_status larder_arena_xalloc(const struct larder_arena *arena,
                                   struct larder_error *error);
 
 /**
- * Gives back what was taken: the address, and the units as they were asked for or rounded up to the quantum. What was never
- * taken, or given back already, is LARDER_FOREIGN; another size is LARDER_SIZE; then nothing has changed.
+ * Gives back a range: its address, and its units as requested or rounded up to the quantum. A range that was never taken, or was
+ * given back already, is LARDER_FOREIGN; another size is LARDER_SIZE; then nothing has changed.
  *
  * # Safety
  * `arena` is NULL or a live arena; `error` is NULL or can be written.
@@ -1352,7 +1352,7 @@ larder_status larder_arena_dealloc(const struct larder_arena *arena,
                                    struct larder_error *error);
 
 /**
- * Changes the limit on all spans together, UINT64_MAX is none. A lower one takes nothing away; it keeps further spans out.
+ * Changes the limit on all spans together; UINT64_MAX is none. A lower limit takes no span away, but lets no further span in.
  *
  * # Safety
  * `arena` is NULL or a live arena.
@@ -1361,7 +1361,7 @@ larder_status larder_arena_set_limit(const struct larder_arena *arena,
                                      uint64_t units);
 
 /**
- * Gives back to the source what lies idle: call it regularly. `units`, which may be NULL, gets what went.
+ * Gives idle spans back to the source: call it regularly. `units`, which may be NULL, gets the units given back.
  *
  * # Safety
  * `arena` is NULL or a live arena; `units` is NULL or can be written.
@@ -1370,8 +1370,8 @@ larder_status larder_arena_reap(const struct larder_arena *arena,
                                 uint64_t *units);
 
 /**
- * Empties the quantum caches and gives everything back to the source that is not allocated. `units`, which may be NULL, gets what
- * went.
+ * Empties the quantum caches and gives all spans without allocations back to the source. `units`, which may be NULL, gets the units
+ * given back.
  *
  * # Safety
  * `arena` is NULL or a live arena; `units` is NULL or can be written.
@@ -1380,7 +1380,7 @@ larder_status larder_arena_drain(const struct larder_arena *arena,
                                  uint64_t *units);
 
 /**
- * Whether a number lies in one of the arena's spans, allocated or not; false for what is no arena.
+ * Whether a number lies in one of the arena's spans, allocated or not; false for a pointer that is no arena.
  *
  * # Safety
  * `arena` is NULL or a live arena.
@@ -1388,7 +1388,7 @@ larder_status larder_arena_drain(const struct larder_arena *arena,
 bool larder_arena_contains(const struct larder_arena *arena, uint64_t addr);
 
 /**
- * Units that consumers have; 0 for what is no arena. Looks at every segment.
+ * Units that consumers have; 0 for a pointer that is no arena. Looks at every segment.
  *
  * # Safety
  * `arena` is NULL or a live arena.
@@ -1396,7 +1396,7 @@ bool larder_arena_contains(const struct larder_arena *arena, uint64_t addr);
 uint64_t larder_arena_in_use(const struct larder_arena *arena);
 
 /**
- * What all sizes and addresses are multiples of; 0 for what is no arena.
+ * All sizes and addresses are multiples of this; 0 for a pointer that is no arena.
  *
  * # Safety
  * `arena` is NULL or a live arena.
@@ -1404,7 +1404,7 @@ uint64_t larder_arena_in_use(const struct larder_arena *arena);
 uint64_t larder_arena_quantum(const struct larder_arena *arena);
 
 /**
- * Checks that everything that the arena knows agrees, for those who suspect their memory. O(segments). LARDER_PANIC names what
+ * Checks that all that the arena knows agrees, for programs that suspect their memory. O(segments). LARDER_PANIC names what
  * does not.
  *
  * # Safety
@@ -1435,7 +1435,7 @@ larder_status larder_arena_handle_new(const struct larder_arena *arena,
  * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
  *
  * # Safety
- * `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
 
@@ -1462,7 +1462,7 @@ larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
                                           struct larder_error *error);
 
 /**
- * Quantum caches of an arena; 0 for what is no arena.
+ * Quantum caches of an arena; 0 for a pointer that is no arena.
  *
  * # Safety
  * `arena` is NULL or a live arena.
@@ -1514,8 +1514,8 @@ larder_status larder_arena_stats_json(const struct larder_arena *arena,
                                       struct larder_error *error);
 
 /**
- * Shows every span and after it its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: what
- * changes is seen or not.
+ * Shows every span and then its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: a change
+ * is seen or not.
  *
  * # Safety
  * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
@@ -1539,7 +1539,7 @@ larder_status larder_arena_handle_new(const struct larder_arena *arena,
  * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
  *
  * # Safety
- * `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
 
@@ -1566,8 +1566,8 @@ larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
                                           struct larder_error *error);
 
 /**
- * Shows every span and after it its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: what
- * changes is seen or not.
+ * Shows every span and then its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: a change
+ * is seen or not.
  *
  * # Safety
  * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
@@ -1601,7 +1601,7 @@ larder_status larder_arena_stats_json(const struct larder_arena *arena,
                                       struct larder_error *error);
 
 /**
- * Quantum caches of an arena; 0 for what is no arena.
+ * Quantum caches of an arena; 0 for a pointer that is no arena.
  *
  * # Safety
  * `arena` is NULL or a live arena.
@@ -1642,17 +1642,17 @@ larder_status larder_family_new(const struct larder_family_options *options,
 
 /**
  * Ends a family; NULL does nothing. Its caches, classes and heaps keep what they need of it; with the last of them its memory
- * goes. Large objects that are out then stay valid and keep their pool's memory for ever, since nobody can put them any more: put
+ * goes. Large objects in use stay valid and keep their pool's memory for ever, since no family is left to take them: put
  * them before.
  *
  * # Safety
- * `family` is NULL or a live family, which no other thread uses now and nobody afterwards.
+ * `family` is NULL or a live family, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_family_free(struct larder_family *family);
 
 /**
- * The pool that slabs come from, for its limit and its numbers. `out` gets a handle of it, to be ended by larder_pool_free, or NULL
- * after a failure.
+ * The pool that slabs come from, for its limit and its numbers. `out` gets a handle that larder_pool_free ends, or NULL after a
+ * failure.
  *
  * # Safety
  * `family` is NULL or a live family; `out` and `error` are NULL or can be written.
@@ -1662,8 +1662,8 @@ larder_status larder_family_pool(const struct larder_family *family,
                                  struct larder_error *error);
 
 /**
- * Who owns the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for whatever is
- * none of this family's, wherever it is. Nothing is read at the address.
+ * The owner of the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for any
+ * address that is not this family's. Nothing is read at the address.
  *
  * # Safety
  * `family` is NULL or a live family.
@@ -1672,7 +1672,7 @@ uint16_t larder_family_owner(const struct larder_family *family,
                              const void *address);
 
 /**
- * Ends a working-set interval of all caches: what it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
+ * Ends a working-set interval of all caches: memory that it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
  * slabs that went to the pool.
  *
  * # Safety
@@ -1682,7 +1682,7 @@ larder_status larder_family_reap(const struct larder_family *family,
                                  size_t *bytes);
 
 /**
- * Gives everything back that is neither in use nor in a handle or heap, now. `bytes`, which may be NULL, gets the bytes of slabs
+ * Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
  * that went to the pool.
  *
  * # Safety
@@ -1692,8 +1692,8 @@ larder_status larder_family_drain(const struct larder_family *family,
                                   size_t *bytes);
 
 /**
- * Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back although
- * nobody calls.
+ * Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
+ * the program makes no calls.
  *
  * # Safety
  * `family` is NULL or a live family; `error` is NULL or can be written.
@@ -1703,7 +1703,7 @@ larder_status larder_family_start_reaper(const struct larder_family *family,
                                          struct larder_error *error);
 
 /**
- * Stops that thread if there is one, and waits for it. Not from a callback.
+ * Stops that thread if there is one, and waits for it. A callback must not call it.
  *
  * # Safety
  * `family` is NULL or a live family.
@@ -1725,7 +1725,7 @@ larder_status larder_family_get_large(const struct larder_family *family,
                                       struct larder_error *error);
 
 /**
- * Puts a large object back. What is not the beginning of one is LARDER_FOREIGN.
+ * Puts a large object back. An address that is not the beginning of one is LARDER_FOREIGN.
  *
  * # Safety
  * `family` is NULL or a live family; what `object` points to, if it came from here, is in the caller's hands and not used
@@ -1775,8 +1775,8 @@ larder_status larder_family_stats_json(const struct larder_family *family,
 larder_status larder_cache_options_init(struct larder_cache_options *options);
 
 /**
- * Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is what a C type of that
- * size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
+ * Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is the alignment that a C type
+ * of that size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
  *
  * # Safety
  * `family` is NULL or a live family; `options` is NULL or has as many bytes as its first field says, and what it points to
@@ -1796,16 +1796,16 @@ larder_status larder_cache_new(const struct larder_family *family,
  * serves one of its gets, puts or drains must not call it.
  *
  * # Safety
- * `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.
+ * `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_cache_free(struct larder_cache *cache);
 
 /**
- * Ends a cache of which no object is in use or in a handle; NULL does nothing. LARDER_BUSY says how many are, and leaves it, though
- * with its stock given back.
+ * Ends a cache of which no object is in use or in a handle; NULL does nothing. Otherwise LARDER_BUSY says how many are; the cache
+ * stays, with its stock given back.
  *
  * # Safety
- * `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+ * `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
  */
 larder_status larder_cache_destroy(struct larder_cache *cache,
                                    struct larder_error *error);
@@ -1822,8 +1822,8 @@ larder_status larder_cache_get(const struct larder_cache *cache,
                                struct larder_error *error);
 
 /**
- * Puts an object back, constructed if there is a destructor. What lies in no slab of this cache is LARDER_FOREIGN. That it lies inside
- * of an object, or was put twice, is seen when it comes to its slab: then it is not taken, and counted as refused.
+ * Puts an object back, constructed if there is a destructor. An address in no slab of this cache is LARDER_FOREIGN. An address inside
+ * an object, or one that was put twice, is found when it comes to its slab: then it is not taken, and counted as refused.
  *
  * # Safety
  * `cache` is NULL or a live cache; what `object` points to, if it came from here, is in the caller's hands and not used
@@ -1844,7 +1844,7 @@ larder_status larder_cache_put_checked(const struct larder_cache *cache,
                                        struct larder_error *error);
 
 /**
- * The number that larder_family_owner says of this cache's objects, 1 to 65534; 0 for what is no cache. Numbers are used again.
+ * The number that larder_family_owner returns for this cache's objects, 1 to 65534; 0 for a pointer that is no cache. Numbers are used again.
  *
  * # Safety
  * `cache` is NULL or a live cache.
@@ -1852,7 +1852,7 @@ larder_status larder_cache_put_checked(const struct larder_cache *cache,
 uint16_t larder_cache_number(const struct larder_cache *cache);
 
 /**
- * Bytes from one object to the next; 0 for what is no cache.
+ * Bytes from one object to the next; 0 for a pointer that is no cache.
  *
  * # Safety
  * `cache` is NULL or a live cache.
@@ -1868,7 +1868,7 @@ size_t larder_cache_stride(const struct larder_cache *cache);
 larder_status larder_cache_reap(const struct larder_cache *cache, size_t *bytes);
 
 /**
- * Gives everything of this cache back that is neither in use nor in a handle; as larder_family_drain.
+ * Gives back everything of this cache that is neither in use nor in a handle; as larder_family_drain.
  *
  * # Safety
  * `cache` is NULL or a live cache; `bytes` is NULL or can be written.
@@ -1913,7 +1913,7 @@ larder_status larder_cache_handle_new(const struct larder_cache *cache,
  * Ends a handle; NULL does nothing. Its stock goes back to the cache, in constant time.
  *
  * # Safety
- * `handle` is NULL or a live cache handle, which no other thread uses now and nobody afterwards.
+ * `handle` is NULL or a live cache handle, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_cache_handle_free(struct larder_cache_handle *handle);
 
@@ -1939,7 +1939,7 @@ larder_status larder_cache_handle_put(struct larder_cache_handle *handle,
                                       void *object);
 
 /**
- * Gives the stock to the cache, where others find it: before a long rest.
+ * Gives the stock to the cache, where other threads find it. Call it before a long idle time.
  *
  * # Safety
  * `handle` is NULL or a live cache handle that no other thread uses meanwhile.
@@ -1947,7 +1947,7 @@ larder_status larder_cache_handle_put(struct larder_cache_handle *handle,
 larder_status larder_cache_handle_flush(struct larder_cache_handle *handle);
 
 /**
- * Objects in the handle's stock; 0 for what is no handle.
+ * Objects in the handle's stock; 0 for a pointer that is no handle.
  *
  * # Safety
  * `handle` is NULL or a live cache handle that no other thread uses meanwhile.
@@ -1992,7 +1992,7 @@ larder_status larder_classes_new(const struct larder_family *family,
  * (more than 1 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
  *
  * # Safety
- * `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
+ * `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_classes_free(struct larder_classes *classes);
 
@@ -2032,7 +2032,7 @@ larder_status larder_classes_alloc_aligned(const struct larder_classes *classes,
                                            struct larder_error *error);
 
 /**
- * Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
+ * Makes `*object` larger or smaller. It may move, and is then aligned to 16, whatever it was before. NULL in `*object` begins a new
  * one. After a failure the object is where and what it was.
  *
  * # Safety
@@ -2045,8 +2045,8 @@ larder_status larder_classes_realloc(const struct larder_classes *classes,
                                      struct larder_error *error);
 
 /**
- * Gives an object back; NULL does nothing. It came from these classes or from a heap that is made of them. What is none of these is LARDER_FOREIGN; an address inside of an object, or an
- * object that is given back twice, cannot be told.
+ * Gives an object back; NULL does nothing. It must come from these classes or from a heap that is made from them, else it is
+ * LARDER_FOREIGN. An address inside an object, or an object that is given back twice, is not detected.
  *
  * # Safety
  * `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
@@ -2056,7 +2056,7 @@ larder_status larder_classes_dealloc(const struct larder_classes *classes,
                                      void *object);
 
 /**
- * As larder_classes_dealloc, for an object that was allocated with so many bytes and no alignment; LARDER_SIZE when it was not, and then
+ * As larder_classes_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
  * nothing has changed.
  *
  * # Safety
@@ -2080,7 +2080,7 @@ larder_status larder_classes_dealloc_aligned(const struct larder_classes *classe
                                              size_t align);
 
 /**
- * Bytes of an object that may be used, at least those that were asked for; 0 for what is no object.
+ * Bytes of an object that may be used, at least those requested; 0 for a pointer that is no object.
  *
  * # Safety
  * `classes` is NULL or live classes.
@@ -2099,8 +2099,8 @@ larder_status larder_heap_new(const struct larder_classes *classes,
                               struct larder_error *error);
 
 /**
- * Makes a heap with slabs of its own: ending it ends its objects, large ones included, without visiting one. A large object (more
- * than 1 MiB, or aligned to more than a page) has two pages at least. `out` gets it, or NULL after a failure.
+ * Makes a heap with slabs of its own: its end is the end of all its objects, large ones included, and no object is visited. A large
+ * object (more than 1 MiB, or aligned to more than a page) has at least two pages. `out` gets it, or NULL after a failure.
  *
  * # Safety
  * `family` is NULL or a live family; `out` and `error` are NULL or can be written.
@@ -2110,11 +2110,11 @@ larder_status larder_heap_new_private(const struct larder_family *family,
                                       struct larder_error *error);
 
 /**
- * Ends a heap; NULL does nothing. Its objects stay valid as long as its classes do; those of a private heap are gone. Not from its
- * warning: that is LARDER_BUSY.
+ * Ends a heap; NULL does nothing. Its objects stay valid as long as its classes; those of a private heap are gone. From the heap's
+ * warning it is LARDER_BUSY.
  *
  * # Safety
- * `heap` is NULL or a live heap, which no other thread uses now and nobody afterwards.
+ * `heap` is NULL or a live heap, which no other thread uses, and which is not used afterwards.
  */
 larder_status larder_heap_free(struct larder_heap *heap);
 
@@ -2154,7 +2154,7 @@ larder_status larder_heap_alloc_aligned(struct larder_heap *heap,
                                         struct larder_error *error);
 
 /**
- * Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
+ * Makes `*object` larger or smaller. It may move, and is then aligned to 16, whatever it was before. NULL in `*object` begins a new
  * one. After a failure the object is where and what it was; to make it smaller never fails.
  *
  * # Safety
@@ -2167,8 +2167,8 @@ larder_status larder_heap_realloc(struct larder_heap *heap,
                                   struct larder_error *error);
 
 /**
- * Gives an object back; NULL does nothing. It came from this heap, from another one of the same classes, or from these. What is none of these is LARDER_FOREIGN; an address inside of an object, or an
- * object that is given back twice, cannot be told.
+ * Gives an object back; NULL does nothing. It must come from this heap, from another heap of the same classes, or from these classes,
+ * else it is LARDER_FOREIGN. An address inside an object, or an object that is given back twice, is not detected.
  *
  * # Safety
  * `heap` is NULL or a live heap that no other thread uses meanwhile; what `object` points to, if it came from here, is in the
@@ -2178,7 +2178,7 @@ larder_status larder_heap_dealloc(struct larder_heap *heap,
                                   void *object);
 
 /**
- * As larder_heap_dealloc, for an object that was allocated with so many bytes and no alignment; LARDER_SIZE when it was not, and then
+ * As larder_heap_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
  * nothing has changed.
  *
  * # Safety
@@ -2202,7 +2202,7 @@ larder_status larder_heap_dealloc_aligned(struct larder_heap *heap,
                                           size_t align);
 
 /**
- * Bytes of an object that may be used, at least those that were asked for; 0 for what is no object.
+ * Bytes of an object that may be used, at least those requested; 0 for a pointer that is no object.
  *
  * # Safety
  * `heap` is NULL or a live heap that no other thread uses meanwhile.
@@ -2223,8 +2223,8 @@ larder_status larder_heap_alloc_many(struct larder_heap *heap,
                                      struct larder_error *error);
 
 /**
- * Gives `objects[0]` to `objects[n - 1]` back, of whatever size; NULL among them does nothing. All of them; or, when one is no object
- * of this heap's classes, none and an error.
+ * Gives `objects[0]` to `objects[n - 1]` back, of any sizes; NULL among them does nothing. If one is no object of this heap's
+ * classes, none is given back, and there is an error.
  *
  * # Safety
  * `heap` is NULL or a live heap that no other thread uses meanwhile; `objects` has `n` pointers, of what is in the caller's
@@ -2236,8 +2236,8 @@ larder_status larder_heap_dealloc_many(struct larder_heap *heap,
                                        struct larder_error *error);
 
 /**
- * Bounds what the heap takes, 0 is no limit: objects in use and free ones in its magazines, by the sizes of their classes. It is
- * looked at when a magazine is empty, so that up to a magazine's worth may be in use already.
+ * Bounds what the heap takes; 0 is no limit. Objects in use and free ones in its magazines count, by the sizes of their classes. The
+ * bound is checked when a magazine is empty: objects that lie in a magazine already are still handed out.
  *
  * # Safety
  * `heap` is NULL or a live heap that no other thread uses meanwhile.
@@ -2246,8 +2246,8 @@ larder_status larder_heap_set_limit(struct larder_heap *heap,
                                     size_t bytes);
 
 /**
- * Calls `warning` when the heap takes more than `bytes`, and not again until it has fallen below. NULL ends that. `user` must live
- * until then, or until the heap ends.
+ * Calls `warning` when the heap takes more than `bytes`, and not again until it has fallen below. NULL ends the calls. `user` must
+ * live until then, or until the heap ends.
  *
  * # Safety
  * `heap` is NULL or a live heap that no other thread uses meanwhile; `warning` does what its documentation asks for, with a
@@ -2260,7 +2260,7 @@ larder_status larder_heap_set_warning(struct larder_heap *heap,
                                       struct larder_error *error);
 
 /**
- * Gives the free objects in the heap's magazines to its classes, where others find them.
+ * Gives the free objects in the heap's magazines to its classes, where other heaps find them.
  *
  * # Safety
  * `heap` is NULL or a live heap that no other thread uses meanwhile.

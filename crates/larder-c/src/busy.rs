@@ -1,4 +1,4 @@
-//! Who is inside of a handle of one owner: a callback must not come back through the one that called it.
+//! Calls that are inside a handle of one owner: a callback must not use the handle that called it.
 
 use core::cell::Cell;
 
@@ -8,7 +8,7 @@ use crate::error::{Failed, larder_status};
 #[derive(Debug, Default)]
 pub(crate) struct Busy(Cell<u32>);
 
-/// Goes when the call ends, however it does.
+/// Counts the call out when it ends, by a return or a panic.
 pub(crate) struct Here<'a>(&'a Cell<u32>);
 
 impl Drop for Here<'_> {
@@ -19,7 +19,7 @@ impl Drop for Here<'_> {
 }
 
 impl Busy {
-    /// Goes in; refused when somebody is inside.
+    /// Enters the handle; refused when another call is inside.
     #[inline]
     pub(crate) fn alone(&self) -> Result<Here<'_>, Failed> {
         if self.0.get() != 0 {
@@ -32,7 +32,7 @@ impl Busy {
         Ok(self.among())
     }
 
-    /// Goes in beside others.
+    /// Enters the handle beside other calls.
     #[inline]
     pub(crate) fn among(&self) -> Here<'_> {
         self.0.set(self.0.get() + 1);

@@ -26,11 +26,11 @@ pub enum larder_status {
     LARDER_ARGUMENT = 2,
     /// Not a handle of this kind, or one that was freed.
     LARDER_HANDLE = 3,
-    /// A page, an object or a segment that did not come from here, or not the beginning of one, or one that was given back.
+    /// A page, an object or a segment that did not come from here, that is not the beginning of one, or that was already given back.
     LARDER_FOREIGN = 4,
-    /// A limit that the program has set is in use.
+    /// A limit that the program has set is reached.
     LARDER_LIMIT = 5,
-    /// Nothing that is free is large enough: the addresses that a pool reserved, the spans of an arena, the numbers of caches.
+    /// Nothing free is large enough: addresses that a pool reserved, spans of an arena, numbers of caches.
     LARDER_EXHAUSTED = 6,
     /// The system has no memory.
     LARDER_MEMORY = 7,
@@ -42,13 +42,13 @@ pub enum larder_status {
     LARDER_BUFFER = 10,
     /// A defect in larder: please report it with the message on stderr.
     LARDER_PANIC = 11,
-    /// Something of it is still in use, or a callback of it is under way.
+    /// A part of it is still in use, or one of its callbacks runs.
     LARDER_BUSY = 12,
-    /// Another size was allocated there than was given back.
+    /// The size that was given back differs from the size that was allocated there.
     LARDER_SIZE = 13,
     /// The source of an arena's spans gave none.
     LARDER_SOURCE = 14,
-    /// The constructor of a cache said that it could not.
+    /// The constructor of a cache failed.
     LARDER_CONSTRUCTOR = 15,
 }
 
@@ -90,7 +90,7 @@ impl larder_status {
     ];
 }
 
-/// The sentence of a status, in static memory; never NULL, also for a number that is no status. A larder_error says more.
+/// The text of a status, in static memory; never NULL, even for a number that is no status. A larder_error says more.
 #[unsafe(no_mangle)]
 pub extern "C" fn larder_strerror(status: u32) -> *const c_char {
     larder_status::ALL
@@ -100,7 +100,7 @@ pub extern "C" fn larder_strerror(status: u32) -> *const c_char {
         .as_ptr()
 }
 
-/// What a failed call says, in memory of the caller's. A call that succeeds leaves it as it is.
+/// The message of a failed call, in memory of the caller. A call that succeeds does not change it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct larder_error {
@@ -108,7 +108,7 @@ pub struct larder_error {
     pub status: larder_status,
     /// The error number of the system call that failed, or 0.
     pub os_errno: i32,
-    /// What was asked, what went wrong, what to do; ends with a zero byte.
+    /// What was asked, what is wrong and what to do; ends with a zero byte.
     pub message: [c_char; LARDER_ERROR_BYTES],
 }
 

@@ -206,7 +206,7 @@ fn each_in_turn(scene: fn(&Arc<Broken>) -> usize) {
             noticed += usize::from(scene(&system(first, many)) > 0);
         }
     }
-    // Some calls are hints, and what gives memory back may fail without anybody's loss.
+    // Some calls are hints, and a call that returns memory may fail without harm.
     assert!(noticed > calls / 2, "{noticed} of {calls}");
     // From the first call on, everything.
     assert!(scene(&system(0, usize::MAX)) > 0);

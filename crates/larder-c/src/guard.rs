@@ -23,7 +23,7 @@ pub(crate) unsafe fn guard(
     }
 }
 
-/// Runs the body of a function that answers with a value: `otherwise` when it fails.
+/// Runs the body of a function that returns a value: `otherwise` when it fails.
 #[inline(always)]
 pub(crate) fn value<T>(otherwise: T, body: impl FnOnce() -> Result<T, Failed>) -> T {
     caught(body).unwrap_or(otherwise)
@@ -31,7 +31,7 @@ pub(crate) fn value<T>(otherwise: T, body: impl FnOnce() -> Result<T, Failed>) -
 
 #[inline(always)]
 fn caught<T>(body: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
-    // What the body shares with others is a pool, whose own locks and counts hold through an unwind.
+    // The body shares a pool with other threads; the pool's locks and counts hold through an unwind.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         // Dropping the payload may panic in turn; it is a string of a few bytes, so leaking it is the lesser evil.
         std::mem::forget(payload);

@@ -10,7 +10,7 @@ use crate::mark::shared;
 use crate::options::{init, read_sized};
 use crate::pool::larder_pool;
 
-/// What the helper does. `larder_helper_options_init` fills in the defaults: upkeep only.
+/// Settings of the helper. `larder_helper_options_init` fills in the defaults: upkeep only.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct larder_helper_options {
@@ -22,7 +22,7 @@ pub struct larder_helper_options {
     pub ahead_pages: usize,
     /// Share of one CPU that the helper may use, above 0 and at most 1.
     pub cpu_budget: f64,
-    /// Milliseconds between two looks when nobody wakes it; at least 1.
+    /// Milliseconds between two passes when no thread wakes it; at least 1.
     pub interval_ms: u64,
 }
 

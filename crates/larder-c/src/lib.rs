@@ -1,5 +1,4 @@
-//! The C interface of larder: page pools, arenas, object caches and heaps for programs in C and C++, and for whoever can call
-//! them.
+//! The C interface of larder: page pools, arenas, object caches and heaps for programs in C and C++, and for every language that can call C.
 //!
 //! What C sees is `include/larder.h`, made from this crate. The rules of this side:
 //!
@@ -10,8 +9,8 @@
 //!
 //! The model is rustls-ffi: one crate over a library that knows nothing of C.
 //!
-//! Programs in C and C++ that use all of it are in `examples/`. From Rust, where [`larder`] itself is what one wants, the
-//! functions are called as from C:
+//! Programs in C and C++ that use all of it are in `examples/`. A Rust program would use [`larder`] itself; the functions can be
+//! called from Rust as from C:
 //!
 //! ```
 //! use std::ptr::{null, null_mut};

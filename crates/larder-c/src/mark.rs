@@ -1,4 +1,4 @@
-//! What a handle of C's points to, and how one of a kind is told from garbage.
+//! What a C handle points to, and how a handle of one kind is distinguished from garbage.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ pub(crate) trait Opaque {
     /// What the messages call it.
     const NAME: &'static str;
 
-    /// Refuses to end one that somebody is inside of.
+    /// Refuses to end a handle that a call is inside of.
     fn may_end(_: &Self::Inside) -> Result<(), Failed> {
         Ok(())
     }
 }
 
-/// What is really there: the mark comes first in every kind, so that one kind can be asked for as another.
+/// The memory behind a handle. The mark comes first in every kind, so the kind can be checked before the rest is read.
 #[repr(C)]
 struct Handle<T> {
     mark: AtomicU64,
     inside: T,
 }
 
-/// What is left when a handle was freed. The allocator may write over it soon, with something else that is no mark.
+/// The mark of a freed handle. The allocator may soon overwrite it, with something that is no mark either.
 const FREED: u64 = 0x6472_6c64_6561_6421;
 
 fn check<T: Opaque>(handle: *const T) -> Result<&'static AtomicU64, Failed> {
@@ -39,8 +39,8 @@ fn check<T: Opaque>(handle: *const T) -> Result<&'static AtomicU64, Failed> {
     if !mark.is_aligned() {
         return Err(wrong::<T>());
     }
-    // SAFETY: C handed in what it calls such a handle, so there is a readable word. That a pointer to nothing is handed in
-    // cannot be told; the documentation says so. The reference does not leave this module's functions.
+    // SAFETY: C passes a pointer that it takes for such a handle, so there is a readable word. A pointer to unmapped memory
+    // cannot be detected; the documentation says so. The reference does not leave this module's functions.
     let mark = unsafe { &*mark };
     if mark.load(Ordering::Relaxed) == T::MARK {
         Ok(mark)
@@ -58,10 +58,10 @@ fn wrong<T: Opaque>() -> Failed {
     )
 }
 
-/// What is behind a pointer of C's.
+/// What is behind a C pointer.
 ///
 /// # Safety
-/// The pointer is NULL, or to memory that can be read; while the answer is used nobody frees the handle.
+/// The pointer is NULL, or to memory that can be read; the handle is not freed while the answer is used.
 #[inline]
 pub(crate) unsafe fn shared<'a, T: Opaque>(handle: *const T) -> Result<&'a T::Inside, Failed> {
     check(handle)?;
@@ -83,7 +83,7 @@ pub(crate) unsafe fn alone<'a, T: Opaque>(handle: *mut T) -> Result<&'a mut T::I
 /// Ends a handle; NULL does nothing.
 ///
 /// # Safety
-/// As for [`alone`], and afterwards nobody uses it.
+/// As for [`alone`], and it is not used afterwards.
 pub(crate) unsafe fn end<T: Opaque>(handle: *mut T) -> Result<(), Failed> {
     if handle.is_null() {
         return Ok(());
@@ -91,7 +91,7 @@ pub(crate) unsafe fn end<T: Opaque>(handle: *mut T) -> Result<(), Failed> {
     let mark = check(handle.cast_const())?;
     // SAFETY: it carries the mark that only handles of this type carry; the caller keeps it alive.
     T::may_end(unsafe { &(*handle.cast::<Handle<T::Inside>>()).inside })?;
-    // Of two who free it at once one wins.
+    // Of two threads that free it at once, one succeeds.
     if mark.swap(FREED, Ordering::AcqRel) == FREED {
         return Err(wrong::<T>());
     }
@@ -111,9 +111,9 @@ pub(crate) unsafe fn give<T: Opaque>(
     if out.is_null() {
         return Err(Failed::null("out"));
     }
-    // SAFETY: the caller's promise. NULL first: nobody shall find garbage after a failure.
+    // SAFETY: the caller's promise. NULL first, so that a failure leaves no garbage.
     unsafe { out.write(core::ptr::null_mut()) };
-    // The memory first: `Box::new` would end the process when there is none.
+    // Memory is taken first: `Box::new` would end the process when there is none.
     let layout = Layout::new::<Handle<T::Inside>>();
     // SAFETY: a handle has a size.
     let at = unsafe { alloc(layout) }.cast::<MaybeUninit<Handle<T::Inside>>>();

@@ -1,4 +1,4 @@
-//! Structs of numbers that C reads: by their size, so that they may grow, and as JSON.
+//! Structs of numbers for C: read by size, so that they may grow, and as JSON.
 
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
@@ -8,12 +8,12 @@ use crate::error::{Failed, larder_error, larder_status};
 use crate::guard::guard;
 use crate::mark::{Opaque, shared};
 
-/// Beyond any machine: the pool's way to say that there is no limit.
+/// Above any machine's memory: the pool's value for no limit.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// A struct of C's that begins with its size.
 pub(crate) trait Numbers: Copy {
-    /// What an error says after the size.
+    /// The text of an error after the size.
     const HINT: &'static str;
 
     /// Writes the fields after the size as members of a JSON object, each with a comma before it.

@@ -78,7 +78,7 @@ pub unsafe extern "C" fn larder_pool_options_init(
 }
 
 /// A struct of C's that begins with its size. A program that knows fewer fields keeps the defaults of the others; one that
-/// knows more must not have used them, which it could only have done on purpose.
+/// knows more must not have used the additional ones.
 ///
 /// # Safety
 /// The pointer is NULL, or to a struct that begins with a `usize` that says how many bytes it has; `T` is plain data in

@@ -16,7 +16,7 @@ pub struct larder_page_handle {
     _opaque: [u8; 0],
 }
 
-/// A handle and, to tell its pages from others, a second owner of its pool.
+/// A handle, and a second owner of its pool, which recognises the pool's pages.
 #[derive(Debug)]
 pub(crate) struct Stocked {
     handle: PageHandle,
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn larder_page_handle_new(
 /// Ends a handle; NULL does nothing. Its stock goes back to the pool.
 ///
 /// # Safety
-/// `handle` is NULL or a live page handle, which no other thread uses now and nobody afterwards.
+/// `handle` is NULL or a live page handle, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_free(handle: *mut larder_page_handle) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn larder_page_handle_put(
     }
 }
 
-/// Pages in the handle's stock; 0 for what is no handle.
+/// Pages in the handle's stock; 0 for a pointer that is no handle.
 ///
 /// # Safety
 /// `handle` is NULL or a live page handle that no other thread uses meanwhile.

@@ -10,7 +10,7 @@ use crate::guard::{guard, value};
 use crate::mark::{Opaque, end, give, shared};
 use crate::options::{larder_pool_options, read_sized};
 
-/// A pool of pages. Every function may be called by many threads at once, but for larder_pool_free.
+/// A pool of pages. Every function except larder_pool_free may be called by many threads at once.
 #[derive(Debug)]
 pub struct larder_pool {
     _opaque: [u8; 0],
@@ -43,11 +43,11 @@ pub unsafe extern "C" fn larder_pool_new(
     }
 }
 
-/// Ends a pool; NULL does nothing. Pages and runs that are out stay usable, but pages can no longer be put: put them before.
+/// Ends a pool; NULL does nothing. Pages and runs in use stay usable, but pages can no longer be put: put them before.
 /// Page handles keep their pool open. No other thread may use it meanwhile.
 ///
 /// # Safety
-/// `pool` is NULL or a live pool, which no other thread uses now and nobody afterwards.
+/// `pool` is NULL or a live pool, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_free(pool: *mut larder_pool) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -80,7 +80,7 @@ unsafe fn get(
     }
 }
 
-/// A page with a former owner's contents: the cheapest, for who overwrites it. `page` gets it, or NULL after a failure.
+/// A page with an earlier owner's contents: the cheapest, for callers that overwrite it. `page` gets it, or NULL after a failure.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn larder_pool_get(
     unsafe { get(pool, page, error, PagePool::get_raw) }
 }
 
-/// A page of zeroes, zeroed now if it is not known to be zero: warm for who writes most of it.
+/// A page of zeroes, zeroed now if it is not known to be zero: warm, for callers that write most of it.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn larder_pool_get_zeroed(
     unsafe { get(pool, page, error, PagePool::get_zeroed_raw) }
 }
 
-/// A page of zeroes, from the pre-zeroed stock if there is one: for who writes little of it or only reads.
+/// A page of zeroes, from the pre-zeroed stock if there is one: for callers that write little of it or only read.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `page` and `error` are NULL or can be written.
@@ -127,8 +127,8 @@ pub unsafe extern "C" fn larder_pool_get_zeroed_sparse(
     }
 }
 
-/// Puts a page back. It must be in the caller's hands and is not used afterwards. What is not the beginning of a page of this
-/// pool is LARDER_FOREIGN; a page that is put twice cannot be told.
+/// Puts a page back. The caller must own it and not use it afterwards. An address that is not the beginning of a page of this
+/// pool is LARDER_FOREIGN; a page that is put twice is not detected.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; what `page` points to, if it came from here, is in the caller's hands and not used
@@ -166,7 +166,7 @@ pub(crate) fn own_page(pool: &PagePool, page: *mut c_void) -> Result<NonNull<u8>
     }
 }
 
-/// Fills `pages[0]` to `pages[n - 1]` with pages as larder_pool_get gives them: all of them, or none and an error.
+/// Fills `pages[0]` to `pages[n - 1]` with pages as from larder_pool_get: all of them, or none and an error.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `pages` has room for `n` pointers; `error` is NULL or can be written.
@@ -192,10 +192,10 @@ pub unsafe extern "C" fn larder_pool_get_many(
                     Ok(page) => pages.add(i).write(page.as_ptr().cast()),
                     Err(error) => {
                         for j in 0..i {
-                            // SAFETY: written above; it came from this pool and nobody has seen it yet.
+                            // SAFETY: written above; it came from this pool and no caller has seen it yet.
                             pool.put_raw(NonNull::new_unchecked((*pages.add(j)).cast()));
                         }
-                        // Nobody shall find a page there that is not his.
+                        // The caller finds no page there that it does not own.
                         core::ptr::write_bytes(pages, 0, n);
                         return Err(error.into());
                     }
@@ -240,8 +240,8 @@ pub unsafe extern "C" fn larder_pool_put_many(
     }
 }
 
-/// Gives back what an interval did not need: call it now and then where no helper runs and gets are rare. `bytes`, which may be
-/// NULL, gets the bytes given back.
+/// Gives back memory that an interval did not need: call it now and then where no helper runs and gets are rare. `bytes`, which may
+/// be NULL, gets the bytes given back.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `bytes` is NULL or can be written.
@@ -286,7 +286,7 @@ unsafe fn give_back(
     }
 }
 
-/// Changes the limit on held bytes, 0 is none. What is held already stays until it goes back; nothing new is taken meanwhile.
+/// Changes the limit on held bytes; 0 is none. A pool above its limit keeps what it holds until that goes back, and takes nothing new.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `error` is NULL or can be written.
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn larder_pool_set_cluster(
     }
 }
 
-/// Pages of a cluster from now on; 0 for what is no pool.
+/// Pages of a cluster from now on; 0 for a pointer that is no pool.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool.
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn larder_pool_cluster_pages(pool: *const larder_pool) -> 
     })
 }
 
-/// Bytes of a page; 0 for what is no pool.
+/// Bytes of a page; 0 for a pointer that is no pool.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool.

@@ -48,7 +48,7 @@ pub unsafe extern "C" fn larder_pool_get_run(
     }
 }
 
-/// The run's first byte; NULL for what is no run.
+/// The run's first byte; NULL for a pointer that is no run.
 ///
 /// # Safety
 /// `run` is NULL or a live run.
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn larder_run_data(run: *mut larder_run) -> *mut c_void {
     })
 }
 
-/// The run's length in bytes; 0 for what is no run.
+/// The run's length in bytes; 0 for a pointer that is no run.
 ///
 /// # Safety
 /// `run` is NULL or a live run.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn larder_run_bytes(run: *const larder_run) -> usize {
 /// Puts the run's pages back; NULL does nothing.
 ///
 /// # Safety
-/// `run` is NULL or a live run, which no other thread uses now and nobody afterwards.
+/// `run` is NULL or a live run, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_run_free(run: *mut larder_run) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.

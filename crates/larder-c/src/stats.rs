@@ -8,11 +8,11 @@ use crate::error::{larder_error, larder_status};
 use crate::numbers::{self, numbers};
 use crate::pool::larder_pool;
 
-/// Numbers of a pool, read without stopping anybody: they belong to slightly different moments.
+/// Numbers of a pool, read while threads go on: they belong to slightly different moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_pool_stats {
-    /// Bytes of this struct; set it before the call to what the program knows.
+    /// Bytes of this struct as the program knows it; set it before the call.
     pub size: usize,
     /// Pages taken from a CPU's magazines.
     pub hits: u64,
@@ -32,7 +32,7 @@ pub struct larder_pool_stats {
     pub populate_calls: u64,
     /// Calls that gave memory back.
     pub decommit_calls: u64,
-    /// Page faults that no consumer took.
+    /// Page faults that consumers were spared.
     pub faults_avoided: u64,
     /// Bytes given back to the kernel.
     pub released_bytes: u64,
@@ -103,7 +103,7 @@ fn take(pool: &PagePool) -> larder_pool_stats {
     }
 }
 
-/// Reads the numbers. `stats->size` says how much room the program has; it is set to what was written.
+/// Reads the numbers. `stats->size` is the size that the program knows; it is set to the bytes written.
 ///
 /// # Safety
 /// `pool` is NULL or a live pool; `stats` is NULL or points to as many writable bytes as its first field says; `error` is NULL or can
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn larder_pool_stats_read(
     unsafe { numbers::read(pool, stats, error, take) }
 }
 
-/// Writes the numbers as one JSON object. `needed`, which may be NULL, gets the bytes that the whole takes, its end included;
+/// Writes the numbers as one JSON object. `needed`, which may be NULL, gets the bytes of the whole text, its end included;
 /// a buffer that is too small is LARDER_BUFFER and holds the beginning. `buffer` may be NULL when `bytes` is 0.
 ///
 /// # Safety

@@ -12,8 +12,8 @@ pub extern "C" fn larder_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Writes how magazines are kept in this process: per CPU by restartable sequences, or locked, and then why. `needed`, which
-/// may be NULL, gets the bytes that the whole text takes, its end included.
+/// Writes how magazines are kept in this process: per CPU by restartable sequences, or locked with the reason. `needed`, which
+/// may be NULL, gets the bytes of the whole text, its end included.
 ///
 /// `buffer` has `bytes` bytes; it may be NULL when `bytes` is 0.
 ///

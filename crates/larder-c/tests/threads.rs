@@ -127,7 +127,7 @@ fn constructed_objects_go_round_between_threads() {
         }
     });
     for Shared(object) in passed.into_inner().unwrap() {
-        // SAFETY: nobody else has it.
+        // SAFETY: no other thread has it.
         assert_eq!(unsafe { larder_cache_put(c.0, object) }, LARDER_OK);
     }
     // SAFETY: no thread uses them any more.
@@ -197,7 +197,7 @@ fn memory_of_one_heap_is_given_back_by_another_thread() {
             });
         }
     });
-    // SAFETY: no thread uses them any more, and nobody else has the objects.
+    // SAFETY: no thread uses them any more, and no other thread has the objects.
     unsafe {
         for (Shared(object), bytes) in passed.into_inner().unwrap() {
             assert_eq!(larder_classes_dealloc_sized(c.0, object, bytes), LARDER_OK);

@@ -83,7 +83,7 @@ pub struct ZerofillMachine {
     pub cpu_machine: String,
     /// System version, `unknown` where it was not given.
     pub os: String,
-    /// Who sent it in.
+    /// The sender.
     pub submitter: String,
     /// One page allocated and freed, microseconds.
     pub alloc1_us: f64,

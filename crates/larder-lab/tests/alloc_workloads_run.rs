@@ -44,7 +44,7 @@ fn each_runs_with_each_allocator() {
                     "{what}"
                 );
                 assert!(measures.get("held_bytes").is_some(), "{what}");
-                // Who is named for the CPUs' magazines says how many of its blocks came from there.
+                // The contestant that uses the CPUs' magazines says which share of its blocks came from there.
                 let counted = contestant.name() == "classes" && workload.name != "malloc-large";
                 let share = measures.get("path_share");
                 assert_eq!(share.is_some(), counted, "{what}: {share:?}");

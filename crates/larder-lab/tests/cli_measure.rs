@@ -340,7 +340,7 @@ fn interrupt(child: &std::process::Child) {
 fn ctrl_c_keeps_complete_rounds_and_reports_them() {
     let home = Home::new();
     let child = long(&home);
-    // A few rounds, so that something is complete, but not so many that the group is precise and ends by itself.
+    // A few rounds, so that some cells are complete, but too few for the group to be precise and end by itself.
     std::thread::sleep(Duration::from_secs(1));
     interrupt(&child);
     let output = child.wait_with_output().unwrap();

@@ -86,7 +86,7 @@ fn how_a_program_ends_is_passed_on() {
     let (code, _, err) = run(&home, &library, &["--", "/no/such/program"]);
     assert_eq!(code, 4);
     assert!(err.contains("/no/such/program cannot be run: "), "{err}");
-    // What the processes write goes through a file that nobody shall find afterwards, however they end.
+    // The processes write through a temporary file, which must be gone afterwards, however they end.
     let folder = home.path().join("tmp");
     std::fs::create_dir(&folder).unwrap();
     let mut command = home.larder(&["run", "--library"]);

@@ -1,4 +1,4 @@
-//! What needs a process of its own: the heap is everybody's.
+//! Tests that need a process of their own, because all tests of a process share its heap.
 
 use larder_lab::contestants::ids::heap;
 use larder_lab::experiments::id_space::ID_SPACE;

@@ -276,7 +276,7 @@ fn full_has_his_tables_in_his_layout() {
             _ => None,
         })
         .collect();
-    // 38 rows; his five columns and ours, and the heading.
+    // 38 rows; Walfield's five columns, the lab's five, and the heading.
     assert_eq!(tables[0].rows.len(), 38);
     assert_eq!(tables[0].columns.len(), 11);
     assert_eq!(tables[0].rows[0][1], Value::Published(2.36, "s".to_owned()));

@@ -90,7 +90,7 @@ fn the_best_peer_is_chosen_by_group_and_the_worst_cell_stands_for_both_forms() {
         let state = goal(&analysis, what, against).state;
         assert_eq!(state, GoalState::Met, "{what} {against}");
     }
-    // The terminal's summary shows so many characters.
+    // The terminal's summary shows this many characters.
     assert!(analysis.goals.iter().all(|goal| goal.what.len() <= 50));
 }
 

@@ -172,7 +172,7 @@ fn a_missing_database_is_missing_for_readers() {
         Err(StoreError::Missing { .. })
     ));
     assert!(!path.exists());
-    // A file that somebody has touched holds nothing either.
+    // A file that was only touched holds nothing either.
     fs::write(&path, "").unwrap();
     assert!(matches!(
         Store::open(&path),

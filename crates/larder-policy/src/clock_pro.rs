@@ -156,7 +156,7 @@ impl ClockPro {
         }
     }
 
-    /// The cold hand has found a page that nobody used.
+    /// The cold hand has found a page that was not used.
     fn leave_memory<F: Frames>(&mut self, page: u32, frames: &mut F) {
         let frame = self.ring.frame(page);
         self.cold -= 1;

@@ -1,4 +1,4 @@
-//! What a rule is told.
+//! The events that a rule receives.
 
 /// Number of a place in memory that holds a block: dense, from 0 to the capacity.
 ///
@@ -22,7 +22,7 @@ pub type Frame = u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Block(pub u64);
 
-/// What a rule wants to be shown when an evicted block comes back. Opaque to the owner, who may forget it at any time; the top
+/// A word that the rule must be shown when an evicted block comes back. Opaque to the owner, which may forget it at any time; the top
 /// bit is never set, so that an owner can keep a frame number and a shadow in one word.
 ///
 /// ```
@@ -55,8 +55,8 @@ impl Shadow {
     }
 }
 
-/// What a rule decided when it was told of a miss ([`Policy::miss`](super::Policy::miss)), to be handed back at the insertion of
-/// the same block: other misses may come in between.
+/// What a rule decided at a miss ([`Policy::miss`](super::Policy::miss)), to be passed back at the insertion of the same block:
+/// other misses may come in between.
 ///
 /// ```
 /// use larder_policy::Admission;

@@ -1,10 +1,10 @@
-//! What a rule asks its owner while it looks for a victim.
+//! The questions of a rule to its owner while it looks for a victim.
 
 use larder_base::list::{Linked, Links, List, NONE};
 
 use super::{Frame, Shadow};
 
-/// What the owner says of a frame.
+/// The owner's answer about a frame.
 ///
 /// ```
 /// use larder_policy::{Admission, Arrival, Block, Fifo, Frame, FrameState, Frames, Policy, Shadow};
@@ -32,8 +32,8 @@ pub enum FrameState {
     /// It may leave at once.
     #[default]
     Clean,
-    /// It may leave when it has been written. Rules that do not care for this evict it; the owner, who may prefer clean
-    /// victims, then answers [`Pinned`](Self::Pinned) as long as it does.
+    /// It may leave when it has been written. Rules that make no difference evict it; an owner that prefers clean
+    /// victims answers [`Pinned`](Self::Pinned) instead, as long as it does.
     Dirty,
     /// It must stay now. Rules pass over it.
     Pinned,

@@ -1,11 +1,11 @@
-//! What a rule remembers of blocks that left.
+//! What a rule remembers of evicted blocks.
 
 use super::{PolicyError, Shadow};
 use larder_base::table::table;
 
 /// Low bits of a shadow, which say in which list its ghost is.
 const LIST_BITS: u32 = 2;
-/// A list spans so many departures for each ghost that it may have, those that came back or are forgotten included.
+/// Departures that a list spans for each ghost that it may have, including those that came back or are forgotten.
 const SPAN: usize = 8;
 /// And no fewer than this.
 const LEAST_SPAN: usize = 1024;
@@ -139,7 +139,7 @@ impl<const N: usize> Ghosts<N> {
         Ok(ghosts)
     }
 
-    /// Makes room for so many in each list. The ghosts stay.
+    /// Makes room for this many in each list. The ghosts stay.
     pub(super) fn grow(&mut self, most: usize) -> Result<(), PolicyError> {
         self.lists.iter_mut().try_for_each(|list| list.grow(most))
     }
@@ -192,7 +192,7 @@ impl<const N: usize> Ghosts<N> {
         self.lists[list].forget_oldest();
     }
 
-    /// Forgets the oldest ghosts of a list until so many are left.
+    /// Forgets the oldest ghosts of a list until this many are left.
     #[inline]
     pub(super) fn keep(&mut self, list: usize, most: usize) {
         while self.lists[list].len > most {

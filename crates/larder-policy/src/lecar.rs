@@ -1,4 +1,4 @@
-//! LeCaR: LRU and LFU as experts; each miss of a block that one of them put out makes that one's word count less.
+//! LeCaR: LRU and LFU as experts; a miss of a block that one of them evicted takes weight from it.
 
 use super::capacity::capacity;
 use super::frames::oldest_loose;
@@ -10,13 +10,13 @@ use super::{
 };
 use larder_base::list::{Links, List, NONE};
 
-/// The experts, and the ghosts of those that each put out.
+/// The experts, and the ghosts of the blocks that each evicted.
 const LRU: usize = 0;
 const LFU: usize = 1;
 
 /// How fast the weights learn.
 const LEARNING: f64 = 0.45;
-/// What a regret counts whose block was gone for as many accesses as the capacity.
+/// The weight of a regret for a block that was gone for as many accesses as the capacity.
 const DISCOUNT: f64 = 0.005;
 /// An expert's most weight.
 const MOST: f64 = 0.99;
@@ -31,7 +31,7 @@ const MOST_USES: u32 = (1 << (63 - DEPARTURE_BITS - TIME_BITS)) - 1;
 const STEPS: u64 = 64;
 
 /// LeCaR. 36 bytes a frame and 1 to 2 for its ghosts; a hit is a move in a list and up to log2 of the capacity steps in a heap. The draws
-/// are the same every time. Uses above 511 are not told from 511 when a block returns.
+/// are the same every time. When a block returns, more than 511 uses count as 511.
 ///
 /// ```
 /// use larder_policy::{LeCaR, replay::Replay};

@@ -1,4 +1,4 @@
-//! LFU with dynamic aging: the block with the fewest uses leaves, and what comes later starts where it ended.
+//! LFU with dynamic aging: the block with the fewest uses leaves, and later blocks start at its key.
 
 use super::capacity::capacity;
 use super::heap::Heap;

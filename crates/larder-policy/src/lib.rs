@@ -1,7 +1,7 @@
 //! Replacement rules: which block of a full cache leaves when another one comes.
 //!
-//! The crate has the rules of 25 years of papers and of Linux behind one trait, [`Policy`]. A rule knows numbers and no memory, so
-//! the same code runs in a simulator, in a block cache and in a database. It has no `unsafe` code.
+//! The crate has rules from papers and from Linux behind one trait, [`Policy`]. A rule handles numbers and no memory, so the same
+//! code runs in a simulator, in a block cache and in a database. It has no `unsafe` code.
 //!
 //! # A first look
 //!
@@ -24,9 +24,9 @@
 //! # A rule and its owner
 //!
 //! The owner is the cache. It numbers its *frames*, places in memory for one block, densely from 0, and knows which block is in
-//! which frame. The rule keeps arrays by frame, and allocates only when it is made or resized. What it wants to remember of a block
-//! that left is a [`Shadow`], one word, which it hands to the owner. The owner shows it again when the block comes back, or loses
-//! it, which costs hits and nothing else. So a rule needs no table of blocks.
+//! which frame. The rule keeps arrays by frame, and allocates only when it is made or resized. What it must remember of an evicted
+//! block is a [`Shadow`], one word, which the owner keeps. The owner shows it again when the block comes back; a lost shadow costs hits
+//! and nothing else. So a rule needs no table of blocks.
 //!
 //! | access | calls |
 //! |---|---|
@@ -59,7 +59,7 @@
 //! | by name, and speed matters (a simulator) | [`with_rule`], which calls generic code with the rule's type | compiled for each rule |
 //! | by name (a cache, whose rule its user chooses) | [`rule`], which gives a `Box<dyn `[`Rule`]`>` | virtual |
 //!
-//! A rule of your own implements [`Policy`], nothing else.
+//! A rule of your own implements [`Policy`] only.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]

@@ -1,4 +1,4 @@
-//! LIRS: what matters is the distance between a block's last two uses, not how long ago the last one was.
+//! LIRS: blocks are ranked by the distance between their last two uses, not by the time since the last one.
 
 use super::capacity::capacity;
 use super::frames::oldest_loose;

@@ -13,7 +13,7 @@ use larder_base::table::{grow, table};
 /// so closely are one. The paper gives seconds and leaves them to the user; a fifth and the period below come close to what others
 /// published for OLTP (39.3, 54.8, 65.2 % at 1000, 5000, 15000), here 40.1, 55.2, 65.2.
 const CORRELATED_SHARE: usize = 5;
-/// The retained information period: so many times the capacity of uses after its last counted use, a block's past is forgotten.
+/// The retained information period: this many times the capacity of uses after its last counted use, a block's past is forgotten.
 const RETAINED: u64 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

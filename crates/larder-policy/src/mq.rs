@@ -1,4 +1,4 @@
-//! MQ: eight LRU queues by the logarithm of a block's uses; who is not used for a while sinks by one.
+//! MQ: eight LRU queues by the logarithm of a block's uses; a block that is not used for a while sinks by one queue.
 
 use super::capacity::capacity;
 use super::frames::oldest_loose;
@@ -10,9 +10,9 @@ use larder_base::table::{grow, table};
 
 /// m: queues.
 const QUEUES: usize = 8;
-/// The ghosts are those of so many times the capacity of departures: Qout.
+/// Qout: ghosts are kept for this many times the capacity of departures.
 const GHOSTS: u64 = 4;
-/// lifeTime: a block may go unused for so many times the capacity of accesses before it sinks. The paper measures it on the
+/// lifeTime: a block may go unused for this many times the capacity of accesses before it sinks. The paper measures it on the
 /// running load; this is within the range that it finds.
 const LIFE: u64 = 2;
 

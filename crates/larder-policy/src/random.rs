@@ -1,4 +1,4 @@
-//! Random numbers for rules that throw dice: the same every time.
+//! Random numbers for rules with random choices: the same every time.
 
 /// A generator by Marsaglia's xorshift with Vigna's multiplication.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::{Policy, PolicyError};
 
-/// A rule that is found by its name.
+/// A rule with a name.
 pub trait Named: Policy + Sized {
     /// The name by which it is asked for, in lower case.
     const NAME: &'static str;
@@ -40,7 +40,7 @@ impl Info {
     }
 }
 
-/// Generic code that wants the type of a rule.
+/// Generic code that needs the type of a rule.
 ///
 /// ```
 /// use larder_policy::{Policy, PolicyError, Visitor, with_rule, replay::Replay};

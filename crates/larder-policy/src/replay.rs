@@ -10,14 +10,14 @@ const RESIDENT: u64 = 1 << 63;
 const UNUSED: u64 = 1 << 62;
 const NOTHING: u64 = RESIDENT - 1;
 
-/// Blocks that come together at most.
+/// Most blocks that come together.
 const MOST_COMING: usize = 256;
 
 /// No frame has this number.
 const NO_FRAME: Frame = Frame::MAX;
 
-/// How many accesses ahead [`Replay::run`] looks: a few misses of the processor's cache long, and not so long that what it loads
-/// has gone again.
+/// How many accesses [`Replay::run`] looks ahead: as long as a few misses of the processor's cache, but short enough that the loaded
+/// lines are still there.
 const AHEAD: usize = 12;
 
 /// A cache without contents: a rule, and what it must know to say hit or miss. Blocks are numbered densely from 0, in 8 bytes

@@ -8,7 +8,7 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 /// A rule of the registry is [`Named`](crate::Named), too.
 ///
 /// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
-/// rule, `touch` and `remove` frames that are. A rule that is told otherwise may panic; it has no `unsafe`.
+/// rule, `touch` and `remove` frames that are. A rule may panic when this is violated; it has no `unsafe`.
 ///
 /// Every method, as an owner of two frames calls them:
 ///
@@ -95,9 +95,9 @@ pub trait Policy: Send + 'static {
     /// A request uses the block of a frame.
     fn touch(&mut self, frame: Frame, touch: Touch);
 
-    /// Would further touches of this frame, by any request, change nothing? So it is from then on until another method than `touch`
-    /// is called that changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner may keep such touches
-    /// to himself.
+    /// Would further touches of this frame, by any request, change nothing? The answer holds until a method other than `touch`
+    /// changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner need not report such
+    /// touches.
     fn settled(&self, frame: Frame) -> bool {
         let _ = frame;
         false
@@ -108,8 +108,8 @@ pub trait Policy: Send + 'static {
         false
     }
 
-    /// Chooses up to `wanted` frames, tells each to `frames`, and forgets it but for its shadow. Fewer come when the others are
-    /// pinned. Returns how many came. Several at once are those that one at a time would be.
+    /// Chooses up to `wanted` frames, reports each to `frames`, and forgets all but its shadow. There are fewer when the others are
+    /// pinned. Returns how many there were. Several at once are the same frames as one at a time.
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize
     where
         Self: Sized;
@@ -117,7 +117,7 @@ pub trait Policy: Send + 'static {
     /// The block of a frame is gone for other reasons (truncated, deleted): no shadow is left.
     fn remove(&mut self, frame: Frame);
 
-    /// Would this shadow still say something? Owners who must forget some forget those first of which this is false.
+    /// Would this shadow still say something? An owner that must forget shadows forgets those first for which this is false.
     fn remembers(&self, shadow: Shadow) -> bool {
         let _ = shadow;
         true
@@ -152,8 +152,8 @@ pub trait Policy: Send + 'static {
         let _ = frames;
     }
 
-    /// Somebody who reads or writes a file from front to end has passed this block and is not expected to come back to it. A
-    /// hint from the owner's readahead; most rules do not listen.
+    /// A sequential reader or writer of a file has passed this block and is not expected to come back to it. A
+    /// hint from the owner's readahead; most rules ignore it.
     fn drop_behind(&mut self, frame: Frame) {
         let _ = frame;
     }

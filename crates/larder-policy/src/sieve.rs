@@ -1,4 +1,4 @@
-//! SIEVE: a queue that nobody moves in, and a hand that sifts it from the old end to the new.
+//! SIEVE: a queue in which no block moves, and a hand that sifts it from the old end to the new.
 
 use super::capacity::capacity;
 use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};

@@ -10,7 +10,7 @@ const ROWS: [u64; 4] = [
     0x9ae1_6a3b_2f90_404f,
     0xcbf2_9ce4_8422_2325,
 ];
-/// The counters are halved after so many times the capacity of additions.
+/// The counters are halved after this many times the capacity of additions.
 const PERIOD: usize = 10;
 /// All counters of a word, without their highest bits.
 const HALVES: u64 = 0x7777_7777_7777_7777;

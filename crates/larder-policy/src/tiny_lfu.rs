@@ -1,5 +1,5 @@
 //! W-TinyLFU: a small LRU window, and behind it a segmented LRU that takes a block only if it was seen more often than the one
-//! that it would put out.
+//! that it would evict.
 
 use super::capacity::capacity;
 use super::frames::oldest_loose;
@@ -14,13 +14,13 @@ use larder_base::table::{grow, table};
 const WINDOW_SHARE: usize = 100;
 /// Of the rest, this part in percent is for blocks that were used there.
 const PROTECTED: usize = 80;
-/// The climber looks after so many times the capacity of accesses.
+/// The climber looks after this many times the capacity of accesses.
 const SAMPLE: u64 = 10;
 /// Its first step, and that after a change of the load, as a part of the capacity.
 const STEP: f64 = 0.0625;
 /// A change of the hit ratio that says that the load has changed.
 const RESTART: f64 = 0.05;
-/// What is left of the step each time.
+/// The share of the step that is left each time.
 const DECAY: f64 = 0.98;
 /// The largest window, in percent of the cache.
 const MOST_WINDOW: usize = 80;

@@ -1,4 +1,4 @@
-//! Which format a trace has, by looking.
+//! Detects the format of a trace from its content and its name.
 
 use super::format::{Format, join};
 use super::input::Input;
@@ -10,7 +10,7 @@ use super::{Place, TraceError};
 /// Lines that are tried.
 const LINES: usize = 300;
 
-/// The format, or an error that says what could be meant.
+/// The format, or an error that names the possible ones.
 pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format, TraceError> {
     let name = input.name().to_owned();
     let length = input.length();
@@ -27,9 +27,9 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
         let by_name = named(&name);
         let fits = binary(head, whole, length);
         return match (by_name, fits.as_slice()) {
-            // The name decides among bare numbers, of which nothing can be seen, and where it agrees with what is seen.
+            // The name decides among formats of bare numbers, which content cannot tell apart, and where it agrees with the content.
             (Some(format), fits) if bare(format) || fits.contains(&format) => Ok(format),
-            // What is seen wins over a name that says otherwise.
+            // Content takes precedence over a name that disagrees.
             (_, [format]) => Ok(*format),
             (Some(named), []) => Err(unclear(
                 format!(
@@ -66,7 +66,7 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
             return Err(TraceError::Columns { trace: name, fault });
         }
         if !fits.is_empty() {
-            // The table's own reader says what is wrong with it, with the line.
+            // The reader of tables reports what is wrong, with the line.
             return Ok(Format::Csv);
         }
     }
@@ -90,11 +90,11 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
     }
 }
 
-/// Bytes that no text has.
+/// Bytes that do not occur in text.
 fn is_binary(head: &[u8]) -> bool {
     head.iter().any(|b| matches!(b, 0..=8 | 14..=31 | 127))
         || (head.iter().any(|b| *b >= 128) && {
-            // A cut within the last character is no fault.
+            // A cut within the last character is no error.
             match core::str::from_utf8(head) {
                 Ok(_) => false,
                 Err(e) => e.error_len().is_some() || head.len() - e.valid_up_to() > 3,
@@ -131,7 +131,7 @@ fn named(name: &str) -> Option<Format> {
         })
 }
 
-/// Binary formats with something to see in them that fit.
+/// Binary formats with recognisable content that fit.
 fn binary(head: &[u8], whole: bool, length: Option<u64>) -> Vec<Format> {
     let mut fits = Vec::new();
     if head.starts_with(&read::LCS_MAGIC.to_le_bytes()) {
@@ -167,14 +167,14 @@ fn oracle(head: &[u8]) -> bool {
         })
 }
 
-/// What came of reading the first lines as a format.
+/// The result of reading the first lines as a format.
 struct Trial {
     format: Format,
     requests: usize,
     fault: Option<(Place, String)>,
 }
 
-/// The first lines, read as each text format that can be read with these options; and why they are no table.
+/// The first lines, read as each text format that these options allow; and why they are no table.
 fn text(head: &[u8], whole: bool, options: &ReadOptions) -> (Vec<Trial>, Option<String>) {
     let end = match memchr::memrchr(b'\n', head) {
         Some(end) if !whole => end + 1,
@@ -214,7 +214,7 @@ fn trial<P: read::LineParser>(format: Format, parser: P, head: &[u8]) -> Trial {
     }
 }
 
-/// Formats that read the first lines without a fault, and find requests in them.
+/// Formats that read the first lines without an error and find requests in them.
 fn fitting(trials: &[Trial]) -> Vec<Format> {
     let fits: Vec<Format> = trials
         .iter()
@@ -229,7 +229,7 @@ fn fitting(trials: &[Trial]) -> Vec<Format> {
     }
 }
 
-/// The format that read the most before it met a fault, and the fault; none where no format read anything.
+/// The format that read the most lines before an error, and the error; none where no format read any.
 fn nearest(trials: &[Trial]) -> Option<String> {
     let nearest = trials
         .iter()

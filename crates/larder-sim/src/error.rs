@@ -30,7 +30,7 @@ pub enum TraceError {
     Open {
         /// The name that was given.
         trace: String,
-        /// What the system said.
+        /// The system's message.
         why: io::Error,
     },
     /// It is a directory.
@@ -46,7 +46,7 @@ pub enum TraceError {
         trace: String,
         /// Bytes that came before, after decompression.
         at: u64,
-        /// What the system or the decompressor said.
+        /// The message of the system or the decompressor.
         why: io::Error,
     },
     /// The content is not what its format says.
@@ -82,7 +82,7 @@ pub enum TraceError {
     Columns {
         /// The name that was given.
         trace: String,
-        /// What is not understood, and the option that says it.
+        /// What is not understood, and the option that explains it.
         fault: String,
     },
     /// More blocks, requests or memory than there is room for.

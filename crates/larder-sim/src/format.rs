@@ -74,7 +74,7 @@ impl Format {
         Self::Dbench,
     ];
 
-    /// The name by which it is asked for.
+    /// The name for `--format`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::TraceError;
 
-/// Bytes that are looked at to find out a format, and the least that a buffer holds.
+/// Bytes that format detection reads, and the least that a buffer holds.
 pub(super) const HEAD: usize = 1 << 16;
-/// Longest line. A trace with longer ones is none.
+/// Longest line. A file with longer lines is no trace.
 const LONGEST_LINE: usize = 1 << 20;
 const BUFFER: usize = 1 << 18;
 
@@ -184,8 +184,8 @@ impl Input {
         Ok((&there[..there.len().min(HEAD)], there.len() <= HEAD))
     }
 
-    /// Some whole pieces of `width` bytes, at most `most` of them; an empty slice at the end. What is left over then is
-    /// told by [`rest`](Self::rest).
+    /// Some whole pieces of `width` bytes, at most `most` of them; an empty slice at the end. [`rest`](Self::rest) then returns the bytes
+    /// that are left over.
     pub(super) fn pieces(&mut self, width: usize, most: usize) -> Result<&[u8], TraceError> {
         self.want(width)?;
         let whole = ((self.end - self.start) / width).min(most) * width;
@@ -204,7 +204,7 @@ impl Input {
         loop {
             self.want(wanted)?;
             let there = &self.buffer[self.start..self.end];
-            // What an earlier turn has searched need not be searched again.
+            // Bytes that an earlier pass has searched need not be searched again.
             let found = memchr::memchr(b'\n', &there[wanted - 1..]).map(|n| n + wanted - 1);
             let (len, skip) = match found {
                 Some(n) => (n, n + 1),

@@ -131,8 +131,8 @@ impl Interner {
         Some(())
     }
 
-    /// Loads where these blocks will be looked for, so that the look-ups that follow find them near. Returns a sum of no
-    /// meaning, which keeps the loads.
+    /// Loads the slots of these blocks, so that the following look-ups find them in the CPU's cache. Returns a meaningless sum, so
+    /// that the compiler keeps the loads.
     #[inline]
     pub(super) fn warm(&self, blocks: impl Iterator<Item = u64>) -> u32 {
         let mask = self.slots.len() - 1;
@@ -141,7 +141,7 @@ impl Interner {
         })
     }
 
-    /// Why [`number`](Self::number) had none.
+    /// Why [`number`](Self::number) gave none.
     pub(super) fn full(&self, trace: &str) -> TraceError {
         TraceError::TooMuch {
             trace: trace.to_owned(),

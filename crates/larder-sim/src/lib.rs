@@ -3,7 +3,7 @@
 //! A [`Trace`] of any [`Format`] becomes [`Record`]s. [`Loaded`] has them in memory, by dense numbers of blocks. [`sweep`] replays
 //! them under replacement rules of [`larder_policy`] and sizes, each a [`Job`], and returns an [`Outcome`] for each; OPT is one of
 //! the [`choices`]. [`lru_curve`] and [`sample`] make miss-ratio curves, [`write_part`] and [`Merger`] sweep in parts, and
-//! [`workload`] makes traces that nobody recorded.
+//! [`workload`] makes synthetic traces.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]

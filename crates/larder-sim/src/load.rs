@@ -7,7 +7,7 @@ use super::intern::Interner;
 use super::originals::{Collector, Originals};
 use super::{Format, Kind, ReadOptions, Record, Trace, TraceError};
 
-/// Records of a chunk. 4 MiB of block numbers: small enough for a cache, large enough to amortise what is done per chunk.
+/// Records of a chunk. 4 MiB of block numbers: small enough for a CPU's cache, large enough to amortise the work for each chunk.
 pub const CHUNK: usize = 1 << 20;
 
 /// A part of a trace.
@@ -19,13 +19,13 @@ pub struct Chunk {
     pub first_request: u32,
     /// The requests' numbers; empty when each record is a request of its own.
     pub requests: Vec<u32>,
-    /// What is done, as [`Kind`]; empty when all read.
+    /// What each record does, as [`Kind`]; empty when all read.
     pub kinds: Vec<Kind>,
     /// All blocks up to the end of this chunk have smaller numbers.
     pub bound: u32,
-    /// What the trace calls them.
+    /// The trace's own block numbers.
     pub originals: Originals,
-    /// Uses that are a second to rules that age by time; 0 if time stands still.
+    /// Uses that count as a second for rules that age by time; 0 if time stands still.
     pub tick: u32,
 }
 
@@ -54,7 +54,7 @@ impl Chunk {
     }
 }
 
-/// What is counted while a trace is read.
+/// Counts of a trace, made while it is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// Uses: reads and writes of a block.
@@ -92,7 +92,7 @@ impl Counts {
     }
 }
 
-/// Makes chunks out of records.
+/// Makes chunks from records.
 #[derive(Debug)]
 pub struct Loader {
     interner: Interner,
@@ -114,7 +114,7 @@ impl Default for Loader {
 }
 
 impl Loader {
-    /// One that has seen nothing.
+    /// A loader that has seen no record.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -133,8 +133,8 @@ impl Loader {
         }
     }
 
-    /// One for a trace: with each use as a request of its own if that was asked, so that rules see several touches of one
-    /// request as several, with its seconds, and with its bound of memory.
+    /// A loader with a trace's options: its seconds, its bound of memory, and, if requested, each use as a request of its own, so that
+    /// rules see several touches by one request as several.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl Loader {
         }
     }
 
-    /// The same, with so many uses to a second.
+    /// The same, with this many uses to a second.
     pub(super) fn ticking(self, tick: u32) -> Self {
         Self { tick, ..self }
     }

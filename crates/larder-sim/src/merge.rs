@@ -1,5 +1,5 @@
-//! Parts of a sweep as one result. A part may come from anywhere: what its first line says is believed as far as the length of the
-//! file bears it out.
+//! Merges parts of a sweep into one result. A part is untrusted input: its first line is believed only as far as the length of the
+//! file allows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use super::row::Row;
 /// Most bytes of a part: a million cells and more.
 pub const MOST_PART_BYTES: u64 = 1 << 30;
 
-/// Puts parts together: the rows in the order of the plan. It keeps what the parts contain and nothing for what they only announce.
+/// Merges parts: the rows in the order of the plan. It keeps what the parts contain, and reserves nothing for what they announce.
 ///
 /// ```
 /// use larder_sim::{Header, Line, Merger, Row, Tally, write_part};
@@ -41,7 +41,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, usize, &str)> {
     })
 }
 
-/// What serde found wrong, with the byte of the file.
+/// The error that serde found, with the byte of the file.
 fn wrong(place: &str, at: usize, what: &str, why: &serde_json::Error) -> String {
     let byte = at + why.column().saturating_sub(1);
     let text = why.to_string();
@@ -75,7 +75,7 @@ impl Merger {
                 "{name}, line 1: shard {shard} of {shards} cannot be; the part is damaged"
             ));
         }
-        // Before anything is kept: does the file have what its first line says?
+        // Before anything is kept: is the file as long as its first line says?
         let wanted = header.cells / shards + usize::from(header.cells % shards >= shard);
         let own = lines(text).count() - 1;
         if own < wanted {
@@ -135,7 +135,7 @@ impl Merger {
         let cells = self.plan.map_or(0, |(_, cells)| cells);
         let missing = cells - self.rows.len();
         if missing > 0 {
-            // Not all numbers up to the last: there may be more than memory could name.
+            // Not all numbers up to the last: memory may not hold a list of them.
             let some: Vec<String> = (0..cells)
                 .filter(|cell| !self.rows.contains_key(cell))
                 .take(8)
@@ -240,7 +240,7 @@ mod tests {
             why.starts_with(&format!("p, byte {}:", huge.len())),
             "{why}"
         );
-        // As many shards as there are cells: each has one, and only those that are there are kept.
+        // With as many shards as cells, each has one, and only those that were added are kept.
         let sparse = part(1, 1, 1)
             .replace("\"cells\":1", "\"cells\":4000000000")
             .replace("\"shards\":1", "\"shards\":4000000000");

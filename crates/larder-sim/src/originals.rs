@@ -1,12 +1,12 @@
-//! The blocks' own numbers, as the trace has them, by the dense ones.
+//! The trace's own block numbers, by dense number.
 
 use std::sync::Arc;
 
 /// Numbers of a segment.
 const SEGMENT: usize = 1 << 16;
 
-/// What the trace calls a dense block, which rules that hash must be told: a cache that recorded the trace told its rule the same.
-/// 8 bytes a block, shared by all who have a copy.
+/// The trace's own number of a dense block, for rules that hash: a cache that recorded the trace gave its rule the same number.
+/// 8 bytes a block, shared by all copies.
 ///
 /// ```
 /// use larder_sim::{Loaded, Record};

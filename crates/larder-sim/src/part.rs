@@ -1,10 +1,10 @@
-//! Sweeps in parts, for batch engines: each of n machines does every n-th cell, and the parts are put together.
+//! Sweeps in parts, for batch engines: each of n machines does every n-th cell, and the parts are merged.
 
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
 
-/// What a whole sweep is. Equal words give equal plans, on any machine.
+/// The plan of a whole sweep. Equal words give equal plans, on any machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Traces, as named.
@@ -49,7 +49,7 @@ impl Plan {
             .filter(move |c| c.cell % shards as usize + 1 == shard as usize)
     }
 
-    /// A number that differs where plans do, or versions of larder, whose rules may differ: FNV-1a of the plan as JSON.
+    /// A number that differs where plans or versions of larder differ (rules may change between versions): FNV-1a of the plan as JSON.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let text = serde_json::to_string(self).unwrap_or_default();

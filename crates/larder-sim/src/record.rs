@@ -1,4 +1,4 @@
-//! What every trace becomes: uses of blocks, in order.
+//! Records, which every trace becomes: uses of blocks, in order.
 
 /// What a request does with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -18,7 +18,7 @@ pub enum Kind {
 /// One use of one block. 32 bytes.
 ///
 /// A request of the traced program (a read call, a disk command) that covers several blocks is as many records with one
-/// request number. Rules that count several touches of one request once need nothing else.
+/// request number. Rules that count several touches by one request once need no more.
 ///
 /// ```
 /// use larder_sim::{Kind, Record, block_of};
@@ -37,11 +37,11 @@ pub struct Record {
     pub time: u64,
     /// Number of the request, counted from 0 in order of arrival; it wraps.
     pub request: u32,
-    /// Bytes of the block that are used, or of the whole object where objects are what the trace has. 0 if it is not said.
+    /// Bytes of the block that are used, or of the whole object in traces of objects. 0 if unknown.
     pub bytes: u32,
     /// Number of the file or disk, 0 where there is only one.
     pub file: u32,
-    /// On whose behalf: client, process or tenant, 0 where there is only one.
+    /// Client, process or tenant of the request, 0 where there is only one.
     pub tenant: u16,
     /// What is done with it.
     pub kind: Kind,

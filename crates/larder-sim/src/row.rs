@@ -20,9 +20,9 @@ pub struct Row {
     pub policy: String,
     /// Blocks of the cache.
     pub size: usize,
-    /// As it was asked for: a number or a share.
+    /// The size as requested: a number or a share.
     pub asked: String,
-    /// What was counted.
+    /// The counts.
     pub tally: Tally,
 }
 

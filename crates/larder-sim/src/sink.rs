@@ -1,8 +1,8 @@
-//! Where parsers put what they have read.
+//! The sink of the parsers.
 
 use super::record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
 
-/// Blocks that one request may have: 4 GiB in blocks of 4 KiB. More is a broken trace.
+/// Blocks that one request may have: 4 GiB in blocks of 4 KiB. A trace with larger requests is broken.
 pub(super) const MOST_BLOCKS: u64 = 1 << 20;
 
 /// Takes requests from a parser, cuts them into blocks and numbers them.
@@ -13,7 +13,7 @@ pub(super) struct Sink {
     block_size: u64,
 }
 
-/// What is known of a request besides its blocks.
+/// A request without its blocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct About {
     pub(super) time: u64,
@@ -104,7 +104,7 @@ impl Sink {
         Ok(())
     }
 
-    /// What comes next belongs to the request before it.
+    /// The next use belongs to the request before it.
     pub(super) fn again(&mut self) {
         self.request = self.request.wrapping_sub(1);
     }

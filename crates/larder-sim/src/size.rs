@@ -1,6 +1,6 @@
 //! Sizes of caches: blocks, or a share of a trace's blocks.
 
-/// A size as it is asked for.
+/// A size as requested.
 ///
 /// ```
 /// use larder_sim::Size;
@@ -64,7 +64,7 @@ impl Size {
         })
     }
 
-    /// Blocks, for a trace with so many different ones. A share is rounded down, to at least 1.
+    /// Blocks, for a trace with this many different ones. A share is rounded down, to at least 1.
     #[must_use]
     pub fn of(&self, blocks: u32) -> usize {
         match self.kind {
@@ -73,7 +73,7 @@ impl Size {
         }
     }
 
-    /// Does it need the number of blocks?
+    /// Whether it needs the number of blocks.
     #[must_use]
     pub fn is_share(&self) -> bool {
         matches!(self.kind, Kind::Percent(_))

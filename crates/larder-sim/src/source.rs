@@ -12,29 +12,29 @@ use super::sink::Sink;
 use super::workload::{Records, Spec};
 use super::{Place, TraceError};
 
-/// Records that a call of [`Trace::fill`] brings, about.
+/// Approximate number of records per call of [`Trace::fill`].
 pub const BATCH: usize = 4096;
 
 /// How a trace is to be read.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// The format, or found by looking.
+    /// The format; detected if none.
     pub format: Option<Format>,
     /// Bytes of a block, for traces of byte ranges.
     pub block_size: u32,
     /// Columns of a CSV: `name=number` (from 1) or `name=heading`, names as `larder trace formats` lists them.
     pub columns: Option<String>,
-    /// What parts a CSV's columns; found by looking if not said.
+    /// Delimiter of a CSV's columns; detected if none.
     pub delimiter: Option<char>,
     /// Identifiers of a CSV or a list may be any text.
     pub text_ids: bool,
-    /// Uses of blocks to read; all if not said.
+    /// Uses of blocks to read; all if none.
     pub limit: Option<u64>,
-    /// Each use is to count as a request of its own.
+    /// Each use counts as a request of its own.
     pub touches_apart: bool,
-    /// Uses that are a second to rules that age by time; 0 if time stands still.
+    /// Uses that count as a second for rules that age by time; 0 if time stands still.
     pub tick: u32,
-    /// Bytes that may be kept of the trace, whatever it expands to.
+    /// Most bytes of the trace that may be kept, however far it expands.
     pub max_memory: u64,
 }
 
@@ -81,9 +81,9 @@ pub struct Trace {
     over: bool,
 }
 
-/// What a format's reader does with the bytes.
+/// The reader of a format.
 pub(super) trait Parser: Send {
-    /// Reads on until some records are there; false at the end.
+    /// Reads until there are some records; false at the end.
     fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, TraceError>;
 }
 
@@ -180,7 +180,7 @@ impl Trace {
     /// Adds the next records, some thousands at a time; false when there are no more.
     ///
     /// # Errors
-    /// [`TraceError`] with the line or byte. What came before it has been given.
+    /// [`TraceError`] with the line or byte. The records before it have been added.
     pub fn fill(&mut self, records: &mut Vec<Record>) -> Result<bool, TraceError> {
         if self.over {
             return Ok(false);
@@ -208,25 +208,25 @@ impl Trace {
         Ok(true)
     }
 
-    /// The format, said or found; none for a workload, which is made.
+    /// The format, given or detected; none for a workload.
     #[must_use]
     pub fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// Was it asked that each use count as a request of its own?
+    /// Whether each use counts as a request of its own, as requested.
     #[must_use]
     pub fn touches_apart(&self) -> bool {
         self.touches_apart
     }
 
-    /// Uses that are a second, as was asked; 0 if time stands still.
+    /// Uses that count as a second, as requested; 0 if time stands still.
     #[must_use]
     pub fn tick(&self) -> u32 {
         self.tick
     }
 
-    /// Bytes that may be kept of it, as was asked.
+    /// Most bytes of it that may be kept, as requested.
     #[must_use]
     pub fn max_memory(&self) -> u64 {
         self.max_memory

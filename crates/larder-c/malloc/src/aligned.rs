@@ -8,7 +8,7 @@ use larder::heap::global as heap;
 use crate::c::{ALIGN, MOST, allocate};
 use crate::errno;
 
-/// Answers EINVAL or ENOMEM and leaves errno and `*out` alone when it fails.
+/// Returns EINVAL or ENOMEM when it fails, and leaves errno and `*out` as they are.
 ///
 /// # Safety
 /// `out` points to room for a pointer.
@@ -26,7 +26,7 @@ unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, siz
     0
 }
 
-/// The size need not be a multiple of the alignment (C17, and glibc always).
+/// The size need not be a multiple of the alignment (as in C17, and always in glibc).
 #[unsafe(no_mangle)]
 extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
     if !alignment.is_power_of_two() {
@@ -35,7 +35,7 @@ extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
     memalign(alignment, size)
 }
 
-/// An alignment that is not a power of two is rounded up to one, as by glibc.
+/// Rounds an alignment that is not a power of two up to one, as glibc does.
 #[unsafe(no_mangle)]
 extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
     let Some(alignment) = alignment.checked_next_power_of_two() else {
@@ -63,7 +63,7 @@ extern "C" fn pvalloc(size: usize) -> *mut c_void {
     }
 }
 
-/// C23: alignment and size are what was asked for.
+/// C23: alignment and size are those of the request.
 ///
 /// # Safety
 /// `pointer` is NULL, or a block of `aligned_alloc` with this alignment and size that is not freed yet; it is not used afterwards.
@@ -82,7 +82,7 @@ unsafe extern "C" fn free_aligned_sized(pointer: *mut c_void, alignment: usize, 
     }
 }
 
-/// A block with an alignment that is a power of two, or NULL without a word in errno.
+/// A block with an alignment that is a power of two, or NULL; errno is not set.
 pub(crate) fn allocate_aligned(size: usize, alignment: usize, origin: Origin) -> *mut c_void {
     let alignment = alignment.max(ALIGN);
     if alignment > MOST {

@@ -7,13 +7,13 @@ use larder::heap::global as heap;
 
 use crate::errno;
 
-/// What malloc's blocks are aligned to: `alignof(max_align_t)`.
+/// The alignment of malloc's blocks: `alignof(max_align_t)`.
 pub(crate) const ALIGN: usize = 16;
 
 /// Largest block: the difference of two of its pointers must be a number.
 pub(crate) const MOST: usize = isize::MAX as usize;
 
-// What is called last cannot unwind, so it is jumped to, and there is no stack to lay out.
+// The last call cannot unwind, so the compiler makes it a jump, and the function needs no stack frame.
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: usize) -> *mut c_void {
     match heap::try_alloc(size) {
@@ -32,7 +32,7 @@ extern "C" fn malloc_slowly(size: usize) -> *mut c_void {
     block
 }
 
-/// A block, or NULL without a word in errno.
+/// A block, or NULL; errno is not set.
 #[inline]
 pub(crate) fn allocate(size: usize, align: usize, origin: Origin) -> *mut c_void {
     if size > MOST - align {
@@ -86,7 +86,7 @@ unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
         return malloc(size);
     }
     if size == 0 {
-        // As glibc does; who calls realloc(p, 0) there has freed p.
+        // As glibc does, where realloc(p, 0) frees p.
         // SAFETY: the program's promise.
         unsafe { free(pointer) };
         return core::ptr::null_mut();
@@ -113,7 +113,7 @@ unsafe extern "C" fn reallocarray(pointer: *mut c_void, count: usize, size: usiz
     }
 }
 
-/// C23: the size is what was asked for.
+/// C23: the size is that of the request.
 ///
 /// # Safety
 /// As for [`free`]; `size` is that of the last request for the block, which was one without an alignment.
@@ -136,7 +136,7 @@ unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
     unsafe { heap::usable_size(pointer.cast()) }
 }
 
-/// Gives back what is not in use; 1 when there was something. What is kept in reserve is the heap's matter, not `pad`'s.
+/// Gives back unused memory; 1 when there was some. The heap decides what it keeps in reserve, and `pad` is ignored.
 #[unsafe(no_mangle)]
 extern "C" fn malloc_trim(_pad: usize) -> c_int {
     c_int::from(heap::trim() > 0)

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 /// Sets it.
 #[cold]
 pub(crate) fn set(number: c_int) {
-    // SAFETY: the C library's own place for this thread, which is there as long as the thread is.
+    // SAFETY: the C library's variable of this thread, which lives as long as the thread.
     unsafe { *libc::__errno_location() = number };
 }
 

@@ -12,14 +12,14 @@
 //! | `tls` | thread-local variables without the loader |
 //!
 //! The heap itself is [`larder::heap::global`], which may be called at any time: before `main`, while it is being made, at a
-//! thread's end. Nothing here takes a lock or allocates, but where the program has replaced operators of C++: the loader is
-//! asked for the library's once. What is exported is what the programs call, under the names of the C library, and
-//! nothing else: a test reads the table. A panic cannot leave: `extern "C"` ends the
-//! process instead, since a malloc that is broken has nobody to tell.
+//! thread's end. Nothing here takes a lock or allocates, with one exception: where the program has replaced C++ operators, the
+//! loader is asked once for those of the C++ library. The library exports the names of the C library that programs call, and
+//! nothing else: a test reads the symbol table. A panic does not leave the library: `extern "C"` ends the process, since a broken
+//! malloc has no caller to return an error to.
 //!
-//! The functions follow glibc where the standard leaves a choice, since that is what the programs were tried with:
-//! `realloc(p, 0)` frees and answers NULL, a size of 0 is a block of its own. Where glibc of old is lax, the standard's
-//! word is taken: an alignment that is not a power of two is `EINVAL`.
+//! Where the standard leaves a choice the functions follow glibc, with which programs are tested: `realloc(p, 0)` frees `p` and
+//! returns NULL, a size of 0 is a block of its own, `memalign` rounds its alignment up. `aligned_alloc` refuses an alignment that
+//! is not a power of two (`EINVAL`), as glibc does since 2.38.
 
 mod aligned;
 mod c;

@@ -1,8 +1,8 @@
 //! `operator new` and `operator delete` of C++, by their mangled names (x86-64 and aarch64: size_t is `m`).
 //!
-//! When there is no memory the standard wants the new-handler called until it gives up, and then `std::bad_alloc`. Both
-//! are the C++ library's: it is looked up then, and not before, so that programs in C need none. The exception passes
-//! through the functions here, which therefore are `extern "C-unwind"` and have nothing to clean up.
+//! When there is no memory, the standard requires that the new-handler is called until it gives up, and then `std::bad_alloc`
+//! is thrown. Both are in the C++ library, which is looked up only then, so programs in C need none. The exception passes
+//! through the functions here, which are therefore `extern "C-unwind"` and have nothing to clean up.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::AtomicPtr;
@@ -35,7 +35,7 @@ fn new_handler() -> Handler {
     unsafe { get() }
 }
 
-/// Asks the handler until it gives up or there is memory; throws.
+/// Calls the handler until it gives up or there is memory; throws.
 ///
 /// # Safety
 /// The callers up to C++ let an exception through and have nothing to clean up.
@@ -213,7 +213,7 @@ operators! {
     "_ZnamSt11align_val_tRKSt9nothrow_t" => NewArray derived (size, align: usize, tag: *const c_void) |own: &CStr, origin| new_nothrow(size, align, origin, own.as_ptr(), tag);
 }
 
-/// `delete` of a block whose size nobody says.
+/// `delete` of a block without a size.
 ///
 /// # Safety
 /// The block is of the matching `new`, with this alignment, and not deleted yet.

@@ -1,8 +1,8 @@
 //! Operators that the program has replaced.
 //!
-//! A program may replace `operator new(size_t)` and `operator delete(void *)` and leave the other forms alone: the standard has
-//! the arrays', the sized and the nothrow forms call those. Ours do not, since both would be ours; so where a plain form is the
-//! program's, the other forms are left to the C++ library, which calls it.
+//! A program may replace `operator new(size_t)` and `operator delete(void *)` only: the standard lets the array, sized and nothrow
+//! forms call these two. The forms of this library do not call them. So where the program has replaced a plain form, the other
+//! forms go to the C++ library, which calls it.
 
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
@@ -13,7 +13,7 @@ const REPLACED: u8 = 2;
 
 static PLAIN: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// The forms that others are made of.
+/// The plain forms, which the other forms call.
 const NAMES: [&CStr; 8] = [
     c"_Znwm",
     c"_Znam",
@@ -25,8 +25,8 @@ const NAMES: [&CStr; 8] = [
     c"_ZdaPvSt11align_val_t",
 ];
 
-/// Is one of the plain forms the program's? One load: it is known since the library was loaded, but for the constructors that
-/// run before its own.
+/// Whether the program has replaced a plain form. One load: the answer is known once the library is loaded, except in constructors
+/// that run before its own.
 #[inline]
 pub(crate) fn any() -> bool {
     match PLAIN.load(Ordering::Relaxed) {
@@ -36,8 +36,8 @@ pub(crate) fn any() -> bool {
     }
 }
 
-/// Looks, which takes the loader's lock. So it is done before a constructor can wait for a thread of its own that uses an
-/// operator: one that is loaded by `dlopen` holds that lock.
+/// Looks the forms up, which takes the loader's lock. So it is done before a constructor can wait for a thread that uses an
+/// operator: a constructor of a library that `dlopen` loads holds that lock.
 #[cold]
 pub(crate) fn look() -> bool {
     let here = object_of(object_of as *const c_void);
@@ -50,7 +50,7 @@ pub(crate) fn look() -> bool {
     replaced
 }
 
-/// Where the program or library begins that has this address.
+/// The begin of the program or library that contains this address.
 fn object_of(address: *const c_void) -> *mut c_void {
     // SAFETY: all zeroes is a value.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };

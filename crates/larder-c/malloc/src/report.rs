@@ -1,5 +1,5 @@
-//! What is written at the program's end, where it is asked for: one line of JSON by one call, so that the lines of many
-//! processes do not mix.
+//! The line of JSON at the program's end, if requested. One call writes it, so that the lines of several processes do not
+//! mix.
 //!
 //! `LARDER_MALLOC_STATS=FILE` asks for it; the line goes to the end of the file. `larder run` reads it.
 
@@ -33,7 +33,7 @@ extern "C" fn begin() {
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return;
     }
-    // SAFETY: a name that ends; nobody changes the environment before the program begins.
+    // SAFETY: a name that ends with a zero byte; the environment does not change before the program begins.
     let value = unsafe { libc::getenv(VARIABLE.as_ptr()) };
     if value.is_null() {
         return;
@@ -41,7 +41,7 @@ extern "C" fn begin() {
     // SAFETY: a value of the environment ends with a zero byte.
     let value = unsafe { CStr::from_ptr(value) }.to_bytes_with_nul();
     if value.len() <= libc::PATH_MAX as usize {
-        // SAFETY: it fits, and nobody else is here yet.
+        // SAFETY: it fits, and no other thread runs yet.
         unsafe { core::ptr::copy_nonoverlapping(value.as_ptr(), PATH.0.get().cast(), value.len()) };
     }
 }
@@ -65,7 +65,7 @@ extern "C" fn end() {
     if file < 0 {
         return;
     }
-    // SAFETY: so many bytes were written into the line. Nobody is left to hear of a failure.
+    // SAFETY: this many bytes were written into the line. At the program's end no caller hears of a failure.
     unsafe {
         libc::write(file, line.bytes.as_ptr().cast(), line.len);
         libc::close(file);

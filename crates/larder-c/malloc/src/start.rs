@@ -13,8 +13,8 @@ extern "C" fn begin() {
     replaced::look();
 }
 
-/// Makes the heap before the program can register handlers for fork. Those that were registered first run last before a
-/// fork: so a handler of the program's that allocates does not find the heap's locks taken.
+/// Makes the heap before the program can register handlers for fork. The handlers that were registered first run last before a
+/// fork, so a handler of the program that allocates does not find the heap's locks taken.
 fn make_heap() {
     let block = global::alloc(1, 1);
     // SAFETY: taken above, or null.

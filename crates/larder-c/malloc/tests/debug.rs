@@ -397,8 +397,8 @@ fn the_fast_path_knows_nothing_of_it() {
     }
 }
 
-/// Instructions of a pair do not depend on whether anybody could debug: the word of the thread's heap is looked at either
-/// way. More would be seen here.
+/// Instructions of a pair do not depend on whether debugging is possible: the word of the thread's heap is read either
+/// way. A higher count would be found here.
 #[test]
 fn a_pair_costs_no_more_than_before() {
     if cfg!(debug_assertions) || !has("valgrind") {

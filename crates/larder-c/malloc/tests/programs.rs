@@ -159,7 +159,7 @@ fn allocation_outside_of_main() {
     });
 }
 
-/// Who loads a library holds the loader's lock while its constructors run.
+/// The thread that loads a library holds the loader's lock while the constructors run.
 #[test]
 fn a_constructor_waits_for_a_thread_that_allocates() {
     let Some(plugin) = Program::compile("plugin_starts.cpp") else {
@@ -226,7 +226,7 @@ fn it_is_bound_at_once_and_stays() {
 }
 
 /// Nor may it be asked where such a variable is: after a `dlopen` its answer may call malloc. So all of them lie at fixed
-/// distances from the thread pointer, and nobody asks the loader.
+/// distances from the thread pointer, and no code asks the loader.
 #[test]
 fn thread_local_variables_need_no_call_of_the_loader() {
     if !cfg!(target_arch = "x86_64") || !has("readelf") {
@@ -340,8 +340,8 @@ fn what_is_wrong_is_told_without_debug_mode_and_ends_the_process() {
     }
 }
 
-/// Whoever asks for it gets a thread that gives memory back while nobody calls, in the child of a fork too; who does not ask
-/// has none.
+/// A program that asks for it gets a thread that returns memory while the program makes no calls, in the child of a fork too; other
+/// programs have none.
 #[test]
 fn memory_goes_back_without_a_call() {
     let Some(program) = Program::compile("reaper.c") else {

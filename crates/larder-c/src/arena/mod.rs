@@ -19,8 +19,8 @@ pub(crate) mod source;
 pub(crate) mod stats;
 pub(crate) mod walk;
 
-/// Ranges of numbers: addresses, page indexes, identifiers, blocks of a disk. Every function may be called by many threads at
-/// once, but for larder_arena_free and larder_arena_destroy.
+/// Ranges of numbers: addresses, page indexes, identifiers, blocks of a disk. Every function except
+/// larder_arena_free and larder_arena_destroy may be called by many threads at once.
 #[derive(Debug)]
 pub struct larder_arena {
     _opaque: [u8; 0],
@@ -33,12 +33,12 @@ pub(crate) struct Named {
     _name: Option<Name>,
 }
 
-/// The text of a name, in memory that stays where it is. It is dropped after the arena, which was told that it stays for ever.
-/// What the arena's errors say is written before the arena can go, so nobody reads it later.
+/// The text of a name, in memory that stays where it is. It is dropped after the arena, which takes it as static.
+/// What the arena's errors say is written before the arena can go, so it is not read later.
 #[derive(Debug)]
 pub(crate) struct Name(NonNull<str>);
 
-// SAFETY: text that nobody changes.
+// SAFETY: text that never changes.
 unsafe impl Send for Name {}
 // SAFETY: as above.
 unsafe impl Sync for Name {}
@@ -59,7 +59,7 @@ impl Name {
     }
 
     /// # Safety
-    /// Nobody reads it when this value is gone.
+    /// The text is not read after this value is dropped.
     pub(crate) unsafe fn text(&self) -> &'static str {
         // SAFETY: leaked above, taken back in `drop` only, and never changed.
         unsafe { self.0.as_ref() }
@@ -120,21 +120,21 @@ pub unsafe extern "C" fn larder_arena_new(
     }
 }
 
-/// Ends an arena, whatever is allocated of it; NULL does nothing. Spans that it imported and that are free as a whole go back to
-/// their source. An arena whose source it is keeps it, and so do its handles.
+/// Ends an arena, even if ranges of it are allocated; NULL does nothing. Imported spans that are free as a whole go back to their
+/// source. Its handles keep it, and so do arenas that import from it.
 ///
 /// # Safety
-/// `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards.
+/// `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_arena_free(arena: *mut larder_arena) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
     unsafe { guard(core::ptr::null_mut(), || end(arena)) }
 }
 
-/// Ends an arena of which nothing is allocated; NULL does nothing. LARDER_BUSY says how much is allocated, and leaves it as it is.
+/// Ends an arena of which nothing is allocated; NULL does nothing. With allocations it does nothing, and the error LARDER_BUSY says how much is allocated.
 ///
 /// # Safety
-/// `arena` is NULL or a live arena, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+/// `arena` is NULL or a live arena, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_arena_destroy(
     arena: *mut larder_arena,
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn larder_arena_destroy(
     }
 }
 
-/// Adds a span by hand: `units` numbers from `addr` on. It stays for as long as the arena does.
+/// Adds a span by hand: `units` numbers from `addr` on. It stays as long as the arena.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena; `error` is NULL or can be written.
@@ -186,7 +186,7 @@ pub(crate) unsafe fn answer(
     if addr.is_null() {
         return Err(Failed::null("addr"));
     }
-    // SAFETY: the caller's promise. First what nobody takes for an address, should the taking fail or panic.
+    // SAFETY: the caller's promise. First a number that is no address, in case `take` fails or panics.
     unsafe {
         addr.write(u64::MAX);
         addr.write(take()?);
@@ -241,8 +241,8 @@ pub unsafe extern "C" fn larder_arena_xalloc(
     }
 }
 
-/// Gives back what was taken: the address, and the units as they were asked for or rounded up to the quantum. What was never
-/// taken, or given back already, is LARDER_FOREIGN; another size is LARDER_SIZE; then nothing has changed.
+/// Gives back a range: its address, and its units as requested or rounded up to the quantum. A range that was never taken, or was
+/// given back already, is LARDER_FOREIGN; another size is LARDER_SIZE; then nothing has changed.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena; `error` is NULL or can be written.
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn larder_arena_dealloc(
     unsafe { guard(error, || Ok(shared(arena)?.arena.free(addr, units)?)) }
 }
 
-/// Changes the limit on all spans together, UINT64_MAX is none. A lower one takes nothing away; it keeps further spans out.
+/// Changes the limit on all spans together; UINT64_MAX is none. A lower limit takes no span away, but lets no further span in.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena.
@@ -294,7 +294,7 @@ unsafe fn give_back(
     }
 }
 
-/// Gives back to the source what lies idle: call it regularly. `units`, which may be NULL, gets what went.
+/// Gives idle spans back to the source: call it regularly. `units`, which may be NULL, gets the units given back.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena; `units` is NULL or can be written.
@@ -307,8 +307,8 @@ pub unsafe extern "C" fn larder_arena_reap(
     unsafe { give_back(arena, units, Arena::reap) }
 }
 
-/// Empties the quantum caches and gives everything back to the source that is not allocated. `units`, which may be NULL, gets what
-/// went.
+/// Empties the quantum caches and gives all spans without allocations back to the source. `units`, which may be NULL, gets the units
+/// given back.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena; `units` is NULL or can be written.
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn larder_arena_drain(
     unsafe { give_back(arena, units, Arena::drain) }
 }
 
-/// Whether a number lies in one of the arena's spans, allocated or not; false for what is no arena.
+/// Whether a number lies in one of the arena's spans, allocated or not; false for a pointer that is no arena.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena.
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn larder_arena_contains(arena: *const larder_arena, addr:
     })
 }
 
-/// Units that consumers have; 0 for what is no arena. Looks at every segment.
+/// Units that consumers have; 0 for a pointer that is no arena. Looks at every segment.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena.
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn larder_arena_in_use(arena: *const larder_arena) -> u64 
     })
 }
 
-/// What all sizes and addresses are multiples of; 0 for what is no arena.
+/// All sizes and addresses are multiples of this; 0 for a pointer that is no arena.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena.
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn larder_arena_quantum(arena: *const larder_arena) -> u64
     })
 }
 
-/// Checks that everything that the arena knows agrees, for those who suspect their memory. O(segments). LARDER_PANIC names what
+/// Checks that all that the arena knows agrees, for programs that suspect their memory. O(segments). LARDER_PANIC names what
 /// does not.
 ///
 /// # Safety

@@ -20,7 +20,7 @@ pub struct larder_arena_options {
     pub size: usize,
     /// A name for errors, which is copied; NULL is "arena".
     pub name: *const c_char,
-    /// What all sizes and addresses are multiples of: a power of two; 0 is 1.
+    /// All sizes and addresses are multiples of this power of two; 0 is 1.
     pub quantum: u64,
     /// Largest size with a quantum cache, at most 16 quanta; 0 is none.
     pub quantum_max: u64,
@@ -44,7 +44,7 @@ pub struct larder_arena_options {
     pub source: *const larder_arena,
     /// A function of the program that gives spans; NULL is none. Not together with `source`.
     pub import: larder_import_fn,
-    /// Takes spans back that `import` gave; NULL when nobody wants them back.
+    /// Takes spans back that `import` gave; NULL when the source takes none back.
     pub release: larder_release_fn,
     /// Handed to both functions. It must live until the arena, all its handles and all arenas over it are gone.
     pub user: *mut c_void,
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn larder_arena_options_init(
 
 impl larder_arena_options {
     /// # Safety
-    /// `name` is NULL or ends with a zero byte, `source` is NULL or an arena that nobody frees meanwhile, the functions do what
+    /// `name` is NULL or ends with a zero byte, `source` is NULL or an arena that is not freed meanwhile, the functions do what
     /// the header asks of them.
     pub(super) unsafe fn build(&self) -> Result<Named, Failed> {
         // SAFETY: the caller's promise.

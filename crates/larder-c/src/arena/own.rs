@@ -13,7 +13,7 @@ use crate::guard::guard;
 use crate::mark::{Opaque, end, give, shared};
 
 /// Magazines of one owner for the sizes that have a quantum cache: no lock, no restartable section. It may move between threads,
-/// but only one may use it at a time. What it took others may give back, and the other way round. It keeps its arena.
+/// but only one may use it at a time. Others may give back what it took, and it may give back what others took. It keeps its arena.
 #[derive(Debug)]
 pub struct larder_arena_handle {
     _opaque: [u8; 0],
@@ -21,7 +21,7 @@ pub struct larder_arena_handle {
 
 /// A handle and the owner of the arena that it borrows.
 pub(crate) struct Own {
-    /// Dropped before the arena, whose address does not change and which is only read.
+    /// Dropped before the arena, which does not move and is only read.
     handle: UnsafeCell<ArenaHandle<'static>>,
     busy: Busy,
     _arena: Arc<Named>,
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn larder_arena_handle_new(
 /// Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
 ///
 /// # Safety
-/// `handle` is NULL or a live arena handle, which no other thread uses now and nobody afterwards.
+/// `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_arena_handle_free(
     handle: *mut larder_arena_handle,

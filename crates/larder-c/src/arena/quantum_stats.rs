@@ -8,11 +8,11 @@ use crate::guard::value;
 use crate::mark::shared;
 use crate::numbers::{self, numbers};
 
-/// Numbers of one quantum cache, read without stopping anybody.
+/// Numbers of one quantum cache, read while threads go on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_quantum_stats {
-    /// Bytes of this struct; set it before the call to what the program knows.
+    /// Bytes of this struct as the program knows it; set it before the call.
     pub size: usize,
     /// Units of each of its segments.
     pub units: u64,
@@ -56,7 +56,7 @@ fn take(named: &Arc<Named>, cache: usize) -> Result<larder_quantum_stats, Failed
     })
 }
 
-/// Quantum caches of an arena; 0 for what is no arena.
+/// Quantum caches of an arena; 0 for a pointer that is no arena.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena.

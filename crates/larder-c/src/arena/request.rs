@@ -11,10 +11,10 @@ pub const LARDER_FIT_DEFAULT: u32 = 0;
 pub const LARDER_FIT_INSTANT: u32 = 1;
 /// The smallest segment in which it fits.
 pub const LARDER_FIT_BEST: u32 = 2;
-/// The next place after the last allocation: what is given back is not soon handed out again.
+/// The next place after the last allocation: numbers that are given back are not handed out again soon.
 pub const LARDER_FIT_NEXT: u32 = 3;
 
-/// What larder_arena_xalloc is to find. `larder_arena_request_init` fills in the defaults; then `units` is to be set.
+/// What larder_arena_xalloc must find. `larder_arena_request_init` fills in the defaults; then set `units`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct larder_arena_request {
@@ -24,9 +24,9 @@ pub struct larder_arena_request {
     pub units: u64,
     /// The first is a multiple of this, a power of two; 0 is 1.
     pub align: u64,
-    /// The first is so far after a multiple of `align`.
+    /// The first lies this many units after a multiple of `align`.
     pub phase: u64,
-    /// No multiple of this, a power of two, lies inside but at the beginning; 0 is no such boundary.
+    /// No multiple of this power of two lies inside, except at the beginning; 0 is no such boundary.
     pub nocross: u64,
     /// The first number is at least this.
     pub min: u64,

@@ -21,7 +21,7 @@ pub type larder_import_fn = Option<
     unsafe extern "C" fn(units: u64, align: u64, span: *mut larder_span, user: *mut c_void) -> bool,
 >;
 
-/// Takes a span back exactly as it was given. The same rules.
+/// Takes back a span exactly as it was given. The same rules apply.
 pub type larder_release_fn =
     Option<unsafe extern "C" fn(span: *const larder_span, user: *mut c_void)>;
 

@@ -7,11 +7,11 @@ use super::{Named, larder_arena};
 use crate::error::{larder_error, larder_status};
 use crate::numbers::{self, numbers};
 
-/// Numbers of an arena, of one moment. Units are the arena's own: bytes, pages, identifiers.
+/// Numbers of an arena, all of one moment. Units are the arena's: bytes, pages or identifiers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_arena_stats {
-    /// Bytes of this struct; set it before the call to what the program knows.
+    /// Bytes of this struct as the program knows it; set it before the call.
     pub size: usize,
     /// Units in all spans.
     pub total_units: u64,
@@ -31,7 +31,7 @@ pub struct larder_arena_stats {
     pub segments: u64,
     /// Segments cut from free ones. What a quantum cache recycles is not counted.
     pub allocs: u64,
-    /// Segments given back, in the same sense.
+    /// Segments given back to free ones, without those that a quantum cache recycles.
     pub frees: u64,
     /// Calls that failed.
     pub fails: u64,
@@ -39,7 +39,7 @@ pub struct larder_arena_stats {
     pub imports: u64,
     /// Spans given back to the source.
     pub releases: u64,
-    /// Bytes of memory that the arena's own account may use; magazines apart.
+    /// Bytes of memory that the arena's metadata may use, without magazines.
     pub bookkeeping_bytes: u64,
 }
 

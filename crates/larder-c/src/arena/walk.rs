@@ -15,7 +15,7 @@ pub const LARDER_SEGMENT_ADDED_SPAN: u32 = 1;
 pub const LARDER_SEGMENT_IMPORTED_SPAN: u32 = 2;
 /// Free.
 pub const LARDER_SEGMENT_FREE: u32 = 3;
-/// In a consumer's hands.
+/// With a consumer.
 pub const LARDER_SEGMENT_ALLOCATED: u32 = 4;
 /// In a magazine of a quantum cache.
 pub const LARDER_SEGMENT_CACHED: u32 = 5;
@@ -55,8 +55,8 @@ impl From<Segment> for larder_segment {
 pub type larder_visit_fn =
     Option<unsafe extern "C" fn(segment: *const larder_segment, user: *mut c_void) -> bool>;
 
-/// Shows every span and after it its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: what
-/// changes is seen or not.
+/// Shows every span and then its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: a change
+/// is seen or not.
 ///
 /// # Safety
 /// `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.

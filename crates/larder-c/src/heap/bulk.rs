@@ -39,7 +39,7 @@ pub unsafe extern "C" fn larder_heap_alloc_many(
                     Ok(object) => objects.add(i).write(object.as_ptr().cast()),
                     Err(failed) => {
                         for j in 0..i {
-                            // SAFETY: written above; nobody has seen it yet.
+                            // SAFETY: written above; no caller has seen it yet.
                             heap.dealloc(NonNull::new_unchecked((*objects.add(j)).cast()), layout);
                         }
                         core::ptr::write_bytes(objects, 0, n);
@@ -52,8 +52,8 @@ pub unsafe extern "C" fn larder_heap_alloc_many(
     }
 }
 
-/// Gives `objects[0]` to `objects[n - 1]` back, of whatever size; NULL among them does nothing. All of them; or, when one is no object
-/// of this heap's classes, none and an error.
+/// Gives `objects[0]` to `objects[n - 1]` back, of any sizes; NULL among them does nothing. If one is no object of this heap's
+/// classes, none is given back, and there is an error.
 ///
 /// # Safety
 /// `heap` is NULL or a live heap that no other thread uses meanwhile; `objects` has `n` pointers, of what is in the caller's

@@ -12,7 +12,7 @@ use crate::objects::family::larder_family;
 use crate::objects::large::answer;
 
 /// A cache of objects for every size class, made when it is first needed. It hands out memory to all threads at once, from the
-/// magazines of their CPUs, and heaps are made of it. Every function may be called by many threads, but for larder_classes_free.
+/// magazines of their CPUs, and heaps are made from it. Every function except larder_classes_free may be called by many threads.
 #[derive(Debug)]
 pub struct larder_classes {
     _opaque: [u8; 0],
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn larder_classes_new(
 /// (more than 1 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
 ///
 /// # Safety
-/// `classes` is NULL or live classes, which no other thread uses now and nobody afterwards.
+/// `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_classes_free(classes: *mut larder_classes) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn larder_classes_alloc_aligned(
     }
 }
 
-/// Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
+/// Makes `*object` larger or smaller. It may move, and is then aligned to 16, whatever it was before. NULL in `*object` begins a new
 /// one. After a failure the object is where and what it was.
 ///
 /// # Safety
@@ -138,8 +138,8 @@ pub unsafe extern "C" fn larder_classes_realloc(
     }
 }
 
-/// Gives an object back; NULL does nothing. It came from these classes or from a heap that is made of them. What is none of these is LARDER_FOREIGN; an address inside of an object, or an
-/// object that is given back twice, cannot be told.
+/// Gives an object back; NULL does nothing. It must come from these classes or from a heap that is made from them, else it is
+/// LARDER_FOREIGN. An address inside an object, or an object that is given back twice, is not detected.
 ///
 /// # Safety
 /// `classes` is NULL or live classes; what `object` points to, if it came from here, is in the caller's hands and not used
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn larder_classes_dealloc(
     }
 }
 
-/// As larder_classes_dealloc, for an object that was allocated with so many bytes and no alignment; LARDER_SIZE when it was not, and then
+/// As larder_classes_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
 /// nothing has changed.
 ///
 /// # Safety
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn larder_classes_dealloc_aligned(
     }
 }
 
-/// Bytes of an object that may be used, at least those that were asked for; 0 for what is no object.
+/// Bytes of an object that may be used, at least those requested; 0 for a pointer that is no object.
 ///
 /// # Safety
 /// `classes` is NULL or live classes.

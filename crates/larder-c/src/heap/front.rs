@@ -1,7 +1,7 @@
-//! What heaps and classes do alike, over the pointers of C.
+//! The parts that heaps and classes share, over the pointers of C.
 //!
-//! What is short is always inlined: each is the body of one or two C functions, and a `Result` with its error is large to hand
-//! from one to another.
+//! Short functions are always inlined: each is the body of one or two C functions, and a `Result` with its error is large to
+//! pass.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -13,7 +13,7 @@ use larder::os::page_size;
 use crate::error::{Failed, larder_status};
 use crate::objects::large::alignment;
 
-/// Where memory of any size comes from.
+/// A source of memory of any size.
 pub(super) trait Front {
     fn classes(&self) -> &Classes;
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
@@ -114,13 +114,13 @@ pub(super) fn usable_bytes(front: &impl Front, object: *const c_void) -> Result<
 /// Gives an object back; NULL does nothing.
 ///
 /// # Safety
-/// What is an object of these classes is in the caller's hands, who gives it up.
+/// An object of these classes belongs to the caller, which gives it up.
 #[inline(always)]
 pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
     let Some(object) = NonNull::new(object.cast::<u8>()) else {
         return Ok(());
     };
-    // Checked classes say themselves what is wrong.
+    // Checked classes report the mistake themselves.
     if front.classes().class_at(object).is_none() && front.classes().debug_options().is_none() {
         usable(front.classes(), object)?;
     }
@@ -129,7 +129,7 @@ pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<
     Ok(())
 }
 
-/// Gives an object back of which the caller says how large it is; NULL does nothing.
+/// Gives back an object whose size the caller states; NULL does nothing.
 ///
 /// # Safety
 /// As for [`dealloc`].
@@ -157,7 +157,7 @@ pub(super) unsafe fn dealloc_sized(
     Ok(())
 }
 
-/// Says what is wrong with an object that is given back with this layout; large ones may be right, and kept ones.
+/// The error of an object that is given back with this layout; none where a large or a kept object is right.
 #[cold]
 fn check_size(
     classes: &Classes,
@@ -204,7 +204,7 @@ pub(super) unsafe fn realloc(
         unsafe { object.write(new.as_ptr().cast()) };
         return Ok(());
     };
-    // Checked classes say themselves what is wrong.
+    // Checked classes report the mistake themselves.
     if front.classes().debug_options().is_none() {
         usable(front.classes(), old)?;
     }

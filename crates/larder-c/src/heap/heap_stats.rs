@@ -12,7 +12,7 @@ use crate::numbers::{self, numbers};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_heap_stats {
-    /// Bytes of this struct; set it before the call to what the program knows.
+    /// Bytes of this struct as the program knows it; set it before the call.
     pub size: usize,
     /// Bytes taken and not given back: objects in use, and free ones in the heap's magazines. What another heap gives back stays on
     /// this one's account.

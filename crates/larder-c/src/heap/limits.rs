@@ -1,4 +1,4 @@
-//! How much a heap may take, and who is told.
+//! How much a heap may take, and the call that warns.
 
 use core::ffi::c_void;
 
@@ -10,13 +10,13 @@ use crate::error::{larder_error, larder_status};
 use crate::guard::guard;
 use crate::mark::shared;
 
-/// Is told that a heap takes more than was said, on the thread that allocates. It may use the heap, but not end it. It must return: no
-/// longjmp, no C++ exception.
+/// Called when a heap takes more than the bytes set, on the thread that allocates. It may use the heap, but not end it. It must return:
+/// no longjmp, no C++ exception.
 pub type larder_warning_fn =
     Option<unsafe extern "C" fn(stats: *const larder_heap_stats, user: *mut c_void)>;
 
-/// Bounds what the heap takes, 0 is no limit: objects in use and free ones in its magazines, by the sizes of their classes. It is
-/// looked at when a magazine is empty, so that up to a magazine's worth may be in use already.
+/// Bounds what the heap takes; 0 is no limit. Objects in use and free ones in its magazines count, by the sizes of their classes. The
+/// bound is checked when a magazine is empty: objects that lie in a magazine already are still handed out.
 ///
 /// # Safety
 /// `heap` is NULL or a live heap that no other thread uses meanwhile.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn larder_heap_set_limit(
     }
 }
 
-/// A pointer of the program's that goes where its heap goes.
+/// A pointer of the program that moves between threads with its heap.
 struct User(*mut c_void);
 
 // SAFETY: the header says that the function may be called on whatever thread uses the heap, one at a time.
@@ -48,8 +48,8 @@ impl User {
     }
 }
 
-/// Calls `warning` when the heap takes more than `bytes`, and not again until it has fallen below. NULL ends that. `user` must live
-/// until then, or until the heap ends.
+/// Calls `warning` when the heap takes more than `bytes`, and not again until it has fallen below. NULL ends the calls. `user` must
+/// live until then, or until the heap ends.
 ///
 /// # Safety
 /// `heap` is NULL or a live heap that no other thread uses meanwhile; `warning` does what its documentation asks for, with a
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn larder_heap_set_warning(
     }
 }
 
-/// Gives the free objects in the heap's magazines to its classes, where others find them.
+/// Gives the free objects in the heap's magazines to its classes, where other heaps find them.
 ///
 /// # Safety
 /// `heap` is NULL or a live heap that no other thread uses meanwhile.

@@ -14,14 +14,14 @@ use crate::mark::{Opaque, end, give, shared};
 use crate::objects::family::larder_family;
 use crate::objects::large::answer;
 
-/// Memory of any size for one owner, who carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
+/// Memory of any size for one owner that carries it along: an interpreter, a request, a shard. No lock, no atomic instruction, no
 /// thread-local. It may move between threads, but only one may use it at a time.
 #[derive(Debug)]
 pub struct larder_heap {
     _opaque: [u8; 0],
 }
 
-/// A heap, and whether somebody is inside: its warning may come back to it, but must not end it.
+/// A heap, and whether a call is inside: its warning may use the heap, but must not end it.
 #[derive(Debug)]
 pub(crate) struct Carried {
     heap: Heap,
@@ -46,7 +46,7 @@ impl Carried {
     }
 }
 
-/// A heap that somebody is inside of.
+/// A heap that a call is inside of.
 pub(super) struct Entered<'a> {
     heap: &'a Heap,
     _here: Here<'a>,
@@ -90,8 +90,8 @@ pub unsafe extern "C" fn larder_heap_new(
     }
 }
 
-/// Makes a heap with slabs of its own: ending it ends its objects, large ones included, without visiting one. A large object (more
-/// than 1 MiB, or aligned to more than a page) has two pages at least. `out` gets it, or NULL after a failure.
+/// Makes a heap with slabs of its own: its end is the end of all its objects, large ones included, and no object is visited. A large
+/// object (more than 1 MiB, or aligned to more than a page) has at least two pages. `out` gets it, or NULL after a failure.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `out` and `error` are NULL or can be written.
@@ -110,11 +110,11 @@ pub unsafe extern "C" fn larder_heap_new_private(
     }
 }
 
-/// Ends a heap; NULL does nothing. Its objects stay valid as long as its classes do; those of a private heap are gone. Not from its
-/// warning: that is LARDER_BUSY.
+/// Ends a heap; NULL does nothing. Its objects stay valid as long as its classes; those of a private heap are gone. From the heap's
+/// warning it is LARDER_BUSY.
 ///
 /// # Safety
-/// `heap` is NULL or a live heap, which no other thread uses now and nobody afterwards.
+/// `heap` is NULL or a live heap, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_heap_free(heap: *mut larder_heap) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn larder_heap_alloc_aligned(
     }
 }
 
-/// Makes `*object` larger or smaller; it may move, and is aligned to 16 then, whatever it was before. NULL in `*object` begins a new
+/// Makes `*object` larger or smaller. It may move, and is then aligned to 16, whatever it was before. NULL in `*object` begins a new
 /// one. After a failure the object is where and what it was; to make it smaller never fails.
 ///
 /// # Safety
@@ -205,8 +205,8 @@ pub unsafe extern "C" fn larder_heap_realloc(
     }
 }
 
-/// Gives an object back; NULL does nothing. It came from this heap, from another one of the same classes, or from these. What is none of these is LARDER_FOREIGN; an address inside of an object, or an
-/// object that is given back twice, cannot be told.
+/// Gives an object back; NULL does nothing. It must come from this heap, from another heap of the same classes, or from these classes,
+/// else it is LARDER_FOREIGN. An address inside an object, or an object that is given back twice, is not detected.
 ///
 /// # Safety
 /// `heap` is NULL or a live heap that no other thread uses meanwhile; what `object` points to, if it came from here, is in the
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn larder_heap_dealloc(
     }
 }
 
-/// As larder_heap_dealloc, for an object that was allocated with so many bytes and no alignment; LARDER_SIZE when it was not, and then
+/// As larder_heap_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
 /// nothing has changed.
 ///
 /// # Safety
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn larder_heap_dealloc_aligned(
     }
 }
 
-/// Bytes of an object that may be used, at least those that were asked for; 0 for what is no object.
+/// Bytes of an object that may be used, at least those requested; 0 for a pointer that is no object.
 ///
 /// # Safety
 /// `heap` is NULL or a live heap that no other thread uses meanwhile.

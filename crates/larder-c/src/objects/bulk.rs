@@ -29,7 +29,7 @@ pub unsafe extern "C" fn larder_cache_get_many(
             if objects.is_null() {
                 return Err(Failed::null("objects"));
             }
-            // What is there may be no pointers yet.
+            // The memory may not hold pointers yet.
             for i in 0..n {
                 objects
                     .add(i)
@@ -43,9 +43,9 @@ pub unsafe extern "C" fn larder_cache_get_many(
                 match cache.get_many(&mut all[got..]) {
                     Ok(more) => got += more,
                     Err(failed) => {
-                        // SAFETY: taken above; nobody has seen them yet.
+                        // SAFETY: taken above; no caller has seen them yet.
                         cache.put_many(&all[..got]);
-                        // Nobody shall find an object there that is not his.
+                        // The caller finds no object there that it does not own.
                         core::ptr::write_bytes(objects, 0, n);
                         return Err(failed.into());
                     }

@@ -13,8 +13,8 @@ use crate::guard::{guard, value};
 use crate::mark::{Opaque, end, give, shared};
 use crate::options::read_sized;
 
-/// A cache of objects of one size, which stay constructed while they are free. Every function may be called by many threads at once,
-/// but for larder_cache_free and larder_cache_destroy.
+/// A cache of objects of one size, which stay constructed while they are free. Every function except larder_cache_free
+/// and larder_cache_destroy may be called by many threads at once.
 #[derive(Debug)]
 pub struct larder_cache {
     _opaque: [u8; 0],
@@ -26,8 +26,8 @@ impl Opaque for larder_cache {
     const NAME: &'static str = "cache";
 }
 
-/// Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is what a C type of that
-/// size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
+/// Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is the alignment that a C type
+/// of that size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `options` is NULL or has as many bytes as its first field says, and what it points to
@@ -56,18 +56,18 @@ pub unsafe extern "C" fn larder_cache_new(
 /// serves one of its gets, puts or drains must not call it.
 ///
 /// # Safety
-/// `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards.
+/// `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_free(cache: *mut larder_cache) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
     unsafe { guard(core::ptr::null_mut(), || end(cache)) }
 }
 
-/// Ends a cache of which no object is in use or in a handle; NULL does nothing. LARDER_BUSY says how many are, and leaves it, though
-/// with its stock given back.
+/// Ends a cache of which no object is in use or in a handle; NULL does nothing. Otherwise LARDER_BUSY says how many are; the cache
+/// stays, with its stock given back.
 ///
 /// # Safety
-/// `cache` is NULL or a live cache, which no other thread uses now and nobody afterwards; `error` is NULL or can be written.
+/// `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_destroy(
     cache: *mut larder_cache,
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn larder_cache_destroy(
             }
             let inside = shared(cache)?;
             inside.drain();
-            // With the stock in the slabs, what is out of them is with users and in handles.
+            // With the stock back in the slabs, the objects that are missing there are with users and in handles.
             let live = inside.stats().out;
             if live > 0 {
                 return Err(Failed::number(
@@ -116,8 +116,8 @@ pub unsafe extern "C" fn larder_cache_get(
     }
 }
 
-/// Puts an object back, constructed if there is a destructor. What lies in no slab of this cache is LARDER_FOREIGN. That it lies inside
-/// of an object, or was put twice, is seen when it comes to its slab: then it is not taken, and counted as refused.
+/// Puts an object back, constructed if there is a destructor. An address in no slab of this cache is LARDER_FOREIGN. An address inside
+/// an object, or one that was put twice, is found when it comes to its slab: then it is not taken, and counted as refused.
 ///
 /// # Safety
 /// `cache` is NULL or a live cache; what `object` points to, if it came from here, is in the caller's hands and not used
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn larder_cache_put_checked(
     }
 }
 
-/// The number that larder_family_owner says of this cache's objects, 1 to 65534; 0 for what is no cache. Numbers are used again.
+/// The number that larder_family_owner returns for this cache's objects, 1 to 65534; 0 for a pointer that is no cache. Numbers are used again.
 ///
 /// # Safety
 /// `cache` is NULL or a live cache.
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn larder_cache_number(cache: *const larder_cache) -> u16 
     })
 }
 
-/// Bytes from one object to the next; 0 for what is no cache.
+/// Bytes from one object to the next; 0 for a pointer that is no cache.
 ///
 /// # Safety
 /// `cache` is NULL or a live cache.
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn larder_cache_reap(
     unsafe { give_back(cache, bytes, RawCache::reap) }
 }
 
-/// Gives everything of this cache back that is neither in use nor in a handle; as larder_family_drain.
+/// Gives back everything of this cache that is neither in use nor in a handle; as larder_family_drain.
 ///
 /// # Safety
 /// `cache` is NULL or a live cache; `bytes` is NULL or can be written.

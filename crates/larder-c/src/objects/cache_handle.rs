@@ -20,7 +20,7 @@ pub struct larder_cache_handle {
     _opaque: [u8; 0],
 }
 
-/// A handle, and whether somebody is in it.
+/// A handle, and whether a call is inside.
 pub(crate) struct Own {
     handle: UnsafeCell<RawHandle>,
     busy: Busy,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn larder_cache_handle_new(
 /// Ends a handle; NULL does nothing. Its stock goes back to the cache, in constant time.
 ///
 /// # Safety
-/// `handle` is NULL or a live cache handle, which no other thread uses now and nobody afterwards.
+/// `handle` is NULL or a live cache handle, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_handle_free(
     handle: *mut larder_cache_handle,
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn larder_cache_handle_put(
     }
 }
 
-/// Gives the stock to the cache, where others find it: before a long rest.
+/// Gives the stock to the cache, where other threads find it. Call it before a long idle time.
 ///
 /// # Safety
 /// `handle` is NULL or a live cache handle that no other thread uses meanwhile.
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn larder_cache_handle_flush(
     }
 }
 
-/// Objects in the handle's stock; 0 for what is no handle.
+/// Objects in the handle's stock; 0 for a pointer that is no handle.
 ///
 /// # Safety
 /// `handle` is NULL or a live cache handle that no other thread uses meanwhile.

@@ -13,25 +13,25 @@ use crate::options::{check_flags, init, magazine, name};
 /// Slabs stay with the cache until it ends: memory of an object may be read after its put, and is then an object of the same kind,
 /// free or used again.
 pub const LARDER_CACHE_TYPE_STABLE: u32 = 1;
-/// The first object of every slab begins at a page, whatever that does to the CPU's caches.
+/// The first object of every slab begins at a page, without cache colouring.
 pub const LARDER_CACHE_NO_COLOUR: u32 = 2;
 
 const ALL_FLAGS: u32 = 3;
 
-/// Constructs an object in place; false when it cannot, and then the object is not constructed. It is called without a lock, from any
+/// Constructs an object in place; false when it fails, and then the object is not constructed. It is called without a lock, from any
 /// thread, by several at once, and may use other caches. It must return: no longjmp, no C++ exception.
 pub type larder_construct_fn =
     Option<unsafe extern "C" fn(object: *mut c_void, user: *mut c_void) -> bool>;
 
-/// Ends a constructed object before its slab goes back, and must accept it however its users left it. The same rules.
+/// Destroys a constructed object before its slab goes back, and must accept it however its users left it. The same rules apply.
 pub type larder_destruct_fn = Option<unsafe extern "C" fn(object: *mut c_void, user: *mut c_void)>;
 
-/// Memory is short: puts objects back that the program can do without. It must not end the cache. The same rules.
+/// Called when memory is short: puts back objects that the program can do without. It must not end the cache. The same rules apply.
 pub type larder_reclaim_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
 /// Ends what `user` points to: called once, from any thread, after the last call of the others has returned. That may be later than
 /// larder_cache_free, when it was called while the cache's callbacks ran or another thread asked all caches for memory. Not called
-/// for a cache that could not be made. The same rules.
+/// for a cache that could not be made. The same rules apply.
 pub type larder_cache_end_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
 /// Settings of a cache. `larder_cache_options_init` fills in the defaults.
@@ -44,7 +44,7 @@ pub struct larder_cache_options {
     pub name: *const c_char,
     /// Most bytes of slabs; 0 is no limit.
     pub limit_bytes: usize,
-    /// Fewest pages of a slab, up to 64; 0 is 1. Large slabs make a cache that ends with many objects go faster.
+    /// Fewest pages of a slab, up to 64; 0 is 1. With large slabs, a cache with many objects ends faster.
     pub slab_pages: usize,
     /// Objects of a magazine at first, 1 to 255; 0 chooses.
     pub magazine_objects: usize,
@@ -54,15 +54,15 @@ pub struct larder_cache_options {
     pub flags: u32,
     /// 0.
     pub reserved: u32,
-    /// NULL: objects have whatever a former user left.
+    /// NULL: objects have the contents that a former user left.
     pub construct: larder_construct_fn,
-    /// NULL: objects need no end.
+    /// NULL: objects need no destructor.
     pub destruct: larder_destruct_fn,
-    /// NULL: nobody is asked.
+    /// NULL: no function is called.
     pub reclaim: larder_reclaim_fn,
     /// Handed to the functions. It must live until `end` is called, or without one until the family and all that is of it are gone.
     pub user: *mut c_void,
-    /// NULL: nobody is told when `user` is not needed any more.
+    /// NULL: no function is called when `user` is no longer needed.
     pub end: larder_cache_end_fn,
 }
 
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn larder_cache_options_init(
     unsafe { init(options) }
 }
 
-/// The program's functions, at an address that the cache knows, and ends itself when it has made the last call.
+/// The program's functions, at an address that the cache knows. The cache frees them after the last call.
 #[derive(Debug)]
 struct Hooks {
     construct: larder_construct_fn,
@@ -148,7 +148,7 @@ unsafe fn reclaim(data: *mut ()) {
 }
 
 /// # Safety
-/// As for [`construct`]; called once, by the cache that no other call will come from.
+/// As for [`construct`]; called once, by a cache that makes no further call.
 unsafe fn ended(data: *mut ()) {
     // SAFETY: `build` made it by `Box::into_raw`, and this is the only call.
     let hooks = unsafe { Box::from_raw(data.cast::<Hooks>()) };
@@ -158,7 +158,7 @@ unsafe fn ended(data: *mut ()) {
     }
 }
 
-/// The functions in memory of their own; none when there is none, where `Box::new` would end the process.
+/// The functions in memory of their own; none when there is no memory, where `Box::new` would end the process.
 fn hold(hooks: Hooks) -> Option<NonNull<Hooks>> {
     // SAFETY: the struct has a size.
     let at = NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Hooks>()) }.cast::<Hooks>())?;
@@ -167,7 +167,7 @@ fn hold(hooks: Hooks) -> Option<NonNull<Hooks>> {
     Some(at)
 }
 
-/// The largest power of two up to 16 that divides the size: no C type of that size needs more, but by `alignas`.
+/// The largest power of two up to 16 that divides the size: no C type of that size needs more, except with `alignas`.
 fn natural(bytes: usize) -> usize {
     1 << bytes.trailing_zeros().min(4)
 }

@@ -11,15 +11,15 @@ use crate::numbers::{self, numbers};
 /// Bytes of the name in larder_cache_stats, its end included.
 pub const LARDER_NAME_BYTES: usize = 32;
 
-/// Numbers of a cache, read without stopping anybody: they belong to slightly different moments.
+/// Numbers of a cache, read while threads go on: they belong to slightly different moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_cache_stats {
-    /// Bytes of this struct; set it before the call to what the program knows.
+    /// Bytes of this struct as the program knows it; set it before the call.
     pub size: usize,
     /// Its name; ends with a zero byte.
     pub name: [c_char; LARDER_NAME_BYTES],
-    /// Bytes of an object as it was asked for.
+    /// Bytes of an object, as requested.
     pub object_bytes: u64,
     /// Bytes from one object to the next.
     pub stride_bytes: u64,
@@ -33,17 +33,17 @@ pub struct larder_cache_stats {
     pub limit_bytes: u64,
     /// Free objects in slabs.
     pub in_slabs: u64,
-    /// Objects in users' hands, in handles and in stock.
+    /// Objects in use, in handles and in stock.
     pub out: u64,
-    /// Gets served from a CPU's magazines. Handles count apart.
+    /// Gets served from a CPU's magazines. Gets of handles are not counted here.
     pub hits: u64,
     /// Gets that found their CPU's magazines empty.
     pub misses: u64,
     /// Objects that the constructor made.
     pub constructed: u64,
-    /// Objects that the destructor ended.
+    /// Objects that the destructor destroyed.
     pub destroyed: u64,
-    /// Pointers that were put, did not belong here and were not taken.
+    /// Pointers that were put but did not belong here; they were not taken.
     pub refused: u64,
     /// Objects that a magazine may hold now.
     pub magazine_objects: u64,

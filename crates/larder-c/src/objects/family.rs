@@ -12,8 +12,8 @@ use crate::guard::{guard, value};
 use crate::mark::{Opaque, end, give, shared};
 use crate::pool::larder_pool;
 
-/// Caches and heaps over one pool of pages, and the account of who owns which page of it. A program usually has one. Every function
-/// may be called by many threads at once, but for larder_family_free.
+/// Caches and heaps over one pool of pages, and the table of which cache owns which page. A program usually has one. Every function
+/// except larder_family_free may be called by many threads at once.
 #[derive(Debug)]
 pub struct larder_family {
     _opaque: [u8; 0],
@@ -48,19 +48,19 @@ pub unsafe extern "C" fn larder_family_new(
 }
 
 /// Ends a family; NULL does nothing. Its caches, classes and heaps keep what they need of it; with the last of them its memory
-/// goes. Large objects that are out then stay valid and keep their pool's memory for ever, since nobody can put them any more: put
+/// goes. Large objects in use stay valid and keep their pool's memory for ever, since no family is left to take them: put
 /// them before.
 ///
 /// # Safety
-/// `family` is NULL or a live family, which no other thread uses now and nobody afterwards.
+/// `family` is NULL or a live family, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_family_free(family: *mut larder_family) -> larder_status {
     // SAFETY: the caller of the C function promises what these need.
     unsafe { guard(core::ptr::null_mut(), || end(family)) }
 }
 
-/// The pool that slabs come from, for its limit and its numbers. `out` gets a handle of it, to be ended by larder_pool_free, or NULL
-/// after a failure.
+/// The pool that slabs come from, for its limit and its numbers. `out` gets a handle that larder_pool_free ends, or NULL after a
+/// failure.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `out` and `error` are NULL or can be written.
@@ -79,8 +79,8 @@ pub unsafe extern "C" fn larder_family_pool(
     }
 }
 
-/// Who owns the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for whatever is
-/// none of this family's, wherever it is. Nothing is read at the address.
+/// The owner of the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for any
+/// address that is not this family's. Nothing is read at the address.
 ///
 /// # Safety
 /// `family` is NULL or a live family.
@@ -114,7 +114,7 @@ unsafe fn give_back(
     }
 }
 
-/// Ends a working-set interval of all caches: what it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
+/// Ends a working-set interval of all caches: memory that it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
 /// slabs that went to the pool.
 ///
 /// # Safety
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn larder_family_reap(
     unsafe { give_back(family, bytes, Family::reap) }
 }
 
-/// Gives everything back that is neither in use nor in a handle or heap, now. `bytes`, which may be NULL, gets the bytes of slabs
+/// Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
 /// that went to the pool.
 ///
 /// # Safety
@@ -142,8 +142,8 @@ pub unsafe extern "C" fn larder_family_drain(
     unsafe { give_back(family, bytes, Family::drain) }
 }
 
-/// Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back although
-/// nobody calls.
+/// Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
+/// the program makes no calls.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `error` is NULL or can be written.
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn larder_family_start_reaper(
     }
 }
 
-/// Stops that thread if there is one, and waits for it. Not from a callback.
+/// Stops that thread if there is one, and waits for it. A callback must not call it.
 ///
 /// # Safety
 /// `family` is NULL or a live family.

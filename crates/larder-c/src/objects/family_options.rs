@@ -15,7 +15,7 @@ pub struct larder_family_options {
     pub size: usize,
     /// Settings of the pool that slabs come from, its limit and reservation among them; NULL for the defaults.
     pub pages: *const larder_pool_options,
-    /// The working-set interval in milliseconds: what a whole one did not need goes one step back.
+    /// The working-set interval in milliseconds: memory that a whole interval did not need goes one step back.
     pub interval_ms: u64,
     /// LARDER_MODE_AUTO or LARDER_MODE_LOCKED, for the magazines of caches; the pool has its own.
     pub mode: u32,
@@ -64,8 +64,8 @@ impl larder_family_options {
     }
 }
 
-/// A pointer that is seen to be wrong only when it reaches its slab is counted (`refused` in the statistics of its cache) and
-/// not taken; nobody is at the other end to whom an error could be returned.
+/// A wrong pointer that is found only when it reaches its slab is counted (`refused` in the statistics of its cache) and
+/// not taken: no call is there to which an error could be returned.
 pub(crate) fn counted(builder: FamilyBuilder) -> FamilyBuilder {
     fn nothing_more(_: &Misuse) {}
     builder.on_misuse(nothing_more)

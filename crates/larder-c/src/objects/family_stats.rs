@@ -8,11 +8,11 @@ use super::family::larder_family;
 use crate::error::{larder_error, larder_status};
 use crate::numbers::{self, numbers};
 
-/// Numbers of a family. What its caches hold stands in theirs, the rest in those of its pool (larder_family_pool).
+/// Numbers of a family. See also those of its caches, and those of its pool (larder_family_pool).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_family_stats {
-    /// Bytes of this struct; set it before the call to what the program knows.
+    /// Bytes of this struct as the program knows it; set it before the call.
     pub size: usize,
     /// Bytes backed by memory: slabs, large objects, and free pages.
     pub held_bytes: u64,
@@ -20,7 +20,7 @@ pub struct larder_family_stats {
     pub limit_bytes: u64,
     /// Bytes in large objects.
     pub large_bytes: u64,
-    /// Bytes that the account of caches and slabs takes, beside that.
+    /// Bytes of metadata of caches and slabs, in addition.
     pub metadata_bytes: u64,
 }
 

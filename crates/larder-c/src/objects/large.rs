@@ -45,7 +45,7 @@ pub unsafe extern "C" fn larder_family_get_large(
     }
 }
 
-/// Puts a large object back. What is not the beginning of one is LARDER_FOREIGN.
+/// Puts a large object back. An address that is not the beginning of one is LARDER_FOREIGN.
 ///
 /// # Safety
 /// `family` is NULL or a live family; what `object` points to, if it came from here, is in the caller's hands and not used
@@ -112,7 +112,7 @@ pub(crate) unsafe fn answer(
     if object.is_null() {
         return Err(Failed::null("object"));
     }
-    // SAFETY: the caller's promise. NULL first: nobody shall find garbage after a failure.
+    // SAFETY: the caller's promise. NULL first, so that a failure leaves no garbage.
     unsafe {
         object.write(core::ptr::null_mut());
         object.write(take()?.as_ptr().cast());

@@ -1,4 +1,4 @@
-//! Timings with a name: published in 2003, measured here, or sent in by somebody.
+//! Timings with a name: published in 2003, measured here, or submitted.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ impl Source {
 pub struct Preset {
     /// Name in the list, for instance `mmap, second pass`.
     pub label: String,
-    /// Half a sentence more: system, who sent it, or how it was measured.
+    /// Half a sentence more: system, sender, or how it was measured.
     pub detail: String,
     /// Where it comes from.
     pub source: Source,

@@ -1,4 +1,4 @@
-//! The four timings and the refusal of everything that is not one.
+//! The four timings; values that are no timing are refused.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How a command ends when it does not succeed, and the exit code that says so to a script.
+//! How a command ends when it fails, and its exit code for scripts.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `install`: this program and the library that it preloads, where both find each other.
+//! `install`: installs this program and the library that it preloads, so that each finds the other.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Limits of the process that would end it by a signal, made into sentences.
+//! Turns limits that would end the process by a signal into error messages.
 
 use std::io;
 

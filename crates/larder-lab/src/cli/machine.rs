@@ -1,4 +1,4 @@
-//! `machine`: what the lab knows of this one.
+//! `machine`: what the lab knows of this machine.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `list --missing`: what is not on this machine, and what brings it.
+//! `list --missing`: what this machine lacks, and what brings it.
 
 use std::io::Write;
 use std::path::Path;

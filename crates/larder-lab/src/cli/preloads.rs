@@ -1,4 +1,4 @@
-//! What a run preloads, built before its clock starts where it is missing.
+//! Builds the libraries that a run preloads, where they are missing, before its clock starts.
 
 use super::args::Measure;
 use super::global::Global;

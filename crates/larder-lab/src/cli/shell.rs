@@ -1,4 +1,4 @@
-//! `completions` and `man`: what belongs into the shell and the manual.
+//! `completions` and `man`: for the shell and the manual.
 
 use std::io::Write;
 

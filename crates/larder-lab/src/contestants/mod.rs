@@ -1,4 +1,4 @@
-//! The implementations that are measured against each other, and what they time themselves with.
+//! The implementations that are compared, and the tools with which they time themselves.
 
 pub mod block_cache;
 pub mod getpid;

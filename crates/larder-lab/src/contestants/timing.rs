@@ -1,7 +1,7 @@
-//! What every contestant times itself with: clocks, counters, and stores that the compiler may not drop.
+//! Tools with which every contestant times itself: clocks, counters, and stores that the compiler may not drop.
 //!
-//! A contestant that measures memory has two ways to lie: a clock that counts other programs' time, and work
-//! that the optimiser removed. Both are dealt with here, once.
+//! A measurement of memory can be wrong in two ways: the clock counts other programs' time, or the optimiser removed
+//! the work. This module prevents both.
 //!
 //! ```
 //! use larder_lab::contestants::timing::{Stopwatch, ns_per_op, touch};

@@ -1,7 +1,7 @@
 //! Blocks of every size: what one costs, there and back, from 16 bytes to 64 MiB, and where larder is furthest behind.
 //!
-//! A row of a table is a sample of what programs do. This experiment looks between the rows: the same two loops at every size,
-//! and the worst size first.
+//! The rows of other tables have a few chosen sizes. This experiment runs the same two loops at every size and shows the worst size
+//! first.
 
 use std::hint::black_box;
 use std::ptr::NonNull;
@@ -442,7 +442,7 @@ mod tests {
     use super::*;
     use crate::measure::Experiment;
 
-    /// Hands out at most so many blocks, and counts them.
+    /// Hands out at most this many blocks, and counts them.
     struct Few {
         left: usize,
         live: usize,

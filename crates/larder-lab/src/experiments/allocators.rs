@@ -1,4 +1,4 @@
-//! What the experiments about allocators share: today's allocators as contestants, and the cells of preloaded ones.
+//! Shared parts of the experiments about allocators: today's allocators as contestants, and the cells of preloaded ones.
 
 use crate::contestants::heaps::{
     self, Heaps, LarderClasses, PRELOADED, Preloaded, SystemMalloc, per_cpu,

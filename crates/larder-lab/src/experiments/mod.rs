@@ -19,7 +19,7 @@ pub mod zero_fill;
 
 use crate::measure::Experiment;
 
-/// Every experiment, in the order in which `measure` runs them when nobody names one.
+/// Every experiment, in the order in which `measure` runs them when none is named.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Experiment>> {
     vec![

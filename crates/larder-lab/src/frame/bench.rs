@@ -13,7 +13,7 @@ struct Bench {
     run: Run,
 }
 
-/// The contestant that a function is: for all that need no process of their own kind and are always available.
+/// A contestant made from a function, for contestants that are always available and need no special process.
 pub fn bench(
     name: &'static str,
     about: &'static str,
@@ -50,7 +50,7 @@ struct Given {
     environment: Variables,
 }
 
-/// The contestant, where `needs` finds what it relies on.
+/// The contestant, available where `needs` finds what it relies on.
 pub fn needing(needs: Needs, inner: Box<dyn Contestant>) -> Box<dyn Contestant> {
     Box::new(Given {
         inner,
@@ -104,9 +104,9 @@ pub struct Counted {
     pub factor: &'static str,
     /// Pieces of the shorter run.
     pub pieces: u64,
-    /// One piece in so many is done more, before the clock starts. It must divide `pieces`.
+    /// Before the clock starts, `pieces` divided by this are done untimed. It must divide `pieces`.
     pub warm_share: u64,
-    /// The factors with which the other contestant does so many pieces.
+    /// The factors with which the other contestant does this many pieces.
     pub params: fn(i64) -> Params,
 }
 

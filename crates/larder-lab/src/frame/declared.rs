@@ -4,7 +4,7 @@ use super::results::{Results, analysis};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{Analysis, Metric, RunRecord};
 
-/// What an experiment states of itself. The frame makes the experiment of it.
+/// The declaration of an experiment, from which the frame makes the experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
     /// Name on the command line.

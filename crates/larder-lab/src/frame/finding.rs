@@ -1,4 +1,4 @@
-//! Findings: a question, one sentence, one number with its interval, and what that says of whom.
+//! Findings: a question, one sentence, one number with its interval, and a verdict with its subject.
 
 use super::results::At;
 use super::words::{ratio, reading, short};

@@ -1,9 +1,9 @@
-//! The frame that every experiment stands in: what an experiment declares, and how its cells become a plan, tables, charts,
+//! The frame of every experiment: what an experiment declares, and how its cells become a plan, tables, charts,
 //! goals and findings.
 //!
-//! An experiment states what is its own: the question, the groups of cells, which contestants are larder's, what is compared
-//! with what. The frame does the rest, once: it leaves out what this build lacks and names it, finds cells by contestant and
-//! factors, writes an estimate where there is one and a bare median where there is not, and drops what stayed empty.
+//! An experiment states what is special to it: the question, the groups of cells, which contestants are larder's, and the comparisons.
+//! The frame does the rest: it leaves out and names contestants that this build lacks, finds cells by contestant and factors, writes an
+//! estimate where there is one and a bare median elsewhere, and drops empty parts.
 //!
 //! It relies on [`measure`](crate::measure) for the statistics of a record; [`experiments`](crate::experiments) and their lists
 //! of contestants rely on it.

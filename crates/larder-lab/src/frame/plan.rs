@@ -1,4 +1,4 @@
-//! Groups of cells, without what this build or machine lacks.
+//! Groups of cells, without contestants that this build or machine lacks.
 
 use std::time::Duration;
 

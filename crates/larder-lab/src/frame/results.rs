@@ -23,8 +23,7 @@ pub struct At<'r, 'a> {
     pub cell: &'a Cell,
 }
 
-/// What the analysis of every experiment begins and ends with: name, title, the check of the twins, warnings; and nothing
-/// that stayed empty.
+/// The common parts of every analysis: name, title, the check of the twins, warnings; empty parts are dropped.
 pub fn analysis(
     experiment: &dyn Experiment,
     run: &RunRecord,
@@ -112,7 +111,7 @@ impl<'a> Results<'a> {
         cell.map_or(Value::Empty, |at| at.value(metric))
     }
 
-    /// Of these contestants the one with the best median, for instance the best peer.
+    /// The contestant with the best median of these, for instance the best peer.
     pub fn best<'r>(
         &'r self,
         group: &'r str,
@@ -236,7 +235,7 @@ impl<'r, 'a> At<'r, 'a> {
     }
 }
 
-/// Comparisons that answer one question, with verdicts that are sure together. All pairs are of one run.
+/// Comparisons that answer one question, with verdicts that hold together. All pairs are of one run.
 pub fn family(pairs: &[(At<'_, '_>, At<'_, '_>)], metric: &str) -> Vec<Comparison> {
     let Some((first, _)) = pairs.first() else {
         return Vec::new();
@@ -254,7 +253,7 @@ pub fn shown(estimate: Option<Estimate>, unit: &str) -> Value {
     estimate.map_or(Value::Empty, |e| Value::Estimate(e, unit.to_owned()))
 }
 
-/// What a function makes of two values of the same round.
+/// The result of a function of two values of the same round.
 pub fn combined(
     a: &BTreeMap<u32, f64>,
     b: &BTreeMap<u32, f64>,
@@ -271,7 +270,7 @@ pub fn ratio_of(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Option<Estima
     stats::paired_ratio(&a, &b, defaults::LEVEL).ok()
 }
 
-/// What a function makes of the values of several cells, by round: of the rounds in which all have one, where it is finite.
+/// The result of a function of the values of several cells, by round: for rounds in which all have one, where it is finite.
 pub fn together(columns: &[BTreeMap<u32, f64>], of: impl Fn(&[f64]) -> f64) -> BTreeMap<u32, f64> {
     let value = |round: &u32| {
         let values: Option<Vec<f64>> = columns.iter().map(|c| c.get(round).copied()).collect();

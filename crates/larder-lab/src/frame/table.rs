@@ -29,7 +29,7 @@ impl Table {
         self
     }
 
-    /// The table, left to the page because of its size.
+    /// The table, shown on the page only because of its size.
     pub fn folded(mut self) -> Self {
         self.long = true;
         self
@@ -70,7 +70,7 @@ pub fn grid<R, C>(
     }
 }
 
-/// A table of ratios with verdicts. Its cells answer one question: the verdicts are sure together, as
+/// A table of ratios with verdicts. Its cells answer one question: the verdicts hold together, as
 /// [`RunView::family`](crate::measure::RunView::family) makes them.
 pub fn ratios<'r, 'a: 'r, R, C>(
     title: impl Into<String>,
@@ -114,7 +114,7 @@ fn in_family(pairs: Vec<Option<(At<'_, '_>, At<'_, '_>)>>, metric: &str) -> Vec<
 /// The cell that a cell is compared with, if any.
 type Other<'t> = Box<dyn Fn(&At<'_, '_>) -> Option<At<'t, 't>> + 't>;
 
-/// What stands in a column of a list of cells.
+/// The content of a column in a list of cells.
 enum Of<'t> {
     Cell(Box<dyn Fn(&At<'_, '_>) -> Value + 't>),
     Against(Other<'t>, &'t str),
@@ -127,7 +127,7 @@ pub struct Column<'t> {
 }
 
 impl<'t> Column<'t> {
-    /// What a function says of each cell.
+    /// The result of a function for each cell.
     pub fn by(heading: &str, value: impl Fn(&At<'_, '_>) -> Value + 't) -> Self {
         Self {
             heading: heading.to_owned(),
@@ -175,7 +175,7 @@ impl<'t> Column<'t> {
     }
 
     /// The ratio to one and the same cell, with its verdict; empty for that cell itself. The column is one question: its
-    /// verdicts are sure together.
+    /// verdicts hold together.
     pub fn against(heading: &str, other: Option<At<'t, 't>>, metric: &'t str) -> Self {
         Self::against_each(heading, move |_| other, metric)
     }

@@ -14,7 +14,7 @@ pub fn ratio(estimate: &Estimate) -> String {
     )
 }
 
-/// A number with three digits that matter.
+/// A number with three significant digits.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if size >= 100.0 || size == 0.0 {
@@ -60,7 +60,7 @@ pub fn reading(ours: &str, verdict: Verdict, theirs: &str) -> String {
     }
 }
 
-/// Members of a sweep as in a sentence: neighbours are drawn together, `2, 14 to 18 and 64`.
+/// Members of a sweep for a sentence, neighbours as a range: `2, 14 to 18 and 64`.
 pub fn spans(settings: &[f64], members: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &index in members {

@@ -1,4 +1,4 @@
-//! Fowler-Noll-Vo 1a: a hash that is the same in every build, which std's is not.
+//! Fowler-Noll-Vo 1a: a hash that is the same in every build, unlike std's.
 //!
 //! Constants from draft-eastlake-fnv. It names content; it does not defend against a forger.
 

@@ -48,7 +48,7 @@ fn preemption(root: &Root) -> Reading {
 }
 
 /// Whether the kernel zeroes pages once more when they are allocated: from the boot option (the rest of the
-/// command line is nobody's business) or the kernel's configuration.
+/// command line is private and not recorded) or the kernel's configuration.
 fn init_on_alloc(root: &Root) -> Reading {
     let on_off = |on: bool| Ok(if on { "on" } else { "off" }.to_owned());
     if let Ok(line) = root.read("proc/cmdline") {

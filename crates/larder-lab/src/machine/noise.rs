@@ -2,11 +2,11 @@
 //!
 //! What `some` of `/proc/pressure/cpu` means here. It is the share of time in which at least one task of the
 //! whole machine was ready to run and had to wait for a CPU. With one measured thread on an otherwise idle
-//! machine of two CPUs it is near zero, and every percent is somebody else who wanted a CPU while one was ours.
-//! But a contestant with as many threads as there are CPUs, or more, makes tasks wait all by itself: with eight
+//! machine of two CPUs it is near zero, and every percent is another program that wanted a CPU while the worker had one.
+//! But a contestant with as many threads as there are CPUs, or more, makes tasks wait by itself: with eight
 //! threads on two CPUs `some` reads 100 % on the quietest machine. The number is therefore summed over those
 //! cells only whose worker used at most one CPU (CPU time over wall time); the others cannot tell noise from
-//! work. If no such cell ran, the pressure is unknown and says so, rather than blaming the user's machine.
+//! work. If no such cell ran, the pressure is reported as unknown.
 //!
 //! The lab itself makes tasks wait: each cell is a new process, and its parent and the threads that read its pipes
 //! wait while it starts, mostly for one slice of the scheduler (0.2 ms in the middle, 4 ms in one cell of ten). Cells
@@ -208,7 +208,7 @@ pub(crate) fn joined(
 
 /// Compares with the thresholds and writes the sentences.
 fn judge(record: &mut NoiseRecord, cpu_limit: f64) {
-    // The workers' own waits know who waited; the pressure of the machine does not.
+    // The workers' own waits say which process waited; the pressure of the machine does not.
     let (cpu, limit) = match record.others_percent {
         Some(others) => (Some(others), OTHERS_LIMIT),
         None => (record.cpu_pressure_percent, cpu_limit),

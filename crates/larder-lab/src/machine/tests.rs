@@ -280,7 +280,7 @@ fn pressure_that_a_contestant_makes_itself_is_not() {
     let mut meter = NoiseMeter::begin(Root::at(dir.path()));
     meter.cell_begins();
     pressure(&dir, "cpu", 1000 + 1_000_000);
-    // Eight threads on two CPUs: always somebody waits.
+    // Eight threads on two CPUs: a thread always waits.
     let m = meter.cell_ends(Duration::from_secs(1), used(1.9));
     assert_eq!(m.get("proc.cpu_pressure_percent"), Some(100.0));
     let noise = meter.finish();

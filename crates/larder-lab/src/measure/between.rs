@@ -23,7 +23,7 @@ pub struct Change {
     pub after: Option<Estimate>,
     /// `after / before`.
     pub change: Option<Estimate>,
-    /// What became of the second run's cell against its reference.
+    /// The change of the second run's cell against its reference.
     pub verdict: Verdict,
     /// Medians of the metric itself, first and second run; only on the same machine.
     pub times: Option<(f64, f64)>,
@@ -40,7 +40,7 @@ pub struct ContestantChange {
     pub change: Estimate,
     /// p-value that nothing changed, adjusted for the number of contestants.
     pub p: f64,
-    /// What became of the contestant.
+    /// The change of the contestant.
     pub verdict: Verdict,
 }
 
@@ -68,11 +68,11 @@ pub fn changes(a: &RunRecord, b: &RunRecord, better: impl Fn(&str) -> Better) ->
 /// Compares runs of one experiment, taken before, with runs taken after.
 ///
 /// What is compared is the ratio of each cell to its group's reference: both were taken in the same rounds, so
-/// the machine and its mood are divided out. First comes each contestant's mean over its cells, with Holm over the
+/// the state of the machine is divided out. First comes each contestant's mean over its cells, with Holm over the
 /// contestants. A cell may be called changed only where its contestant is, and only beyond the A/A floors of both runs
 /// together, because either run may be off by its own. Every interval knows the scatter from run to run.
 ///
-/// `better` tells the good direction of a metric.
+/// `better` gives the good direction of a metric.
 #[must_use]
 pub fn changes_of(
     before: &[&RunRecord],
@@ -111,7 +111,7 @@ pub fn changes_of(
     } else {
         defaults::SAME_WITHIN_FULL
     };
-    // One run against one cannot tell its own bad moment from a change.
+    // With one run a side, a disturbed run looks like a change.
     let noisy = alone && all.iter().any(|v| v.run().noise.noisy);
     let contestants = contestants(&means, same, noisy, |name| {
         let mut ways = judged.iter().filter(|(g, _)| {

@@ -1,4 +1,4 @@
-//! The two traits that a newcomer implements: an experiment is one file, a contestant one type.
+//! The two traits of the lab: an experiment is one file, a contestant one type.
 
 use std::time::Duration;
 

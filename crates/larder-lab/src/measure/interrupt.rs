@@ -12,7 +12,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// One that nobody has asked for.
+    /// An interrupt that was not requested.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -23,7 +23,7 @@ impl Interrupt {
         self.asked.store(true, Ordering::SeqCst);
     }
 
-    /// Whether somebody has asked.
+    /// Whether it was requested.
     #[must_use]
     pub fn asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)

@@ -14,7 +14,7 @@ use crate::model::{Cell, Measures};
 /// Why a cell yielded nothing. The sentence goes into the record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// The contestant said why.
+    /// The contestant reported the reason.
     #[error("{0}")]
     Failed(String),
     /// It was ended at its limit.
@@ -30,7 +30,7 @@ pub trait Launcher {
     /// Runs the cell of the experiment, within the limit where the launcher can end it.
     ///
     /// # Errors
-    /// What the contestant said, or why it could not be run.
+    /// The contestant's message, or why it could not be run.
     fn launch(
         &mut self,
         experiment: &dyn Experiment,
@@ -124,14 +124,14 @@ impl Launcher for OwnProcess {
     }
 }
 
-/// How a worker ended and what it said.
+/// How a worker ended, and its output.
 struct Ended {
     status: ExitStatus,
     stdout: String,
     stderr: String,
 }
 
-/// Waits without polling: a poll takes the CPU from the worker now and then, which is noise of our own making.
+/// Waits without polling: a poll would take the CPU from the worker and add noise.
 fn finish(mut child: Child, limit: Duration) -> Result<Ended, LaunchError> {
     let stdout = child.stdout.take().map(drain);
     let stderr = child.stderr.take().map(drain);
@@ -147,7 +147,7 @@ fn finish(mut child: Child, limit: Duration) -> Result<Ended, LaunchError> {
     let status = child
         .wait()
         .map_err(|e| LaunchError::Process(e.to_string()))?;
-    // A grandchild may hold the pipe open; its words are not worth waiting for.
+    // A grandchild may hold the pipe open; its output is not waited for.
     let last =
         |rx: mpsc::Receiver<String>| rx.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
     Ok(Ended {

@@ -1,7 +1,7 @@
-//! What became of each contestant between two sides of runs: its mean over cells, with the scatter from run to run.
+//! The change of each contestant between two sides of runs: its mean over cells, with the scatter from run to run.
 //!
 //! A run may be off as a whole: by the layout of memory, by the clock, by other programs. No sample inside a run
-//! shows this. With one run a side the scatter comes from what should not have moved: the other contestants and the
+//! shows this. With one run a side the scatter is that of the contestants that should not have changed, and of the
 //! twins. With several runs a side it comes from the runs' means.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,11 +35,11 @@ pub(super) struct Mean {
     pub(super) change: Estimate,
     /// p-value that nothing changed, by Holm over the contestants.
     pub(super) p: f64,
-    /// By what the squared errors inside the runs must be multiplied to know the scatter between them.
+    /// The factor from squared errors inside the runs to the scatter between runs.
     pub(super) spread: f64,
 }
 
-/// What the contestants did, and what their groups' centres did.
+/// The changes of the contestants and of their groups' centres.
 #[derive(Debug, Default)]
 pub(super) struct Means<'a> {
     pub(super) by_contestant: BTreeMap<&'a str, Mean>,

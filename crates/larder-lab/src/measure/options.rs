@@ -1,14 +1,14 @@
-//! What the user asked of a run, and what that makes of an experiment's plan.
+//! The user's options for a run, and how they change an experiment's plan.
 
 use std::time::Duration;
 
 use super::{Depth, Experiment, FactorFilter, Group, Plan, PlanRequest};
 use crate::model::{Cell, MachineRecord, Skipped};
 
-/// The last look of the stopping rule: what is not stable after as many rounds will not become so.
+/// The last look of the stopping rule: a group that is not stable after this many rounds will not become so.
 const LOOP_ROUNDS: u32 = 75;
 
-/// What the user asked of a run.
+/// The user's options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Quick or full.

@@ -1,4 +1,4 @@
-//! The order of a round: random, and the same again for the same seed.
+//! The order of a round: random, and the same for the same seed.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

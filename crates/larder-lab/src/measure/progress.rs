@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Is told what happens. Progress goes to stderr; stdout is data.
+/// Receives the events of a run. Progress goes to stderr; stdout is data.
 pub trait Progress {
     /// The next experiment is the `number`th of `of`; those after it take about `rest`.
     fn place(&mut self, _number: usize, _of: usize, _rest: Duration) {}
@@ -65,7 +65,7 @@ impl Progress for Bar {
 
     fn begin(&mut self, experiment: &str, guess: Duration) {
         self.guess = guess;
-        // Five redraws a second: drawing takes CPU from the worker, and nobody reads faster.
+        // Five redraws a second: drawing takes CPU from the worker, and no reader needs more.
         let bar = ProgressBar::with_draw_target(
             Some(millis(guess).max(1)),
             ProgressDrawTarget::stderr_with_hz(5),

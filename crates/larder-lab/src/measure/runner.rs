@@ -87,7 +87,7 @@ impl Live {
     }
 }
 
-/// What a cell that failed is called among what was skipped.
+/// The name of a failed cell in the list of skipped ones.
 fn left_out(group: &str, cell: &Cell) -> String {
     format!("{group}: {cell}")
 }
@@ -276,7 +276,7 @@ impl<'a> Runner<'a> {
         samples: &mut Vec<Sample>,
     ) -> Repeats {
         let mut repeats = Repeats::default();
-        // Where the machine stays as busy as it was, more rounds cost time and buy nothing.
+        // While the machine stays busy, more rounds cost time without a gain.
         let mut in_vain = 0;
         for live in groups.iter_mut() {
             for round in 0..live.rounds {
@@ -336,7 +336,7 @@ impl<'a> Runner<'a> {
         true
     }
 
-    /// Every living cell once. `Err` is why the round was broken off.
+    /// Every remaining cell once. `Err` is why the round was broken off.
     fn round(
         &mut self,
         experiment: &dyn Experiment,
@@ -407,7 +407,7 @@ impl<'a> Runner<'a> {
 /// Repeats in succession that were no quieter, after which no more are taken.
 const IN_VAIN: u32 = 3;
 
-/// What became of the rounds that others disturbed.
+/// The outcome for rounds that other programs disturbed.
 #[derive(Debug, Default)]
 struct Repeats {
     taken: u32,
@@ -436,7 +436,7 @@ fn noisy_cells(samples: &[Sample], group: &str, round: u32) -> usize {
         .count()
 }
 
-/// The time of the wall, RFC 3339, UTC.
+/// Wall-clock time, RFC 3339, UTC.
 fn now() -> String {
     let now = jiff::Timestamp::now();
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

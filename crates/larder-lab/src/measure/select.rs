@@ -1,11 +1,11 @@
-//! What the user's words select: a word that selects nothing is an error, before anything is measured.
+//! The selection by the user's arguments: one that selects nothing is an error before anything is measured.
 
 use std::collections::BTreeSet;
 
 use super::{Experiment, FactorFilter, Options, Plan};
 use crate::model::{Cell, Factor, MachineRecord};
 
-/// A selection that leaves nothing to measure, or less than its words say.
+/// A selection that leaves nothing to measure, or less than was named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSelection {
     /// A word that names nothing, or that selects nothing together with the others.

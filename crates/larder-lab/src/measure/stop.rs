@@ -1,4 +1,4 @@
-//! When a group has seen enough. Significance is never a reason.
+//! When a group has enough rounds. Significance is never a reason.
 
 use std::collections::BTreeMap;
 

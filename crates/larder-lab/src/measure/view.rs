@@ -14,7 +14,7 @@ use crate::stats::{self, Estimate, Moments, Verdict, defaults};
 pub struct Comparison {
     /// a / b, `None` when too few rounds hold both or a sample is not positive.
     pub ratio: Option<Estimate>,
-    /// The word for it.
+    /// The verdict.
     pub verdict: Verdict,
     /// The A/A floor as `|ln ratio|`; `None` when the twin did not run, and then the verdict is
     /// [`Verdict::Refused`].
@@ -33,8 +33,8 @@ pub struct SweepView {
 }
 
 impl SweepView {
-    /// The settings not distinguishable from the best, the one that holds least recommended: `burden` says
-    /// what a setting costs to hold, for instance `|setting, _| setting`. `None` under 6 rounds.
+    /// The settings not distinguishable from the best, with the one that holds least as the recommendation: `burden` gives
+    /// the cost of holding a setting, for instance `|setting, _| setting`. `None` under 6 rounds.
     #[must_use]
     pub fn optimum(&self, burden: impl Fn(f64, &Cell) -> f64) -> Option<OptimumSet> {
         let burden: Vec<f64> = self

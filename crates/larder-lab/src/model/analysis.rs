@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::calc::Preset;
 use crate::stats::{Estimate, Verdict};
 
-/// All that an experiment has to say about one run.
+/// The analysis of one run by its experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// The experiment's name.
@@ -101,7 +101,7 @@ impl ShortAnswer {
 pub struct Finding {
     /// The question, in its author's sense.
     pub question: String,
-    /// Who asked, for instance `Walfield 2001`.
+    /// The source of the question, for instance `Walfield 2001`.
     pub asked_by: String,
     /// The answer.
     pub answer: String,
@@ -110,7 +110,7 @@ pub struct Finding {
     /// The verdict in words with its subject, for instance `larder's pool is faster than mimalloc`; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reading: String,
-    /// The numbers behind the sentence where one number does not do.
+    /// The numbers behind the sentence where one number is not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Table>,
     /// The chart that shows the question.
@@ -141,7 +141,7 @@ fn ratio_unit() -> String {
 pub struct Goal {
     /// What is compared.
     pub what: String,
-    /// Against whom.
+    /// What it is compared with.
     pub against: String,
     /// The bound, as text with its direction, for instance `at most 0.7`.
     pub bound: String,
@@ -150,7 +150,7 @@ pub struct Goal {
     /// Its unit; `x` for a ratio.
     #[serde(default = "ratio_unit")]
     pub unit: String,
-    /// Memory held beside it, in bytes, ours and theirs.
+    /// Memory held meanwhile, in bytes, by larder and by the peer.
     pub held_bytes: Option<(f64, f64)>,
     /// Whether it was met.
     pub state: GoalState,

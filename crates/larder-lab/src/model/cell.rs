@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Factor {
-    /// A count or a size; its unit is the factor's name's business.
+    /// A count or a size; the factor's name implies its unit.
     Int(i64),
     /// A choice by name.
     Text(String),

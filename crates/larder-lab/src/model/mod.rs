@@ -1,4 +1,4 @@
-//! The nouns that every other module speaks in. Nothing here measures, stores or draws.
+//! The types that all other modules share. Nothing here measures, stores or draws.
 
 mod analysis;
 mod cell;

@@ -1,4 +1,4 @@
-//! The record of one run of the lab: what it was asked, on what machine, and every sample in order.
+//! The record of one run of the lab: its options, its machine, and every sample in order.
 
 use serde::{Deserialize, Serialize};
 

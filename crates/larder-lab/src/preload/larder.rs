@@ -1,6 +1,6 @@
 //! `liblarder_malloc.so`: where it lies, and how it is built where it is missing.
 //!
-//! `cargo run` and `cargo build` make the program alone. So a program that lies where cargo put it has cargo build the
+//! `cargo run` and `cargo build` build the program alone. So a program in cargo's target folder lets cargo build the
 //! library beside it. An installed program has its library in `../lib`, where `larder install` puts it.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The table of machines: this one, those that were sent in, those of 2003.
+//! The table of machines: this one, submitted ones, those of 2003.
 
 use super::document::Document;
 use crate::calc::{Preset, Quantity, Source, derive};

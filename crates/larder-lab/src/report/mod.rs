@@ -1,7 +1,7 @@
 //! Draws what was found: terminal, HTML, Markdown and JSON from one [`Document`].
 //!
-//! Text in a document may come from anybody (a processor's name, an imported file): each format makes it
-//! inert in its own way, and none trusts it.
+//! Text in a document may come from outside (a processor's name, an imported file). No format trusts it: each
+//! escapes it in its own way.
 
 mod chart;
 mod document;

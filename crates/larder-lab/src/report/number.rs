@@ -132,7 +132,7 @@ fn grouped(text: &str) -> String {
     out + part
 }
 
-/// A number with so many decimals; a zero has no sign.
+/// A number with this many decimals; a zero has no sign.
 fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let zero = text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.'));
@@ -143,7 +143,7 @@ fn fixed(value: f64, decimals: usize) -> String {
     })
 }
 
-/// Decimals that show so many significant digits of a value.
+/// Decimals that show this many significant digits of a value.
 fn decimals_for(value: f64, significant: i32) -> usize {
     if value == 0.0 {
         return 0;

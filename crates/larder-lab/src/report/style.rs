@@ -1,4 +1,4 @@
-//! How the terminal wants its text.
+//! The style of text on a terminal.
 
 /// Colour and width of the terminal's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The one screen that a run ends with: what the machine is, what each resource costs, what to set, the questions' answers,
-//! the goals. Every format of the report begins with it.
+//! The one screen at the end of a run: the machine, the cost of each resource, what to set, the answers, the
+//! goals. Every format of the report begins with it.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The report on a terminal: what to beware of, then sentences, goals and tables.
+//! The report on a terminal: warnings, then sentences, goals and tables.
 
 use std::io::{self, Write};
 

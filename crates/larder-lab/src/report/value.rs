@@ -1,4 +1,4 @@
-//! Questions about tables that every output format asks.
+//! Queries on tables that all output formats share.
 
 use crate::model::{Chart, Provenance, Table, Value};
 

@@ -1,5 +1,5 @@
 //! Intervals by resampling whole rounds, for what has no rank distribution: where an optimum, a knee or a
-//! crossover lies. Approximate, and labelled so: with ten rounds they cover less than they say.
+//! crossover lies. Approximate, and labelled so: with ten rounds they cover less than stated.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

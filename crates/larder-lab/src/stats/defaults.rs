@@ -1,4 +1,4 @@
-//! The numbers that decide, in one place, each with its reason.
+//! The constants of the statistics, each with its reason.
 
 /// Confidence of every interval. The field's custom; 6 samples suffice for it.
 pub const LEVEL: f64 = 0.95;
@@ -10,8 +10,8 @@ pub const SAME_WITHIN_QUICK: f64 = 0.05;
 /// `same within` of a full run: below 2 % layout luck of one build is as large as most effects.
 pub const SAME_WITHIN_FULL: f64 = 0.02;
 
-/// A knee is the smallest setting within this share of the best. Under 3 % nobody feels the difference,
-/// and the memory of a larger setting is paid always.
+/// A knee is the smallest setting within this share of the best. Under 3 % the difference is not felt,
+/// and the memory of a larger setting is always paid.
 pub const KNEE_EPS: f64 = 0.03;
 
 /// Rounds at which a running group may be looked at, and only these: every further look is one more

@@ -1,4 +1,4 @@
-//! The k-th smallest of very many numbers that are never written down.
+//! The k-th smallest of very many numbers, without storing them.
 
 /// Maps floats to integers that sort alike (the total order of IEEE 754).
 fn to_key(x: f64) -> i64 {

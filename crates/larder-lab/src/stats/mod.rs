@@ -1,6 +1,6 @@
-//! The statistics of the lab: pure functions of samples, without chance except where a seed is given.
+//! The statistics of the lab: pure functions of samples, without randomness except where a seed is given.
 //!
-//! Start with [`median()`] for one thing and [`paired_ratio`] with [`verdict()`] for two. Every estimate is
+//! Start with [`median()`] for one contestant, and with [`paired_ratio`] and [`verdict()`] for two. Every estimate is
 //! an [`Estimate`]: value, interval, samples behind it, confidence. What each number means in plain words is
 //! in `docs/statistics.md`.
 

@@ -1,4 +1,4 @@
-//! Warnings about samples: they are printed, and no sample is ever dropped for them.
+//! Warnings about samples: they are printed, and no sample is dropped because of them.
 
 use super::StatsError;
 use super::defaults::OUTLIER_Z;
@@ -19,7 +19,7 @@ pub struct Lag1 {
 /// The autocorrelation at lag 1 of samples in the order in which they were taken.
 ///
 /// The limit is `-1/n + 1.96 / sqrt(n)` (Box, Jenkins & Reinsel, *Time Series Analysis*, 2.1). A constant
-/// series has `r` 0. A drift, a warming machine and a neighbour who stays for several rounds all show here.
+/// series has `r` 0. A drift, a warming machine and a neighbour that stays for several rounds all show here.
 ///
 /// # Errors
 /// [`StatsError::TooFew`] under 4 samples, [`StatsError::NotFinite`].

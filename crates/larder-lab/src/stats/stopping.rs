@@ -1,8 +1,8 @@
 //! When a group has had enough rounds: at fixed looks, by precision, and never by significance.
 //!
-//! Whoever looks after every round and stops when a difference shows will find differences that are not
-//! there. So a group is looked at after 10, 15, 22, 33, 50 and 75 rounds only, the question is how wide the
-//! intervals are and not where they lie, and the looks share the 5 % that one look would have for itself.
+//! A runner that looks after every round and stops when a difference shows finds differences that do not
+//! exist. So a group is looked at after 10, 15, 22, 33, 50 and 75 rounds only. A look asks how wide the
+//! intervals are, not where they lie, and all looks share the 5 % that a single look would have.
 
 use crate::model::StopReason;
 

@@ -1,4 +1,4 @@
-//! The words that a ratio earns; [`Verdict::Noisy`] is decided by the samples behind it.
+//! The verdict on a ratio; [`Verdict::Noisy`] is decided by the samples behind it.
 
 use super::{Estimate, Verdict};
 use crate::model::Better;

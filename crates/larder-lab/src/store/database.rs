@@ -13,7 +13,7 @@ use super::schema::{self, State};
 
 /// The database of results.
 ///
-/// Several programs may use it at once: writers wait for each other, readers for nobody.
+/// Several programs may use it at once: writers wait for each other, readers do not wait.
 ///
 /// ```
 /// use larder_lab::store::Store;
@@ -85,8 +85,8 @@ impl Store {
         }
         ours(path)?;
         match Self::read_only(path, false) {
-            // Reading a file in WAL mode makes two small files beside it. Where that is not allowed nobody else
-            // writes either, and SQLite can be told so.
+            // Reading a file in WAL mode makes two small files beside it. Where that is not allowed no other
+            // process writes either, and SQLite can open the file as immutable.
             Err(StoreError::Unreadable { .. } | StoreError::NotWritable { .. }) => {
                 Self::read_only(path, true)
             }
@@ -173,8 +173,8 @@ impl Store {
     }
 }
 
-/// SQLite takes any file of less than a page for an empty database and writes over it; somebody's short note must
-/// not end so. A file that cannot be looked into is SQLite's to complain about.
+/// SQLite takes any file of less than a page for an empty database and writes over it; a user's short text file must
+/// not be lost so. For a file that cannot be read, SQLite reports the error.
 fn ours(path: &Path) -> Result<(), StoreError> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
     let mut begin = Vec::new();

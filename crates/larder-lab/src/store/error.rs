@@ -64,7 +64,7 @@ pub enum StoreError {
 /// How long another writer is waited for.
 pub(super) const BUSY_SECONDS: u64 = 10;
 
-/// Makes an error of SQLite one of ours.
+/// Converts an error of SQLite.
 pub(super) fn of(path: &Path, e: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     let why = e.to_string();
@@ -81,7 +81,7 @@ pub(super) fn of(path: &Path, e: rusqlite::Error) -> StoreError {
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::Unreadable { path, why }
         }
-        // A column whose content no longer has its type: somebody else wrote to the file.
+        // A column whose content no longer has its type: another program wrote to the file.
         None if matches!(
             e,
             rusqlite::Error::FromSqlConversionFailure(..)

@@ -164,6 +164,6 @@ fn next_line(reader: &mut impl BufRead, path: &Path) -> Result<Option<String>, S
             path: path.to_owned(),
             source,
         })?;
-    // Bytes that are not text make JSON that is not valid, which is told with the line's number.
+    // Bytes that are not text make invalid JSON, which is reported with the line's number.
     Ok((n > 0).then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }

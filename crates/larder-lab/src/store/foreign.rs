@@ -1,4 +1,4 @@
-//! What a run or a machine's row of another database must be before it is stored.
+//! Checks of a run or a machine's row of another database before it is stored.
 //!
 //! The hash of a run names its content and proves nothing, so every value is checked that the reports rely on.
 

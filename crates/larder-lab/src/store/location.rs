@@ -1,4 +1,4 @@
-//! Where results lie when nobody says otherwise.
+//! Where results lie by default.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What a user of the database asks of it.
+//! Queries of the database.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The tables, and how a file of an older layout becomes one of this.
+//! The tables, and how a file of an older layout is migrated.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::StoreError;
 use super::error::of;
 
-/// `LARD` in the file's header: no other program's database is taken for ours.
+/// `LARD` in the file's header, so that no other program's database is mistaken for the lab's.
 const APPLICATION: i64 = 0x4c41_5244;
 
 /// One step per layout, oldest first. A step is never changed once it has been released.

@@ -1,4 +1,4 @@
-//! Measurements that were broken off: what was asked, and what of it is stored.
+//! Interrupted measurements: their options, and the parts that are stored.
 //!
 //! The table came after the others and has no layout of its own: a program that does not know it can use the file.
 

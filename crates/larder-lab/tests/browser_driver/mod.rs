@@ -73,7 +73,7 @@ pub(crate) fn with_probe(page: &str, script: &str) -> String {
     )
 }
 
-/// Opens a page from a file, at a fragment and in a window of so many pixels.
+/// Opens a page from a file, at a fragment and in a window of this many pixels.
 pub(crate) fn visit(
     browser: &Path,
     page: &str,

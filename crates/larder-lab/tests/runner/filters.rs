@@ -44,7 +44,7 @@ fn a_run_of_all_experiments_takes_some_groups_and_names_the_others() {
     assert_eq!(left_out.len(), 1);
     assert_eq!(left_out[0].0, "first");
     assert!(left_out[0].1.contains("`larder measure fake`"));
-    // Whoever names a group gets that one, and an experiment that is named runs whole.
+    // A group that is named is planned, and an experiment that is named runs whole.
     let named = Options {
         groups: vec!["first".to_owned()],
         ..brief()

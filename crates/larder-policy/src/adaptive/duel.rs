@@ -1,4 +1,4 @@
-//! Who does better, and is it more than chance?
+//! Which expert does better, and is the difference more than chance?
 
 use super::knobs::{COUNT, EXPERTS};
 
@@ -6,10 +6,10 @@ use super::knobs::{COUNT, EXPERTS};
 const EPOCH: u32 = 64;
 /// Accesses, in frames of a miniature, after which an observation counts half.
 const HALF_LIFE: f64 = 16.0;
-/// A lead counts from so many standard deviations on. More keep the rule from settings that are better by little, as in loops, where each
-/// has other blocks and all are right often; a change for nothing costs no more than the move.
+/// A lead counts from this many standard deviations on. More would keep the rule from settings that are slightly better, as in loops,
+/// where each setting keeps other blocks and all are often right. A needless change costs no more than the move.
 const DEVIATIONS: f64 = 1.0;
-/// What it costs to move the border between the queues, in misses for each frame it moves by.
+/// The cost of moving the border between the queues, in misses for each frame of the move.
 const MOVE_COST: f64 = 0.1;
 
 /// Compares the experts in pairs, on the accesses where one of the two hit and the other did not. The lead among these is a sum
@@ -41,7 +41,7 @@ impl Duel {
         }
     }
 
-    /// Who hit on one access. Returns who rules from now on, if that changes.
+    /// Counts which experts hit on one access. Returns the expert that rules from now on, if that changes.
     pub(super) fn observe(&mut self, hits: [bool; COUNT]) -> Option<usize> {
         if hits.iter().any(|&hit| hit != hits[0]) {
             self.count(hits);

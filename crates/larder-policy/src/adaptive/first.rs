@@ -1,17 +1,17 @@
-//! What came first, while the cache filled: is it worth more than what came after?
+//! Whether the blocks that came first, while the cache filled, are worth more than later blocks.
 
 use super::super::PolicyError;
 use larder_base::table::table;
 
-/// Departures after which an observation counts half and the question is asked again; fewer in a small cache.
+/// Departures after which an observation counts half and the decision is made anew; fewer in a small cache.
 const PERIOD: usize = 64;
 
 /// Weighs the blocks that came while the cache filled against those that came after them.
 ///
-/// When a cache has just been filled, nothing tells which blocks come back. In a loop larger than the cache it is those that came
-/// first, and a queue in the order of arrival lets each go just before its use; where what is recent is used again it is the others.
-/// So the first ones stay, apart, until there is evidence against them: the return of a later block that had to leave in their
-/// stead. For them speaks the first use of one that would have left by now, had they left in the order of their arrival.
+/// When a cache has just been filled, it is unknown which blocks come back. In a loop larger than the cache the first blocks do, and a
+/// queue in the order of arrival evicts each of them just before its use; where recent blocks are used again, the later ones do. So the
+/// first blocks stay, apart, until there is evidence against them: the return of a later block that left in their stead. The first use
+/// of a first block that would have left by now, in the order of arrival, is evidence for them.
 #[derive(Debug)]
 pub(super) struct First {
     /// None left yet: the cache still fills.
@@ -31,7 +31,7 @@ pub(super) struct First {
 }
 
 impl First {
-    /// Of a cache of so many frames, whose departures have so many different numbers.
+    /// Of a cache of this many frames, whose departures have this many different numbers.
     pub(super) fn new(capacity: usize, numbers: usize) -> Result<Self, PolicyError> {
         let bits = (capacity / 16).clamp(1, PERIOD).ilog2();
         Ok(Self {
@@ -45,7 +45,7 @@ impl First {
         })
     }
 
-    /// The departures so far are forgotten, and there will be so many numbers.
+    /// The departures so far are forgotten, and there will be this many numbers.
     pub(super) fn resize(&mut self, numbers: usize) -> Result<(), PolicyError> {
         self.stayed = periods(numbers, self.bits)?;
         self.asked = None;

@@ -11,7 +11,7 @@ pub(super) struct Knobs {
     pub(super) contest: bool,
 }
 
-/// Half of the small queue: touches there are taken for echoes of the first one (Clock2Q+).
+/// Half of the small queue: touches there count as correlated with the first one (Clock2Q+).
 pub(super) const WINDOW: u32 = 2;
 
 /// Most ghosts of any setting, in thousandths.

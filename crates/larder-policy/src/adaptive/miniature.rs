@@ -1,4 +1,4 @@
-//! The experts in miniature, on a sample of the blocks.
+//! Simulations of the experts' settings in miniature, on a sample of the blocks.
 
 use super::super::{FrameState, PolicyError};
 use super::duel::Duel;
@@ -13,7 +13,7 @@ const WAYS: usize = 8;
 const IN: u16 = 1 << 15;
 const GHOST_BITS: u32 = 15;
 
-/// A block that some expert has, or remembers.
+/// A block that at least one expert has or remembers.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     /// In halves, so that an entry has 14 bytes.
@@ -40,7 +40,7 @@ pub(super) struct Miniatures {
     duel: Duel,
     accesses: u64,
     misses: [u64; COUNT],
-    /// The entry that is looked at next for ghosts that nobody remembers any more.
+    /// The next entry to be checked for ghosts that no expert remembers any more.
     sweep: usize,
 }
 
@@ -113,7 +113,7 @@ impl Miniatures {
         Some(out.frame as u16)
     }
 
-    /// The entry of a block: its own, or one that nobody needs. None if all of its set hold blocks that are in.
+    /// The entry of a block: its own, or one that no expert needs. None if all entries of its set hold blocks that are in.
     fn find(&mut self, tag: u32) -> Option<usize> {
         let halves = [tag as u16, (tag >> 16) as u16];
         let sets = self.entries.len() / WAYS;

@@ -1,5 +1,5 @@
-//! The rule that sets its own knobs: two queues with ghosts and a correlation window, whose proportions are those that do best
-//! in miniature on a sample of the same blocks.
+//! The rule that tunes itself: two queues with ghosts and a correlation window, with the proportions that do best in miniature
+//! on a sample of the same blocks.
 
 mod duel;
 mod first;
@@ -28,27 +28,27 @@ use tags::Tags;
 /// Set in an admission: the block comes back from the ghosts and belongs to the main queue.
 const RETURNS: u64 = 1;
 
-/// The default rule. It has no knobs to set.
+/// The default rule. It has no parameters to set.
 ///
 /// New blocks wait in a small FIFO; those that are used again after the first half of it go to the main queue, a CLOCK with two
 /// bits, and so do those that come back soon after they left (S3-FIFO, SOSP 2023; 2Q, VLDB 1994; the window in which
 /// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). How large the small queue is, how long a block that
 /// left is remembered, and whether one that comes back must show that it is used more often than what it would replace (as in
-/// LIRS, SIGMETRICS 2002, which is what loops need), is no constant: five settings run in miniature beside the cache, each with
-/// 512 to 2048 frames and the share of the blocks that goes with it (SHARDS, FAST 2015), and the cache takes over the setting of the
-/// one that does better than its own by more than chance and by more than the move costs.
+/// LIRS, SIGMETRICS 2002; loops need it), is no constant: five settings run in miniature beside the cache, each with 512 to 2048
+/// frames and the corresponding share of the blocks (SHARDS, FAST 2015). The cache takes over a setting that does better than its own by
+/// more than chance and by more than the move costs.
 ///
-/// What is read ahead waits apart for its first use, while as many blocks come as a quarter of the frames, and is then like any other
-/// block that comes: so many readers at once need no more room in the small queue than one.
+/// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
+/// as a new block. So many readers at once need no more room in the small queue than one.
 ///
-/// What comes while the cache fills waits in a FIFO of its own, apart from the small queue. It stays until
-/// there is evidence against it: each return of a block that had to leave in its stead counts against, each first use of a block
-/// that would have left by now in the order of arrival counts for it, and all counts halve every 64 departures. So a loop that is
-/// run through only a few times hits from the second time on (as under LIRS, which keeps what came first), and where what is recent
-/// is used again the first blocks leave as in any FIFO.
+/// Blocks that come while the cache fills wait in a FIFO of their own, apart from the small queue. They stay until there is evidence
+/// against them: each return of a block that left in their stead counts against them, each first use of one that would have left by now
+/// in the order of arrival counts for them, and all counts halve every 64 departures. So a loop that runs only a few times hits from the
+/// second time on (as under LIRS, which keeps the first blocks), and where recent blocks are used again the first ones leave as in a
+/// FIFO.
 ///
-/// A use that tells the queues nothing is shown to the miniatures once, until the next block comes: what is used again and again while
-/// nothing happens says nothing of how long it must be kept, and costs nothing then.
+/// A use that does not change the queues is shown to the miniatures once between two arrivals: repeated uses without an arrival say
+/// nothing about how long a block must be kept, and cost nothing.
 ///
 /// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
 /// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. A hit is two stores into the

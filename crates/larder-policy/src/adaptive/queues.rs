@@ -28,16 +28,16 @@ pub(super) struct Out {
     pub(super) sampled: bool,
 }
 
-/// Who waits apart does so while as many blocks come as this part of the frames.
+/// A block that waits apart does so until a number of blocks equal to this part of the frames has come.
 const PATIENCE: usize = 4;
 
-/// A small FIFO before a CLOCK, with fixed proportions; a FIFO of what came while the cache filled, which is empty after a while
-/// for good. The rule has one over its frames, each miniature has one of its own.
+/// A small FIFO before a CLOCK, with fixed proportions; a FIFO of the blocks that came while the cache filled, which ends up
+/// empty for good. The rule has queues over its frames, and each miniature has its own.
 ///
-/// A FIFO beside them is for blocks that wait a while for reasons of their own. What is read ahead is as good as sure to be used, and
-/// soon, however many readers there are: in the small queue, which may be a hundredth of the frames, they would push out each
-/// other's blocks before the first use. And what may not leave when its turn comes, since it is dirty or held, may be clean, or
-/// removed, before long; in the small queue such blocks would take the place of new ones.
+/// A FIFO beside them holds blocks that wait for a while. A block that is read ahead will almost surely be used soon; in the small queue,
+/// which may be a hundredth of the frames, many readers would push out each other's blocks before the first use. A block that may not
+/// leave when its turn comes, because it is dirty or in use, may soon be clean or removed; in the small queue such blocks would take the
+/// place of new ones.
 #[derive(Debug)]
 pub(super) struct Queues {
     links: ShortLinks,

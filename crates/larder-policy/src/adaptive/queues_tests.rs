@@ -8,7 +8,7 @@ use super::knobs::Knobs;
 use super::queues::Queues;
 use crate::FrameState;
 
-/// A small queue of so many thousandths.
+/// A small queue of this many thousandths.
 fn knobs(small: u32) -> Knobs {
     Knobs {
         small,
@@ -250,7 +250,7 @@ impl Plain {
         if all_stayed && !self.first.is_empty() && self.small.len() > self.target {
             self.first.push(self.small.remove(0));
         }
-        // of those that wait, as many as there were, and who joins them now
+        // as many of the waiting blocks as there were, and the block that joins them now
         let mut looks = self.waiting.len();
         loop {
             let patience = (self.capacity as u32 / 4).max(1);
@@ -358,7 +358,7 @@ fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
     for what in [FrameState::Dirty, FrameState::Pinned] {
         let mut core = Queues::new(100, knobs).unwrap();
         (0..100).for_each(|frame| core.insert(frame, false, false));
-        // Those of the small queue are the first in their turn. Returns who left, and who waited for too long.
+        // The blocks of the small queue come first. Returns the frames that left, and those that waited for too long.
         let turns = |core: &mut Queues, stay: &[u32]| {
             let (mut gone, mut asked) = (Vec::new(), Vec::new());
             for _ in 0..25 {

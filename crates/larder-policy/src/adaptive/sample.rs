@@ -2,8 +2,8 @@
 
 use super::super::Block;
 
-/// Frames of a miniature: a thirty-second of the cache's, within these bounds. With fewer the choice hangs on which blocks are in
-/// the sample: 512 frames for a cache of 131072 cost a point of hits on P3 with one hash in two, 2048 with none.
+/// Frames of a miniature: a thirty-second of the cache's, within these bounds. With fewer, the choice depends on which blocks are in
+/// the sample: 512 frames for a cache of 131072 lost a point of hits on P3 with every second hash, 2048 with none.
 const LEAST: usize = 512;
 const MOST: usize = 2048;
 const SHARE: usize = 32;
@@ -17,7 +17,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The sample of a cache of so many frames.
+    /// The sample of a cache of this many frames.
     pub(super) fn new(capacity: usize) -> Self {
         let frames = (capacity / SHARE).clamp(LEAST, MOST).min(capacity);
         Self {

@@ -43,7 +43,7 @@ impl Tags {
         None
     }
 
-    /// The tag of a frame's block, which is shown when so many blocks have come.
+    /// The tag of a frame's block, which is shown when this many blocks have come.
     pub(super) fn show(&mut self, frame: Frame, came: u32) -> Option<u32> {
         let at = self.find(frame)?;
         self.shown[at] = came;

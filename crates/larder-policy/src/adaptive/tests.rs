@@ -108,7 +108,7 @@ fn readahead_that_nobody_uses_leaves_and_a_first_use_is_not_a_second() {
         rule.touch(at, Touch { request: 2 });
         rule.touch(at, Touch { request: 3 });
     }
-    // 25 came after the first half of those that nobody used, so these have waited for long enough
+    // 25 came after the first half of the unused blocks, so these have waited long enough
     assert_eq!(rule.evict(&mut gone, 25), 25);
     assert_eq!(gone, (50..75).collect::<Vec<_>>());
     for at in 50..75 {

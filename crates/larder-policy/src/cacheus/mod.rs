@@ -16,7 +16,7 @@ use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 use rate::Rate;
 
-/// The experts, and the ghosts of those that each put out.
+/// The experts, and the ghosts of the blocks that each evicted.
 const SR_LRU: usize = 0;
 const CR_LFU: usize = 1;
 /// Once more SR-LRU's ghosts, by the same numbers, but only of blocks that were new when they last came in.
@@ -26,10 +26,10 @@ const NEW_ONES: usize = 2;
 const MOST: f64 = 0.99;
 /// Each expert's ghosts are this part of the capacity.
 const GHOST_SHARE: usize = 2;
-/// At first the queue of blocks that are to leave has this part of the capacity.
+/// The first size of the queue of blocks that will leave, as a part of the capacity.
 const QUEUE_SHARE: f64 = 0.01;
 
-/// A shadow has the departure's number and list in the low bits, then the uses.
+/// A shadow has the departure's number and list in the low bits, then the number of uses.
 const DEPARTURE_BITS: u32 = 40;
 const MOST_USES: u32 = (1 << (63 - DEPARTURE_BITS)) - 1;
 
@@ -49,8 +49,8 @@ const BACK: u64 = 1;
 
 /// Cacheus. SR-LRU keeps blocks that are used again in a stack, and new ones, with those that fall from the stack, in a queue at
 /// whose end it evicts; a use of a fallen block makes the stack larger, the return of a new one the queue. CR-LFU evicts the block
-/// with the fewest uses, of equals the one used last, so that some of a loop stays. By chance one of the two chooses; a block that
-/// comes back soon takes weight from the one that put it out.
+/// with the fewest uses, of equals the one used last, so that some of a loop stays. One of the two, drawn at random, chooses; a block that
+/// comes back soon takes weight from the expert that evicted it.
 ///
 /// 37 bytes a frame and 1.5 to 3 for its ghosts; a hit is a move in a list and up to log2 of the capacity steps in a heap. The draws are
 /// the same every time. It follows the authors' program (github.com/sylab/cacheus) where paper and program differ.

@@ -3,7 +3,7 @@
 use super::super::{Frame, FrameState, Frames};
 use larder_base::list::{Links, List, NONE};
 
-/// Pages that one look takes back.
+/// Pages that one look takes back at most.
 const BATCH: usize = super::SWAP_CLUSTER_MAX;
 
 /// Pages with PG_reclaim set. The kernel marks a dirty page that reclaim meets and moves it out of the way

@@ -1,4 +1,4 @@
-//! Linux 2.4.10 to 2.4.16: A. Arcangeli's memory management, and the rule of the second use that holds to this day.
+//! Linux 2.4.10 to 2.4.16: A. Arcangeli's memory management, with the promotion at the second use that Linux still has.
 
 use super::super::capacity::capacity;
 use super::super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};

@@ -1,4 +1,4 @@
-//! Linux 2.4.7 as released on 20 July 2001: what Lord's table calls vanilla.
+//! Linux 2.4.7 as released on 20 July 2001: "vanilla" in Lord's table.
 
 use super::super::Frame;
 use super::age;
@@ -6,15 +6,14 @@ use super::page_lists::{On, PageLists};
 use super::vm_2_4_7::{Version, Vm};
 
 /// Linux 2.4.7. A block comes in active at age 2. A use only sets its Referenced bit; the scan of the active ring turns that
-/// into 3 years more, and no use into half the age; at 0 the block becomes inactive. Sequential readers and writers push what
+/// into an age higher by 3, and the lack of a use into half the age; at 0 the block becomes inactive. Sequential readers and writers push what
 /// they passed out of the active ring ([`drop_behind`](super::super::Policy::drop_behind)), popular or not: the first of
 /// Phillips' complaints. An inactive block is rescued if it was used since, or has an age.
 ///
 /// Source: `mm/{vmscan,swap,filemap,page_alloc}.c` of 2.4.0 and the patches up to 2.4.7, see the
 /// module `kernel`. 10 bytes a frame; a hit is one store.
 ///
-/// The simplified probe of the dossier (section 2.3) keeps the inactive lists at 25 % and has no drop-behind; this rule without
-/// ticks goes there too, but launders in bulk, as the kernel does.
+/// Without ticks the inactive lists go to a quarter of memory; dirty pages are written in bulk, as in the kernel.
 ///
 /// ```
 /// use larder_policy::{Linux247, replay::Replay};

@@ -1,4 +1,4 @@
-//! Linux 2.4.7 with Daniel Phillips' use-once patch: what Lord's table calls patched.
+//! Linux 2.4.7 with Daniel Phillips' use-once patch: "patched" in Lord's table.
 
 use super::super::Frame;
 use super::age;

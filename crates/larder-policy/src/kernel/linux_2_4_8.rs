@@ -7,9 +7,9 @@ use super::vm_2_4_7::{Version, Vm};
 
 /// Linux 2.4.8. As [`Linux247UseOnce`](super::Linux247UseOnce), but `check_used_once` looks at inactive blocks only, and one
 /// that has an age, so was used before, goes to the active ring at this second use, not when it reaches the tail. Its
-/// Referenced bit stays set, which makes it older at the next scan: the double boost that its author came to regret.
+/// Referenced bit stays set, which makes it older at the next scan: the double boost that its author later regretted.
 ///
-/// Source: `mm/filemap.c` of 2.4.8 and 2.4.9 as the dossier's section 1.4 gives it. 10 bytes a frame; a hit is one or two
+/// Source: `mm/filemap.c` of 2.4.8 and 2.4.9. 10 bytes a frame; a hit is one or two
 /// stores, the second use moves a node.
 ///
 /// ```

@@ -12,8 +12,8 @@
 //! # What a simulation must assume
 //!
 //! - One zone, all of it page cache: the capacity is the zone's size. The kernels keep some pages free besides (up to 765 in
-//!   2.4); here a frame is free only until it is used for the first time and after a removal. So 2.4's wish for free pages
-//!   becomes a wish for clean inactive ones.
+//!   2.4); here a frame is free only until it is used for the first time and after a removal. So 2.4's target for free pages
+//!   becomes a target for clean inactive ones.
 //! - No mapped pages, no anonymous ones, no swap. Rules about page tables are left out.
 //! - A touch is one pass of the read or write path over one page: one read call, one page. 2.4 counts every call. 6.x counts
 //!   calls on one page through one open file, one after the other, once; here these have one request number.
@@ -23,7 +23,7 @@
 //!   [`Dirty`](super::FrameState::Dirty) is one with dirty buffers or under write-back: an owner says `Dirty` until the write
 //!   is done. `write_back` of a frame whose write is under way is asked again, and changes nothing.
 //! - Where a kernel would wait for a write, a rule has no time to wait: it evicts the oldest dirty frame, and its owner writes.
-//!   This is the last resort of all of them, after what the kernel does first.
+//!   Every rule does so as a last resort, after what the kernel does first.
 //!
 //! The 2.4 rules cost 10 bytes a frame, the others 13; they keep no table. A hit is one or two stores, without a list move
 //! except at a promotion.

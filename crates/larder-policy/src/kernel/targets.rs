@@ -5,7 +5,7 @@ const BALANCE_RATIO: usize = 128;
 /// Fewest and most pages of it (`zone_balance_min`, `zone_balance_max`).
 const BALANCE_MIN: usize = 10;
 const BALANCE_MAX: usize = 255;
-/// The inactive target is what the pressure of so many seconds, as a power of two, says (`INACTIVE_SHIFT`).
+/// Seconds over which pressure sets the inactive target, as a power of two (`INACTIVE_SHIFT`).
 const INACTIVE_SHIFT: u32 = 6;
 /// Frees lower the pressure no further than this (`NR_CPUS`; the machine of the measurements had two).
 const CPUS: i64 = 2;

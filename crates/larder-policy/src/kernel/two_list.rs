@@ -40,7 +40,7 @@ const RESTORE: u64 = 2;
 /// Deviations: a reclaim takes 32 pages; it is spread over the evictions that use them, and its scan of the active list is one
 /// batch, not a share by priority.
 ///
-/// Source: `mm/swap.c`, `mm/workingset.c`, `mm/filemap.c`, `mm/vmscan.c` of Linux 6.x (the dossier's section 1.6).
+/// Source: `mm/swap.c`, `mm/workingset.c`, `mm/filemap.c`, `mm/vmscan.c` of Linux 6.x.
 /// 13 bytes a frame; a hit is one compare and one store, a promotion moves a node.
 ///
 /// ```

@@ -49,7 +49,7 @@ pub trait Version: Send + 'static {
     fn rescued(pages: &mut PageLists, page: Frame);
 }
 
-/// `deactivate_page_nolock`: forgets the uses of a page and sends an active one on its way out.
+/// `deactivate_page_nolock`: forgets the uses of a page and moves an active one to an inactive list.
 pub(super) fn deactivate(pages: &mut PageLists, page: Frame) {
     pages.set_age(page, 0);
     pages.refer(page, false);

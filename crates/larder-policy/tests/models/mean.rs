@@ -133,7 +133,7 @@ fn the_default_is_on_the_mean_better_than_each_setting_alone() {
                 let lru = hits_of::<Lru>(capacity, &load) as f64;
                 let gap = most_hits(capacity, &load) as f64 - lru;
                 if gap == 0.0 {
-                    continue; // a scan, or what fits: nobody can do better
+                    continue; // a scan, or what fits: no rule can do better
                 }
                 let mine = hits_of::<Adaptive>(capacity, &load);
                 let theirs: Vec<u64> = (0..5)

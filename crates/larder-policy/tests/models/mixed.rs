@@ -9,8 +9,8 @@ use std::collections::HashMap;
 const CAPACITY: usize = 200;
 const LENGTH: usize = 40_000;
 
-/// The load: popular blocks by Zipf's law, each in twos or threes at times; loops of 260 blocks; scans of blocks that nobody wants
-/// again; and a popularity that moves on.
+/// The load: popular blocks by Zipf's law, each in twos or threes at times; loops of 260 blocks; scans of blocks that are not
+/// used again; and a popularity that moves on.
 pub(crate) fn load() -> Vec<u32> {
     let mut word = 2001_u64;
     let mut below = move |bound: u64| {
@@ -102,7 +102,7 @@ impl Visitor for Hits<'_> {
     }
 }
 
-/// Belady's: who is used last, if ever, leaves.
+/// Belady's rule: the block that is used last, if ever, leaves.
 fn best_possible(load: &[u32]) -> u64 {
     let mut next = vec![usize::MAX; load.len()];
     let mut later = HashMap::new();

@@ -3,7 +3,7 @@
 use super::drive::Victim;
 use std::collections::{HashMap, VecDeque};
 
-/// Thousandths for the small queue, thousandths remembered, and whether who comes back must win against the oldest.
+/// Thousandths for the small queue, thousandths remembered, and whether a block that comes back must win against the oldest.
 pub(crate) type Setting = (usize, usize, bool);
 
 pub(crate) const SETTINGS: [Setting; 5] = [
@@ -48,7 +48,7 @@ pub(crate) struct Queues {
     main: VecDeque<Page>,
     /// True with those that their next use takes to the main queue.
     waiting: VecDeque<(Page, bool)>,
-    /// Who left the small queue, by number, oldest first.
+    /// The blocks that left the small queue, by number, oldest first.
     ghosts: VecDeque<u64>,
     left: u64,
     /// To the small queue and the first one.
@@ -93,7 +93,7 @@ impl Queues {
         (self.capacity * self.setting.0 / 1000).max(1)
     }
 
-    /// A use within so many arrivals is an echo of the first.
+    /// A use within this many arrivals is an echo of the first.
     fn window(&self) -> u64 {
         self.target() as u64 / 2
     }
@@ -211,8 +211,8 @@ impl Queues {
         changed
     }
 
-    /// Who leaves, and its number among the ghosts unless it left from the main queue. Who may not leave in its turn waits; of
-    /// those that wait each is asked once.
+    /// The block that leaves, and its number among the ghosts unless it left from the main queue. A block that may not leave in its
+    /// turn waits; each waiting block is asked once.
     pub(crate) fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
         self.fills = false;
         self.leaving += 1;
@@ -222,7 +222,7 @@ impl Queues {
             self.stayed.insert(period, self.against <= 0);
             self.against /= 2;
         }
-        // Once they had to leave, nobody joins them.
+        // Once the first blocks had to leave, no block joins them.
         let stayed = self.stayed.values().all(|&stayed| stayed) && !self.parted;
         self.parted = !stayed;
         if stayed && !self.first.is_empty() && self.small.len() > self.target() {

@@ -12,7 +12,7 @@ use larder_policy::{
 /// Says of a frame what the next of its random numbers says.
 struct Restless {
     word: Cell<u64>,
-    /// Of 32 answers so many say that the frame must stay.
+    /// Of 32 answers this many say that the frame must stay.
     pinned: u64,
     gone: Vec<(Frame, Option<Shadow>)>,
 }
@@ -105,7 +105,7 @@ impl Visitor for Run {
                 .unwrap_or_else(|why| panic!("{}: {why}", P::NAME));
         }
         assert!(refused < 3000, "{}: {refused} times no room", P::NAME);
-        // Who finds frames that may go finds all of them.
+        // A rule that finds a frame that may leave finds all of them.
         let left = rule.len();
         let mut all: Vec<Frame> = Vec::new();
         assert_eq!(rule.evict(&mut all, left), left, "{}", P::NAME);

@@ -16,7 +16,7 @@ pub struct Curve {
     /// By size - 1.
     weights: Vec<f64>,
     total: f64,
-    /// What sampling says was not seen, or seen too often: it is taken to hit everywhere (SHARDS-adj).
+    /// Uses that sampling missed, or saw too often: they count as hits at every size (SHARDS-adj).
     shift: f64,
 }
 
@@ -32,7 +32,7 @@ impl Curve {
         }
     }
 
-    /// The uses really were so many: the difference goes to where hits are certain (Waldspurger et al., FAST 2015, 3.4).
+    /// Sets the true number of uses: the difference goes to the sizes where hits are certain (Waldspurger et al., FAST 2015, 3.4).
     pub(super) fn adjust(&mut self, uses: u64) {
         self.shift = uses as f64 - self.total;
         self.total = uses as f64;
@@ -72,7 +72,7 @@ impl Curve {
     }
 }
 
-/// How far two lists of ratios are apart.
+/// The distance of two lists of ratios.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Difference {
     /// Mean of the absolute differences.
@@ -83,7 +83,7 @@ pub struct Difference {
     pub points: usize,
 }
 
-/// How far estimates are from the truth, point by point.
+/// The distance of estimates from the truth, point by point.
 #[must_use]
 pub fn difference(estimates: &[f64], truth: &[f64]) -> Difference {
     let apart: Vec<f64> = estimates

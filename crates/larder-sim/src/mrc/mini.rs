@@ -11,14 +11,14 @@ use super::shards::{hash, threshold};
 pub struct Sample {
     /// Its uses.
     pub trace: Loaded,
-    /// The share of blocks that was asked for.
+    /// The requested share of blocks.
     pub rate: f64,
     /// Uses of the whole trace.
     uses: u64,
 }
 
 impl Sample {
-    /// The size that stands for `size` blocks here.
+    /// The size in the sample that corresponds to `size` blocks.
     #[must_use]
     pub fn size(&self, size: usize) -> usize {
         ((size as f64 * self.rate).round() as usize).max(1)
@@ -35,7 +35,7 @@ impl Sample {
     }
 }
 
-/// Takes the blocks whose hash says so: a share `rate` of them.
+/// Takes a share `rate` of the blocks, chosen by hash.
 ///
 /// # Errors
 /// [`TraceError::TooMuch`]: no memory.

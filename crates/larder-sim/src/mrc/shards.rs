@@ -1,5 +1,5 @@
-//! SHARDS: LRU's curve from a spatial sample (Waldspurger, Park, Garthwaite, Ahmad, FAST 2015). A block is looked at if a hash of
-//! it is below a threshold; distances are then too short by the threshold's share, and are stretched.
+//! SHARDS: LRU's curve from a spatial sample (Waldspurger, Park, Garthwaite, Ahmad, FAST 2015). A block is sampled if its hash is
+//! below a threshold; distances are then too short by the threshold's share, and are scaled up.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -58,7 +58,7 @@ fn step(stack: &mut Stack, curve: &mut Curve, id: u32, kind: Kind, rate: f64) {
     }
 }
 
-/// A distance among samples as one among all. Between d - 1 and d samples lie below: the upper end, as in the paper.
+/// Converts a distance among samples to one among all blocks. Between d - 1 and d samples lie below: the upper end, as in the paper.
 fn stretched(distance: u64, rate: f64) -> u64 {
     (distance as f64 / rate).round() as u64
 }
@@ -94,7 +94,7 @@ impl FixedSize {
         }
     }
 
-    /// The share of the blocks that is looked at now.
+    /// The share of the blocks that is sampled now.
     #[must_use]
     pub fn rate(&self) -> f64 {
         if self.limit == u64::MAX {
@@ -125,7 +125,7 @@ impl FixedSize {
             let Some((hash, block)) = self.heap.pop() else {
                 return;
             };
-            // Those with this hash and above are sampled no more.
+            // Blocks with this hash and above are no longer sampled.
             self.limit = hash.saturating_sub(1);
             if let Some(id) = self.local.remove(&block) {
                 self.stack.forget(id);

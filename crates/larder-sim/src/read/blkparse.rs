@@ -1,7 +1,7 @@
 //! The text that blkparse prints by default: `major,minor cpu sequence seconds pid action RWBS sector + sectors [process]`.
 //!
 //! Only requests as they were queued (action Q) are taken: the same request appears again when it is inserted, issued and
-//! completed. D and U in RWBS discard; readahead (A) counts as reading, since below a page cache it is what is read.
+//! completed. D and U in RWBS discard; readahead (A) counts as reading, since below a page cache it is a read.
 
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};
@@ -67,7 +67,7 @@ impl LineParser for Blkparse {
             f if f.contains(&b'R') => Kind::Read,
             f if f.contains(&b'W') => Kind::Write,
             [] => return Err("the flags (RWBS) are missing".to_owned()),
-            // Flushes and messages move nothing.
+            // Flushes and messages move no data.
             _ => return Ok(()),
         };
         let sector = next();

@@ -8,7 +8,7 @@ use super::headings::{Columns, Role, unquoted};
 use super::names::Names;
 use super::number::{block, decimal, shown, trim, whole};
 
-/// What may part columns.
+/// Possible delimiters of columns.
 pub(super) const DELIMITERS: [u8; 4] = *b",;\t|";
 
 pub(in super::super) struct Csv {
@@ -25,8 +25,8 @@ pub(in super::super) struct Csv {
     file: Vec<u8>,
 }
 
-/// The delimiter of a table: the one that parts the first line. Where several do, the most frequent one parts data that
-/// `--columns` explains; among headings it would be a guess.
+/// The delimiter of a table: the one in the first line. Where there are several, the most frequent one delimits data that
+/// `--columns` explains; among headings that would be a guess.
 fn delimiter(line: &[u8], headings: bool) -> Result<u8, String> {
     let mut counts = DELIMITERS.map(|d| (line.iter().filter(|b| **b == d).count(), d));
     counts.sort_by_key(|(count, _)| core::cmp::Reverse(*count));

@@ -27,7 +27,7 @@ const ROLES: [(Role, &[&str]); 9] = [
     (Role::Request, &["request", "request_id"]),
 ];
 
-/// Headings of columns that never say which block, so that they are left out without a word.
+/// Headings of columns that never name a block, so that they are left out silently.
 const PASSED_OVER: &str = " date datetime day hour weekday start_time end_time finish arrival issue complete completion \
  latency lat response response_time service_time duration elapsed delay wait \
  key_size keysize value_size val_size valsize object_size req_size request_size resp_size response_size \
@@ -55,7 +55,7 @@ pub(super) enum Role {
 
 const BLOCKS: [Role; 3] = [Role::Id, Role::Offset, Role::Sector];
 
-/// Which column is what.
+/// The role of each column.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     /// By role: the column, from 0. A file may be named by several columns; this is its first.
@@ -90,7 +90,7 @@ fn passed_over(heading: &str) -> bool {
         })
 }
 
-/// Does a first line name a block's column, whatever parts its columns?
+/// Whether a first line names a block's column, with any delimiter.
 pub(in super::super) fn names_a_block(first: &[u8]) -> bool {
     first.split(|b| DELIMITERS.contains(b)).any(|cell| {
         core::str::from_utf8(unquoted(trim(cell)))
@@ -110,7 +110,7 @@ impl Columns {
         self.places[role as usize]
     }
 
-    /// Columns by their headings. A column that is not understood is no guess: it could tell blocks apart.
+    /// Columns by their headings. A column that is not understood is an error, not a guess: it could distinguish blocks.
     pub(super) fn found(headings: &[String]) -> Result<Self, String> {
         let mut columns = Self {
             header: true,
@@ -140,7 +140,7 @@ impl Columns {
         }
     }
 
-    /// Columns as the user names them; nothing is said of those that are left out.
+    /// Columns as the user names them; the others are ignored silently.
     pub(super) fn asked(text: &str, headings: &[String], text_ids: bool) -> Result<Self, String> {
         let mut columns = Self::default();
         for pair in text.split(',') {
@@ -194,7 +194,7 @@ impl Columns {
         }
     }
 
-    /// Exactly one column says which block.
+    /// Exactly one column names the block.
     fn one_block(&self) -> Result<(), String> {
         match BLOCKS.iter().filter(|r| self.of(**r).is_some()).count() {
             0 => Err("no column says which block: name one as id, offset (bytes) or sector (512 bytes) with --columns, for instance --columns time=1,id=2,size=3".to_owned()),
@@ -203,7 +203,7 @@ impl Columns {
         }
     }
 
-    /// What to say where columns are not understood: the whole option with them, ready to be changed.
+    /// The message where columns are not understood: the whole option with them, ready to be changed.
     fn unclear(&self, headings: &[String], unknown: &[usize]) -> String {
         let name = |at: usize| match headings[at].as_str() {
             plain

@@ -1,7 +1,7 @@
 //! lcs: libCacheSim's own format. A header between two magic words, then records, low byte first. The header has 1024 bytes
 //! in files of 2024 and 8192 in later ones; the second magic word, in its last 8 bytes, tells which. The version says
 //! how long a record is and what is in it (libCacheSim, `traceReader/customizedReader/lcs.h`, versions 1 to 8). The header of
-//! 512 bytes with a format string, older still, is told and refused.
+//! 512 bytes with a format string, older still, is recognised and refused.
 
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};

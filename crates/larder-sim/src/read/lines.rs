@@ -1,11 +1,11 @@
-//! What the readers of text share.
+//! The shared part of the readers of text.
 
 use super::super::input::Input;
 use super::super::sink::Sink;
 use super::super::source::{BATCH, Parser};
 use super::super::{Place, TraceError};
 
-/// Reads one line. A fault is a sentence; the line's number is added by the caller.
+/// Reads one line. An error is a sentence; the caller adds the line's number.
 pub(in super::super) trait LineParser: Send {
     fn line(&mut self, line: &[u8], sink: &mut Sink) -> Result<(), String>;
 
@@ -37,7 +37,7 @@ impl<P: LineParser> Lines<P> {
         Self { parser, number: 0 }
     }
 
-    /// The line of the first fault in these lines, and what it is; none if they can be read. Stops when there are many records.
+    /// The line of the first error in these lines, and the error; none if they can be read. Stops when there are many records.
     pub(in super::super) fn first_fault<'l>(
         &mut self,
         lines: impl Iterator<Item = &'l [u8]>,

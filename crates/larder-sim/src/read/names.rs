@@ -11,7 +11,7 @@ pub(super) struct Names {
     most: u64,
 }
 
-/// What a name takes in the table besides its own bytes, about.
+/// Approximate bytes of a name in the table, without its text.
 const ENTRY: u64 = 64;
 
 impl Default for Names {
@@ -21,7 +21,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Names that take so many bytes at most.
+    /// Names that take this many bytes at most.
     pub(super) fn within(most: u64) -> Self {
         Self {
             numbers: HashMap::new(),
@@ -44,7 +44,7 @@ impl Names {
         self.numbers.get(name).copied()
     }
 
-    /// Gives a name a new number: what it meant before is something else.
+    /// Gives a name a new number; the old number stays with what it named.
     pub(super) fn renew(&mut self, name: &[u8]) -> Result<u32, String> {
         let number = self.next;
         self.next = number
@@ -62,12 +62,12 @@ impl Names {
         Ok(number)
     }
 
-    /// The name means nothing any more.
+    /// Removes a name.
     pub(super) fn forget(&mut self, name: &[u8]) -> Option<u32> {
         self.numbers.remove(name)
     }
 
-    /// A name means from now on what a number is.
+    /// Makes a name stand for a number.
     pub(super) fn set(&mut self, name: &[u8], number: u32) {
         self.numbers.insert(name.into(), number);
     }

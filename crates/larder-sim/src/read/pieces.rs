@@ -1,4 +1,4 @@
-//! What the readers of binary records share.
+//! The shared part of the readers of binary records.
 
 use super::super::input::Input;
 use super::super::sink::Sink;
@@ -13,7 +13,7 @@ pub(in super::super) trait Piece: Send {
     /// Reads it; `bytes` is exactly that long.
     fn read(&mut self, bytes: &[u8], sink: &mut Sink) -> Result<(), String>;
 
-    /// What the header said of the number of records.
+    /// The number of records in the header.
     fn promised(&self) -> Option<u64> {
         None
     }

@@ -1,4 +1,4 @@
-//! Which pages of a file were used: what has to be forgotten when the file goes.
+//! The used pages of a file, which are removed when the file is removed.
 
 use std::collections::BTreeMap;
 

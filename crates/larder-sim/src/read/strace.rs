@@ -6,11 +6,11 @@
 //! | open, openat, creat | a description with a position; O_TRUNC drops the file's pages |
 //! | read, readv, pread64, preadv, sendfile, copy_file_range | a request that reads as many bytes as were returned |
 //! | write, writev, pwrite64, pwritev, copy_file_range | one that writes |
-//! | mmap of a file | one that reads what is mapped (which pages were used is not to be seen) |
+//! | mmap of a file | one that reads the mapped range (strace does not show which pages were used) |
 //! | lseek, dup, fcntl, close, fork, clone, execve, chdir | followed |
 //! | unlink, rename over a file, truncate | the pages are removed |
 //!
-//! Files are told apart by their paths. Pipes, sockets, /dev, /proc and /sys are no files.
+//! Files are distinguished by their paths. Pipes, sockets, /dev, /proc and /sys are no files.
 
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(super) struct Strace {
     files: Files,
-    /// By process: the beginning of a call that is going on.
+    /// By process: the beginning of an unfinished call.
     unfinished: HashMap<u32, Vec<u8>>,
 }
 
@@ -230,7 +230,7 @@ fn is_fork(text: &[u8]) -> bool {
         .any(|name| text.starts_with(name))
 }
 
-/// Does the child share its parent's descriptors?
+/// Whether the child shares its parent's descriptors.
 fn shares(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"CLONE_FILES").is_some()
 }

@@ -35,7 +35,7 @@ struct File {
     used: Ranges,
 }
 
-/// All that is followed.
+/// All state that is followed.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     processes: HashMap<u32, Process>,
@@ -47,7 +47,7 @@ pub(super) struct Files {
     files: Vec<File>,
 }
 
-/// Is what a path names a file with pages?
+/// Whether a path names a file with pages.
 fn has_pages(path: &[u8]) -> bool {
     path.starts_with(b"/")
         && ![&b"/dev/"[..], b"/proc/", b"/sys/"]
@@ -96,7 +96,7 @@ impl Files {
         self.tables.len() - 1
     }
 
-    /// A process does something: if it is new, and one other is in the middle of a fork, it is that one's child.
+    /// A process makes a call: if it is new, and one other process is in the middle of a fork, it is the child of that one.
     pub(super) fn meet(&mut self, pid: u32, parent: Option<(u32, bool)>) {
         if self.processes.contains_key(&pid) {
             return;
@@ -235,7 +235,7 @@ impl Files {
         n
     }
 
-    /// What a descriptor points to. One that strace names and nobody opened was there before: its position is taken as 0.
+    /// What a descriptor points to. A descriptor that strace names without an open was open before: its position is taken as 0.
     fn description(&mut self, pid: u32, fd: Fd<'_>) -> Result<Option<usize>, String> {
         let (Some(number), table) = (fd.number, self.processes[&pid].table) else {
             return Ok(None);
@@ -334,7 +334,7 @@ impl Files {
         Ok(())
     }
 
-    /// Bytes are moved: the file and where in it. `said` is an offset that does not move the position.
+    /// Bytes are moved: the file and the offset. `said` is an explicit offset, which does not move the position.
     pub(super) fn advance(
         &mut self,
         pid: u32,
@@ -364,7 +364,7 @@ impl Files {
         if said.is_none() {
             self.descriptions[d].position = end;
         }
-        // What is mapped may reach beyond the file's end; what was moved does not.
+        // A mapping may reach beyond the file's end; moved bytes do not.
         state.size = state.size.max(end);
         state.used.add(at / block_size, end.div_ceil(block_size));
         Ok(Some((file, at)))

@@ -1,4 +1,4 @@
-//! A line of strace: who, when, which call, with what, and what came of it.
+//! A line of strace: process, time, call, arguments and result.
 
 use super::number::{decimal, shown, trim, whole};
 

@@ -6,12 +6,12 @@ use larder_policy::{Block, Policy, PolicyError, Reason};
 use super::super::Kind;
 use super::super::load::Chunk;
 
-/// What a cell has counted.
+/// The counts of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Tally {
     /// Uses that found their block.
     pub hits: u64,
-    /// Uses that did not.
+    /// Uses that did not find their block.
     pub misses: u64,
     /// Misses whose block the rule would not keep.
     pub lost: u64,
@@ -34,7 +34,7 @@ impl Tally {
     }
 }
 
-/// Something that counts hits over a trace.
+/// Counts hits over a trace.
 pub trait Cell: Send {
     /// Goes on with the next part.
     ///
@@ -42,13 +42,13 @@ pub trait Cell: Send {
     /// [`PolicyError::Memory`].
     fn run(&mut self, chunk: &Chunk) -> Result<(), PolicyError>;
 
-    /// What was counted so far.
+    /// The counts so far.
     fn tally(&self) -> Tally;
 
     /// Bytes of state.
     fn bytes(&self) -> usize;
 
-    /// What the rule says of its decisions.
+    /// The rule's explanation of its decisions.
     fn explain(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }

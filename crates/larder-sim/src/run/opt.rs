@@ -3,7 +3,7 @@
 //! Next uses are all different, so what is resident is a set of points in time, and the victim is its largest member. The set
 //! is a bitmap with summaries, 64 to 1. A block is resident exactly if the time at which it is used next is in the set, so
 //! a hit is a look at the present's own bit, and no table of blocks is needed: time goes through the bitmap in order.
-//! A miss brings its block in always, as in demand paging; with leave to pass a block by, more hits would be possible.
+//! A miss always brings its block in, as in demand paging; if blocks could bypass the cache, more hits would be possible.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl NextUse {
                 let last = &mut seen[block as usize];
                 let removes = chunk.kinds.get(k) == Some(&Kind::Remove);
                 next[at] = if removes { NEVER } else { *last };
-                // What is removed is not used: for those before, the block ends here.
+                // A removal is no use: for earlier records, the block's uses end here.
                 *last = if removes { NEVER } else { at as u32 };
             }
         }

@@ -1,6 +1,6 @@
 //! OPT once more, in another way: a heap of next uses with entries that are out of date, and a table of residents.
 //!
-//! It shares nothing with [`Opt`](super::Opt) but the question. Each pass finds next uses by itself, from lists of the times at
+//! It shares no code with [`Opt`](super::Opt). Each pass finds next uses by itself, from lists of the times at
 //! which a block comes. For checks; slower.
 
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ pub struct OptHeap {
     size: usize,
     /// By block: the times at which something happens to it, the last first, so that the next is popped; removal is a mark.
     times: Vec<Vec<(u32, bool)>>,
-    /// By block: when it is used next, if it is resident.
+    /// By block: its next use, if it is resident.
     resident: Vec<Option<u64>>,
     residents: usize,
     /// Next use and block; some are out of date.
@@ -63,7 +63,7 @@ impl OptHeap {
             }
             return;
         }
-        // Never is later than all; which of those goes first does not matter, the block's number decides.
+        // "Never" is later than all times; among such blocks any may go first, and the block's number decides.
         let next = match self.times[b].last() {
             Some((at, false)) => u64::from(*at),
             _ => u64::MAX,

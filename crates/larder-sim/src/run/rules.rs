@@ -4,7 +4,7 @@ use larder_policy::{Policy, PolicyError, Visitor, rules, with_rule};
 
 use super::cell::{Cell, Ruled};
 
-/// What can be asked for.
+/// A choice for `--policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     /// The name.

@@ -23,22 +23,22 @@ pub struct Job {
     pub size: usize,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// What was asked.
+    /// The job.
     pub job: Job,
-    /// What was counted.
+    /// The counts.
     pub tally: Tally,
-    /// Processor time's stand-in: how long the cell's loops took.
+    /// Time that the cell's loops took, in place of processor time.
     pub took: Duration,
     /// Bytes of state at the end.
     pub bytes: usize,
-    /// What the rule says of its decisions.
+    /// The rule's explanation of its decisions.
     pub explain: Vec<(&'static str, f64)>,
 }
 
-/// Why a sweep could not be made.
+/// Why a sweep failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// The trace.
@@ -54,7 +54,7 @@ pub enum SimError {
         /// Why.
         why: PolicyError,
     },
-    /// OPT was asked of a trace that is not kept.
+    /// OPT was requested for a trace that is not kept.
     #[error("{policy} has to see the whole trace first; leave out --stream, or the rule")]
     Future {
         /// Its name.
@@ -65,7 +65,7 @@ pub enum SimError {
     Thread(std::io::Error),
 }
 
-/// Is told how far it is, and may ask to stop.
+/// Receives the progress, and may ask to stop.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Records times cells that were done.
@@ -90,7 +90,7 @@ fn outcome(job: &Job, cell: &dyn Cell, took: Duration) -> Outcome {
     }
 }
 
-/// Runs all jobs over a trace in memory, on so many threads. The outcomes come in the order of the jobs, and do not depend on
+/// Runs all jobs over a trace in memory, on this many threads. The outcomes come in the order of the jobs, and do not depend on
 /// the number of threads.
 ///
 /// # Errors
@@ -223,7 +223,7 @@ pub fn stream(
         }
         let mut loader = Loader::of(&trace);
         let mut records = Vec::new();
-        // A worker that has failed hangs up; the others go on to the end, and its error is told then.
+        // A worker that fails closes its channel; the others go on to the end, and then its error is returned.
         let send = |chunk: Chunk, senders: &mut Vec<_>| {
             let chunk = Arc::new(chunk);
             senders.retain(|s: &std::sync::mpsc::SyncSender<Arc<Chunk>>| {

@@ -5,7 +5,7 @@ use super::clients::interleave;
 use super::draw::Draw;
 use super::zipf::Zipf;
 
-/// What a build and the search beside it are made of.
+/// The shape of a build and of the search beside it.
 ///
 /// ```
 /// use larder_sim::workload::BuildShape;
@@ -13,7 +13,7 @@ use super::zipf::Zipf;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildShape {
-    /// Seed of all that is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
     /// Compilations.
     pub units: u32,
@@ -48,7 +48,7 @@ const TREE: u32 = 1 << 20;
 /// Pages of one file of the tree.
 const TREE_FILE: u64 = 5;
 
-/// Records of a build (tenant 0) and of the search (tenant 1), interleaved by lot until one ends, then the rest. Headers have 1
+/// Records of a build (tenant 0) and of the search (tenant 1), interleaved at random until one ends, then the rest. Headers have 1
 /// to 4 pages, sources 2 to 9, objects 3 to 10; the linker reads every object at the end.
 ///
 /// ```
@@ -76,7 +76,7 @@ fn pages(kind: Kind, file: u32, pages: u64, request: u32) -> impl Iterator<Item 
     })
 }
 
-/// A size that belongs to a file for good.
+/// The fixed size of a file.
 fn size(file: u32, from: u64, to: u64) -> u64 {
     from + Draw::new(u64::from(file), 9).below(to - from + 1)
 }

@@ -3,7 +3,7 @@
 use super::super::Record;
 use super::draw::Draw;
 
-/// Requests of all clients in one order: the next is of a client drawn by lot among those that have not ended, whole requests
+/// Requests of all clients in one order: the next is of a client drawn at random among those that have not ended, whole requests
 /// at a time. The records' tenant becomes the client's number, and their request numbers count through.
 ///
 /// ```

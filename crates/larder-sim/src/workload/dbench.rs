@@ -9,7 +9,7 @@ const SEEDS: [u64; 3] = [80, 256, 457];
 const COPIES: [u32; 3] = [4, 3, 3];
 /// Pages of the documents that are opened, by their place in the loadfile's list of files; read in 4 KiB pieces.
 const DOCUMENTS: [u64; 12] = [20, 33, 8, 45, 27, 124, 62, 153, 16, 71, 90, 32];
-/// Pages that stay and are never asked for again: what the client fills its directory with.
+/// Pages that stay and are never used again: those with which the client fills its directory.
 const FILLER: u64 = 3_200;
 /// Pages of the files that a turn creates, writes, reads a little and removes: those of the loadfile's 57 unlinked files.
 const TEMPORARY: [u64; 21] = [
@@ -117,7 +117,7 @@ impl Maker {
     }
 
     fn turn(&mut self) -> Vec<Record> {
-        // Parts of a turn in an order that is drawn: one person does not wait for the other.
+        // Parts of a turn in random order, as of several persons that work independently.
         let mut parts: Vec<u32> = (0..TEMPORARY.len() as u32 + 10).collect();
         for at in (1..parts.len()).rev() {
             parts.swap(at, self.draw.below(at as u64 + 1) as usize);
@@ -151,7 +151,7 @@ impl Maker {
         }
     }
 
-    /// A file that lives for a moment.
+    /// A file that is created, used and removed.
     fn scratch(&mut self, pages: u64) {
         let file = self.temporary();
         self.runs(Kind::Write, file, pages, WRITE_RUN);

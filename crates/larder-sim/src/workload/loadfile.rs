@@ -11,7 +11,7 @@ use super::super::{Kind, MOST_FILES, Record, block_of};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadfileError {
-    /// The line does not say what its operation needs.
+    /// The line lacks what its operation needs.
     #[error(
         "dbench loadfile, line {line}: {what}; expected for instance `ReadX 9938 0 4096 4096 NT_STATUS_OK`"
     )]
@@ -26,7 +26,7 @@ pub enum LoadfileError {
     Read {
         /// Number of the last line that was read.
         line: u64,
-        /// What the system said.
+        /// The system's message.
         source: std::io::Error,
     },
 }
@@ -75,7 +75,7 @@ impl<R: BufRead> Loadfile<R> {
     }
 }
 
-/// What the lines of a loadfile do to the files.
+/// Applies the lines of a loadfile to the files.
 #[derive(Debug)]
 pub(in super::super) struct Operations {
     /// Bytes of a page.
@@ -84,7 +84,7 @@ pub(in super::super) struct Operations {
     next_file: u32,
     handles: HashMap<u64, String>,
     files: HashMap<String, File>,
-    /// What the lines so far became and nobody has taken yet.
+    /// Records of the lines so far that have not been taken yet.
     pub(in super::super) queue: VecDeque<Record>,
 }
 
@@ -153,7 +153,7 @@ impl Operations {
         }
         let file = self.file(&name)?;
         let number = file.number;
-        // Both ends, before anything is kept.
+        // Both ends are checked before anything is kept.
         let base = block_of(number, first).ok_or(TOO_LARGE)?;
         block_of(number, last).ok_or(TOO_LARGE)?;
         file.pages.add(first, last + 1);
@@ -192,7 +192,7 @@ impl Operations {
         self.request = self.request.wrapping_add(1);
     }
 
-    /// One line. A fault is a sentence without the line's number.
+    /// One line. An error is a sentence without the line's number.
     pub(in super::super) fn line(&mut self, line: &str) -> Result<(), String> {
         let words = words(line);
         let (Some(&operation), Some(&status)) = (words.first(), words.last()) else {

@@ -3,8 +3,8 @@
 //! | name | what it is |
 //! |---|---|
 //! | `zipf` | blocks by Zipf's law |
-//! | `scan` | blocks one after the other, each once, forever new |
-//! | `loop` | the same blocks round and round |
+//! | `scan` | blocks one after the other, each once |
+//! | `loop` | the same blocks again and again |
 //! | `mixed` | Zipf with a scan now and then |
 //! | `correlated` | Zipf, each block touched several times at once |
 //! | `dbench-like` | clients with the mix of dbench's loadfile |
@@ -38,7 +38,7 @@ use super::Record;
 /// Records of a workload.
 pub type Records = Box<dyn Iterator<Item = Record> + Send>;
 
-/// What a workload may vary.
+/// Parameters of a workload.
 ///
 /// ```
 /// use larder_sim::workload::Shape;
@@ -47,7 +47,7 @@ pub type Records = Box<dyn Iterator<Item = Record> + Send>;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
-    /// Seed of all that is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
     /// Blocks in all, where the workload has a fixed number of them; at least 1.
     pub blocks: u64,

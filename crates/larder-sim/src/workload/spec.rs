@@ -6,7 +6,7 @@ use super::super::{ReadOptions, TraceError};
 use super::Records;
 use super::made::{MADE, Made};
 
-/// What a parameter may be.
+/// The values that a parameter may have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Range {
     /// A whole number from the first to the second, both included.
@@ -22,9 +22,9 @@ pub enum Range {
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it is taken for when it is not given.
+    /// Its default.
     pub default: &'static str,
-    /// What it may be.
+    /// Its possible values.
     pub range: Range,
     /// What it is, in half a sentence.
     pub about: &'static str,
@@ -37,7 +37,7 @@ enum Value {
     File(PathBuf),
 }
 
-/// A workload that is to be made.
+/// A workload by name.
 ///
 /// ```
 /// use larder_sim::{ReadOptions, workload::Spec};
@@ -64,7 +64,7 @@ fn parts(text: &str) -> Option<(&'static Made, &str)> {
     Some((MADE.iter().find(|made| made.name == name)?, rest))
 }
 
-/// What to say of a file that is not there and is named like a workload.
+/// The message for a missing file that is named like a workload.
 pub(in super::super) fn hint(path: &Path) -> Option<String> {
     let name = path.to_str()?;
     let made = MADE.iter().find(|made| made.name == name)?;
@@ -156,7 +156,7 @@ impl Spec {
 }
 
 impl Parameter {
-    /// What is taken when it is not given.
+    /// The default.
     fn or_else(&self) -> String {
         let named = match self.range {
             Range::File => std::env::var("LARDER_DBENCH").ok(),

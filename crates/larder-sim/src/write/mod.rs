@@ -21,7 +21,7 @@ pub const WRITABLE: [Format; 11] = [
     Format::I64be,
 ];
 
-/// What a format had no place for.
+/// Records and fields that a format cannot hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Removals that were left out.
@@ -81,14 +81,14 @@ impl Encoder {
         Some(factor)
     }
 
-    /// What comes first.
+    /// The header.
     pub fn begin(&self, bytes: &mut Vec<u8>) {
         if self.format == Format::Csv {
             bytes.extend_from_slice(b"time,id,size,op,request,tenant\n");
         }
     }
 
-    /// Is this record written at all?
+    /// Whether this record is written.
     #[must_use]
     pub fn keeps(&self, record: &Record) -> bool {
         self.format == Format::Csv || matches!(record.kind, Kind::Read | Kind::Write)
@@ -197,7 +197,7 @@ impl Encoder {
         self.lost
     }
 
-    /// Records that were.
+    /// Records that were written.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written

@@ -1,10 +1,10 @@
-//! A file that is written whole or not at all, compressed as its name says.
+//! A file that is written completely or not at all, compressed as its name says.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Where bytes go.
+/// The destination of bytes.
 pub struct Output {
     kind: Kind,
     /// The file under its temporary name, and its own.
@@ -96,7 +96,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some((part, _)) = &self.names {
-            // What was not finished is not kept.
+            // An unfinished file is removed.
             let _ = std::fs::remove_file(part);
         }
     }

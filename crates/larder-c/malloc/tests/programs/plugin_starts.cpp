@@ -1,5 +1,5 @@
-// A library whose constructor starts a thread and waits for it. The loader's lock is held by who loads the library, so what the
-// thread calls may not ask the loader: neither the operators of C++ nor malloc.
+// A library whose constructor starts a thread and waits for it. The thread that loads the library holds the loader's lock, so
+// what the started thread calls must not ask the loader: neither the operators of C++ nor malloc.
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-//! A measurement's command line: what it asks for, and the one that asks for the same again.
+//! A measurement's command line: its options, and the command line that repeats it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;

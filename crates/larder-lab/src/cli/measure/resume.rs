@@ -1,4 +1,4 @@
-//! `measure --continue`: what an interrupted measurement lacks, and whether it may be taken here and now.
+//! `measure --continue`: what an interrupted measurement lacks, and whether it may be measured on this machine now.
 
 use super::super::args::Measure;
 use super::super::failure::Failure;

@@ -164,7 +164,7 @@ fn need(experiment: &dyn Experiment, options: &Options, machine: &MachineRecord)
         .fold(Duration::ZERO, Duration::saturating_add)
 }
 
-/// The first one's part of the time that is left, by the needs of all that are left.
+/// The share of the remaining time that the first experiment gets, by the needs of all that remain.
 fn share(left: Duration, needs: &[Duration]) -> Duration {
     let sum: f64 = needs.iter().map(Duration::as_secs_f64).sum();
     let first = needs.first().map_or(0.0, Duration::as_secs_f64);

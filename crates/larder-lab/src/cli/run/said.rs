@@ -1,4 +1,4 @@
-//! The lines that the processes wrote at their ends.
+//! The lines that the processes write when they end.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! The words of `sim`.
+//! The arguments of `sim`.
 
 use std::path::PathBuf;
 

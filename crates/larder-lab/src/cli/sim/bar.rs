@@ -1,4 +1,4 @@
-//! Bars on stderr, which show themselves on a terminal only.
+//! Progress bars on stderr, shown on a terminal only.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -13,7 +13,7 @@ use larder_sim::{
     sample, sweep,
 };
 
-/// Blocks that a sample should have, if there are so many.
+/// Blocks that a sample should have, if there are this many.
 const SAMPLED: f64 = 16384.0;
 /// Blocks that SHARDS of fixed size keeps.
 const KEPT: usize = 8192;

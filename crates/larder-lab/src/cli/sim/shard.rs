@@ -1,4 +1,4 @@
-//! Which shard of a sweep this process is: from its words, or from what the batch engine set.
+//! Which shard of a sweep this process is: from its arguments, or from the batch engine's variables.
 
 use super::args::RunShard;
 use crate::cli::failure::Failure;

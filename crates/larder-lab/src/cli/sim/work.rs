@@ -1,4 +1,4 @@
-//! A trace read and simulated, with a bar, and what its faults mean for a script.
+//! Reads and simulates a trace, with a progress bar, and maps its errors to exit codes.
 
 use std::path::Path;
 

@@ -25,7 +25,7 @@ pub(super) struct Info {
     reading: Reading,
 }
 
-/// What is said of a trace.
+/// The description of a trace.
 #[derive(Debug, Default, Serialize)]
 struct Facts {
     trace: String,

@@ -1,4 +1,4 @@
-//! The crate quick_cache: S3-FIFO's relative, CLOCK-Pro like, with ghosts; one open-addressed table.
+//! The crate quick_cache: a relative of S3-FIFO and CLOCK-Pro, with ghosts; one open-addressed table.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Andrea Arcangeli's getpid, which the post names and left out.
+//! Andrea Arcangeli's getpid, which the post names but did not measure.
 
 use super::bits::{Bits, WORDS};
 use super::{Counts, GetPid, Layout, PID_MAX, Tasks};

@@ -1,4 +1,4 @@
-//! William Irwin's constant-time allocator, "Bill's version", which the post names and left out.
+//! William Irwin's constant-time allocator, "Bill's version", which the post names but did not measure.
 
 use super::{GetPid, Layout, PID_MAX, Tasks};
 

@@ -1,4 +1,4 @@
-//! Crates of others as they keep the process ids of 2002: each as it keeps its own.
+//! Other crates with the process ids of 2002, each with its own data structure.
 
 use anyhow::{Context, ensure};
 

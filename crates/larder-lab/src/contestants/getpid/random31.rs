@@ -1,4 +1,4 @@
-//! The random numbers of a C library of 2002, so that a harness of 2002 makes the same choices again.
+//! The random numbers of a C library of 2002, so that the harness of 2002 makes the same choices.
 
 /// `random()` of the GNU C library with its default state of 31 words: additive feedback, `x[n] = x[n-3] + x[n-31]`,
 /// of which the lowest bit is dropped; the state is filled by `16807 x mod (2^31 - 1)` and run 310 times.

@@ -1,4 +1,4 @@
-//! Spaces of many ids, for what does not walk a list.
+//! Spaces of many ids, for algorithms that walk no list.
 
 use anyhow::ensure;
 use larder::ids::{Ids, Rule};

@@ -27,7 +27,7 @@ pub enum Mask {
 pub enum Bound {
     /// At the next id in use.
     None,
-    /// After so many ids.
+    /// After this many ids.
     Ids(u32),
     /// As the posted code bounds it: eight words on, but counted from the id where the index of its word is meant, so
     /// that from id 1016 on there is no bound at all.

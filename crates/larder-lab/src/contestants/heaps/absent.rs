@@ -1,4 +1,4 @@
-//! Which allocators the user named, and which a run does without and what would bring them in.
+//! The allocators that the user named, and those that a run lacks, with what would bring them.
 
 use crate::model::Skipped;
 use crate::preload::snmalloc;

@@ -1,11 +1,11 @@
-//! An allocator that is wrong on purpose: what a workload is worth shows when its allocator is broken.
+//! An allocator that is wrong on purpose: a workload must detect a broken allocator.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Heap, Heaps};
 
-/// Hands every n-th time out a block that somebody still has, where one of the size is out.
+/// Hands out, every n-th time, a block that is still in use, if one of the size is.
 ///
 /// Every call takes a lock and walks a list: it is for tests.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::Heap;
 
-/// `malloc` and `sdallocx`: jemalloc's fast way in and its fast way out, which is told the size.
+/// `malloc` and `sdallocx`: jemalloc's fast paths; `sdallocx` receives the size.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Jemalloc;
 

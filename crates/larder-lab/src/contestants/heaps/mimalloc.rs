@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::Heap;
 
-/// `mi_malloc` and `mi_free`. Its sized free is the same free, so the size is not told.
+/// `mi_malloc` and `mi_free`. Its sized free is the same free, so the size is not passed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mimalloc;
 

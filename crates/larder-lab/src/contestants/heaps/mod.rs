@@ -1,4 +1,4 @@
-//! Allocators of objects of any size: what hands out some bytes and takes them back, one type per file.
+//! Allocators of objects of any size, one type per file.
 //!
 //! [`Heap`] is what a workload sees. It is always a type parameter and never a trait object, so that a pair of three
 //! nanoseconds is not measured through a virtual call. [`Heaps`] is what a run starts with: it makes one heap for each

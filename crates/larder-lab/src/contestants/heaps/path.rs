@@ -1,4 +1,4 @@
-//! Whether the per-CPU path that a contestant is named for was the path that its blocks took.
+//! Whether the blocks of a per-CPU contestant really took the per-CPU path.
 
 use anyhow::ensure;
 use larder::os::rseq::Mode;

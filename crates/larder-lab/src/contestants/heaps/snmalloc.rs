@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::{ALIGN, Heap};
 
-/// `sn_rust_alloc` and `sn_rust_dealloc`, which are told size and alignment as Rust's allocators are.
+/// `sn_rust_alloc` and `sn_rust_dealloc`, which receive size and alignment as Rust's allocators do.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Snmalloc;
 

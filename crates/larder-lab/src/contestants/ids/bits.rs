@@ -1,4 +1,4 @@
-//! Words of bits: the two lines that every bitmap here needs.
+//! Words of bits: two functions that every bitmap here needs.
 
 /// Word and bit of an identifier.
 #[inline(always)]

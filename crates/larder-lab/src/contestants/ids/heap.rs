@@ -1,4 +1,4 @@
-//! What the C library's heap holds, byte by byte: independent of what a structure says of itself.
+//! Bytes that the C library's heap holds, independent of what a structure reports.
 
 /// Bytes in use of all arenas and of the blocks that have a mapping of their own, headers and rounding included.
 /// `None` where the C library does not say.

@@ -8,10 +8,10 @@ use super::{FreeSet, Ordered, Start};
 /// A `BitSet` of free identifiers: the lowest by the crate's iterator.
 pub type Hibit = Ordered<Levels<true>, false>;
 
-/// The same with a walk of ours over the levels that the crate shows: the lowest, or with `CYCLIC` the next.
+/// The same with the lab's own walk over the levels that the crate shows: the lowest, or with `CYCLIC` the next.
 pub type HibitLevels<const CYCLIC: bool> = Ordered<Levels<false>, CYCLIC>;
 
-/// The set, searched for its lowest member by the crate's iterator or by a walk of ours.
+/// The set, searched for its lowest member by the crate's iterator or by the lab's own walk.
 #[derive(Debug)]
 pub struct Levels<const BY_ITERATOR: bool>(BitSet);
 

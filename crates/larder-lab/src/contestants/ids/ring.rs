@@ -1,4 +1,4 @@
-//! A bare ring of free identifiers: nothing can hand out the first freed one for less.
+//! A bare ring of free identifiers: the lower bound for handing out the first freed one.
 
 use super::{IdSource, Start};
 

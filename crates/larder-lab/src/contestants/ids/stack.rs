@@ -1,4 +1,4 @@
-//! A bare array of free identifiers: nothing can hand out the last freed one for less.
+//! A bare array of free identifiers: the lower bound for handing out the last freed one.
 
 use super::{IdSource, Start};
 

@@ -1,7 +1,7 @@
 //! The kernel's own ids as contestants: processes, descriptors and ports, as far as this machine permits.
 //!
-//! Each takes ids until a share of its space is in use and then gives one back and takes one, again and again. All that
-//! it takes it gives back, limits are as before afterwards, and processes and ports live in namespaces of their own.
+//! Each contestant takes ids until a share of its space is in use, and then repeatedly gives one back and takes one. At the end it
+//! gives all of them back and restores limits; processes and ports live in namespaces of their own.
 
 mod descriptors;
 mod ports;

@@ -1,4 +1,4 @@
-//! A mapping with an owner, and words for what the kernel refused.
+//! A mapping with an owner, and messages for refused calls.
 
 use std::io;
 use std::ops::Range;

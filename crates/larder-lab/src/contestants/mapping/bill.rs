@@ -1,8 +1,8 @@
 //! The consumer's bill: what a page costs the program that asks for it and then uses it.
 //!
 //! Zeroing is also a prefetch: a page zeroed at hand-out is in the cache when the consumer writes to it, a page
-//! zeroed long ago or by another CPU is not. So the supply is timed together with the use. What a helper thread
-//! spends is counted too, in a column of its own and in the sum: work moved elsewhere is not work saved.
+//! zeroed long ago or by another CPU is not. So the supply is timed together with the use. The time of a helper
+//! thread counts too, in a column of its own and in the sum: work that moves elsewhere is not saved.
 
 use std::io;
 use std::str::FromStr;

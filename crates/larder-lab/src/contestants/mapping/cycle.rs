@@ -1,7 +1,7 @@
 //! The loop of 2003: get some pages, touch each (or none), give them back, many times.
 //!
-//! A way to get a block is a function that prepares for blocks of so many pages. What it returns gets one block, writes
-//! 8 bytes to each of its pages if it is told to touch them, and gives it back.
+//! A way to get a block is a function that prepares for blocks of a given number of pages. It returns a closure that gets one block,
+//! writes 8 bytes to each of its pages if they are to be touched, and gives the block back.
 
 use std::io;
 use std::time::Duration;

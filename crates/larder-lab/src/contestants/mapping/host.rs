@@ -13,7 +13,7 @@ pub(super) struct HostFacts {
     pub(super) balloon_inflated: Option<u64>,
     /// Pages that it gave back (`balloon_deflate`).
     pub(super) balloon_deflated: Option<u64>,
-    /// Order of the free blocks that the guest reports to its host; larger orders are told only.
+    /// Least order of the free blocks that the guest reports to its host.
     pub(super) reporting_order: Option<u64>,
     /// Whether the CPU says that it is a guest's.
     pub(super) guest: Option<bool>,

@@ -74,7 +74,7 @@ impl Site {
     }
 }
 
-/// Bytes of page tables of this process, from `/proc/self/status`; `None` where it is not told.
+/// Bytes of page tables of this process, from `/proc/self/status`; `None` where it is not available.
 fn table_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmPTE:"))?;

@@ -19,7 +19,7 @@ const CHUNK: usize = 512;
 /// Size that the goal names, and that is asked for twice, in MiB.
 pub const REGION_MIB: u64 = 256;
 
-/// Times a way to get a region of so many bytes, which returns what brings its pages in and writes 8 bytes to each.
+/// Times a way to get a region of this many bytes; it returns a closure that brings the pages in and writes 8 bytes to each.
 /// Factor: `mib`, the region's size.
 pub(super) fn run<T: FnMut(Range<usize>)>(
     get: impl Fn(usize) -> io::Result<T>,

@@ -1,12 +1,12 @@
-//! One step of the kernel's work at a time, so that zeroing can be told from the rest by difference.
+//! One step of the kernel's work at a time, so that differences isolate the zeroing.
 //!
 //! The pair that isolates it: `fallocate` gives a memory file its pages without zeroing them, and the first
 //! write through a mapping zeroes them. A write to a page of the file that is zeroed already takes the same
-//! way through the kernel without that. The difference of the two is the kernel's zeroing of one page, open to
-//! every user. The other steps bound it from outside.
+//! way through the kernel without the zeroing. The difference is the kernel's zeroing of one page, which every user can measure.
+//! The other steps bound it.
 //!
-//! A step is a function that prepares a batch of so many pages. What it returns brings the batch into its starting state,
-//! untimed, and then does the step and times it.
+//! A step is a function that prepares a batch of a given number of pages. It returns a closure that brings the batch into its starting
+//! state, untimed, and then does the step and times it.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -10,7 +10,7 @@ pub(super) fn timed(work: impl FnOnce()) -> Spent {
     watch.stop()
 }
 
-/// The usual measures of one stretch of so many operations.
+/// The usual measures of one stretch of this many operations.
 pub(super) fn per_op(spent: &Spent, ops: u64) -> Measures {
     let faults = spent.usage.minor_faults as f64 / ops as f64;
     Measures::new()

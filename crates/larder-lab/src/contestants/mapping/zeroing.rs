@@ -17,7 +17,7 @@ const COLD_AT_LEAST: usize = 64 << 20;
 /// The largest, so that machines with very large caches stay quick; the record tells the size.
 const COLD_AT_MOST: usize = 256 << 20;
 
-/// Bytes of the largest cache of the first CPU, from sysfs; `None` where it is not told.
+/// Bytes of the largest cache of the first CPU, from sysfs; `None` where it is not available.
 fn largest_cache() -> Option<usize> {
     fs::read_dir("/sys/devices/system/cpu/cpu0/cache")
         .ok()?

@@ -1,7 +1,7 @@
 //! The allocators that the mail on magazines for Parrot describes and measures, written anew from its text and from the
 //! program attached to it.
 //!
-//! They are what the mail timed and not what one would use: the magazines are arrays without a depot behind them, and the slab
+//! They are what the mail timed, not allocators for use: the magazines are arrays without a depot behind them, and the slab
 //! never takes anything back. Two things differ from the mail's: a slot belongs to one thread, since two threads in one slot
 //! without a lock lose blocks (the mail saw it coming: "this is dangerous"), and a full magazine drops the block where the
 //! mail's writes past its end.

@@ -1,4 +1,4 @@
-//! Allocators of today as suppliers of pages: a page is an aligned block of theirs.
+//! Today's allocators as suppliers of pages: a page is an aligned block.
 
 #[cfg(feature = "peers")]
 use std::ffi::c_int;
@@ -86,7 +86,7 @@ impl Supplier for Mimalloc {
     }
 }
 
-/// `mallocx` of one aligned page and `sdallocx`: jemalloc's own interface, which is told the size on both ways and so
+/// `mallocx` of one aligned page and `sdallocx`: jemalloc's own interface, which receives the size in both calls and so
 /// does the least work. With jemalloc's defaults.
 #[cfg(feature = "peers")]
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The floor: a bare array of pages that are already there.
+//! The floor: a bare array of pages that are already backed.
 
 use std::ptr::NonNull;
 

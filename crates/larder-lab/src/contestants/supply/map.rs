@@ -58,7 +58,7 @@ impl Mapper {
     /// Removes `bytes` of mapping from `address` on; false when the kernel refuses (too many mappings after a split).
     ///
     /// # Safety
-    /// The range was mapped by [`Mapper::map`] and nobody uses it any more.
+    /// The range was mapped by [`Mapper::map`] and is not used any more.
     #[inline]
     pub unsafe fn unmap(&self, address: NonNull<u8>, bytes: usize) -> bool {
         self.count();

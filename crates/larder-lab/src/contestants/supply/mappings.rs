@@ -1,4 +1,4 @@
-//! How many mappings the process has: what page-by-page give-back may use up.
+//! The number of mappings of the process, which page-by-page unmapping may exhaust.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Suppliers of page buffers: what hands out one page and takes it back.
+//! Suppliers of page buffers, which hand out one page and take it back.
 //!
 //! [`Supplier`] is what a workload sees. It is always a type parameter and never a trait object, so that a pair of
 //! three nanoseconds is not measured through a virtual call. [`Supply`] is what a run starts with: it makes one
@@ -36,7 +36,7 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-/// Bytes of a page, where clusters of so many pages can be.
+/// Bytes of a page, where clusters of this many pages can be.
 ///
 /// # Errors
 /// A cluster of no pages, or of more bytes than there are addresses.

@@ -1,4 +1,4 @@
-//! What a loop costs that takes nothing.
+//! The cost of the loop without a supplier.
 
 use std::ptr::NonNull;
 

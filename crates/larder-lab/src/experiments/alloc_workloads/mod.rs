@@ -1,7 +1,7 @@
-//! The workloads of the field, over today's allocators: time, peak and what is held, with a number of its owner's in every
+//! The workloads of the field, over today's allocators: time, peak and held memory, with a number of the owner in every
 //! block.
 //!
-//! `work` has the workloads; `stamp` says who owns a block; `workload` runs and measures one.
+//! `work` has the workloads; `stamp` checks the ownership of blocks; `workload` runs and measures one.
 
 mod draw;
 mod handover;

@@ -1,4 +1,4 @@
-//! Who owns a block: a number in each block that only its owner knows.
+//! Ownership of blocks: a number in each block that only its owner knows.
 //!
 //! The owner writes a number that was never used before into the block and keeps it beside the address; when it gives the
 //! block up, the number must still stand there. An allocator that hands a block to two owners is caught by the one whose
@@ -20,7 +20,7 @@ pub(crate) enum Lost {
     /// There was no block.
     #[error("the allocator has no block of {0} bytes")]
     NoMemory(usize),
-    /// The block is somebody else's too.
+    /// The block has another owner too.
     #[error(
         "a block of {bytes} bytes was handed out twice or written to: {found:#x} stands where its owner wrote {wrote:#x}"
     )]
@@ -46,7 +46,7 @@ pub(crate) struct Block {
     tail: bool,
 }
 
-// SAFETY: a block belongs to whoever has this value; it may be freed by any thread.
+// SAFETY: a block belongs to the owner of this value; any thread may free it.
 unsafe impl Send for Block {}
 
 impl Block {
@@ -78,7 +78,7 @@ impl Block {
     /// Whether it is still this owner's alone.
     ///
     /// # Errors
-    /// Somebody wrote to it.
+    /// Another owner wrote to it.
     #[inline(always)]
     pub(super) fn check(&self) -> Result<(), Lost> {
         let found = self.head().load(Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl Block {
     /// Checks it and gives it back.
     ///
     /// # Errors
-    /// Somebody wrote to it; then it is given up, since its state is unknown.
+    /// Another owner wrote to it; then it is given up, since its state is unknown.
     #[inline(always)]
     pub(super) fn give<H: Heap>(self, heap: &mut H) -> Result<(), Lost> {
         self.check()?;
@@ -119,7 +119,7 @@ impl Block {
 /// Checks blocks and gives them back.
 ///
 /// # Errors
-/// Somebody wrote to one; the rest is given up.
+/// One was written to by another owner; the rest is given up.
 #[inline(always)]
 pub(super) fn give_all<H: Heap>(
     blocks: impl IntoIterator<Item = Block>,
@@ -180,7 +180,7 @@ impl Owner {
             tail: false,
         };
         block.head().store(block.token, Ordering::Relaxed);
-        // LLVM knows malloc and free by name and may remove a pair whose block nobody else can see.
+        // LLVM knows malloc and free by name and may remove a pair whose block no other code can see.
         keep(at.as_ptr());
         Ok(block)
     }

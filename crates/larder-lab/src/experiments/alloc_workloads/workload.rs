@@ -1,4 +1,4 @@
-//! What a workload is, and how one is run, timed and looked at.
+//! Workloads, and how one is run, timed and checked.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ pub(super) fn in_threads(
             .map(|thread| scope.spawn(move || work(thread)))
             .collect();
         let mut ops = 0;
-        // All are joined before the first error is told.
+        // All are joined before the first error is returned.
         let ends: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
         for end in ends {
             ops += end.map_err(|_| anyhow!("a thread of the workload panicked"))??;

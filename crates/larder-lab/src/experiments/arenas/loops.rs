@@ -18,7 +18,7 @@ const PICKS: usize = 1 << 14;
 /// Units for each range that is out: twice what the ranges are, so that half is free, in pieces.
 const ROOM: u64 = 2 * (LARGEST + 1) / 2;
 
-/// Units of an arena for so many ranges.
+/// Units of an arena for this many ranges.
 pub(super) fn units(live: usize) -> u64 {
     (live as u64 * ROOM).max(1 << 12) + PICKS as u64 * LARGEST
 }
@@ -35,7 +35,7 @@ struct Out {
 /// one of another size taken in its place. Before that a tenth as many turns go untimed.
 ///
 /// # Errors
-/// Missing factors, a source that runs out or refuses its own range, and one that hands out what somebody has.
+/// Missing factors, a source that runs out or refuses its own range, and one that hands out a range in use.
 pub(super) fn run<R: Ranges>(
     source: &mut R,
     before: u64,

@@ -1,4 +1,4 @@
-//! Whoever hands out ranges of numbers: larder's arenas, and two crates.
+//! The suppliers of ranges of numbers: larder's arenas, and two crates.
 
 use larder::arena::{Arena, ArenaHandle, Policy};
 
@@ -19,7 +19,7 @@ pub(super) trait Ranges {
 /// The largest range that is taken: each size up to here has a quantum cache.
 pub(super) const LARGEST: u64 = 4;
 
-/// An arena of so many units, with quantum caches or without.
+/// An arena of this many units, with quantum caches or without.
 ///
 /// # Errors
 /// What it needs and does not get.

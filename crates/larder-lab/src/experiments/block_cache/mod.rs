@@ -33,7 +33,7 @@ const THREADS: [i64; 2] = [1, 2];
 /// 128 MiB; 1,048,576 are 4 GiB, of which no byte is touched.
 const SIZES: [i64; 3] = [1 << 15, 1 << 18, 1 << 20];
 
-/// Name of the group of hits among so many blocks.
+/// Name of the group of hits among this many blocks.
 fn hit_group(blocks: i64) -> String {
     format!("hit-{blocks}")
 }

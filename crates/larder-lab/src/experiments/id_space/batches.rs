@@ -15,7 +15,7 @@ use crate::model::{Measures, Params};
 /// Frees and allocations of a batch.
 pub(super) const BATCH: usize = 256;
 
-/// The slowest batches, one in so many, are not in the means: the kernel takes the CPU now and then.
+/// The slowest batches, one in this many, are not in the means: the kernel takes the CPU now and then.
 const OUTLIERS: usize = 100;
 
 /// Fewest batches, however long they take.
@@ -101,7 +101,7 @@ fn free_all<S: IdSource>(source: &mut S, ids: &[u64]) -> bool {
     ok
 }
 
-/// Fills `out` with identifiers; false when there are not so many.
+/// Fills `out` with identifiers; false when there are not this many.
 #[inline(never)]
 fn alloc_all<S: IdSource>(source: &mut S, out: &mut [u64]) -> bool {
     for slot in out {

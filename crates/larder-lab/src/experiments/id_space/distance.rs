@@ -1,5 +1,5 @@
 //! How many allocations lie between a free and the next time that the same identifier is handed out, and what each rule
-//! states of it.
+//! guarantees.
 
 use std::cell::RefCell;
 use std::hint;

@@ -1,9 +1,9 @@
-//! Each goal is a ratio from one interleaved run, with the memory that both sides hold. Where many cells must reach the same,
+//! Each goal is a ratio from one interleaved run, with the memory that both sides hold. Where many cells must reach the same bound,
 //! the worst of them stands for all.
 //!
-//! What two threads do over what one does is held against the same of the empty loop, in the same rounds, since a machine that
-//! others use does not scale by two: 1.9 of 2 is 95 % of it. It is looked at by CPU time, where a CPU that another program
-//! took counts for nothing and neither does sleeping, and by the clock on the wall, where both count.
+//! The ratio of two threads to one is compared with that of the empty loop in the same rounds, since a shared machine does not scale
+//! by two: 1.9 of 2 is 95 % of it. It is measured by CPU time, in which neither a CPU taken by another program nor sleep counts, and
+//! by wall-clock time, in which both count.
 
 use std::collections::BTreeMap;
 

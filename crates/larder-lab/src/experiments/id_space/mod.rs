@@ -1,8 +1,8 @@
 //! The identifiers against their peers: what a pair of free and allocation costs at every occupancy, what is held for it,
 //! how it scales, and how long an identifier rests.
 //!
-//! `batches`, `threads`, `create` and `distance` are what is done with a source; `distance` also says what each rule states
-//! of the rest. `goals` says which ratio counts as reached.
+//! `batches`, `threads`, `create` and `distance` are the workloads of a source; `distance` also knows the distance that each rule
+//! states. `goals` has the bounds.
 
 mod batches;
 mod contestants;

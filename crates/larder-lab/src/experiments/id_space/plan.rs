@@ -17,7 +17,7 @@ const MILLION: i64 = 1 << 20;
 
 /// Taken identifiers of the small space: Franke's, and all of them.
 pub(super) const SMALL_LIVES: [i64; 6] = [1000, 10_000, TWO_THIRDS, 30_000, 32_700, SMALL];
-/// Taken identifiers of the small space of which single costs are told.
+/// Taken identifiers of the small space for which single costs are reported.
 pub(super) const TWO_THIRDS: i64 = 22_000;
 /// 1, 50, 99 and 99.99 % of the large one.
 const LARGE_LIVES: [i64; 4] = [41_943, LARGE / 2, 4_152_361, 4_193_885];

@@ -1,4 +1,4 @@
-//! What goals, findings and tables read alike from a run.
+//! Reads from a run what goals, findings and tables share.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What of a burst is back with the system ten intervals after it, with calls meanwhile and without.
+//! How much memory of a burst is back with the system ten intervals later, with calls meanwhile and without.
 
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::model::{Measures, Params};
 /// Intervals between the burst and the look.
 pub(super) const INTERVALS: u32 = 10;
 
-/// Calls are made so many times in an interval.
+/// Calls are made this many times in an interval.
 const CALLS: u32 = 20;
 
 /// Sizes of the burst, in turns.

@@ -1,9 +1,8 @@
 //! What is timed: the mail's loop by several threads, bursts of it, and the same loop by one thread.
 //!
-//! The loop: allocate, write one int, free; every thread as often as it was told. A burst takes more blocks than the magazines of
-//! a CPU or of a heap hold, and gives them back, so that a thread comes to the depot a few times in each burst and the kernel takes
-//! its CPU away there as often as anywhere. Behind a lock the others would go to sleep, which is counted, or wait in a loop, which
-//! is CPU time.
+//! The loop: allocate, write one int, free; each thread makes the same number of turns. A burst takes more blocks than the magazines of
+//! a CPU or of a heap hold, and gives them back. So a thread comes to the depot a few times in each burst, and the kernel may deschedule
+//! it there. With a lock, the other threads would sleep, which is counted, or spin, which is CPU time.
 
 use std::ptr::NonNull;
 use std::sync::Barrier;
@@ -161,7 +160,7 @@ pub(super) fn depot<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Meas
     timed(heaps, params, BURST as u64, bursts)
 }
 
-/// One run. `work` makes as many turns as it is told, of `blocks` blocks each; false when there is no memory.
+/// One run. `work` makes the given number of turns, of `blocks` blocks each; false when there is no memory.
 ///
 /// Each thread makes its first turn as soon as it runs, as in the mail's program, where the slab's order depends on
 /// it; then all wait for each other, and the clock runs from the first that goes on to the last that ends.

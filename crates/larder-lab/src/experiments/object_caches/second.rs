@@ -1,8 +1,8 @@
 //! "Secondly the second thread always seemed to provide the slowest operation, without exception. I can't explain this."
 //!
-//! Three suspects: a line that two CPUs write, a lock that is handed over, the number of CPUs itself. On one CPU no line
-//! moves and hardly a lock is found taken; with the slab's pieces on lines of their own only what the arrays share is left;
-//! and a lock that is waited for shows in the times that a thread goes to sleep.
+//! Three possible causes: a cache line that two CPUs write, a lock that is handed over, the number of CPUs itself. On one CPU no line
+//! moves and a lock is hardly ever found taken. With the slab's pieces on separate lines, only the arrays share lines. And waiting for
+//! a lock shows in the number of sleeps.
 
 use super::plan::{APART, AS_MAIL, ONE_CPU, RATE, SECOND, SECONDS, SLEEPS};
 use crate::frame::{At, Results};

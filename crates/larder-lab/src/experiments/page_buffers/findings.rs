@@ -1,4 +1,4 @@
-//! What the samples answer to Walfield's questions, and to those that explain the answers.
+//! Answers to Walfield's questions, and to further questions that explain them.
 
 use super::groups::{COST, Main, PARTS, RELEASE, WHOLE, sizes};
 use crate::frame::words::{ratio, short, spans};

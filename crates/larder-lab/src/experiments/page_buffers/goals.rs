@@ -70,7 +70,7 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Goal> {
         .collect()
 }
 
-/// The cluster size that the pool's own sweep supports: the smallest that cannot be told from the best. The pool recycles its
+/// The cluster size that the pool's own sweep supports: the smallest that cannot be distinguished from the best. The pool recycles its
 /// pages, so sizes above the TLB flush ceiling often cost the same, and the smallest of them holds the least memory.
 pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
     let main = Main::of(results)?;

@@ -1,4 +1,4 @@
-//! What is measured with what: the groups as data, and how their cells are looked up.
+//! The groups as data, and how their cells are looked up.
 
 use std::collections::BTreeMap;
 
@@ -42,11 +42,11 @@ pub(super) struct Job {
     pub(super) question: &'static str,
     /// How the goals call it, and the share of the best peer's time that it may cost. Neighbours may share a goal.
     pub(super) goal: (&'static str, Bound),
-    /// The floor that a goal is stated against, by whom.
+    /// The floor that a goal is stated against, and the contestants that the goal judges.
     pub(super) floor: Option<(&'static str, Bound, &'static [&'static str])>,
 }
 
-/// Pages of zeros, so many out at a time.
+/// Pages of zeros, this many out at a time.
 const fn zeroed(group: &'static str, depth: i64, question: &'static str) -> Job {
     Job {
         group,
@@ -104,12 +104,12 @@ pub(super) fn best_peer<'r, 'a>(results: &'r Results<'a>, group: &'r str) -> Opt
     results.best(group, &PEERS, &[], COST)
 }
 
-/// The peer that is fastest with so many threads.
+/// The peer that is fastest with this many threads.
 pub(super) fn fastest<'r, 'a>(results: &'r Results<'a>, threads: i64) -> Option<At<'r, 'a>> {
     results.best(THREADED, &PEERS, &[("threads", threads)], RATE)
 }
 
-/// A metric of a supplier with so many threads, by round.
+/// A metric of a supplier with this many threads, by round.
 pub(super) fn threaded(
     results: &Results<'_>,
     name: &str,
@@ -120,7 +120,7 @@ pub(super) fn threaded(
     cell.map(|at| at.by_round(metric)).unwrap_or_default()
 }
 
-/// The rate with so many threads over the rate of one, by round.
+/// The rate with this many threads over the rate of one, by round.
 pub(super) fn scaling(results: &Results<'_>, name: &str, threads: i64) -> BTreeMap<u32, f64> {
     let rate = |n| threaded(results, name, n, RATE);
     combined(&rate(threads), &rate(1), |many, one| many / one)

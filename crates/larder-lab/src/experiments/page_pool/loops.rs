@@ -2,7 +2,7 @@
 //!
 //! Each is its own function (`inline(never)`), so that its machine code can be read under its name. After every step
 //! the supplier's state is forced into memory ([`keep`]): in a program other code runs between two calls, so a
-//! supplier that lives in registers over a million turns would be measured as something that it never is.
+//! supplier that stayed in registers over a million turns would not be measured as it is used.
 
 use std::ptr::NonNull;
 

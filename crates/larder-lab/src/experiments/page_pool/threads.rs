@@ -22,7 +22,7 @@ const WARM: u64 = 50_000;
 /// The time is given and not the pairs, because starting and ending the threads costs every supplier the same time: of
 /// a count of pairs it would take the larger share from the faster one.
 ///
-/// Memory is read while all threads are alive and have no page in hand, and compared with the moment before their
+/// Memory is read while all threads are alive and own no page, and compared with the moment before their
 /// first get: what stays is what the supplier keeps for them. The threads' stacks are there at both moments.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub(super) fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Meas
     // The main thread stands at each gate too.
     let gates = [(); 5].map(|()| Barrier::new(threads + 1));
     let [parked, warm, ready, done, leave] = &gates;
-    // No gate: those it lets through would keep the CPUs from those who still wait for its lock, for seconds.
+    // No barrier here: the threads that it releases would keep the CPUs from the threads that still wait for its lock, for seconds.
     let (go, stop) = (&AtomicBool::new(false), &AtomicBool::new(false));
     let worker = || -> anyhow::Result<Option<u64>> {
         let local = supply.local();

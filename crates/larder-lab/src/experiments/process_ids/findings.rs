@@ -1,4 +1,4 @@
-//! What the times say: at how many live ids to switch, why there, and what each answer of 2002 and of today costs.
+//! Findings from the times: at how many live ids to switch and why, and the cost of each algorithm of 2002 and of today.
 
 use super::counted::{self, FRANKE};
 use super::plan::{COST, LARGE, LAST, NEAR, PACKED, PASSES, SCATTERED, SWEEPS, TASKS};

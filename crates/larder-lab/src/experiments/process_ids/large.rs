@@ -1,4 +1,4 @@
-//! Spaces of 22 and 32 bits, for what does not walk a list.
+//! Spaces of 22 and 32 bits, for algorithms that walk no list.
 
 use std::collections::HashSet;
 

@@ -25,7 +25,7 @@ pub(super) const COST: &str = "us_per_alloc";
 
 /// A of the quick form: the regions of Franke's table in which the curves of 2002 or of today cross, and a nearly full space.
 const QUICK: [i64; 6] = [1000, 8000, 16_000, TASKS, 30_000, NEARLY_FULL];
-/// A of which single costs are told: where the curves of 2002 crossed.
+/// The A for which single costs are reported: where the curves of 2002 crossed.
 pub(super) const TASKS: i64 = 22_000;
 /// A with 68 ids free.
 const NEARLY_FULL: i64 = 32_700;

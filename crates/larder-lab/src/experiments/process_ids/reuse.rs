@@ -13,7 +13,7 @@ use crate::model::{Measures, Params};
 
 use super::timed::born;
 
-/// The least distance that a rule promises when so many ids are free, where it promises one.
+/// The least distance that a rule promises when this many ids are free, where it promises one.
 pub(super) type Promise = fn(f64) -> Option<f64>;
 
 /// The rules, with what each promises in a sentence, and the least distance that the sentence promises for a number

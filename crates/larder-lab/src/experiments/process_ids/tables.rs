@@ -72,7 +72,7 @@ fn near(results: &Results<'_>, group: &str, name: &str, tasks: i64) -> Value {
 }
 
 /// A table of 2002 as it was laid out, with what was counted and timed here after each column. `columns` are indices of
-/// [`POSTED`] with the contestant that is timed; `more` are contestants of whom the cost alone is shown.
+/// [`POSTED`] with the contestant that is timed; of the contestants `more` only the cost is shown.
 fn again(
     results: &Results<'_>,
     title: &str,

@@ -15,7 +15,7 @@ use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
 
-/// A cell ends after the round in which so many tasks were looked at since the last look at the clock.
+/// A cell ends after the round in which this many tasks were looked at since the last look at the clock.
 const VISITS_PER_LOOK: u64 = 4_000_000;
 
 /// The contestant that plays the rounds with an algorithm.
@@ -173,7 +173,7 @@ trait Work {
     fn run<L: Layout>(self, tasks: Tasks<L>) -> anyhow::Result<Measures>;
 }
 
-/// Makes an empty list for so many tasks where the factor `memory` says, and works on it.
+/// Makes an empty list for this many tasks where the factor `memory` says, and works on it.
 fn over_tasks(params: &Params, most: u32, seed: u32, work: impl Work) -> anyhow::Result<Measures> {
     let room = most as usize;
     match params.text("memory")? {
@@ -374,7 +374,7 @@ enum Kind {
     MarkLocked,
 }
 
-/// A kind of pass over a list with so many tasks less one.
+/// A kind of pass over a list with one task less than this.
 struct Pass(Kind, u32);
 
 impl Work for Pass {

@@ -1,6 +1,6 @@
 //! Real programs on the preloaded malloc, beside the system's and the peers' found on the machine.
 //!
-//! `work` has the programs; `process` runs one and looks at what it wrote; `report` says what came of it.
+//! `work` has the programs; `process` runs one and checks its output; `report` has the results.
 
 mod process;
 mod report;

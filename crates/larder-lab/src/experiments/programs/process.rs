@@ -340,7 +340,7 @@ pub(super) fn wait(child: Child) -> anyhow::Result<(ExitStatus, Spent)> {
     // SAFETY: rusage is plain integers, for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: both pointers are to live variables; the child is ours and nobody waited for it.
+        // SAFETY: both pointers are to live variables; the child is ours and has not been waited for.
         let got = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
         if got == pid {
             break;

@@ -361,7 +361,7 @@ fn how_good(traces: &Traces, standings: &[Standing]) -> Option<Finding> {
     ))
 }
 
-/// Text with so many digits: hits are exact, and their tables easier to read with the same number of digits in each row.
+/// Text with this many digits: hits are exact, and their tables easier to read with the same number of digits in each row.
 fn digits(value: Option<f64>, digits: usize) -> Value {
     value.map_or(Value::Empty, |value| text(format!("{value:.digits$}")))
 }

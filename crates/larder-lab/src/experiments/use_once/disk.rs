@@ -7,18 +7,18 @@ pub(super) const SEEK: f64 = 0.0085;
 pub(super) const RATE: f64 = 20e6;
 /// Bytes of a page.
 pub(super) const PAGE: f64 = 4096.0;
-/// Payload that one CPU moves in a second: his one client, whose data fit.
+/// Payload that one CPU moves in a second: Lord's row of one client, whose data fit.
 pub(super) const ONE_CPU: f64 = 32.1e6;
-/// What two CPUs do more: his two clients over his one.
+/// How much more two CPUs move: Lord's row of two clients over that of one.
 pub(super) const TWO_CPUS: f64 = 1.51;
 
 /// One disk, one command at a time.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     head: u64,
-    /// Seconds that somebody waited: reads, and writes of a page whose frame is wanted.
+    /// Seconds that a client waited: reads, and writes of a page whose frame is wanted.
     pub(super) waited: f64,
-    /// Seconds of writes that nobody waited for.
+    /// Seconds of writes that no client waited for.
     pub(super) behind: f64,
     pub(super) pages_read: u64,
     pub(super) pages_written: u64,
@@ -43,7 +43,7 @@ impl Disk {
         self.waited += self.command(at, pages);
     }
 
-    /// Writes a page that somebody waits for.
+    /// Writes a page that a client waits for.
     pub(super) fn write_now(&mut self, at: u64) {
         self.pages_written += 1;
         self.waited += self.command(at, 1);

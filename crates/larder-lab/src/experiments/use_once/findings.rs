@@ -1,4 +1,4 @@
-//! What the counts say to Lord's table and to the questions that it left.
+//! Findings from the counts: Lord's table, and the questions that it left open.
 
 use super::contestants::OPT;
 use super::plan::{CLIENTS, DBENCH, FIELD, KERNELS, LOADFILE, PATCHED, TOUCHED, VANILLA};

@@ -13,7 +13,7 @@ use super::disk::{Disk, address, seconds};
 const READAHEAD: (u64, u64) = (3, 31);
 /// Share of the cache from which dirty pages are written behind (`nfract` of 2.4's bdflush).
 const DIRTY_SHARE: f64 = 0.4;
-/// A dirty page is written after so many seconds (`age_buffer`), looked at every so many (`interval`).
+/// Age in seconds at which a dirty page is written (`age_buffer`), and seconds between two looks (`interval`).
 const OLD: f64 = 30.0;
 const LOOK: u64 = 5;
 
@@ -35,7 +35,7 @@ pub(super) struct Setup<'a> {
     pub(super) warm: usize,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Outcome {
     pub(super) uses: u64,
@@ -85,7 +85,7 @@ struct File {
     /// The page that was read last, plus one, and the readahead window.
     next: u64,
     window: u64,
-    /// The page that was used last, and by whom: for `merged`.
+    /// The page that was used last, and its client: for `merged`.
     last: Option<(u64, u16)>,
 }
 
@@ -394,7 +394,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The page is gone; if it was dirty nobody writes it.
+    /// The page is gone; if it was dirty it is not written.
     fn remove(&mut self, file: u32, page: u64) {
         if let Some(frame) = self.frame(file, page) {
             self.rule.remove(frame);

@@ -90,7 +90,7 @@ impl Seeds {
     }
 }
 
-/// A measure of a rule with so many clients.
+/// A measure of a rule with this many clients.
 pub(super) fn of(
     results: &Results<'_>,
     group: &str,
@@ -103,7 +103,7 @@ pub(super) fn of(
     Seeds::of(cells.filter_map(|at| Some((at.int("seed")?, at.middle(metric)?))))
 }
 
-/// What the patch changes of a measure with so many clients, in percent.
+/// What the patch changes of a measure with this many clients, in percent.
 pub(super) fn change(
     results: &Results<'_>,
     group: &str,
@@ -114,7 +114,7 @@ pub(super) fn change(
     of(VANILLA)?.change(&of(PATCHED)?)
 }
 
-/// A measure of a rule where a use is so many touches.
+/// A measure of a rule where a use is this many touches.
 pub(super) fn touched(
     results: &Results<'_>,
     rule: &str,

@@ -21,7 +21,7 @@ const OURS: &str = "larder";
 
 type Answer = fn(&Results<'_>) -> Option<Finding>;
 
-/// Who asked, the question and its answer.
+/// The source, the question and its answer.
 const QUESTIONS: [(&str, &str, Answer); 13] = [
     (
         NAT,

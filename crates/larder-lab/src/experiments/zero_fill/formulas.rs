@@ -1,4 +1,4 @@
-//! What the formulas of 2003 make of the four timings, and what stands beside them: estimates of more than one cell.
+//! The formulas of 2003 applied to the four timings, and estimates from more than one cell.
 
 use super::cells::*;
 use super::{model, tables};
@@ -43,12 +43,12 @@ pub(super) fn kernel_zeroing(results: &Results<'_>) -> Option<Estimate> {
     warm(results, ZEROING)?.estimate(CPU)
 }
 
-/// Allocating so many pages and the object of the first touch, of which the first touch makes half. Microseconds.
+/// Allocating this many pages and the object of the first touch, of which the first touch makes half. Microseconds.
 fn allocated(d: &Derived, pages: u32) -> Option<f64> {
     Some(d.allocation_of(pages)? + d.object? / 2.0)
 }
 
-/// Allocating and faulting in so many pages, microseconds.
+/// Allocating and faulting in this many pages, microseconds.
 fn allocated_and_faulted(d: &Derived, pages: u32) -> Option<f64> {
     Some(d.allocation_of(pages)? + (f64::from(pages) * d.fault_and_zero_fill? + d.object? / 2.0))
 }

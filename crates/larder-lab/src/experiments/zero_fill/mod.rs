@@ -1,7 +1,7 @@
 //! Experiment `zero-fill`: the four timings and the open questions of "Zerofilling" (Nat!, August 2003).
 //!
 //! `cells` has the names, `plan` what runs. `findings` and `goals` judge; `tables`, `bill` and `model` show the numbers;
-//! `formulas` is what the text of 2003 makes of four timings, `submission` this machine's row in its table.
+//! `formulas` has the formulas of 2003, `submission` this machine's row in the table of 2003.
 
 mod bill;
 mod cells;

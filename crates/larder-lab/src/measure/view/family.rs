@@ -6,12 +6,12 @@ use super::{Comparison, RunView};
 use crate::model::{Better, Cell};
 use crate::stats::{self, PairedTest, Verdict, defaults, holm};
 
-/// Up to so many members a family is one of findings, adjusted by Holm's rule; beyond it is a table, whose mean over
+/// Up to this many members a family is one of findings, adjusted by Holm's rule; beyond it is a table, whose mean over
 /// its cells is tested first.
 const SMALL_FAMILY: usize = 8;
 
 impl RunView<'_> {
-    /// The comparisons of one question, as [`compare`](Self::compare) makes them, with verdicts that are sure together:
+    /// The comparisons of one question, as [`compare`](Self::compare) makes them, with verdicts that hold together:
     /// the chance that any of a family of equal contestants is called faster or slower stays below 5 %.
     ///
     /// Members are tested by their logarithms, paired by rounds, with the test that
@@ -86,7 +86,7 @@ fn mean_by_round(logs: &[BTreeMap<u32, f64>], tested: &[usize]) -> Vec<f64> {
 
 /// Whether the mean over a table differs from none: one test.
 fn differs(means: &[f64]) -> bool {
-    // Six rounds can be told apart by signed ranks, fewer cannot.
+    // Signed ranks can decide with six rounds, not with fewer.
     stats::hodges_lehmann(means, defaults::LEVEL).is_ok()
         && PairedTest::choose(means.len(), 1, ALPHA)
             .p(means)

@@ -1,17 +1,17 @@
-//! What the samples themselves say against believing them.
+//! Warnings that the samples themselves give.
 
 use super::RunView;
 use crate::model::Cell;
 use crate::stats::{self, Lag1, log_ratios};
 
 impl RunView<'_> {
-    /// How the samples of a cell lean on the ones before; `None` under 4 rounds.
+    /// How far the samples of a cell depend on earlier ones; `None` under 4 rounds.
     #[must_use]
     pub fn lag1(&self, group: &str, cell: &Cell, metric: &str) -> Option<Lag1> {
         stats::lag1(&self.plain(group, cell, metric)).ok()
     }
 
-    /// The same of the ratio a / b: what a ratio's interval rests on. `None` under 4 rounds.
+    /// The same for the ratio a / b, on which its interval rests. `None` under 4 rounds.
     #[must_use]
     pub fn ratio_lag1(&self, group: &str, a: &Cell, b: &Cell, metric: &str) -> Option<Lag1> {
         let (a, b) = self.pairs(group, a, b, metric);
@@ -85,7 +85,7 @@ impl RunView<'_> {
         }
     }
 
-    /// What the samples of the run say against believing it; none when all is well.
+    /// Warnings that the samples of the run give; none when all is well.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let (mut bare, mut apart, mut wild) = (Vec::new(), Vec::new(), Vec::new());
@@ -158,7 +158,7 @@ impl RunView<'_> {
     }
 }
 
-/// Counts of a whole process differ by so much at most.
+/// Counts of a whole process differ by this much at most.
 const COUNTED: f64 = 1e-3;
 
 /// The first few, and how many more there are.

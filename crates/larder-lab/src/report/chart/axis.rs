@@ -175,7 +175,7 @@ impl Axis {
         number::tick(value, &self.unit)
     }
 
-    /// Drops ticks, the roundest last, until each label has its room on an axis of so many units.
+    /// Drops ticks, the roundest last, until each label has its room on an axis of this many units.
     pub(super) fn thin(&mut self, length: f64, room: impl Fn(&str) -> f64) {
         let fits = |ticks: &[f64]| {
             let spans: Vec<(f64, f64)> = ticks

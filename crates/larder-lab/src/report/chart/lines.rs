@@ -12,7 +12,7 @@ const RIGHT: f64 = 12.0;
 const ROW: f64 = 17.0;
 /// Radius of a mark.
 const R: f64 = 3.2;
-/// Intervals are drawn as a ribbon from so many points on, else as error bars.
+/// Intervals are drawn as a ribbon from this many points on, else as error bars.
 const RIBBON_FROM: usize = 7;
 
 /// Where the plot lies in the picture, and its axes.

@@ -1,7 +1,7 @@
 //! Charts as SVG, in the colours of the page's style sheet.
 //!
 //! A chart of lines shows values over a number, a chart of bars values by name. Either has one mark for each point that its axes can show, a ribbon or error bars for intervals,
-//! hollow marks for published numbers, and labelled vertical lines for what the text speaks of.
+//! hollow marks for published numbers, and labelled vertical lines for values that the text names.
 
 mod axis;
 mod bars;
@@ -89,7 +89,7 @@ pub(super) fn draw(chart: &Chart, id: &str) -> Drawing {
     }
 }
 
-/// What a reader who does not see the picture is told.
+/// The text that stands in for the picture.
 fn describe(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|s| s.name.as_str()).collect();
     let kind = if chart.categories.is_empty() {

@@ -1,4 +1,4 @@
-//! What a chart of lines and one of bars share.
+//! The shared part of line charts and bar charts.
 
 use super::svg::{COLOURS, Svg, list};
 use crate::model::{Point, Provenance, Series};

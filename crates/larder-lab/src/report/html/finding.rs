@@ -92,7 +92,7 @@ impl FindingView {
     }
 }
 
-/// Whether somebody else than this project asked.
+/// Whether the question comes from a source outside this project.
 pub(super) fn from_a_source(f: &Finding) -> bool {
     !matches!(f.asked_by.as_str(), "" | "larder" | "the lab")
 }

@@ -1,4 +1,4 @@
-//! The goals of all runs, by what became of them.
+//! The goals of all runs, by state.
 
 use super::table::{CellView, Head, TableView};
 use crate::model::{Goal, GoalState};

@@ -1,7 +1,7 @@
 //! The report as one self-contained HTML file.
 //!
 //! The file fetches nothing: its policy allows its own style and its own two scripts, each by hash,
-//! and nothing else, so that a hostile name that got past the escaping could still do nothing.
+//! and nothing else, so that a hostile name could do nothing even if it passed the escaping.
 
 mod data;
 mod finding;

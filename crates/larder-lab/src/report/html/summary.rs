@@ -1,4 +1,4 @@
-//! The summary at the top of the page: what a reader takes away who reads nothing else.
+//! The summary at the top of the page, for a reader of nothing else.
 
 use super::goals::{self, Unmeasured};
 use super::table::{CellView, Head, TableView};

@@ -30,7 +30,7 @@ pub enum Crossover {
     One(Crossing),
     /// They cross more than once, in order of size.
     Several(Vec<Crossing>),
-    /// At these sizes they cannot be told apart, and on no size does the sign of the difference change for sure.
+    /// At these sizes they cannot be distinguished, and at no size does the sign of the difference surely change.
     Touches {
         /// The sizes.
         at: Vec<f64>,

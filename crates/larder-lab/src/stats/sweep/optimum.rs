@@ -1,4 +1,4 @@
-//! The set of settings that cannot be told from the best.
+//! The set of settings that cannot be distinguished from the best.
 
 use super::Sweep;
 use crate::stats::error::tail;

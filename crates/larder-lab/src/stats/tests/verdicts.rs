@@ -1,4 +1,4 @@
-//! The five words at their borders.
+//! The verdicts at their borders.
 
 use crate::model::Better;
 use crate::stats::{Estimate, Verdict, verdict};

@@ -1,10 +1,10 @@
-//! Which tiers are worth protecting: a controller without set point but tier 0 (`mm/vmscan.c`).
+//! Which tiers are worth protecting: a controller that compares each tier with tier 0 (`mm/vmscan.c`).
 
 use super::super::super::kernel::mglru::generations::WORKINGSET;
 
 /// Tiers (`MAX_NR_TIERS`).
 const TIERS: usize = 4;
-/// Fewer refaults than this say nothing (`MIN_LRU_BATCH`).
+/// Fewer refaults than this decide nothing (`MIN_LRU_BATCH`).
 const MIN_LRU_BATCH: u64 = 64;
 /// Gains of tier 0 and of the tier that is compared with it (`get_tier_idx`).
 const GAIN_FIRST: u64 = 2;

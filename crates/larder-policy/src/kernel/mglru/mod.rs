@@ -25,7 +25,7 @@ const MIN_NR_GENS: u64 = 2;
 const RECENT: u64 = 1 << 3;
 
 /// Linux's multi-generational LRU, Yu Zhao's, for page cache that is read and written, not mapped. A block comes into the
-/// *oldest* generation (second oldest if it was in the working set): file data starts at the exit, as use-once had it. Uses do
+/// *oldest* generation (second oldest if it was in the working set): file data starts near its eviction, as with use-once. Uses do
 /// not move it; they count: Referenced, up to four of them, then Workingset. At the exit, blocks of a *tier* (0 to 1 use, 2, 3
 /// to 4, Workingset) that refaults more than tier 0, and those with every bit set, go to the next generation instead, their
 /// count cleared; others are evicted, and their shadow says in which generation and how often used. A controller compares,

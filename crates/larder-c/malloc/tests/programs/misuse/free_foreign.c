@@ -1,4 +1,4 @@
-/* An address that nobody allocated is freed.
+/* An address that was never allocated is freed.
  * options: on */
 #include "misuse.h"
 

@@ -1,4 +1,4 @@
-/* A freed block is written, whose pages nobody may touch any more.
+/* A freed block is written, whose pages are protected.
  * options: on,guard */
 #include "misuse.h"
 

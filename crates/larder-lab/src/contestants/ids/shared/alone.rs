@@ -1,4 +1,4 @@
-//! What threads that share nothing reach: how far the machine itself scales.
+//! Threads that share nothing: how far the machine itself scales.
 
 use super::super::{IdSource, Rng, Stack, Start};
 use super::{LocalIds, SharedIds};

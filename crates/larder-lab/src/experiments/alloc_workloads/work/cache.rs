@@ -1,5 +1,5 @@
 //! The patterns of Hoard's cache-scratch and cache-thrash (Berger and others, ASPLOS 2000): small blocks that are written
-//! again and again. An allocator that gives neighbours to two threads makes them fight over a line.
+//! again and again. If an allocator gives neighbours to two threads, they share a cache line.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

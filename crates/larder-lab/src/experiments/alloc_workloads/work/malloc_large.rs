@@ -1,4 +1,4 @@
-//! Blocks of megabytes, a few at a time, sparsely written: what decides is whether memory goes back to the kernel.
+//! Blocks of megabytes, a few at a time, sparsely written: the result depends on whether memory goes back to the kernel.
 
 use super::super::draw::Draw;
 use super::super::stamp::{Block, Lost, Owner, give_all};
@@ -10,7 +10,7 @@ use crate::contestants::timing::touch;
 const SLOTS: usize = 8;
 /// Sizes.
 const BYTES: (usize, usize) = (1 << 20, 8 << 20);
-/// A write every so many bytes.
+/// Bytes from one write to the next.
 const STRIDE: usize = 64 << 10;
 
 /// `malloc-large`.

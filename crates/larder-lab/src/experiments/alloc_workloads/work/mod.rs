@@ -1,4 +1,4 @@
-//! The workloads of the field, written anew from what is told of them, one file each.
+//! The workloads of the field, written anew from their descriptions, one file each.
 
 mod alloc_test;
 mod cache;

@@ -12,7 +12,7 @@ const BYTES: (usize, usize) = (8, 16_000);
 const SLOTS: usize = 256;
 /// Blocks of a round.
 const ROUND: usize = 64;
-/// One in so many goes to the next thread.
+/// One in this many goes to the next thread.
 const CROSS: usize = 10;
 
 /// `rptest`.

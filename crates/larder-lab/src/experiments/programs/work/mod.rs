@@ -1,4 +1,4 @@
-//! The programs: what each is given to do, and which of its words must be the same with every malloc.
+//! The programs: the work of each, and the part of its output that must be the same with every malloc.
 
 mod compile;
 mod git;

@@ -1,4 +1,4 @@
-//! Redis: redis-benchmark asks a server on a socket of its own; the server has the malloc, the asker the system's.
+//! Redis: redis-benchmark asks a server on a socket of its own; the server runs on the malloc under test, the client on the system's.
 
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
