@@ -87,6 +87,20 @@ impl Experiment for Fake {
             }],
         }
     }
+    /// The slowest cell of a group called `sweep`, beside its reference.
+    fn afresh(&self, request: &PlanRequest<'_>, run: &RunRecord) -> Plan {
+        let ns = |s: &&Sample| s.measures.get("ns").unwrap();
+        let sweep = run.samples.iter().filter(|s| s.group == "sweep");
+        let slowest = sweep.max_by(|a, b| ns(a).total_cmp(&ns(b)));
+        let mut plan = self.plan(request);
+        plan.groups
+            .retain(|g| g.name == "sweep" && slowest.is_some());
+        for group in &mut plan.groups {
+            "worst".clone_into(&mut group.name);
+            group.cells = slowest.iter().map(|s| s.cell.clone()).collect();
+        }
+        plan
+    }
     fn analyse(&self, _: &RunRecord) -> Analysis {
         Analysis::default()
     }
@@ -217,6 +231,26 @@ fn the_seed_and_nothing_else_decides_the_order() {
     ]);
     let run = take(&two, &quick(7), &Interrupt::new(), |c, n| Ok(noisy(c, n)));
     assert_eq!(orders(&run, "g"), go(7));
+}
+
+#[test]
+fn what_the_plan_found_runs_once_more_after_it() {
+    let fake = Fake(vec![
+        ("sweep", vec!["a", "b", "c", "d"], 4, 0.0),
+        ("other", vec!["a", "d"], 6, 0.0),
+    ]);
+    let slow = |c: &Cell, n| Ok(noisy(c, n) + if c.contestant == "c" { 1000.0 } else { 0.0 });
+    let run = take(&fake, &quick(1), &Interrupt::new(), slow);
+    let names: Vec<&str> = run.groups.iter().map(|g| &*g.name).collect();
+    assert_eq!(names, ["sweep", "other", "worst"]);
+    for order in &orders(&run, "worst") {
+        let mut sorted = order.clone();
+        sorted.sort();
+        assert_eq!(sorted, ["a", "a (twin)", "c"]);
+    }
+    assert_eq!(orders(&run, "worst").len(), 4);
+    let first = run.samples.iter().position(|s| s.group == "worst").unwrap();
+    assert!(run.samples[first..].iter().all(|s| s.group == "worst"));
 }
 
 #[test]

@@ -14,12 +14,13 @@ use crate::contestants::timing::{resident_bytes, thread_cpu_ns};
 use crate::frame::words::{Bound, ratio, with_absent};
 use crate::frame::{
     self, At, Column, Declared, Planner, Results, bench, cost, cross, each, finding, goal, line,
-    lines, listing, median_of, text, together, versus,
+    lines, listing, median_of, shown, text, together, versus,
 };
 use crate::measure::{Contestant, Plan, PlanRequest};
 use crate::model::{
     Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, Scale, Section, Value,
 };
+use crate::stats::Estimate;
 
 const NS: &str = "ns_per_op";
 const RESIDENT: &str = "resident_bytes";
@@ -55,6 +56,12 @@ const LOOPS: [(&str, &str, i64); 3] = [
     ),
 ];
 
+/// The groups of the plan.
+const PLANNED: [&str; 3] = [LOOPS[0].0, LOOPS[1].0, LOOPS[2].0];
+
+/// The group of the worst cells, measured once more.
+const WORST_CELLS: &str = "worst";
+
 /// Bytes from which on most allocators leave their size classes.
 const LARGE: i64 = 32 << 10;
 
@@ -78,6 +85,7 @@ pub const ALLOC_SWEEP: Declared = Declared {
     contestants,
     brief: None,
     plan,
+    afresh: Some(afresh),
     analyse,
 };
 
@@ -98,8 +106,12 @@ fn contestants() -> Vec<Box<dyn Contestant>> {
     ours.into_iter().chain(peers::<Loop>()).collect()
 }
 
+fn planner(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Planner {
+    Planner::new(request, contestants, (6, 8, 0.1), (10, 15, 0.05))
+}
+
 fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan {
-    let mut plan = Planner::new(request, contestants, (6, 8, 0.1), (10, 15, 0.05));
+    let mut plan = planner(request, contestants);
     let names: Vec<&str> = contestants.iter().map(|c| c.name()).collect();
     let (mut named, skipped) = libraries(&names);
     if plan.quick() {
@@ -130,8 +142,7 @@ fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan 
                 cells
             })
             .collect();
-        let seconds = plan.either(0.03, 0.05) * (cells.len() + 1) as f64;
-        plan.group(group, NS, "heap", seconds, cells);
+        add(&mut plan, group, cells);
     }
     for line in skipped {
         plan.skip(line.what, line.why);
@@ -142,6 +153,31 @@ fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan 
             "the quick form looks at four sizes; `larder measure alloc-sweep --full` sweeps from 16 B to 64 MiB",
         );
     }
+    plan.finish()
+}
+
+fn add(plan: &mut Planner, group: &str, cells: Vec<Cell>) {
+    let seconds = plan.either(0.03, 0.05) * (cells.len() + 1) as f64;
+    plan.group(group, NS, "heap", seconds, cells);
+}
+
+/// The worst sizes once more, with every contestant that ran there.
+fn afresh(
+    request: &PlanRequest<'_>,
+    contestants: &[Box<dyn Contestant>],
+    results: &Results<'_>,
+) -> Plan {
+    let mut plan = planner(request, contestants);
+    let most = plan.either(2, 20);
+    let worst = worst_first(results, &PLANNED).into_iter().take(most);
+    let cells = worst.flat_map(|(_, ours, _)| {
+        let same = move |at: &At<'_, '_>| at.int("bytes") == ours.int("bytes");
+        let cells = results.all(ours.group).filter(same);
+        cells
+            .filter(|at| at.name() != PRELOADED)
+            .map(|at| at.cell.clone())
+    });
+    add(&mut plan, WORST_CELLS, cells.collect());
     plan.finish()
 }
 
@@ -276,18 +312,39 @@ impl<H: Heap> Drop for Blocks<'_, H> {
     }
 }
 
-/// Larder's cells above the size classes of most allocators, each with the best peer of its size.
-fn beside_best<'r, 'a>(
+/// A contestant at the size and the live blocks of a cell, in a group that may be another one.
+fn same<'r, 'a>(
     results: &'r Results<'a>,
-    name: &'r str,
-) -> impl Iterator<Item = (At<'r, 'a>, At<'r, 'a>)> {
-    let cells = LOOPS
-        .iter()
-        .flat_map(move |(group, ..)| results.of(group, name));
-    cells.filter_map(move |at| {
-        let bytes = at.int("bytes")?;
-        Some((at, results.best(at.group, &PEERS, &[("bytes", bytes)], NS)?))
-    })
+    group: &'r str,
+    names: &[&str],
+    at: &At<'_, '_>,
+) -> Option<At<'r, 'a>> {
+    let factors = [("bytes", at.int("bytes")?), ("live", at.int("live")?)];
+    results.best(group, names, &factors, NS)
+}
+
+/// The ratio to the best peer, larder's cell and the peer's.
+type Beside<'r, 'a> = (Estimate, At<'r, 'a>, At<'r, 'a>);
+
+/// The cells of larder's heap in these groups with the best peer of each and the ratio to it, the worst first.
+fn worst_first<'r, 'a>(results: &'r Results<'a>, groups: &[&'r str]) -> Vec<Beside<'r, 'a>> {
+    let cells = groups.iter().flat_map(|group| results.of(group, "heap"));
+    let mut cells: Vec<_> = cells
+        .filter_map(|ours| {
+            let peer = same(results, ours.group, &PEERS, &ours)?;
+            Some((ours.ratio(&peer, NS)?, ours, peer))
+        })
+        .collect();
+    cells.sort_by(|a, b| b.0.value.total_cmp(&a.0.value));
+    cells
+}
+
+/// The worst cells as they were measured once more, the worst of that first; where none was, those of the plan.
+fn judged<'r, 'a>(results: &'r Results<'a>) -> Vec<Beside<'r, 'a>> {
+    match worst_first(results, &[WORST_CELLS]) {
+        none if none.is_empty() => worst_first(results, &PLANNED),
+        once_more => once_more,
+    }
 }
 
 /// `one block of 64 KiB` or `blocks up to 4 MiB, 64 live`.
@@ -306,11 +363,9 @@ fn called(at: &At<'_, '_>) -> String {
 
 /// The worst cell against the best peer of each, and all of them, worst first.
 fn furthest(results: &Results<'_>) -> Option<Finding> {
-    let mut cells: Vec<_> = beside_best(results, "heap")
-        .filter_map(|(ours, peer)| Some((ours.ratio(&peer, NS)?, ours, peer)))
-        .collect();
-    cells.sort_by(|a, b| b.0.value.total_cmp(&a.0.value));
-    let (worst, ours, peer) = cells.first()?;
+    let cells = worst_first(results, &PLANNED);
+    let judged = judged(results);
+    let (worst, ours, peer) = judged.first()?;
     let answer = format!(
         "{}: larder's heap takes {} of the time of {}, the best peer there.",
         called(ours),
@@ -318,8 +373,12 @@ fn furthest(results: &Results<'_>) -> Option<Finding> {
         peer.name()
     );
     let best = |at: &At<'_, '_>| {
-        let (group, ..) = LOOPS.iter().find(|(group, ..)| *group == at.group)?;
-        results.best(group, &PEERS, &[("bytes", at.int("bytes")?)], NS)
+        let group = PLANNED.into_iter().find(|group| *group == at.group)?;
+        same(results, group, &PEERS, at)
+    };
+    let once_more = |at: &At<'_, '_>| {
+        let of = |names: &[&str]| same(results, WORST_CELLS, names, at);
+        of(&["heap"])?.ratio(&of(&PEERS)?, NS)
     };
     let table = listing(
         "larder's heap beside the best peer of each size, worst first",
@@ -332,6 +391,7 @@ fn furthest(results: &Results<'_>) -> Option<Finding> {
                 best(at).map_or(Value::Empty, |peer| text(peer.name()))
             }),
             Column::against_each("of it", best, NS),
+            Column::by("once more", |at| shown(once_more(at), "x")),
         ],
     );
     let question = "At which size is larder furthest behind?";
@@ -370,16 +430,18 @@ fn goals(results: &Results<'_>) -> Vec<Goal> {
         )
     });
     let mean = each(MEAN, per_peer).map(|goal| with_absent(goal, &PEERS, ran));
-    let cells = beside_best(results, "heap").filter(|(at, _)| is_large(at));
+    let judged = judged(results).into_iter();
     let worst = each(
         WORST,
-        cells.map(|(ours, peer)| {
-            let what = "blocks beyond 32 KiB, worst size: heap";
-            (
-                called(&ours),
-                goal(WORST, what, Some(ours), Some(peer), peer.name(), NS),
-            )
-        }),
+        judged
+            .filter(|(_, ours, _)| is_large(ours))
+            .map(|(_, ours, peer)| {
+                let what = "blocks beyond 32 KiB, worst size: heap";
+                (
+                    called(&ours),
+                    goal(WORST, what, Some(ours), Some(peer), peer.name(), NS),
+                )
+            }),
     );
     mean.into_iter().chain(worst).collect()
 }
@@ -440,7 +502,8 @@ fn section(results: &Results<'_>, group: &'static str, title: &str) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Experiment;
+    use crate::measure::{Depth, Experiment};
+    use crate::model::{MachineRecord, RunRecord, Sample};
 
     /// Hands out at most this many blocks, and counts them.
     struct Few {
@@ -488,6 +551,71 @@ mod tests {
         assert!(all.is_sorted() && all.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!((all[0], all.last()), (16, Some(&(64 << 20))));
         assert!(all.contains(&(LARGE + 1)));
+    }
+
+    /// Samples of the heap and of a peer that takes 10 ns, at sizes where the heap takes so many.
+    fn samples(group: &str, heap: &[(i64, f64)]) -> Vec<Sample> {
+        let sample = |name: &str, bytes, round: u32, ns: f64| {
+            let params = Params::new().with("bytes", bytes).with("live", 1);
+            Sample {
+                group: group.to_owned(),
+                cell: Cell::new(name, params),
+                round,
+                slot: 0,
+                at_us: 0,
+                measures: Measures::new().with(NS, ns * (1.0 + 0.001 * f64::from(round % 3))),
+            }
+        };
+        let rounds = (0..7).flat_map(|round| heap.iter().map(move |cell| (round, *cell)));
+        rounds
+            .flat_map(|(round, (bytes, ns))| {
+                [
+                    sample("heap", bytes, round, ns),
+                    sample("malloc", bytes, round, 10.0),
+                ]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_worst_cell_is_that_of_the_fresh_samples() {
+        let mut run = RunRecord {
+            samples: samples("pair", &[(1 << 16, 10.0), (1 << 17, 40.0), (1 << 18, 30.0)]),
+            ..RunRecord::default()
+        };
+        let machine = MachineRecord::default();
+        let request = PlanRequest {
+            depth: Depth::Quick,
+            machine: &machine,
+            seed: 1,
+        };
+        let answer = |run: &RunRecord| {
+            let analysis = ALLOC_SWEEP.analyse(run);
+            let asked = |f: &&Finding| f.question.contains("furthest behind");
+            let found = analysis.findings.iter().find(asked);
+            found.map(|f| f.answer.clone()).unwrap_or_default()
+        };
+        assert!(answer(&run).starts_with("one block of 128 KiB"));
+        let plan = ALLOC_SWEEP.afresh(&request, &run);
+        let cells = plan.groups.iter().flat_map(|group| &group.cells);
+        let sizes: Vec<_> = cells
+            .map(|c| (&*c.contestant, c.params.int("bytes").ok()))
+            .collect();
+        let [large, larger] = [Some(1 << 17), Some(1 << 18)];
+        assert_eq!(
+            sizes,
+            [
+                ("heap", large),
+                ("malloc", large),
+                ("heap", larger),
+                ("malloc", larger)
+            ]
+        );
+        run.samples
+            .extend(samples(WORST_CELLS, &[(1 << 17, 12.0), (1 << 18, 25.0)]));
+        let answer = answer(&run);
+        assert!(answer.starts_with("one block of 256 KiB"), "{answer}");
+        assert!(answer.contains("2.5"), "{answer}");
     }
 
     #[test]

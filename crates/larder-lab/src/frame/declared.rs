@@ -23,6 +23,8 @@ pub struct Declared {
     pub brief: Option<&'static [&'static str]>,
     /// Which cells run.
     pub plan: fn(&PlanRequest<'_>, &[Box<dyn Contestant>]) -> Plan,
+    /// Which cells run once more, by what the plan's samples say; `None` is none.
+    pub afresh: Option<fn(&PlanRequest<'_>, &[Box<dyn Contestant>], &Results<'_>) -> Plan>,
     /// What the samples say.
     pub analyse: fn(&Results<'_>) -> Analysis,
 }
@@ -58,6 +60,13 @@ impl Experiment for Declared {
 
     fn plan(&self, request: &PlanRequest<'_>) -> Plan {
         (self.plan)(request, &self.contestants())
+    }
+
+    fn afresh(&self, request: &PlanRequest<'_>, run: &RunRecord) -> Plan {
+        let results = Results::new(run, self.metrics);
+        self.afresh.map_or_else(Plan::default, |afresh| {
+            afresh(request, &self.contestants(), &results)
+        })
     }
 
     fn analyse(&self, run: &RunRecord) -> Analysis {

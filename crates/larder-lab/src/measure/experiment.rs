@@ -117,6 +117,11 @@ pub trait Experiment: Sync {
     }
     /// Which cells to run.
     fn plan(&self, request: &PlanRequest<'_>) -> Plan;
+    /// What to run after the plan, because of what its samples say: the worst cells once more, since the largest of many
+    /// ratios is large by chance, too.
+    fn afresh(&self, _request: &PlanRequest<'_>, _run: &RunRecord) -> Plan {
+        Plan::default()
+    }
     /// What the samples say. A pure function of the record, so that a stored run can be read again.
     fn analyse(&self, run: &RunRecord) -> Analysis;
 }

@@ -69,17 +69,22 @@ impl Options {
         own
     }
 
+    /// What an experiment may look at when it plans.
+    pub(super) fn request<'a>(&self, machine: &'a MachineRecord) -> PlanRequest<'a> {
+        PlanRequest {
+            depth: self.depth,
+            machine,
+            seed: self.seed,
+        }
+    }
+
     /// The plan of an experiment with the filters applied.
     ///
     /// A group whose name no filter meets is dropped; so is every cell of another contestant or with another factor,
     /// except the reference, without which nothing could be compared, and every group of which only that is left.
     #[must_use]
     pub fn plan(&self, experiment: &dyn Experiment, machine: &MachineRecord) -> Plan {
-        let mut plan = experiment.plan(&PlanRequest {
-            depth: self.depth,
-            machine,
-            seed: self.seed,
-        });
+        let mut plan = experiment.plan(&self.request(machine));
         let (kept, dropped): (Vec<Group>, Vec<Group>) = plan.groups.into_iter().partition(|g| {
             self.groups.is_empty() || self.groups.iter().any(|f| g.name.contains(f))
         });

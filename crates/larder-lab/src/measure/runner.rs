@@ -70,6 +70,16 @@ impl Live {
         }
     }
 
+    fn record(&self) -> GroupRecord {
+        GroupRecord {
+            name: self.group.name.clone(),
+            reference: self.group.reference.clone(),
+            metric: self.group.metric.to_owned(),
+            rounds: self.rounds,
+            stopped: self.stopped.unwrap_or(StopReason::Interrupted),
+        }
+    }
+
     /// Goes on where an interrupted run ended: without the cells that failed in it, and with what its looks have seen.
     fn restore(&mut self, record: &RunRecord) {
         let name = &self.group.name;
@@ -178,20 +188,41 @@ impl<'a> Runner<'a> {
     ) -> RunRecord {
         let guess = options.guess(&plan).saturating_sub(self.before);
         self.progress.begin(experiment.name(), guess);
-        let live = |group: Group| {
+        let live = |group: Group, begun: &RunRecord| {
             let max = options.rounds_of(&group);
             let mut live = Live::new(group, max);
-            live.restore(&record);
+            live.restore(begun);
             live
         };
-        let mut groups: Vec<Live> = plan.groups.into_iter().map(live).collect();
+        let planned = plan.groups.into_iter();
+        let mut groups: Vec<Live> = planned.map(|group| live(group, &record)).collect();
         let mut samples = std::mem::take(&mut record.samples);
+        self.rounds(
+            experiment,
+            options,
+            &mut groups,
+            &mut samples,
+            &mut record.skipped,
+        );
+        let begun = std::mem::take(&mut record.groups);
+        record.samples = samples;
+        record.groups = groups.iter().map(Live::record).collect();
+        let afresh = experiment.afresh(&options.request(&record.machine), &record);
+        // What runs afresh follows from the samples of the plan alone, so a run that goes on comes to the same cells.
+        record.groups = begun;
+        let mut afresh: Vec<Live> = (afresh.groups.into_iter())
+            .map(|group| live(group, &record))
+            .collect();
+        samples = std::mem::take(&mut record.samples);
+        self.rounds(
+            experiment,
+            options,
+            &mut afresh,
+            &mut samples,
+            &mut record.skipped,
+        );
+        groups.extend(afresh);
         let skipped = &mut record.skipped;
-        while groups.iter().any(|g| g.stopped.is_none()) {
-            for live in groups.iter_mut().filter(|g| g.stopped.is_none()) {
-                live.stopped = self.turn(experiment, options, live, &mut samples, skipped);
-            }
-        }
         let repeats = self.repeat_noisy(experiment, options, &mut groups, &mut samples);
         self.progress.end();
         report_empty(&groups, skipped);
@@ -199,16 +230,25 @@ impl<'a> Runner<'a> {
         record.noise.warnings.extend(repeats.sentence());
         record.seconds = self.elapsed().as_secs_f64();
         record.samples = samples;
-        let ended = |g: Live| GroupRecord {
-            name: g.group.name,
-            reference: g.group.reference,
-            metric: g.group.metric.to_owned(),
-            rounds: g.rounds,
-            stopped: g.stopped.unwrap_or(StopReason::Interrupted),
-        };
-        record.groups = groups.into_iter().map(ended).collect();
+        record.groups = groups.iter().map(Live::record).collect();
         record.id = store::id_of(&record);
         record
+    }
+
+    /// Rounds of all groups in turn, until each has ended.
+    fn rounds(
+        &mut self,
+        experiment: &dyn Experiment,
+        options: &Options,
+        groups: &mut [Live],
+        samples: &mut Vec<Sample>,
+        skipped: &mut Vec<Skipped>,
+    ) {
+        while groups.iter().any(|g| g.stopped.is_none()) {
+            for live in groups.iter_mut().filter(|g| g.stopped.is_none()) {
+                live.stopped = self.turn(experiment, options, live, samples, skipped);
+            }
+        }
     }
 
     /// The noise of this run, with that of the part before an interruption.

@@ -82,6 +82,36 @@ fn a_continued_run_is_the_run_that_was_not_interrupted() {
 }
 
 #[test]
+fn what_runs_once_more_is_continued_like_the_plan() {
+    let fake = Fake(vec![("sweep", vec!["a", "b", "d"], 4, 0.0)]);
+    let slow = |c: &Cell, n| Ok(noisy(c, n) * if c.contestant == "b" { 10.0 } else { 1.0 });
+    let whole = take(&fake, &quick(5), &Interrupt::new(), slow);
+    assert_eq!(whole.groups.len(), 2);
+    // In the plan, between it and what follows from it, and in that.
+    for at in [2, 4, 5, 7] {
+        let interrupt = Interrupt::new();
+        let part = take(&fake, &quick(5), &interrupt, |c, n| {
+            if c.contestant == "b" && n == at {
+                interrupt.ask();
+            }
+            slow(c, n)
+        });
+        assert_eq!(part.groups[1].stopped, StopReason::Interrupted, "{at}");
+        let ran = part.samples.clone();
+        let clock = StdCell::new(Duration::ZERO);
+        let mut script = Script::new(&clock, |c, n| {
+            let before = ran.iter().filter(|s| s.cell == *c).count();
+            slow(c, n + u32::try_from(before).unwrap())
+        });
+        let mut silent = Silent;
+        let run = Runner::new(&mut script, &mut silent, &Interrupt::new())
+            .with_clock(|| clock.get())
+            .resume(&fake, part, &quick(5));
+        assert_eq!(shape(&run), shape(&whole), "interrupted at {at}");
+    }
+}
+
+#[test]
 fn an_end_that_precision_decides_comes_after_the_same_round() {
     let fake = Fake(vec![("g", vec!["a", "b"], 75, 0.4)]);
     let whole = take(&fake, &quick(3), &Interrupt::new(), act);

@@ -63,6 +63,7 @@ pub const ALLOC_WORKLOADS: Declared = Declared {
     contestants,
     brief: None,
     plan: |request, _| plan::plan(request),
+    afresh: None,
     analyse: report::of,
 };
 

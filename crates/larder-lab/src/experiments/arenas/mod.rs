@@ -87,6 +87,7 @@ pub const ARENAS: Declared = Declared {
     contestants,
     brief: None,
     plan,
+    afresh: None,
     analyse: |results| Analysis {
         findings: SHAPES
             .into_iter()

@@ -82,6 +82,7 @@ pub const BLOCK_CACHE: Declared = Declared {
     brief: // Filling the larger cache takes most of the time, and with fewer than six rounds no group has a verdict.
 Some(&["hit-32768", THREADED, MISS, MEMORY]),
     plan,
+    afresh: None,
     analyse: report::of,
 };
 

@@ -27,6 +27,7 @@ pub const ID_SPACE: Declared = Declared {
     contestants: contestants::all,
     brief: None,
     plan: plan::plan,
+    afresh: None,
     analyse: |results| Analysis {
         costs: report::costs(results),
         findings: report::findings(results),

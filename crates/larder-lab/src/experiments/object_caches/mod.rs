@@ -97,6 +97,7 @@ pub const OBJECT_CACHES: Declared = Declared {
     contestants: contestants::all,
     brief: Some(plan::BRIEF),
     plan: |request, _| plan::plan(request),
+    afresh: None,
     analyse: |results| Analysis {
         answers: findings::answers(results),
         costs: findings::costs(results),

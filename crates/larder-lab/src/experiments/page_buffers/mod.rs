@@ -68,6 +68,7 @@ pub const PAGE_BUFFERS: Declared = Declared {
     contestants,
     brief: None,
     plan,
+    afresh: None,
     analyse,
 };
 

@@ -51,6 +51,7 @@ pub const PAGE_POOL: Declared = Declared {
     contestants,
     brief: Some(&["pair", "deep", "zeroed", HANDOVER, THREADED]),
     plan,
+    afresh: None,
     analyse: |results| Analysis {
         costs: [
             ("page, warm", "pair", "array-stack"),

@@ -32,6 +32,7 @@ pub const PROCESS_IDS: Declared = Declared {
         plan::LARGE,
     ]),
     plan: plan::plan,
+    afresh: None,
     analyse: |results| Analysis {
         answers: findings::answers(results),
         findings: findings::all(results),

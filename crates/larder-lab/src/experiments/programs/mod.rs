@@ -67,6 +67,7 @@ pub const PROGRAMS: Declared = Declared {
     contestants: mallocs,
     brief: Some(&["git", "perl", "python-objects", "sqlite"]),
     plan: |request, _| planned(request, found(), Program::missing),
+    afresh: None,
     analyse: report::of,
 };
 

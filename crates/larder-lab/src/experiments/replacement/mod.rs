@@ -133,6 +133,7 @@ pub const REPLACEMENT: Declared = Declared {
     contestants,
     brief: Some(&[MADE, PUBLIC]),
     plan: |request, _| planned(request, folder()),
+    afresh: None,
     analyse,
 };
 

@@ -90,6 +90,7 @@ pub const SIMULATOR: Declared = Declared {
     contestants,
     brief: None,
     plan: |request, _| planned(request, installed()),
+    afresh: None,
     analyse,
 };
 

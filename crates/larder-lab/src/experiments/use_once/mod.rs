@@ -38,6 +38,7 @@ pub const USE_ONCE: Declared = Declared {
     contestants: contestants::all,
     brief: Some(&[plan::DBENCH, plan::FIELD, plan::CORRELATED, plan::BUILD]),
     plan: plan::plan,
+    afresh: None,
     analyse,
 };
 

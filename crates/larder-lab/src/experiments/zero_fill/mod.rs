@@ -30,6 +30,7 @@ pub const ZERO_FILL: Declared = Declared {
     contestants: mapping::all,
     brief: Some(&["steps", "timings", "zero-warm", "bill-write-8"]),
     plan: |request, _| plan::plan(request),
+    afresh: None,
     analyse,
 };
 
