@@ -4,6 +4,9 @@ use super::results::{Results, analysis};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{Analysis, Metric, RunRecord};
 
+/// Plans from what the samples of a plan say.
+pub(super) type Afresh = fn(&PlanRequest<'_>, &[Box<dyn Contestant>], &Results<'_>) -> Plan;
+
 /// The declaration of an experiment, from which the frame makes the experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
@@ -24,7 +27,7 @@ pub struct Declared {
     /// Which cells run.
     pub plan: fn(&PlanRequest<'_>, &[Box<dyn Contestant>]) -> Plan,
     /// Which cells run once more, by what the plan's samples say; `None` is none.
-    pub afresh: Option<fn(&PlanRequest<'_>, &[Box<dyn Contestant>], &Results<'_>) -> Plan>,
+    pub afresh: Option<Afresh>,
     /// What the samples say.
     pub analyse: fn(&Results<'_>) -> Analysis,
 }

@@ -1,6 +1,6 @@
 //! How this program was built, and the C library below it.
 
-use super::capture::{Fields, Reading};
+use super::fields::{Fields, Reading};
 
 pub(super) fn read(fields: &mut Fields) {
     for (name, value) in [

@@ -1,7 +1,7 @@
 //! Limits of the control group: a container's two CPUs are not the machine's sixty-four.
 
 use super::Root;
-use super::capture::{Fields, Reading};
+use super::fields::{Fields, Reading};
 
 const MOUNT: &str = "sys/fs/cgroup";
 

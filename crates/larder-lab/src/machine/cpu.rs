@@ -1,7 +1,7 @@
 //! Processor, caches, frequency, affinity.
 
 use super::Root;
-use super::capture::{Fields, Reading};
+use super::fields::{Fields, Reading};
 use super::root::line_value;
 
 const CPUINFO: &str = "proc/cpuinfo";

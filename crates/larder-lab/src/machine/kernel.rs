@@ -1,7 +1,7 @@
 //! Kernel, mitigations, clocks, load.
 
 use super::Root;
-use super::capture::{Fields, Reading};
+use super::fields::{Fields, Reading};
 
 const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
 

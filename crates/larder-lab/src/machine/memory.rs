@@ -1,7 +1,7 @@
 //! Memory, swap, huge pages and the rules of the memory manager.
 
 use super::Root;
-use super::capture::{Fields, Reading};
+use super::fields::{Fields, Reading};
 use super::root::{chosen, line_value};
 
 const MEMINFO: &str = "proc/meminfo";

@@ -4,6 +4,7 @@ mod build;
 mod capture;
 mod cgroup;
 mod cpu;
+mod fields;
 mod fingerprint;
 mod fnv;
 mod kernel;

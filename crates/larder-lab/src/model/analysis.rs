@@ -231,11 +231,15 @@ pub struct Table {
 impl Table {
     /// A short table without footnotes.
     #[must_use]
-    pub fn new(title: &str, columns: &[&str], rows: Vec<TableRow>) -> Self {
+    pub fn new<R: Into<TableRow>>(
+        title: &str,
+        columns: &[&str],
+        rows: impl IntoIterator<Item = R>,
+    ) -> Self {
         Self {
             title: title.to_owned(),
             columns: columns.iter().map(|&name| name.to_owned()).collect(),
-            rows,
+            rows: rows.into_iter().map(Into::into).collect(),
             ..Self::default()
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn table(doc: &Document) -> Table {
         "All times are of one operation. The last two columns are derived by the formulas of 2003.";
     Table {
         notes: vec![note.to_owned()],
-        ..Table::new(title, &columns, doc.presets().iter().map(row).collect())
+        ..Table::new(title, &columns, doc.presets().iter().map(row))
     }
 }
 

@@ -232,7 +232,7 @@ fn goal_table(goals: &[Goal], style: &Style, out: &mut dyn Write) -> io::Result<
         "measured",
         "memory, larder / peer",
     ];
-    table(&Table::new("", &columns, rows.collect()), style, out)?;
+    table(&Table::new("", &columns, rows), style, out)?;
     // One reason often holds for many goals: it stands once.
     let mut notes: Vec<(&str, String, usize)> = Vec::new();
     for g in goals.iter().filter(|g| !g.note.is_empty()) {

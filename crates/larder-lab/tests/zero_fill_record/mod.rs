@@ -168,6 +168,15 @@ pub fn record(rounds: u32, truth: impl Fn(&str, &Cell) -> Measures) -> RunRecord
     run
 }
 
+/// Whether a helper has a CPU to zero pages on, without which it is not planned. A line on stderr says so where not.
+pub fn has_helper() -> bool {
+    let there = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    if !there {
+        eprintln!("skipped: there is one CPU, so no helper");
+    }
+    there
+}
+
 pub fn analyse(run: &RunRecord) -> Analysis {
     ZERO_FILL.analyse(run)
 }

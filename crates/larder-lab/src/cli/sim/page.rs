@@ -109,7 +109,7 @@ fn table(placed: &[&Placed]) -> Table {
     Table {
         notes: vec![note.to_owned()],
         long: true,
-        ..Table::new("Hits", &columns, rows.collect())
+        ..Table::new("Hits", &columns, rows)
     }
 }
 
@@ -183,7 +183,7 @@ fn errors(curves: &[&CurveRow]) -> Table {
     Table::new(
         "How far samples are off, in points of hit percent",
         &["rule", "method", "blocks looked at %", "mean", "most"],
-        rows.collect(),
+        rows,
     )
 }
 
@@ -199,6 +199,6 @@ fn means(standing: &[(String, f64, f64, usize)]) -> Table {
     Table::new(
         "Share of the way from LRU to OPT, %",
         &["rule", "mean", "least", "cells"],
-        rows.collect(),
+        rows,
     )
 }

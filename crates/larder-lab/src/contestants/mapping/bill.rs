@@ -13,6 +13,7 @@ use larder::os::zero::{Routine, Zeroing};
 use rustix::mm::{Advice, MapFlags};
 
 use super::area::{Area, page_size};
+use super::factors;
 use super::pin::{stay_on, two_cpus};
 use super::tally::{Tally, timed};
 use super::zeroing::{BATCH, cold_pages, zero_batch};
@@ -170,7 +171,7 @@ pub(super) const WARM_UP: usize = 4;
 /// Factors: `use`, `batches` of 64 pages, `routine` (`fastest` or a name).
 pub(super) fn run(source: Source, params: &Params) -> anyhow::Result<Measures> {
     let usage = Use::from_str(params.text("use")?)?;
-    let turns = super::counted(params, "batches")? + WARM_UP;
+    let turns = factors::counted(params, "batches")? + WARM_UP;
     let routine = match params.text("routine")? {
         "fastest" => Zeroing::fastest(),
         name => Zeroing::from_str(name)?,

@@ -6,6 +6,7 @@
 use std::io;
 use std::time::Duration;
 
+use super::factors;
 use super::tally::{Tally, per_op};
 use crate::contestants::timing::{Spent, Stopwatch, ns_per_op, resident_bytes, warm_up};
 use crate::model::{Measures, Params};
@@ -36,7 +37,7 @@ pub(super) fn run<C: FnMut(bool) -> io::Result<()>>(
     open: impl Fn(usize) -> io::Result<C>,
     params: &Params,
 ) -> anyhow::Result<Measures> {
-    let ops = super::counted(params, "ops")? as u64;
+    let ops = factors::counted(params, "ops")? as u64;
     let before = resident_bytes();
     if let Ok(loops) = params.text("loops") {
         anyhow::ensure!(
@@ -46,7 +47,7 @@ pub(super) fn run<C: FnMut(bool) -> io::Result<()>>(
         return Ok(four(&mut open(1)?, &mut open(2)?, ops, before)?);
     }
     let touch = params.int("touch")? != 0;
-    let mut block = open(super::pages(params)?)?;
+    let mut block = open(factors::pages(params)?)?;
     let first = repeat(&mut block, touch, FIRST)?;
     warm_up(WARM_UP, 1, || block(touch))?;
     let spent = repeat(&mut block, touch, ops)?;

@@ -13,6 +13,7 @@
 mod area;
 pub mod bill;
 pub mod cycle;
+mod factors;
 mod host;
 mod huge;
 pub mod pin;
@@ -25,7 +26,6 @@ mod user_fault;
 mod ways;
 pub mod zeroing;
 
-use anyhow::ensure;
 use rustix::mm::{Advice, MapFlags};
 
 use self::area::Area;
@@ -297,21 +297,4 @@ fn populating() -> Result<(), String> {
 fn advice(advice: Advice, why: &str) -> Result<(), String> {
     let area = Area::small_pages(area::page_size()).map_err(|e| e.to_string())?;
     area.advise(advice).map_err(|_| why.to_owned())
-}
-
-/// A factor that counts at least one.
-fn counted(params: &Params, factor: &str) -> anyhow::Result<usize> {
-    let count = params.count(factor)?;
-    ensure!(count > 0, "factor '{factor}' is 0; ask for at least one");
-    Ok(count)
-}
-
-/// The factor `pages`.
-fn pages(params: &Params) -> anyhow::Result<usize> {
-    let pages = params.count("pages")?;
-    ensure!(
-        (1..=1 << 20).contains(&pages),
-        "factor 'pages' is {pages}; it is 1 to 1048576"
-    );
-    Ok(pages)
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::mm::MapFlags;
 
 use super::area::{Area, page_size, table_span};
+use super::factors;
 use super::tally::per_op;
 use crate::contestants::timing::{Stopwatch, warm_up};
 use crate::model::{Measures, Params};
@@ -24,7 +25,7 @@ const GAP: usize = 16;
 pub(super) fn run(params: &Params) -> anyhow::Result<Measures> {
     let pages = params.count("pages")?;
     let tables = params.count("tables")?;
-    let ops = super::counted(params, "ops")? as u64;
+    let ops = factors::counted(params, "ops")? as u64;
     let most = table_span() / page_size() / 4;
     anyhow::ensure!(
         (1..=most).contains(&pages),

@@ -8,6 +8,7 @@ use larder::pages::{ClusterSize, HelperConfig, PageBuf, PagePool};
 
 use super::area::page_size;
 use super::bill::{self, Use, WARM_UP};
+use super::factors;
 use super::tally::Tally;
 use super::zeroing::BATCH;
 use crate::contestants::timing::{Spent, Stopwatch, keep, resident_bytes, touch};
@@ -110,7 +111,7 @@ const PATIENCE: Duration = Duration::from_millis(2);
 /// Factors: `use`, `batches` of 64 pages.
 pub(super) fn bill(ask: Ask, params: &Params) -> anyhow::Result<Measures> {
     let usage: Use = params.text("use")?.parse()?;
-    let turns = super::counted(params, "batches")? + WARM_UP;
+    let turns = factors::counted(params, "batches")? + WARM_UP;
     let before = resident_bytes();
     let pool = pool()?;
     if ask == Ask::Sparse {

@@ -15,6 +15,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::Advice;
 
 use super::area::{Area, page_size, refused};
+use super::factors;
 use super::tally::{Tally, timed};
 use super::ways::{memory_file, punch};
 use crate::contestants::timing::{Spent, opaque};
@@ -25,8 +26,8 @@ pub(super) fn run<S: FnMut() -> io::Result<Spent>>(
     open: impl Fn(usize) -> io::Result<S>,
     params: &Params,
 ) -> anyhow::Result<Measures> {
-    let pages = super::pages(params)?;
-    let batches = super::counted(params, "batches")?;
+    let pages = factors::pages(params)?;
+    let batches = factors::counted(params, "batches")?;
     let mut step = open(pages)?;
     // A few for warmth; one is enough where the batch is larger than any cache.
     for _ in 0..if pages > 1024 { 1 } else { 4 } {
@@ -111,8 +112,8 @@ pub(super) fn around(pages: usize) -> io::Result<impl FnMut() -> io::Result<Spen
 /// Factors: `pages` in a batch, `batches`. Measures: `cpu_ns_per_op` is the zeroing of one page; `clear_cpu_ns`,
 /// `present_cpu_ns` and `fault_cpu_ns` are the three faults; `share` is the zeroing's share of the anonymous fault.
 pub(super) fn zeroing(params: &Params) -> anyhow::Result<Measures> {
-    let pages = super::pages(params)?;
-    let batches = super::counted(params, "batches")?;
+    let pages = factors::pages(params)?;
+    let batches = factors::counted(params, "batches")?;
     let shared = Shared::open(pages)?;
     let mut anonymous = fault(pages, Area::touch)?;
     let [mut clear, mut present, mut whole] = [(); 3].map(|()| Tally::new(pages));

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use larder::os::zero::{Routine, Zeroing};
 
 use super::area::{Area, page_size};
+use super::factors;
 use super::tally::{Tally, timed};
 use crate::contestants::timing::keep;
 use crate::model::{Measures, Params};
@@ -49,7 +50,7 @@ pub(super) fn run(params: &Params) -> anyhow::Result<Measures> {
         "cold" => cold_pages(),
         other => anyhow::bail!("factor 'set' is '{other}'; choose warm or cold"),
     };
-    let passes = super::counted(params, "passes")?;
+    let passes = factors::counted(params, "passes")?;
     let page = page_size();
     let area = Area::small_pages(pages * page)?;
     let routine = routine.routine();

@@ -18,7 +18,8 @@ use crate::frame::{Declared, bench};
 use crate::measure::Contestant;
 use crate::model::{Measures, Metric, Params};
 
-pub use work::{ALL, About, run};
+pub use work::{ALL, run};
+pub use workload::About;
 
 /// The library's allocators.
 const OURS: [&str; 3] = ["heap", "classes", "global"];

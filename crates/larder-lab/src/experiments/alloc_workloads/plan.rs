@@ -1,6 +1,7 @@
 //! Which cells run, quick and full: a group for each workload.
 
-use super::work::{ALL, About};
+use super::work::ALL;
+use super::workload::About;
 use super::{INTERPRETERS, OURS, WHOLE, contestants};
 use crate::contestants::heaps::libraries;
 use crate::experiments::allocators::{PEERS, preloaded_cells};

@@ -7,10 +7,22 @@ use anyhow::{anyhow, ensure};
 use super::INTERPRETERS;
 use super::memory::Memory;
 use super::stamp::Lost;
-use super::work::About;
 use crate::contestants::heaps::Heaps;
 use crate::contestants::timing::process_cpu_ns;
 use crate::model::{Measures, Params};
+
+/// A workload, as the plan needs to know it.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// Its name in the field.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub about: &'static str,
+    /// Whether it is for one thread only.
+    pub alone: bool,
+    /// Operations of the quick form: some 10 ms.
+    pub ops: u64,
+}
 
 /// How much a workload is asked to do.
 #[derive(Debug, Clone, Copy)]

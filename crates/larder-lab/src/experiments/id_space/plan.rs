@@ -324,7 +324,13 @@ mod tests {
             let all: Vec<&str> = target.groups.iter().flat_map(|g| of(g).peers()).collect();
             assert!(target.peers.iter().all(|peer| all.contains(peer)));
         }
-        assert!(full.skipped.is_empty(), "{:?}", full.skipped);
+        // Two threads are left out where they could not run at once.
+        let alone = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+        let skipped: Vec<&str> = full.skipped.iter().map(|s| &*s.what).collect();
+        assert_eq!(
+            skipped.as_slice(),
+            if alone { &["threads"][..] } else { &[] }
+        );
     }
 
     #[test]

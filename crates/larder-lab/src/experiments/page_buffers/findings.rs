@@ -39,12 +39,7 @@ fn says(verdict: Verdict) -> &'static str {
 
 /// Ratios of two cluster sizes each.
 fn of_pages(title: &str, rows: Vec<TableRow>) -> Table {
-    Table {
-        title: title.to_owned(),
-        columns: ["pages", "ratio"].map(str::to_owned).to_vec(),
-        rows,
-        ..Table::default()
-    }
+    Table::new(title, &["pages", "ratio"], rows)
 }
 
 /// The sizes that are equal to the best, what the best gains, and the knee.

@@ -223,13 +223,8 @@ fn cause(results: &Results<'_>) -> Option<Finding> {
         "predicted crossing",
         "measured: algo-1",
     ];
-    let table = Table {
-        title: "k, the cost of a marking pass over a comparing pass, and what it predicts"
-            .to_owned(),
-        columns: headings.map(str::to_owned).to_vec(),
-        rows,
-        ..Table::default()
-    };
+    let title = "k, the cost of a marking pass over a comparing pass, and what it predicts";
+    let table = Table::new(title, &headings, rows);
     let table = table.noted("The walk compares every task more than once for a search, the more often the fuller the space is; the sweep marks every task once. They should cross where the walk's passes reach k.");
     let answer = format!(
         "The cost of a marking pass over a comparing one predicts {agree} of {decided} crossings that this run decides."

@@ -14,7 +14,7 @@ use larder_sim::workload::{
 use larder_sim::{Cell as SimCell, Loaded, OptHeap, Record, make};
 
 use super::machine::{Machine, Outcome, Setup};
-use super::rows::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
+use super::metrics::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
 
 /// Records with which a client of the load file fills its directory.
 const FILL: usize = 5_300;

@@ -1,10 +1,10 @@
 //! Findings from the counts: Lord's table, and the questions that it left open.
 
 use super::contestants::OPT;
+use super::metrics::{BARE, FIRST, RATE, READ, SECONDS, WRITTEN};
 use super::plan::{CLIENTS, DBENCH, FIELD, KERNELS, LOADFILE, PATCHED, TOUCHED, VANILLA};
 use super::rows::{
-    BARE, FIRST, RATE, READ, SECONDS, Seeds, WRITTEN, built, change, lords, lords_build,
-    lords_change, of, rules_of, shown, signed, touched,
+    Seeds, built, change, lords, lords_build, lords_change, of, rules_of, shown, signed, touched,
 };
 use crate::frame::{Results, finding, grid, text};
 use crate::model::{Finding, ShortAnswer, Table, Value};
@@ -262,14 +262,7 @@ fn build(results: &Results<'_>) -> Option<Finding> {
             format!(
                 "{says}: the modelled time of both changes by {changed:+.1} %. The model has no cost of the compiler, nor of the rules' own work."
             ),
-        ).with(Table {
-            title: "A kernel's build".to_owned(),
-            columns: ["", "2.4.7", "use-once", "change"]
-                .map(str::to_owned)
-                .to_vec(),
-            rows: rows.collect(),
-            ..Table::default()
-        }))
+        ).with(Table::new("A kernel's build", &["", "2.4.7", "use-once", "change"], rows)))
 }
 
 fn published_numbers(results: &Results<'_>) -> Option<Finding> {
@@ -330,15 +323,13 @@ fn published_numbers(results: &Results<'_>) -> Option<Finding> {
                 ours.signed()
             ),
         )
-        .with(Table {
-            title: "Numbers of 2001 and the model's".to_owned(),
-            columns: ["number", "2001", "model", ""].map(str::to_owned).to_vec(),
-            rows,
-            notes: vec![
-                "Absolute rates depend on a disk and a load file of 2001 that are not known."
-                    .to_owned(),
-            ],
-            ..Table::default()
-        }),
+        .with(
+            Table::new(
+                "Numbers of 2001 and the model's",
+                &["number", "2001", "model", ""],
+                rows,
+            )
+            .noted("Absolute rates depend on a disk and a load file of 2001 that are not known."),
+        ),
     )
 }

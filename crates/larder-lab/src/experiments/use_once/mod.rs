@@ -8,25 +8,14 @@ mod contestants;
 mod disk;
 mod findings;
 mod machine;
+mod metrics;
 mod plan;
 mod rows;
 mod tables;
 
-use self::rows::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
+use self::metrics::METRICS;
 use crate::frame::{Declared, Results};
-use crate::model::{Analysis, Metric};
-
-// A hit is a use that found its page: on the modelled machine, and bare, without readahead, dirty pages and time.
-const METRICS: &[Metric] = &[
-    Metric::cost(SECONDS, "s", "seconds by the model's formula"),
-    Metric::rate(RATE, "MB/s", "payload over those seconds"),
-    Metric::rate(HITS, "%", "uses that found their page"),
-    Metric::rate(FIRST, "%", "of the first client or the build alone"),
-    Metric::rate(BARE, "%", "without readahead, dirty pages and time"),
-    Metric::cost(READ, "", "pages read from the disk"),
-    Metric::cost(WRITTEN, "", "pages written to the disk"),
-    Metric::cost("disk_commands", "", "commands to the disk"),
-];
+use crate::model::Analysis;
 
 /// The experiment `use-once`.
 pub const USE_ONCE: Declared = Declared {

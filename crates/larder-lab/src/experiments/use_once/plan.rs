@@ -5,7 +5,7 @@ use crate::measure::{Contestant, Plan, PlanRequest};
 use crate::model::{Cell, Params};
 
 use super::contestants::{OPT, loadfile};
-use super::rows::{BARE, READ, SECONDS};
+use super::metrics::{BARE, READ, SECONDS};
 
 /// Names of the groups.
 pub(super) const DBENCH: &str = "dbench";

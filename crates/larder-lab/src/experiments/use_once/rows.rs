@@ -3,19 +3,12 @@
 use larder_policy::rules;
 
 use super::contestants::OPT;
+use super::metrics::READ;
 use super::plan::{BUILD, CORRELATED, PATCHED, VANILLA};
 use crate::frame::Results;
 use crate::model::Value;
 use crate::published;
 use crate::stats::Estimate;
-
-pub(super) const SECONDS: &str = "modelled_s";
-pub(super) const RATE: &str = "modelled_mb_per_s";
-pub(super) const HITS: &str = "hit_percent";
-pub(super) const FIRST: &str = "first_hit_percent";
-pub(super) const BARE: &str = "bare_hit_percent";
-pub(super) const READ: &str = "pages_read";
-pub(super) const WRITTEN: &str = "pages_written";
 
 /// A measure over the seeds that ran, or over the runs of 2001.
 #[derive(Debug, Clone, PartialEq)]

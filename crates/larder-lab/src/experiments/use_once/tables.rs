@@ -1,14 +1,12 @@
 //! The tables and the chart.
 
 use super::disk::{ONE_CPU, RATE as DISK_RATE, SEEK, TWO_CPUS};
+use super::metrics::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
 use super::plan::{
     BUILD, CLIENTS, DBENCH, FIELD, FIELD_CLIENTS, LOADFILE, LOADFILE_CLIENTS, PAGES, PATCHED,
     TOUCHED, TOUCHES, VANILLA,
 };
-use super::rows::{
-    BARE, FIRST, HITS, RATE, READ, SECONDS, Seeds, WRITTEN, built, lords, of, rules_of, shown,
-    touched,
-};
+use super::rows::{Seeds, built, lords, of, rules_of, shown, touched};
 use crate::frame::{Results, grid, line, lines, section, text};
 use crate::model::{Block, Chart, Provenance, Scale, Section, Series, Table, Value};
 

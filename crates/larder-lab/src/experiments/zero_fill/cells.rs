@@ -1,9 +1,11 @@
-//! The names of groups, cells and metrics, for the plan that makes them and the analysis that finds them.
+//! The names of groups, cells and metrics, for the plan that makes them and the analysis that finds them; and what more than
+//! one part of the analysis computes of them.
 
 use crate::contestants::mapping::bill::Use;
 use crate::contestants::mapping::zeroing::BATCH;
-use crate::frame::{At, Results};
+use crate::frame::{At, Results, median_of, together};
 use crate::model::Metric;
+use crate::stats::Estimate;
 
 /// The four timings of 2003, by every way.
 pub(super) const TIMINGS: &str = "timings";
@@ -187,3 +189,27 @@ pub(super) fn in_place<'r, 'a>(
 /// Zeroing routines by what they cost beside their time: a portable one nothing, wide stores may lower the clock of the
 /// whole core.
 pub(super) const BY_BURDEN: [&str; 5] = ["portable", "sse2", "stosb", "avx2", "avx512"];
+
+/// A number of several metrics, computed in each round that has them all.
+pub(super) fn over_rounds(
+    of: &[(At<'_, '_>, &str)],
+    compute: impl Fn(&[f64]) -> f64,
+) -> Option<Estimate> {
+    let columns: Vec<_> = of.iter().map(|(at, metric)| at.by_round(metric)).collect();
+    median_of(&together(&columns, compute))
+}
+
+/// The kernel's zeroing of one warm page, nanoseconds.
+pub(super) fn kernel_zeroing(results: &Results<'_>) -> Option<Estimate> {
+    warm(results, ZEROING)?.estimate(CPU)
+}
+
+/// An estimate in another unit, by a factor above 0.
+pub(super) fn scaled(e: &Estimate, by: f64) -> Estimate {
+    Estimate {
+        value: e.value * by,
+        lo: e.lo * by,
+        hi: e.hi * by,
+        ..*e
+    }
+}

@@ -4,7 +4,7 @@ use super::bill;
 use super::cells::*;
 use super::formulas::*;
 use super::model;
-use super::tables::{self, table};
+use super::tables;
 use crate::calc::Quantity;
 use crate::contestants::mapping::cycle::FOUR;
 use crate::frame::words::ratio;
@@ -207,7 +207,7 @@ fn zeroing(results: &Results<'_>) -> Option<Finding> {
         row(&what, share, None, Value::Empty)
     }));
     let columns = ["zero-filling's share of", "warm", "cold", "2003"];
-    let table = table("Share of zero-filling", columns, rows);
+    let table = Table::new("Share of zero-filling", &columns, rows);
     Some(with_table(said(answer), table))
 }
 
@@ -303,9 +303,12 @@ fn early(results: &Results<'_>) -> Option<Finding> {
         row("one page, never touched", FOUR[0]),
         even,
     ];
-    let rows = rows.into_iter().flatten().collect();
+    let rows = rows.into_iter().flatten();
     let columns = ["block", "mapped at once, of the first touch"];
-    Some(with_table(finding, table("Early mapping", columns, rows)))
+    Some(with_table(
+        finding,
+        Table::new("Early mapping", &columns, rows),
+    ))
 }
 
 fn ahead(results: &Results<'_>) -> Option<Finding> {
@@ -399,7 +402,7 @@ fn trusted(results: &Results<'_>) -> Option<Finding> {
         row("upper bound: write fault less read fault", upper),
     ];
     let columns = ["zeroing one warm page", "CPU time"];
-    let table = table("Zero-filling and its bounds", columns, rows);
+    let table = Table::new("Zero-filling and its bounds", &columns, rows);
     Some(with_table(said(answer), table))
 }
 

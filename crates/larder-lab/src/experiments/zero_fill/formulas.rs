@@ -1,22 +1,13 @@
 //! The formulas of 2003 applied to the four timings, and estimates from more than one cell.
 
 use super::cells::*;
-use super::{model, tables};
+use super::model;
 use crate::calc::{Derived, Quantity, Timings, derive};
 use crate::contestants::mapping::cycle::FOUR;
-use crate::frame::{At, Results, median_of, shown, text, together};
+use crate::frame::{Results, shown, text};
 use crate::model::{Table, Value};
 use crate::published;
 use crate::stats::Estimate;
-
-/// A number of several metrics, computed in each round that has them all.
-pub(super) fn over_rounds(
-    of: &[(At<'_, '_>, &str)],
-    compute: impl Fn(&[f64]) -> f64,
-) -> Option<Estimate> {
-    let columns: Vec<_> = of.iter().map(|(at, metric)| at.by_round(metric)).collect();
-    median_of(&together(&columns, compute))
-}
 
 /// What a function makes of the costs that the formulas derive, microseconds, in each round.
 pub(super) fn derived(
@@ -36,11 +27,6 @@ pub(super) fn derived(
 /// One of the derived costs, nanoseconds.
 pub(super) fn cost(results: &Results<'_>, way: &str, quantity: Quantity) -> Option<Estimate> {
     derived(results, way, |d| Some(d.get(quantity, 1)? * 1e3))
-}
-
-/// The kernel's zeroing of one warm page, nanoseconds.
-pub(super) fn kernel_zeroing(results: &Results<'_>) -> Option<Estimate> {
-    warm(results, ZEROING)?.estimate(CPU)
 }
 
 /// Allocating this many pages and the object of the first touch, of which the first touch makes half. Microseconds.
@@ -91,16 +77,6 @@ pub(super) fn zeroing_of_four_cold(results: &Results<'_>) -> Option<Estimate> {
     wide_ratio(&zeroing, &whole)
 }
 
-/// An estimate in another unit, by a factor above 0.
-pub(super) fn scaled(e: &Estimate, by: f64) -> Estimate {
-    Estimate {
-        value: e.value * by,
-        lo: e.lo * by,
-        hi: e.hi * by,
-        ..*e
-    }
-}
-
 /// `a / b` of two estimates that were not measured in pairs: the widest ratio that their intervals allow, which is never
 /// too narrow. `None` unless both are wholly positive.
 pub(super) fn wide_ratio(a: &Estimate, b: &Estimate) -> Option<Estimate> {
@@ -143,7 +119,7 @@ pub(super) fn table(results: &Results<'_>) -> Table {
         "measured directly",
     ];
     let rows = four(results, MMAP).map_or_else(Vec::new, |_| rows.map(row).collect());
-    tables::table("Derived costs", columns, rows)
+    Table::new("Derived costs", &columns, rows)
     .noted(
         "The formulas share the time out by assumption: allocation and deallocation take the same, the object's cost is split \
          evenly, and a quarter of an allocation is the bare fault. A negative cost means that they do not hold here.",

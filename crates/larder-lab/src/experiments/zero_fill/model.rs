@@ -1,7 +1,6 @@
 //! The better model: `cost = call + pages * b + page tables * c`, fitted to placed blocks of 1 to 64 pages.
 
 use super::cells::*;
-use super::formulas::{kernel_zeroing, scaled};
 use crate::calc::{FittedModel, Parameter};
 use crate::frame::{At, Column, Results, line, lines, listing, over, text};
 use crate::model::{Block, Chart, Scale, Value};

@@ -2,7 +2,7 @@
 
 use super::bill;
 use super::cells::*;
-use super::formulas::{self, over_rounds, scaled};
+use super::formulas;
 use super::model;
 use crate::contestants::mapping::{self, cycle::FOUR};
 use crate::frame::{At, Column, Results, line, lines, listing, text, words::exact};
@@ -45,20 +45,6 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
     .to_vec()
 }
 
-/// A table of rows that were made one by one.
-pub(super) fn table<const N: usize>(
-    title: &str,
-    columns: [&str; N],
-    rows: Vec<[Value; N]>,
-) -> Table {
-    Table {
-        title: title.to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.into_iter().map(Vec::from).collect(),
-        ..Table::default()
-    }
-}
-
 /// The table of 2003, this machine's ways above its machines.
 fn timings(results: &Results<'_>) -> Table {
     let machine = &results.view.run().machine;
@@ -90,9 +76,9 @@ fn timings(results: &Results<'_>) -> Table {
             ]
         }));
     }
-    table(
+    Table::new(
         "One operation: a block allocated, touched or not, and given back",
-        [
+        &[
             "CPU/ Machine",
             "OS",
             "Submitter",
@@ -199,8 +185,8 @@ fn steps(results: &Results<'_>) -> Table {
         "more than the caches hold",
         "faults",
     ];
-    let rows = kernel.chain(alone).collect();
-    table("Steps of a fault, per page", columns, rows)
+    let rows = kernel.chain(alone);
+    Table::new("Steps of a fault, per page", &columns, rows)
 }
 
 fn first_touch(results: &Results<'_>) -> Table {
@@ -274,6 +260,6 @@ pub(super) fn routines(results: &Results<'_>) -> Table {
         "warm, rate",
         "cold (64 MiB or more)",
     ];
-    table("Zeroing one page in place", columns, rows.collect())
+    Table::new("Zeroing one page in place", &columns, rows)
         .noted("The pages are dirty before each pass: zero over zero is cheaper on some CPUs.")
 }

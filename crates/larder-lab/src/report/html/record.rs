@@ -127,7 +127,7 @@ pub(super) fn manifest(run: &RunRecord) -> Manifest {
         "rounds",
         "stopped because",
     ];
-    let groups = Table::new("Groups", &columns, rows.collect());
+    let groups = Table::new("Groups", &columns, rows);
     Manifest {
         command: text::command(run),
         facts,

@@ -16,22 +16,9 @@ mod xmalloc;
 
 use anyhow::Context;
 
-use super::workload::measured;
+use super::workload::{About, measured};
 use crate::contestants::heaps::Heaps;
 use crate::model::{Measures, Params};
-
-/// A workload, as the plan needs to know it.
-#[derive(Debug, Clone, Copy)]
-pub struct About {
-    /// Its name in the field.
-    pub name: &'static str,
-    /// What it does, in one sentence.
-    pub about: &'static str,
-    /// Whether it is for one thread only.
-    pub alone: bool,
-    /// Operations of the quick form: some 10 ms.
-    pub ops: u64,
-}
 
 const fn about(name: &'static str, ops: u64, about: &'static str) -> About {
     About {
