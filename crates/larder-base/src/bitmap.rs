@@ -1,12 +1,12 @@
 //! A set of numbers that finds its lowest member at once: a bitmap with 64-ary summaries.
 
-use core::ops::DerefMut;
+use core::ops::{DerefMut, Range};
 
 /// Levels of the bitmap: 64^4 numbers, which is 4 TiB in blocks of 64 pages of 4 KiB.
 const LEVELS: usize = 4;
 
 /// A set of numbers below its capacity, in words that its owner provides. Bit i of word w of level n+1 says that word 64w+i of
-/// level n is not zero. An operation reads at most two words of each level.
+/// level n is not zero. An operation on one number reads at most two words of each level.
 ///
 /// ```
 /// use larder_base::bitmap::Bitmap;
@@ -61,23 +61,45 @@ impl<W: DerefMut<Target = [u64]>> Bitmap<W> {
 
     /// Adds or removes a number.
     pub fn set(&mut self, number: usize, member: bool) {
-        if self.contains(number) == member {
-            return;
+        if self.contains(number) != member {
+            self.set_range(number..number + 1, member);
         }
-        let mut at = number;
-        for start in self.starts {
-            let word = &mut self.words[start + at / 64];
-            let before = *word;
-            *word = if member {
-                before | 1 << (at % 64)
-            } else {
-                before & !(1 << (at % 64))
-            };
-            // The summary above changes only when the word becomes or ceases to be zero.
-            if before != 0 && *word != 0 {
+    }
+
+    /// Adds or removes all numbers of a range.
+    pub fn set_range(&mut self, numbers: Range<usize>, member: bool) {
+        let Range { mut start, mut end } = numbers;
+        for level in self.starts {
+            if start >= end {
                 return;
             }
-            at /= 64;
+            let (first, last) = (start / 64, (end - 1) / 64);
+            let (head, tail) = (u64::MAX << (start % 64), u64::MAX >> (63 - (end - 1) % 64));
+            // The summary changes only when a word becomes or ceases to be zero: it has the bit of a word that was not, and keeps
+            // the bit of one that is not.
+            let mut change = |word: usize, mask: u64| {
+                let word = &mut self.words[level + word];
+                let before = *word;
+                *word = if member {
+                    before | mask
+                } else {
+                    before & !mask
+                };
+                before == 0 || *word == 0
+            };
+            if first == last {
+                if !change(first, head & tail) {
+                    return;
+                }
+                (start, end) = (first, first + 1);
+                continue;
+            }
+            let (at_start, at_end) = (change(first, head), change(last, tail));
+            for word in first + 1..last {
+                change(word, u64::MAX);
+            }
+            start = first + usize::from(!at_start);
+            end = last + usize::from(at_end);
         }
     }
 
@@ -109,6 +131,36 @@ impl<W: DerefMut<Target = [u64]>> Bitmap<W> {
             at = at / 64 + 1;
         }
         None
+    }
+
+    /// The first of the lowest `n` members from `from` on that follow one another.
+    #[must_use]
+    pub fn next_run(&self, from: usize, n: usize) -> Option<usize> {
+        let mut start = self.next(from)?;
+        loop {
+            let run = self.run(start, n);
+            if run >= n {
+                return Some(start);
+            }
+            start = self.next(start + run + 1)?;
+        }
+    }
+
+    /// How many members follow one another from `start` on; at least `enough`, if so many do.
+    fn run(&self, start: usize, enough: usize) -> usize {
+        let members = &self.words[..self.starts[1]];
+        let mut n = 0;
+        while n < enough
+            && let Some(word) = members.get((start + n) / 64)
+        {
+            let at = (start + n) % 64;
+            let ones = (word >> at).trailing_ones() as usize;
+            n += ones;
+            if ones < 64 - at {
+                break;
+            }
+        }
+        n
     }
 
     /// The lowest member.
@@ -147,6 +199,30 @@ mod tests {
                 prop_assert_eq!(set.next(from), model.range(from..).next().copied());
                 prop_assert_eq!(set.contains(number), member);
             }
+        }
+
+        #[test]
+        fn ranges_are_all_their_numbers(
+            ops in proptest::collection::vec((0_usize..20_000, 0_usize..9_000, any::<bool>(), 1_usize..300), 1..40)
+        ) {
+            let mut set = empty(29_000);
+            let mut model = vec![false; 29_000];
+            for (start, n, member, run) in ops {
+                set.set_range(start..start + n, member);
+                model[start..start + n].fill(member);
+                for from in [0, start.saturating_sub(1), start, start + n] {
+                    let next = (from..29_000).find(|&i| model[i]);
+                    prop_assert_eq!(set.next(from), next, "from {}", from);
+                    let of_run = (from..=29_000 - run).find(|&i| model[i..i + run].iter().all(|m| *m));
+                    prop_assert_eq!(set.next_run(from, run), of_run, "{} from {}", run, from);
+                }
+            }
+            // The summaries, too, are those of a set that was filled number by number.
+            let mut slowly = empty(29_000);
+            for (number, member) in model.iter().enumerate() {
+                slowly.set(number, *member);
+            }
+            prop_assert_eq!(set.words, slowly.words);
         }
     }
 

@@ -7,6 +7,15 @@ use larder_lab::measure::{Depth, Experiment};
 use larder_lab::model::{Analysis, Cell, Goal, GoalState, Measures};
 use page_record::record;
 
+/// Whether two threads can run at once, without which they are not planned. A line on stderr says so where not.
+fn has_two_cpus() -> bool {
+    let there = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    if !there {
+        eprintln!("skipped: there is one CPU, so two threads are not planned");
+    }
+    there
+}
+
 /// Every goal is reached: ours costs a quarter of pidmap, everyone else more.
 fn truth(_: &str, cell: &Cell) -> Measures {
     let cost = match cell.contestant.as_str() {
@@ -100,6 +109,9 @@ const GOALS: [(&str, &str); 17] = [
 
 #[test]
 fn every_goal_is_there_and_is_met_where_it_is_reached() {
+    if !has_two_cpus() {
+        return;
+    }
     let analysis = with("none", |_| None);
     for (what, against) in GOALS {
         let goal = goal(&analysis, what, against);
@@ -129,6 +141,9 @@ fn state(
 
 #[test]
 fn what_is_not_reached_is_missed() {
+    if !has_two_cpus() {
+        return;
+    }
     let named =
         |name: &'static str, value| move |cell: &Cell| (cell.contestant == name).then_some(value);
     let slow = || named("ids", 7.8);
@@ -199,6 +214,9 @@ fn what_is_not_reached_is_missed() {
 
 #[test]
 fn each_question_has_its_answer_at_the_size_that_was_measured() {
+    if !has_two_cpus() {
+        return;
+    }
     let analysis = with("none", |_| None);
     let of = |question: &str| {
         let mut all = analysis.findings.iter();
@@ -217,6 +235,9 @@ fn each_question_has_its_answer_at_the_size_that_was_measured() {
 /// Others use the CPUs while two threads run: everything takes longer, and nothing scales worse for it.
 #[test]
 fn a_busy_machine_is_not_a_lack_of_scaling() {
+    if !has_two_cpus() {
+        return;
+    }
     let run = record(&ID_SPACE, Depth::Quick, 8, |group, cell| {
         let mut measures = truth(group, cell);
         if cell.params.int("threads").is_ok_and(|threads| threads == 2) {

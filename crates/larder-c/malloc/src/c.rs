@@ -25,6 +25,9 @@ extern "C" fn malloc(size: usize) -> *mut c_void {
 #[cold]
 #[inline(never)]
 extern "C" fn malloc_slowly(size: usize) -> *mut c_void {
+    if let Some(block) = heap::try_alloc_computed(size) {
+        return block.as_ptr().cast();
+    }
     let block = allocate(size, ALIGN, Origin::Malloc);
     if block.is_null() {
         return errno::no_memory();

@@ -94,18 +94,27 @@ pub(crate) fn small_class_of_layout(layout: Layout) -> Option<usize> {
     }
 }
 
-/// The class of a size above [`MAX_TABLED`]: its doubling, and the quarter of it.
+/// The same, out of the way of fast paths.
 #[cold]
 #[inline(never)]
 fn class_beyond_table(size: usize) -> Option<usize> {
-    if size > MAX_SMALL {
+    computed_class(size)
+}
+
+/// The class of a size that the table does not hold: its doubling, and the quarter of it. `None` for sizes that it holds, and
+/// for those without a class.
+#[inline(always)]
+pub(crate) fn computed_class(size: usize) -> Option<usize> {
+    if !(MAX_TABLED + 1..=MAX_SMALL).contains(&size) {
         return None;
     }
     let below = size - 1;
     let doubling = below.ilog2();
     let quarter = (below >> (doubling - 2)) & 3;
-    let first = (doubling - 7) as usize * 4 + 8;
-    Some(first + quarter)
+    let class = (doubling - 7) as usize * 4 + 8 + quarter;
+    // SAFETY: the largest size is below the end of the last class's doubling (a test looks at each class).
+    unsafe { core::hint::assert_unchecked(class < CLASSES) };
+    Some(class)
 }
 
 /// The class of a layout; `None` when it is too large, or aligned to more than a page.

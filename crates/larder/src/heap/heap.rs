@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use super::account::{Account, HeapStats};
-use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, small_class_of_layout};
+use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, computed_class, small_class_of_layout};
 use super::classes::Classes;
 use super::error::AllocError;
 use crate::magazine::Pair;
@@ -432,6 +432,14 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn alloc_large(&self, layout: Layout, zeroed: bool) -> Result<NonNull<u8>, AllocError> {
+        // A heap that is checked has nothing in its magazines.
+        if !zeroed
+            && layout.align() <= GRAIN
+            && let Some(object) =
+                computed_class(layout.size()).and_then(|class| self.try_get(class))
+        {
+            return Ok(object);
+        }
         if let Some(debug) = self.classes.debug() {
             return self.alloc_checked(debug, layout, zeroed);
         }

@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use super::{BLOCK_PAGES, Space, bits, find_run};
+use super::{BLOCK_PAGES, Space, bits, find_run, parts};
 
 impl Space {
     /// Takes a unit of `blocks` neighbouring blocks (a power of two, aligned) that have all been whole since before
@@ -34,7 +34,14 @@ impl Space {
             };
             if unit.clone().all(idle) {
                 let pages = unit.start * BLOCK_PAGES..self.frontier.min(unit.end * BLOCK_PAGES);
-                self.for_blocks(pages.clone(), |space, b, mask| space.lend(b, mask));
+                let (edges, full) = parts(&pages);
+                for (b, mask) in edges.into_iter().flatten() {
+                    self.lend(b, mask);
+                }
+                for block in &mut self.blocks[full.clone()] {
+                    (block.home, block.idle) = (0, 0);
+                }
+                self.leave(full, true);
                 return (Some(pages), from);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use larder_base::bitmap::Bitmap;
 
-use super::block::{BLOCK_PAGES, Block, bits, find_run};
+use super::block::{ALL, BLOCK_PAGES, Block, bits, find_run};
 use crate::os::{MetaSlice, OsError, System};
 
 #[path = "idle.rs"]
@@ -29,6 +29,22 @@ pub(super) struct Taken {
     pub(super) resident: bool,
 }
 
+/// The blocks that a range of pages touches in part, with the masks of its pages there, and those that it fills.
+fn parts(pages: &Range<usize>) -> ([Option<(usize, u64)>; 2], Range<usize>) {
+    let full = pages.start.div_ceil(BLOCK_PAGES)..pages.end / BLOCK_PAGES;
+    // What the range has of the block that holds `page`, up to `end`.
+    let edge = |page: usize, end: usize| {
+        let n = end - page;
+        (n > 0).then(|| (page / BLOCK_PAGES, bits(page % BLOCK_PAGES, n)))
+    };
+    if full.start > full.end {
+        return ([edge(pages.start, pages.end), None], 0..0);
+    }
+    let head = edge(pages.start, full.start * BLOCK_PAGES);
+    let tail = edge(full.end * BLOCK_PAGES, pages.end);
+    ([head, tail], full)
+}
+
 /// Why there is no run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRun {
@@ -48,6 +64,8 @@ pub(super) struct Space {
     whole: BlockSet,
     /// Blocks with pages here that are not backed.
     cold: BlockSet,
+    /// Blocks that are here as a whole, ready or cold, for runs of several.
+    here: BlockSet,
     /// The first page that was never taken. Pages from here on are neither here nor out.
     frontier: usize,
     pages: usize,
@@ -73,6 +91,7 @@ impl Space {
             partial: set()?,
             whole: set()?,
             cold: set()?,
+            here: set()?,
             frontier: 0,
             pages: blocks * BLOCK_PAGES,
             resident: 0,
@@ -157,7 +176,7 @@ impl Space {
             self.find_long_run(n)
         };
         match found {
-            Some(start) if self.count_cold(start..start + n) > room => Err(NoRun::Room),
+            Some(start) if n > room && self.count_cold(start..start + n) > room => Err(NoRun::Room),
             Some(start) => Ok(self.take_range(start..start + n)),
             None if self.pages - self.frontier < n => Err(NoRun::Place),
             None if n > room => Err(NoRun::Room),
@@ -188,12 +207,11 @@ impl Space {
     }
 
     /// Whether all pages of a range are here.
-    fn are_home(&mut self, pages: Range<usize>) -> bool {
-        let mut home = true;
-        self.for_blocks(pages, |space, b, mask| {
-            home &= space.blocks[b].home & mask == mask
-        });
-        home
+    fn are_home(&self, pages: Range<usize>) -> bool {
+        let (edges, full) = parts(&pages);
+        let mut edges = edges.into_iter().flatten();
+        edges.all(|(b, mask)| self.blocks[b].home & mask == mask)
+            && self.blocks[full].iter().all(|block| block.is_whole())
     }
 
     /// Takes `n` neighbouring pages of one block, at most 64, that are all ready.
@@ -231,9 +249,10 @@ impl Space {
         now: u64,
         mut backed: impl FnMut(&mut Block, u64),
     ) {
-        self.for_blocks(pages, |space, b, mask| {
-            let known = space.known(b);
-            space.change(b, |block| {
+        let (edges, full) = parts(&pages);
+        for (b, mask) in edges.into_iter().flatten() {
+            let known = self.known(b);
+            self.change(b, |block| {
                 backed(block, mask);
                 block.home |= mask;
                 block.zero = if zero {
@@ -245,7 +264,29 @@ impl Space {
                     block.whole_since = now;
                 }
             });
-        });
+        }
+        // Blocks of which no page was here: they are in no set.
+        let mut backs = (ALL, 0);
+        for block in &mut self.blocks[full.clone()] {
+            debug_assert_eq!(block.home, 0, "bringing pages that are here");
+            backed(block, ALL);
+            block.home = ALL;
+            block.zero = if zero { ALL } else { 0 };
+            block.whole_since = now;
+            backs = (backs.0 & block.resident, backs.1 | block.resident);
+        }
+        self.out -= full.len() * BLOCK_PAGES;
+        self.here.set_range(full.clone(), true);
+        match backs {
+            (ALL, _) => self.whole.set_range(full, true),
+            (_, 0) => self.cold.set_range(full, true),
+            _ => {
+                for b in full {
+                    self.whole.set(b, self.blocks[b].ready() != 0);
+                    self.cold.set(b, self.blocks[b].cold() != 0);
+                }
+            }
+        }
     }
 
     /// Pages of block `b` below the frontier.
@@ -257,12 +298,16 @@ impl Space {
     }
 
     /// Number of pages of a range, all of them here, that are not backed.
-    fn count_cold(&mut self, pages: Range<usize>) -> usize {
-        let mut n = 0;
-        self.for_blocks(pages, |space, b, mask| {
-            n += (mask & !space.blocks[b].resident).count_ones() as usize;
-        });
-        n
+    fn count_cold(&self, pages: Range<usize>) -> usize {
+        let (edges, full) = parts(&pages);
+        let cold = |block: &Block, mask: u64| (mask & !block.resident).count_ones() as usize;
+        let edges = edges.into_iter().flatten();
+        let of_edges: usize = edges.map(|(b, mask)| cold(&self.blocks[b], mask)).sum();
+        of_edges
+            + self.blocks[full]
+                .iter()
+                .map(|block| cold(block, ALL))
+                .sum::<usize>()
     }
 
     /// Takes up to `most` pages that are ready from a block that has some.
@@ -302,23 +347,8 @@ impl Space {
     }
 
     fn find_long_run(&self, n: usize) -> Option<usize> {
-        let need = n.div_ceil(BLOCK_PAGES);
-        let mut from = 0;
-        loop {
-            // A block that is here as a whole is in one of the two sets.
-            let start = [&self.whole, &self.cold]
-                .into_iter()
-                .filter_map(|set| set.next(from))
-                .min()?;
-            let length = (start..self.blocks.len())
-                .take(need)
-                .take_while(|&b| self.blocks[b].is_whole())
-                .count();
-            if length == need {
-                return Some(start * BLOCK_PAGES);
-            }
-            from = start + length.max(1);
-        }
+        let first = self.here.next_run(0, n.div_ceil(BLOCK_PAGES))?;
+        Some(first * BLOCK_PAGES)
     }
 
     fn take_frontier(&mut self, n: usize) -> Option<Taken> {
@@ -343,29 +373,42 @@ impl Space {
             zero: true,
             resident: true,
         };
-        self.for_blocks(pages, |space, b, mask| {
-            let before = space.blocks[b];
+        let mut cold = 0;
+        let mut look = |before: Block, mask: u64| {
             debug_assert_eq!(before.home & mask, mask, "taking pages that are not here");
             taken.zero &= before.zero & mask == mask;
             taken.resident &= before.resident & mask == mask;
-            space.resident += (mask & !before.resident).count_ones() as usize;
-            space.change(b, |block| {
+            if before.resident & mask != mask {
+                cold += (mask & !before.resident).count_ones() as usize;
+            }
+        };
+        let (edges, full) = parts(&pages);
+        for (b, mask) in edges.into_iter().flatten() {
+            look(self.blocks[b], mask);
+            self.change(b, |block| {
                 block.home &= !mask;
                 block.resident |= mask;
             });
-        });
+        }
+        for block in &mut self.blocks[full.clone()] {
+            look(*block, ALL);
+            block.home = 0;
+            block.resident = ALL;
+            block.idle = 0;
+        }
+        self.resident += cold;
+        self.leave(full, cold > 0);
         taken
     }
 
-    /// Calls `f` for every block that the pages touch, with the mask of its pages.
-    fn for_blocks(&mut self, pages: Range<usize>, mut f: impl FnMut(&mut Self, usize, u64)) {
-        let mut at = pages.start;
-        while at < pages.end {
-            let (b, first) = (at / BLOCK_PAGES, at % BLOCK_PAGES);
-            let n = (BLOCK_PAGES - first).min(pages.end - at);
-            f(self, b, bits(first, n));
-            at += n;
+    /// All pages of these blocks, which were here as a whole, were taken; `cold` when some may have been cold.
+    fn leave(&mut self, blocks: Range<usize>, cold: bool) {
+        self.out += blocks.len() * BLOCK_PAGES;
+        if cold {
+            self.cold.set_range(blocks.clone(), false);
         }
+        self.whole.set_range(blocks.clone(), false);
+        self.here.set_range(blocks, false);
     }
 
     /// Changes a block and what follows from it: the three sets and the number of pages out.
@@ -380,6 +423,7 @@ impl Space {
         let ready = now.ready() != 0;
         self.partial.set(b, ready && !now.is_whole());
         self.whole.set(b, ready && now.is_whole());
+        self.here.set(b, now.is_whole());
         self.cold.set(b, now.cold() != 0);
     }
 
@@ -410,6 +454,7 @@ impl Space {
                 "block {b}"
             );
             assert_eq!(self.cold.contains(b), block.cold() != 0, "block {b}");
+            assert_eq!(self.here.contains(b), block.is_whole(), "block {b}");
         }
         assert_eq!(self.out, out);
         let cold: usize = self

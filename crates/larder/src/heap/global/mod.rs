@@ -38,6 +38,6 @@ pub use front::{
 };
 pub use larder::Larder;
 pub use mode::{Mode, mode};
-pub use quick::{try_alloc, try_free};
+pub use quick::{try_alloc, try_alloc_computed, try_free};
 pub use reaper::reaper_interval;
 pub use stats::{ClassStats, GlobalStats, stats};

@@ -6,7 +6,7 @@
 use core::ptr::NonNull;
 
 use super::slot;
-use crate::heap::class::small_class;
+use crate::heap::class::{computed_class, small_class};
 
 /// As [`alloc`](super::alloc()) with an alignment of 16, if the thread's magazines have a block of this size. If they
 /// have none, nothing is changed.
@@ -23,6 +23,19 @@ use crate::heap::class::small_class;
 #[must_use]
 pub fn try_alloc(size: usize) -> Option<NonNull<u8>> {
     slot::heap()?.try_get(small_class(size)?)
+}
+
+/// As [`try_alloc`], for sizes whose class is computed: above 32 KiB, up to 1 MiB. They are a step away from `malloc`, whose
+/// own code is for the smaller ones.
+///
+/// ```
+/// use larder::heap::global;
+/// assert!(global::try_alloc_computed(100).is_none());
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn try_alloc_computed(size: usize) -> Option<NonNull<u8>> {
+    slot::heap()?.try_get(computed_class(size)?)
 }
 
 /// As [`free`](super::free), if the thread's magazines have room for the block. False where nothing was done: for null,
