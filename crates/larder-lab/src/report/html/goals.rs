@@ -53,18 +53,13 @@ pub(super) fn unmeasured(doc: &Document) -> Vec<Unmeasured> {
 
 fn table(doc: &Document, title: &str, state: GoalState) -> Option<TableView> {
     let goals: Vec<(&str, &Goal)> = all(doc).filter(|(_, g)| g.state == state).collect();
-    let held = goals.iter().any(|(_, g)| g.held_bytes.is_some());
-    let mut heads = vec![
+    let heads = vec![
         Head::new("experiment", false),
         Head::new("what", false),
-        Head::new("against", false),
         Head::new("goal", false),
         Head::new("measured", true),
     ];
-    if held {
-        heads.push(Head::new("memory held, larder / peer", true));
-    }
-    let rows = goals.iter().map(|(experiment, g)| row(experiment, g, held));
+    let rows = goals.iter().map(|(experiment, g)| row(experiment, g));
     (!goals.is_empty()).then(|| TableView {
         title: title.to_owned(),
         heads,
@@ -73,27 +68,33 @@ fn table(doc: &Document, title: &str, state: GoalState) -> Option<TableView> {
     })
 }
 
-fn row(experiment: &str, g: &Goal, held: bool) -> Vec<CellView> {
+fn row(experiment: &str, g: &Goal) -> Vec<CellView> {
     let measured = g.measured.as_ref().map(|e| number::printed(e, &g.unit));
     let (value, interval) = measured.map_or_else(
         || ("not measured".to_owned(), String::new()),
         |p| (p.value, p.interval),
     );
-    let mut row = vec![
+    let note = match text::held(g).as_str() {
+        "" => g.note.clone(),
+        held if g.note.is_empty() => format!("memory held: {held}"),
+        held => format!("{}; memory held: {held}", g.note),
+    };
+    vec![
         CellView::new(experiment, "fit"),
         CellView {
-            under: g.note.clone(),
+            under: note,
             ..CellView::new(&g.what, "wrap goal")
         },
-        CellView::new(&g.against, ""),
-        CellView::new(&g.bound, "fit"),
+        CellView {
+            under: match g.against.as_str() {
+                "" => String::new(),
+                other => format!("against {other}"),
+            },
+            ..CellView::new(&g.bound, "bound")
+        },
         CellView {
             interval,
             ..CellView::new(value, "num")
         },
-    ];
-    if held {
-        row.push(CellView::new(text::held(g), "num"));
-    }
-    row
+    ]
 }
