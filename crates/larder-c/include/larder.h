@@ -1385,7 +1385,8 @@ larder_status larder_arena_drain(const struct larder_arena *arena,
  * # Safety
  * `arena` is NULL or a live arena.
  */
-bool larder_arena_contains(const struct larder_arena *arena, uint64_t addr);
+bool larder_arena_contains(const struct larder_arena *arena,
+                           uint64_t addr);
 
 /**
  * Units that consumers have; 0 for a pointer that is no arena. Looks at every segment.
