@@ -49,15 +49,27 @@ pub(super) fn huge(
     let huge = huge.map_err(io::Error::other)?;
     let bytes = (pages * page_size()).next_multiple_of(huge);
     // The address is found once: reserve, take an aligned place inside, leave the hole.
-    let place = Area::aligned(bytes, huge)?.start();
+    let mut place = Area::aligned(bytes, huge)?.start();
     Ok(move |touch| {
-        let area = Area::at(place, bytes)?;
+        let area = at_or_elsewhere(&mut place, bytes, huge)?;
         area.advise(Advice::LinuxHugepage)?;
         if touch {
             area.touch_pages(0..pages);
         }
         Ok(())
     })
+}
+
+/// The area at `place`; where another thread's mapping fell into the hole, that at another place, which becomes `place`.
+fn at_or_elsewhere(place: &mut *mut u8, bytes: usize, align: usize) -> io::Result<Area> {
+    match Area::at(*place, bytes) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            let area = Area::aligned(bytes, align)?;
+            *place = area.start();
+            Ok(area)
+        }
+        area => area,
+    }
 }
 
 /// Shared pages of a memory file, mapped, touched, unmapped and punched out of the file.
@@ -86,4 +98,19 @@ pub(super) fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
 pub(super) fn punch(file: &OwnedFd, bytes: usize) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
     fallocate(file, flags, 0, bytes as u64).map_err(|e| refused("punching a hole", bytes, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_taken_is_left_for_another() {
+        let (bytes, align) = (1 << 21, 1 << 21);
+        let taken = Area::aligned(bytes, align).unwrap();
+        let mut place = taken.start();
+        let area = at_or_elsewhere(&mut place, bytes, align).unwrap();
+        assert_ne!(place, taken.start());
+        assert_eq!((area.start(), area.start().addr() % align), (place, 0));
+    }
 }
