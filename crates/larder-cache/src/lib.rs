@@ -84,8 +84,8 @@ pub use uring::{Descriptors, Uring};
 
 #[cfg(doctest)]
 mod documents {
-    #[doc = include_str!("../../../README.md")]
+    #[doc = include_str!("../README.md")]
     struct Readme;
-    #[doc = include_str!("../../../docs/block-cache.md")]
+    #[doc = include_str!("../docs/block-cache.md")]
     struct BlockCache;
 }

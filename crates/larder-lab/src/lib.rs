@@ -25,5 +25,5 @@ pub mod stats;
 pub mod store;
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../CONTRIBUTING.md")]
+#[doc = include_str!("../CONTRIBUTING.md")]
 struct Contributing;

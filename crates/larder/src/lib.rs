@@ -52,16 +52,16 @@ pub use heap::global::Larder;
 
 #[cfg(all(doctest, feature = "settings"))]
 mod documents {
-    #[doc = include_str!("../../../docs/arena.md")]
+    #[doc = include_str!("../docs/arena.md")]
     struct Arena;
-    #[doc = include_str!("../../../docs/heap.md")]
+    #[doc = include_str!("../docs/heap.md")]
     struct Heap;
-    #[doc = include_str!("../../../docs/ids.md")]
+    #[doc = include_str!("../docs/ids.md")]
     struct Ids;
-    #[doc = include_str!("../../../docs/objects.md")]
+    #[doc = include_str!("../docs/objects.md")]
     struct Objects;
-    #[doc = include_str!("../../../docs/pages.md")]
+    #[doc = include_str!("../docs/pages.md")]
     struct Pages;
-    #[doc = include_str!("../../../docs/settings.md")]
+    #[doc = include_str!("../docs/settings.md")]
     struct Settings;
 }
