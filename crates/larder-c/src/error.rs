@@ -5,9 +5,9 @@ use core::fmt::{self, Write};
 
 use larder::arena::{ArenaError, Broken};
 use larder::heap::AllocError;
-use larder::objects::{CreateError, GetError, Misuse};
+use larder::objects::{ObjectError, Misuse};
 use larder::os::OsError;
-use larder::pages::{BuildError, PoolError};
+use larder::pages::{PoolError};
 
 mod from;
 
@@ -126,11 +126,9 @@ enum Why {
     /// A number between two pieces of text.
     Number(&'static str, u64, &'static str),
     Pool(PoolError),
-    Build(BuildError),
     Arena(ArenaError),
     Broken(Broken),
-    Create(CreateError),
-    Get(GetError),
+    Object(ObjectError),
     Alloc(AllocError),
     Misuse(Misuse),
     System(OsError),
@@ -144,11 +142,9 @@ impl fmt::Display for Why {
             Self::Said(what, wrong) => write!(f, "{what} {wrong}"),
             Self::Number(before, number, after) => write!(f, "{before} {number}{after}"),
             Self::Pool(error) => error.fmt(f),
-            Self::Build(error) => error.fmt(f),
             Self::Arena(error) => error.fmt(f),
             Self::Broken(error) => error.fmt(f),
-            Self::Create(error) => error.fmt(f),
-            Self::Get(error) => error.fmt(f),
+            Self::Object(error) => error.fmt(f),
             Self::Alloc(error) => error.fmt(f),
             Self::Misuse(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),

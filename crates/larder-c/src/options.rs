@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use larder::os::Decommit;
 use larder::os::rseq::Mode;
-use larder::pages::{Builder, ClusterSize, PagePool};
+use larder::pages::{ClusterSize, PagePool, PagePoolBuilder};
 
 use crate::error::{Failed, larder_status};
 
@@ -108,7 +108,7 @@ pub(crate) unsafe fn read_sized<T: Copy + Default>(given: *const T) -> Result<T,
 }
 
 impl larder_pool_options {
-    pub(crate) fn builder(&self) -> Result<Builder, Failed> {
+    pub(crate) fn builder(&self) -> Result<PagePoolBuilder, Failed> {
         check_flags(self.flags, ALL_FLAGS)?;
         let mut builder = PagePool::builder();
         if self.cluster_pages != 0 {

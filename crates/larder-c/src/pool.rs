@@ -302,7 +302,7 @@ pub unsafe extern "C" fn larder_pool_set_limit(
             let pool = shared(pool)?;
             let page = pool.page_size();
             if bytes != 0 && bytes < page {
-                return Err(larder::pages::BuildError::Limit { bytes, page }.into());
+                return Err(larder::pages::PoolError::LimitBytes { bytes, page }.into());
             }
             pool.set_limit_bytes(if bytes == 0 { usize::MAX } else { bytes });
             Ok(())

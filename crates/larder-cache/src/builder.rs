@@ -192,7 +192,7 @@ impl BlockCacheBuilder {
         }
         let pool = match self.pool {
             Some(pool) => pool,
-            None => PagePool::new()?,
+            None => PagePool::new().map_err(|error| CacheError::Pool(error.to_string()))?,
         };
         let mut rule = (self.policy)(most)?;
         if frames < most {

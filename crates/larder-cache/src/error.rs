@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::key::FileId;
-use larder::pages::{BuildError, PoolError};
+use larder::pages::{PoolError};
 use larder_policy::PolicyError;
 
 /// Why a cache could not do what was asked. Its text says what to do about it. Cloning it is cheap: an error of the storage is shared.
@@ -135,10 +135,4 @@ pub enum CacheError {
         /// Blocks asked for.
         frames: usize,
     },
-}
-
-impl From<BuildError> for CacheError {
-    fn from(error: BuildError) -> Self {
-        Self::Pool(error.to_string())
-    }
 }

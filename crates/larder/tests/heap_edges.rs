@@ -167,7 +167,7 @@ fn zeroed_memory_that_is_new_is_not_written() {
             if reaps > 0 {
                 heap.trim();
                 for _ in 0..reaps {
-                    heap.classes().family().reap();
+                    heap.classes().family().maintain();
                 }
             }
             let object = heap.alloc_zeroed(layout).unwrap();
@@ -275,7 +275,7 @@ fn what_one_heap_allocates_another_may_free() {
         classes.family().pool().stats().held_bytes < 32 << 20,
         "objects flow back through the depot"
     );
-    classes.family().drain();
+    classes.family().trim();
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
         }
         assert_eq!(family.large_held_bytes(), held);
         assert_eq!(family.owner(last.as_ptr()), None, "it is nobody's");
-        family.drain();
+        family.trim();
         assert!(
             family.pool().stats().out_bytes <= held + 64 * page_size(),
             "only what is the shared heap's"
@@ -480,7 +480,7 @@ fn with_refusals(first: usize, many: usize, private: bool) -> (usize, usize) {
         }
     }
     drop(heap);
-    family.drain();
+    family.trim();
     assert_eq!(family.pool().stats().out_bytes, 0, "pages were lost");
     (system.hook().refused.load(Ordering::Relaxed), came)
 }

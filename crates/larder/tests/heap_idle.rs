@@ -57,7 +57,7 @@ fn the_next_slow_call_after_an_interval_empties_the_magazines() {
         call(&heap, 0);
         let less = before.stocked_bytes - heap.stats().stocked_bytes.min(before.stocked_bytes);
         assert!(less < 64 << 10, "{i}: no interval has ended");
-        family.reap();
+        family.maintain();
         call(&heap, 1);
         let after = heap.stats();
         assert!(after.stocked_bytes < 64 << 10, "{i}: {after:?}");
@@ -65,7 +65,7 @@ fn the_next_slow_call_after_an_interval_empties_the_magazines() {
         assert!(small < before.charged_bytes, "{i}: {after:?}");
         // The rest takes the depot's working set, that of the slabs and the pool's.
         for _ in 0..3 {
-            family.reap();
+            family.maintain();
         }
         let out = family.pool().stats().out_bytes - after.large_bytes;
         assert!(out < 400 << 10, "{i}: {out} bytes stay");
@@ -77,12 +77,12 @@ fn a_heap_without_calls_keeps_what_it_has() {
     let (family, heap) = after_a_burst();
     let before = heap.stats().stocked_bytes;
     for _ in 0..4 {
-        family.reap();
+        family.maintain();
     }
     assert_eq!(heap.stats().stocked_bytes, before);
     heap.trim();
     for _ in 0..4 {
-        family.reap();
+        family.maintain();
     }
     assert_eq!(heap.stats().stocked_bytes, 0);
     assert_eq!(family.pool().stats().out_bytes, 0, "nothing is in use");

@@ -122,7 +122,7 @@ proptest! {
                 Op::Trim { heap } => heaps[heap].trim(),
                 Op::Replace { heap } => heaps[heap] = Heap::new(&classes),
                 Op::Reap => {
-                    family.reap();
+                    family.maintain();
                 }
                 Op::Free { .. } | Op::Realloc { .. } => {}
             }
@@ -137,7 +137,7 @@ proptest! {
             unsafe { classes.dealloc(object.at, object.layout) };
         }
         drop(heaps);
-        family.drain();
+        family.trim();
         prop_assert_eq!(family.large_held_bytes(), 0);
         drop(classes);
         prop_assert_eq!(family.pool().stats().out_bytes, 0, "all slabs are home");

@@ -96,7 +96,7 @@ fn blocks_go_from_hand_to_hand_and_none_is_lost() {
         let classes = Classes::new(&family);
         hand_over(&classes);
         // With all heaps gone nothing is in use, so all slabs go.
-        family.drain();
+        family.trim();
         assert_eq!(family.pool().stats().out_bytes, 0, "{mode:?}");
     }
 }
@@ -111,6 +111,6 @@ fn blocks_go_from_hand_to_hand_while_memory_goes_back() {
     let classes = Classes::new(&family);
     hand_over(&classes);
     family.stop_reaper();
-    family.drain();
+    family.trim();
     assert_eq!(family.pool().stats().out_bytes, 0);
 }

@@ -50,9 +50,9 @@ fn nothing_is_allocated_once_the_family_exists() {
         let mut held = [NonNull::<u8>::dangling(); 1000];
         let before = allocations();
         for size in [8, 64, 1000, 5000, 100_000] {
-            let cache = RawCache::options(layout(size, 8))
+            let cache = RawCache::builder(layout(size, 8))
                 .name("alone")
-                .create(&family)
+                .build(&family)
                 .unwrap();
             let n = cache.get_many(&mut held).unwrap();
             // SAFETY: taken above.
@@ -78,13 +78,13 @@ fn nothing_is_allocated_once_the_family_exists() {
             let large = family.get_large(size * 3, 1 << 14).unwrap();
             // SAFETY: taken above.
             unsafe { family.put_large(large) }.unwrap();
-            cache.reap();
-            family.reap();
+            cache.maintain();
+            family.maintain();
             drop(handle);
-            cache.drain();
+            cache.trim();
             assert_eq!(cache.stats().out, 0);
             drop(cache);
-            family.drain();
+            family.trim();
         }
         assert_eq!(allocations() - before, 0, "mode {mode}");
         let canary = Box::new(1);

@@ -36,8 +36,8 @@ fn scenario(system: &Faulty, mode: Mode) -> Option<Family> {
         .ok()?;
     for size in [40, 3000] {
         let caches = [
-            options(size).create(&family),
-            options(size).type_stable(true).create(&family),
+            options(size).build(&family),
+            options(size).type_stable(true).build(&family),
         ];
         let Some(caches) = caches
             .into_iter()
@@ -80,10 +80,10 @@ fn scenario(system: &Faulty, mode: Mode) -> Option<Family> {
                     put(cache, object);
                 }
             }
-            cache.reap();
-            family.reap();
+            cache.maintain();
+            family.maintain();
             drop(handle);
-            cache.drain();
+            cache.trim();
             let stats = cache.stats();
             assert_eq!(stats.refused, 0);
             assert_eq!(stats.out, 0, "an object was lost");
@@ -95,7 +95,7 @@ fn scenario(system: &Faulty, mode: Mode) -> Option<Family> {
             let held: Vec<_> = (0..100).filter_map(|_| cache.get().ok()).collect();
             assert!(held.iter().all(|v| **v == [1; 9]));
             drop(held);
-            cache.drain();
+            cache.trim();
         }
         Err(error) => assert_injected(&error),
     }
@@ -104,7 +104,7 @@ fn scenario(system: &Faulty, mode: Mode) -> Option<Family> {
         Ok(run) => unsafe { family.put_large(run) }.unwrap(),
         Err(error) => assert_injected(&error),
     }
-    family.drain();
+    family.trim();
     assert_eq!(family.pool().stats().out_bytes, 0, "pages were lost");
     assert_eq!(family.metadata_bytes(), 0);
     Some(family)
@@ -123,7 +123,7 @@ fn every_call_fails_once_and_nothing_is_lost() {
             let family = scenario(&system, mode);
             system.hook().disarm();
             if let Some(family) = family {
-                let cache = options(64).create(&family).unwrap();
+                let cache = options(64).build(&family).unwrap();
                 let object = cache.get().unwrap();
                 put(&cache, object);
             }

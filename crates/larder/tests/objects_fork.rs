@@ -54,9 +54,9 @@ fn use_all(family: &Family, caches: &[RawCache], seed: u64) {
             put(cache, object);
         }
         if turn % 500 == 0 {
-            family.reap();
-            cache.drain();
-            let another = options(300).create(family).unwrap();
+            family.maintain();
+            cache.trim();
+            let another = options(300).build(family).unwrap();
             let mut handle = another.handle();
             let object = handle.get().unwrap();
             // SAFETY: taken above.
@@ -82,7 +82,7 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
                 .build()
                 .unwrap();
             family.start_reaper(Duration::from_micros(100)).unwrap();
-            let caches = [8, 64, 1000, 5000].map(|size| options(size).create(&family).unwrap());
+            let caches = [8, 64, 1000, 5000].map(|size| options(size).build(&family).unwrap());
             let stop = AtomicBool::new(false);
             std::thread::scope(|s| {
                 let _stopper = Stop(&stop);
@@ -118,7 +118,7 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
                                 )
                             };
                             drop(caches);
-                            family.drain();
+                            family.trim();
                             drop(family);
                         }
                     });
@@ -131,7 +131,7 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
             });
             family.stop_reaper();
             for cache in &caches {
-                cache.drain();
+                cache.trim();
                 let stats = cache.stats();
                 assert_eq!(
                     (stats.out, stats.slabs, stats.refused),
@@ -148,7 +148,7 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
 fn a_fork_may_come_while_locks_are_held() {
     alone("a_fork_may_come_while_locks_are_held", |mode| {
         let family = family(mode);
-        let cache = options(64).create(&family).unwrap();
+        let cache = options(64).build(&family).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|s| {
             let _stopper = Stop(&stop);
@@ -162,7 +162,7 @@ fn a_fork_may_come_while_locks_are_held() {
                             unsafe { cache.put_checked(object) }.unwrap();
                             let _ = cache.stats();
                         } else {
-                            drop(options(64).create(family).unwrap());
+                            drop(options(64).build(family).unwrap());
                             let _ = family.metadata_bytes();
                         }
                     }
@@ -171,8 +171,8 @@ fn a_fork_may_come_while_locks_are_held() {
             for _ in 0..300 {
                 let status = fork(|| {
                     put(&cache, cache.get().unwrap());
-                    cache.drain();
-                    drop(options(100).create(&family).unwrap());
+                    cache.trim();
+                    drop(options(100).build(&family).unwrap());
                 });
                 assert_eq!(status, 0, "a child hung in mode {mode}");
             }
@@ -197,7 +197,7 @@ fn values_of_before_the_fork_are_private_after_it() {
                 }
                 // SAFETY: the child's copy, used once.
                 drop(unsafe { core::ptr::read(&raw const held) });
-                cache.drain();
+                cache.trim();
                 assert_eq!(cache.stats().out, 0);
                 assert_eq!(cache.stats().constructed, cache.stats().destroyed);
             });
@@ -287,8 +287,8 @@ fn a_fork_within_a_visit_leaves_the_child_its_visit() {
                     drop(cache.take());
                     assert!(weak.upgrade().is_none(), "this was the last owner");
                     // Other visits come and go; the cache stays as long as it is visited further up.
-                    let other = options(100).create(&family).unwrap();
-                    family.reap();
+                    let other = options(100).build(&family).unwrap();
+                    family.maintain();
                     assert_eq!(family.owner(core::ptr::from_ref(&*self).cast()), None);
                     drop(other);
                 });
@@ -310,7 +310,7 @@ fn a_fork_within_a_visit_leaves_the_child_its_visit() {
         drop(many);
         let weak: Weak<_> = Arc::downgrade(&cache);
         drop(cache);
-        family.drain();
+        family.trim();
         assert_eq!(STATUS.load(Ordering::Relaxed), 0, "mode {mode}");
         assert!(weak.upgrade().is_none());
         assert!(ENDED.load(Ordering::Relaxed) >= 3);

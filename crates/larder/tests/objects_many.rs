@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use larder::objects::{Family, GetError, ObjectCache, ObjectError, RawCache};
+use larder::objects::{Family, ObjectError, ObjectCache, RawCache};
 
 /// Many by one call, past what a magazine holds, with places that are full already, and of a constructor that gives up.
 #[test]
@@ -45,7 +45,7 @@ fn many_values_come_and_go_at_once() {
     assert!(values.iter().chain(&more).all(Option::is_none));
     left.store(0, Ordering::Relaxed);
     drop((values, more));
-    cache.drain();
+    cache.trim();
     assert_eq!(cache.stats().held_bytes, 0, "all was put back");
     let mut none = [const { None }; 3];
     assert_eq!(
@@ -92,7 +92,7 @@ fn a_handle_takes_and_gives_many_values() {
     left.store(0, Ordering::Relaxed);
     drop((values, more));
     drop(handle);
-    cache.drain();
+    cache.trim();
     assert_eq!(cache.stats().held_bytes, 0, "all was put back");
     let mut handle = cache.handle();
     let mut none = [const { None }; 3];
@@ -108,10 +108,10 @@ fn a_raw_handle_takes_and_gives_many_objects() {
     let family = Family::new().unwrap();
     let layout = Layout::new::<[u64; 8]>();
     for rounds in [1, 7, 255] {
-        let cache = RawCache::options(layout)
+        let cache = RawCache::builder(layout)
             .magazine(rounds, rounds)
             .limit_bytes(16 << 10)
-            .create(&family)
+            .build(&family)
             .unwrap();
         let mut handle = cache.handle();
         assert_eq!(handle.get_many(&mut []), Ok(0));
@@ -120,7 +120,7 @@ fn a_raw_handle_takes_and_gives_many_objects() {
         assert_eq!(got, (16 << 10) / 64, "as many as the limit lets");
         assert!(matches!(
             handle.get_many(&mut all[got..]),
-            Err(GetError::Limit { .. })
+            Err(ObjectError::Limit { .. })
         ));
         let mut addrs: Vec<usize> = all[..got].iter().map(|o| o.as_ptr() as usize).collect();
         for (i, object) in all[..got].iter().enumerate() {
@@ -145,7 +145,7 @@ fn a_raw_handle_takes_and_gives_many_objects() {
         // SAFETY: as above.
         unsafe { handle.put_many(&all[..got]) };
         drop(handle);
-        cache.drain();
+        cache.trim();
         assert_eq!(cache.stats().held_bytes, 0, "all was put back");
     }
 }

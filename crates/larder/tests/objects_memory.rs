@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use common::*;
-use larder::objects::{Family, GetError, Misuse, Owner, RawCache};
+use larder::objects::{Family, ObjectError, Misuse, Owner, RawCache};
 use larder::os::page_size;
 use larder::os::rseq::Mode;
 use larder::pages::PoolError;
@@ -51,7 +51,7 @@ fn what_an_interval_did_not_need_goes_back_in_a_few() {
         let before = held(&family);
         assert!(before >= 400_000 * 64);
         for _ in 0..5 {
-            family.reap();
+            family.maintain();
         }
         let after = held(&family);
         assert!(
@@ -70,10 +70,10 @@ fn what_an_interval_did_not_need_goes_back_in_a_few() {
 fn what_is_used_again_and_again_stays() {
     for mode in modes() {
         let family = eager(mode);
-        let cache = options(64).create(&family).unwrap();
+        let cache = options(64).build(&family).unwrap();
         for _ in 0..6 {
             burst(&cache, 20_000, 0);
-            family.reap();
+            family.maintain();
         }
         let fetched = cache.stats().slabs;
         assert!(
@@ -92,7 +92,7 @@ fn scattered_survivors_keep_their_slabs_and_nothing_else() {
         let cache = RawCache::new(&family, layout(64, 8)).unwrap();
         let kept = burst(&cache, 200_000, 640);
         for _ in 0..6 {
-            family.reap();
+            family.maintain();
         }
         let stats = cache.stats();
         assert!(
@@ -112,8 +112,8 @@ fn scattered_survivors_keep_their_slabs_and_nothing_else() {
         for object in kept.into_iter().chain(more) {
             put(&cache, object);
         }
-        cache.drain();
-        family.drain();
+        cache.trim();
+        family.trim();
         assert_eq!(held(&family), 0);
     }
 }
@@ -156,7 +156,7 @@ fn slow_paths_give_back_too() {
         let idle = RawCache::new(&family, layout(64, 8)).unwrap();
         burst(&idle, 100_000, 0);
         let before = held(&family);
-        let busy = options(64).create(&family).unwrap();
+        let busy = options(64).build(&family).unwrap();
         let begin = Instant::now();
         while held(&family) * 5 > before || idle.stats().slabs > 0 {
             assert!(
@@ -172,16 +172,16 @@ fn slow_paths_give_back_too() {
 fn type_stable_memory_stays_with_its_cache() {
     for mode in modes() {
         let family = eager(mode);
-        let cache = options(64).type_stable(true).create(&family).unwrap();
+        let cache = options(64).type_stable(true).build(&family).unwrap();
         let objects: Vec<_> = (0..1000).map(|_| cache.get().unwrap()).collect();
         for (i, &object) in objects.iter().enumerate() {
             mark(object, i as u64);
             put(&cache, object);
         }
         for _ in 0..5 {
-            family.reap();
+            family.maintain();
         }
-        family.drain();
+        family.trim();
         for (i, &object) in objects.iter().enumerate() {
             assert_eq!(marked(object), i as u64, "memory of a free object changed");
             assert_eq!(
@@ -191,7 +191,7 @@ fn type_stable_memory_stays_with_its_cache() {
         }
         assert_eq!(cache.stats().in_slabs, cache.stats().slabs * 64);
         drop(cache);
-        family.drain();
+        family.trim();
         assert_eq!(family.pool().stats().out_bytes, 0);
     }
 }
@@ -202,9 +202,9 @@ fn a_cache_dies_whole_with_objects_in_use() {
         let family = eager(mode);
         let count = Count::default();
         let counted = counted(&family, 64, &count);
-        let plain = RawCache::options(layout(64, 8))
+        let plain = RawCache::builder(layout(64, 8))
             .slab_pages(64)
-            .create(&family)
+            .build(&family)
             .unwrap();
         let objects: Vec<_> = (0..10_000)
             .map(|_| (counted.get().unwrap(), plain.get().unwrap()))
@@ -224,11 +224,11 @@ fn a_cache_dies_whole_with_objects_in_use() {
             );
         }
         assert_eq!(family.metadata_bytes(), 0);
-        family.drain();
+        family.trim();
         assert_eq!((family.pool().stats().out_bytes, held(&family)), (0, 0));
         // Magazines went back to the family: the next caches need no more of them.
         for _ in 0..20 {
-            let cache = options(64).create(&family).unwrap();
+            let cache = options(64).build(&family).unwrap();
             burst(&cache, 200, 0);
             assert!(cache.stats().magazines <= magazines + 40);
         }
@@ -262,7 +262,7 @@ fn large_objects_have_owners_and_lengths() {
             all,
             "what alignment skipped went back"
         );
-        let cache = options(64).create(&family).unwrap();
+        let cache = options(64).build(&family).unwrap();
         let small = cache.get().unwrap();
         for (i, (run, bytes)) in runs.into_iter().enumerate() {
             assert!(is_filled(run, bytes, i as u8));
@@ -282,12 +282,12 @@ fn large_objects_have_owners_and_lengths() {
         put(&cache, small);
         for (bytes, align) in [(0, 1), (1, 3), (usize::MAX, 1), (1, 1 << 63), (1 << 40, 1)] {
             assert!(
-                matches!(family.get_large(bytes, align), Err(GetError::Pages(_))),
+                matches!(family.get_large(bytes, align), Err(ObjectError::Pages(_))),
                 "{bytes} {align}"
             );
         }
-        cache.drain();
-        family.drain();
+        cache.trim();
+        family.trim();
         assert_eq!(
             (family.pool().stats().out_bytes, family.large_held_bytes()),
             (0, 0)
@@ -302,7 +302,7 @@ fn the_pools_limit_holds_for_all_caches_together() {
             .pages(pages(mode).limit_bytes(1 << 20))
             .build()
             .unwrap();
-        let caches = [64, 500, 5000].map(|size| options(size).create(&family).unwrap());
+        let caches = [64, 500, 5000].map(|size| options(size).build(&family).unwrap());
         // Each cache in turn may have the whole limit, since the others give up what they do not use.
         for cache in &caches {
             let mut objects = Vec::new();
@@ -314,7 +314,7 @@ fn the_pools_limit_holds_for_all_caches_together() {
                 assert!(held(&family) <= 1 << 20);
             };
             assert!(
-                matches!(error, GetError::Pages(PoolError::Limit { .. })),
+                matches!(error, ObjectError::Pages(PoolError::Limit { .. })),
                 "{error}"
             );
             let bytes = objects.len() * cache.stride();
@@ -335,7 +335,7 @@ fn threads_that_run_short_together_all_get_what_is_unused() {
             .build()
             .unwrap();
         for turn in 0..20 {
-            let idle = options(100).create(&family).unwrap();
+            let idle = options(100).build(&family).unwrap();
             let mut all = Vec::new();
             while let Ok(object) = idle.get() {
                 all.push(object);
@@ -344,7 +344,7 @@ fn threads_that_run_short_together_all_get_what_is_unused() {
             for object in all {
                 put(&idle, object);
             }
-            let cache = options(64).create(&family).unwrap();
+            let cache = options(64).build(&family).unwrap();
             let start = std::sync::Barrier::new(8);
             std::thread::scope(|s| {
                 for _ in 0..8 {
@@ -365,7 +365,7 @@ fn threads_that_run_short_together_all_get_what_is_unused() {
 fn a_family_outlives_whoever_needs_it() {
     for mode in modes() {
         let family = family(mode);
-        let cache = options(64).create(&family).unwrap();
+        let cache = options(64).build(&family).unwrap();
         let mut handle = cache.handle();
         drop(family);
         let object = cache.get().unwrap();

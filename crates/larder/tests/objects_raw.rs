@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ptr::NonNull;
 
 use common::*;
-use larder::objects::{CreateError, GetError, MAX_OBJECT, Misuse, Owner, RawCache};
+use larder::objects::{ObjectError, MAX_OBJECT, Misuse, Owner, RawCache};
 use larder::os::rseq::Mode;
 use objects_common::*;
 use proptest::prelude::*;
@@ -39,12 +39,12 @@ fn objects_of_every_size_and_alignment_are_apart_and_aligned() {
                 }
                 let stats = cache.stats();
                 assert!(stats.out + stats.in_slabs == stats.slabs * stats.objects_per_slab);
-                cache.drain();
+                cache.trim();
                 let stats = cache.stats();
                 assert_eq!((stats.slabs, stats.out, stats.held_bytes), (0, 0, 0));
             }
         }
-        family.drain();
+        family.trim();
         assert_eq!(family.pool().stats().out_bytes, 0, "pages are missing");
         assert_eq!(family.metadata_bytes(), 0);
     }
@@ -60,7 +60,7 @@ fn what_no_cache_can_hold_is_an_error_that_says_so() {
         (isize::MAX as usize - 7, 8),
     ] {
         let error = RawCache::new(&family, layout(size, align)).unwrap_err();
-        assert_eq!(error, CreateError::Layout { size, align });
+        assert_eq!(error, ObjectError::Layout { size, align });
         assert!(error.to_string().contains(&size.to_string()), "{error}");
     }
 }
@@ -100,7 +100,7 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
     let cache = if constructs {
         counted(&family, size, &count)
     } else {
-        options(size).create(&family).unwrap()
+        options(size).build(&family).unwrap()
     };
     let mut handle = Some(cache.handle());
     let mut held: Vec<NonNull<u8>> = Vec::new();
@@ -163,10 +163,10 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
                 unsafe { cache.put_many(&out) };
             }
             Op::Reap => {
-                cache.reap();
+                cache.maintain();
             }
             Op::Drain => {
-                cache.drain();
+                cache.trim();
             }
             Op::DropHandle => handle = None,
             Op::Put(_) | Op::HandlePut(_) => {}
@@ -185,7 +185,7 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
         unsafe { cache.put(o) };
     }
     drop(handle);
-    cache.drain();
+    cache.trim();
     let stats = cache.stats();
     prop_assert_eq!((stats.slabs, stats.out), (0, 0));
     prop_assert_eq!(stats.constructed, stats.destroyed);
@@ -193,7 +193,7 @@ fn program(mode: Mode, size: usize, constructs: bool, ops: &[Op]) -> Result<(), 
     let (made, ended) = count.both();
     prop_assert_eq!(made, ended);
     prop_assert_eq!(made > 0, constructs && stats.constructed > 0);
-    family.drain();
+    family.trim();
     prop_assert_eq!(family.pool().stats().out_bytes, 0);
     prop_assert_eq!(family.metadata_bytes(), 0);
     Ok(())
@@ -223,9 +223,9 @@ fn slabs_begin_at_different_places_where_something_is_left_over() {
         (3000, 8, 5),
     ] {
         for colour in [true, false] {
-            let cache = RawCache::options(layout(size, align))
+            let cache = RawCache::builder(layout(size, align))
                 .colour(colour)
-                .create(&family)
+                .build(&family)
                 .unwrap();
             let n = 40 * cache.stats().objects_per_slab;
             let objects: Vec<_> = (0..n).map(|_| cache.get().unwrap()).collect();
@@ -249,7 +249,7 @@ fn slabs_begin_at_different_places_where_something_is_left_over() {
                 assert!(is_filled(object, size, i as u8), "overwritten");
                 put(&cache, object);
             }
-            cache.drain();
+            cache.trim();
             assert_eq!((cache.stats().out, cache.stats().refused), (0, 0));
         }
     }
@@ -259,9 +259,9 @@ fn slabs_begin_at_different_places_where_something_is_left_over() {
 fn a_limit_is_kept_and_said() {
     for mode in modes() {
         let family = family(mode);
-        let cache = RawCache::options(layout(64, 8))
+        let cache = RawCache::builder(layout(64, 8))
             .limit_bytes(16 << 10)
-            .create(&family)
+            .build(&family)
             .unwrap();
         let mut held = Vec::new();
         let error = loop {
@@ -272,7 +272,7 @@ fn a_limit_is_kept_and_said() {
         };
         assert_eq!(
             error,
-            GetError::Limit {
+            ObjectError::Limit {
                 bytes: 4096,
                 limit: 16 << 10
             }
@@ -294,9 +294,9 @@ fn pointers_that_do_not_belong_are_refused() {
         .on_misuse(|m| TOLD.lock().unwrap().push(*m))
         .build()
         .unwrap();
-    let cache = RawCache::options(layout(64, 8))
+    let cache = RawCache::builder(layout(64, 8))
         .magazine(1, 1)
-        .create(&family)
+        .build(&family)
         .unwrap();
     let other = RawCache::new(&family, layout(64, 8)).unwrap();
     let (mine, its) = (cache.get().unwrap(), other.get().unwrap());
@@ -325,7 +325,7 @@ fn pointers_that_do_not_belong_are_refused() {
         cache.put(mine);
         cache.put(mine);
     }
-    cache.drain();
+    cache.trim();
     let addr = mine.as_ptr() as usize;
     let last = *TOLD.lock().unwrap().last().unwrap();
     // The slab may have gone by then, and then nothing begins there.

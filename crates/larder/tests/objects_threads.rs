@@ -60,10 +60,10 @@ fn work(cache: &RawCache, mut handle: Option<RawHandle>, me: u64, stop: &AtomicB
                 unsafe { cache.put_many(&many) };
             }
             56 if me.is_multiple_of(7) => {
-                cache.reap();
+                cache.maintain();
             }
             57 if me.is_multiple_of(5) && turns.is_multiple_of(10) => {
-                cache.drain();
+                cache.trim();
             }
             58 if handle.is_some() => handle = Some(cache.handle()),
             _ => {
@@ -90,20 +90,20 @@ fn work(cache: &RawCache, mut handle: Option<RawHandle>, me: u64, stop: &AtomicB
 
 /// Checks that all objects of the cache are back in their slabs after a drain.
 fn assert_home(family: &Family, cache: &RawCache) {
-    cache.drain();
+    cache.trim();
     let stats = cache.stats();
     assert_eq!(
         (stats.out, stats.slabs, stats.refused),
         (0, 0, 0),
         "objects are lost"
     );
-    family.drain();
+    family.trim();
     assert_eq!(family.pool().stats().out_bytes, 0, "pages are lost");
 }
 
 fn crowd(mode: Mode, threads: u64, size: usize) {
     let family = family(mode);
-    let cache = options(size).create(&family).unwrap();
+    let cache = options(size).build(&family).unwrap();
     let stop = AtomicBool::new(false);
     let turns = AtomicU64::new(0);
     std::thread::scope(|s| {
@@ -141,7 +141,7 @@ fn few_threads_with_objects_of_pages() {
 fn takers_and_putters() {
     for mode in modes() {
         let family = family(mode);
-        let cache = options(100).create(&family).unwrap();
+        let cache = options(100).build(&family).unwrap();
         std::thread::scope(|s| {
             for side in 0..2_u64 {
                 let (from, to) = sync_channel::<Sent>(500);
@@ -226,7 +226,7 @@ fn values_live_once_whatever_is_reaped() {
                             }
                         }
                         if rng.below(1000) == 0 {
-                            cache.drain();
+                            cache.trim();
                         }
                     }
                 });
@@ -234,7 +234,7 @@ fn values_live_once_whatever_is_reaped() {
         });
         // What the reaper has in hand a drain does not see.
         family.stop_reaper();
-        cache.drain();
+        cache.trim();
         let stats = cache.stats();
         assert_eq!((stats.out, stats.constructed), (0, stats.destroyed));
         drop(cache);
@@ -274,7 +274,7 @@ fn caches_come_and_go_under_the_reaper() {
             }
         });
         family.stop_reaper();
-        family.drain();
+        family.trim();
         assert_eq!(family.pool().stats().out_bytes, 0);
         assert_eq!(family.metadata_bytes(), 0);
     }

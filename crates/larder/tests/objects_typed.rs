@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use common::cpus::{allowed_cpus, pin};
 use common::*;
-use larder::objects::{CreateError, Family, GetError, Object, ObjectCache, ObjectError};
+use larder::objects::{ObjectError, Family, Object, ObjectCache};
 use objects_common::*;
 
 /// A value whose life is counted.
@@ -87,7 +87,7 @@ fn values_are_made_as_they_are_needed() {
         assert_eq!(count.both(), (made, 0), "nothing was made or dropped anew");
         // Half of them stay in use: their slabs, too.
         held.truncate(1000);
-        cache.drain();
+        cache.trim();
         let (made, ended) = count.both();
         assert_eq!(cache.stats().destroyed as usize, ended);
         assert!(made - ended >= 1000);
@@ -95,7 +95,7 @@ fn values_are_made_as_they_are_needed() {
             value.uses += 1;
         }
         drop(held);
-        cache.drain();
+        cache.trim();
         assert_eq!(count.both(), (made, made));
         assert_eq!(cache.stats().slabs, 0);
         drop(cache.get().unwrap());
@@ -139,7 +139,7 @@ fn a_constructor_that_fails_is_asked_again() {
         held.extend((0..100).map(|_| cache.get().unwrap()));
         drop(held);
         drop(handle);
-        cache.drain();
+        cache.trim();
         let (made, ended) = count.both();
         assert_eq!(made - 1, ended);
         assert_eq!(cache.stats().out, 0);
@@ -177,7 +177,7 @@ fn a_constructor_that_panics_costs_nothing() {
         }
         assert!(panics >= 500 / 7, "{panics} panics");
         drop(held);
-        cache.drain();
+        cache.trim();
         let (made, ended) = count.both();
         assert_eq!(made, ended);
         assert_eq!((cache.stats().out, cache.stats().slabs), (0, 0));
@@ -205,7 +205,7 @@ fn a_drop_that_panics_does_not_keep_the_others_from_going() {
         let cache = ObjectCache::new(&family, move || Grumbler(its.clone())).unwrap();
         let held: Vec<_> = (0..100).map(|_| cache.get().unwrap()).collect();
         drop(held);
-        let payload = catch_unwind(AssertUnwindSafe(|| cache.drain())).unwrap_err();
+        let payload = catch_unwind(AssertUnwindSafe(|| cache.trim())).unwrap_err();
         assert_eq!(payload.downcast_ref::<String>().unwrap(), "drop 3");
         assert_eq!(cache.stats().slabs, 0);
         assert_eq!(
@@ -218,7 +218,7 @@ fn a_drop_that_panics_does_not_keep_the_others_from_going() {
         let made = cache.stats().constructed - cache.stats().destroyed;
         assert!(catch_unwind(AssertUnwindSafe(|| drop(cache))).is_err());
         assert_eq!(drops.load(Ordering::Relaxed) as u64, made);
-        family.drain();
+        family.trim();
         assert_eq!(family.pool().stats().out_bytes, 0);
         assert_eq!(family.metadata_bytes(), 0);
     }
@@ -236,7 +236,7 @@ fn what_is_taken_or_forgotten_is_dropped_once() {
         // SAFETY: taken above, put once.
         unsafe { cache.put_raw(raw) };
         assert_eq!(cache.stats().destroyed, 1, "moved out counts");
-        cache.drain();
+        cache.trim();
         assert_eq!(count.both().1, 0, "their slab is in use");
         // SAFETY: in use until the cache is dropped.
         assert_eq!(unsafe { kept.as_ref() }.uses, 0);
@@ -266,7 +266,7 @@ fn an_owned_value_keeps_its_cache() {
         assert_eq!(count.both().1, 0);
         drop(last);
         assert_eq!(count.both().0, count.both().1);
-        family.drain();
+        family.trim();
         assert_eq!(family.metadata_bytes(), 0);
     }
 }
@@ -309,7 +309,7 @@ fn alignment_may_be_asked_for() {
         let refused = ObjectCache::<u64>::builder()
             .align(align)
             .build(&family, || 7);
-        assert_eq!(refused.err(), Some(CreateError::Layout { size: 8, align }));
+        assert_eq!(refused.err(), Some(ObjectError::Layout { size: 8, align }));
     }
     assert!(
         ObjectCache::new(&family, || ()).is_err(),
@@ -329,7 +329,7 @@ fn values_move_between_threads() {
         });
     }
     // What lies in another CPU's magazines goes to the depot, where this one finds it before it makes more.
-    cache.reap();
+    cache.maintain();
     let mut sum = 0;
     let mut held = Vec::new();
     for _ in 0..cache.stats().constructed {
@@ -386,7 +386,7 @@ fn a_user_is_asked_for_values_when_memory_is_short() {
             }
         };
         assert!(
-            matches!(error, ObjectError::Get(GetError::Pages(_))),
+            matches!(error, ObjectError::Pages(_)),
             "{error}"
         );
     }
@@ -439,7 +439,7 @@ fn values_that_own_their_cache_go_with_it_when_the_family_is_drained() {
         assert!(weak.upgrade().is_some(), "its value owns it");
         let its = family.clone();
         within_a_minute("a drain", move || {
-            its.drain();
+            its.trim();
         });
         assert!(weak.upgrade().is_none());
         assert!(count.both().1 >= 1);
@@ -462,7 +462,7 @@ fn values_that_own_each_others_caches_go_under_many_visitors() {
             within_a_minute("two drains", move || {
                 std::thread::scope(|s| {
                     for _ in 0..2 {
-                        s.spawn(|| its.drain());
+                        s.spawn(|| its.trim());
                     }
                 });
             });
@@ -495,7 +495,7 @@ fn a_constructors_panic_is_heard_whatever_is_in_stock() {
         assert!(said.starts_with("call 4"));
         drop(held);
         drop(handle);
-        cache.drain();
+        cache.trim();
         let stats = cache.stats();
         assert_eq!((stats.out, stats.constructed), (0, stats.destroyed));
     }

@@ -11,7 +11,7 @@ use common::*;
 use larder::os::rseq::Mode;
 use larder::os::{HugePageSize, page_size};
 use larder::pages::{
-    BuildError, ClusterSize, HelperConfig, MAX_CLUSTER_PAGES, PagePool, PoolError,
+    ClusterSize, HelperConfig, MAX_CLUSTER_PAGES, PagePool, PoolError,
 };
 
 #[test]
@@ -23,7 +23,7 @@ fn limits_from_nothing_to_everything() {
             .build()
             .unwrap_err();
         assert!(
-            matches!(error, BuildError::Limit { bytes: b, .. } if b == bytes),
+            matches!(error, PoolError::LimitBytes { bytes: b, .. } if b == bytes),
             "{error}"
         );
     }
@@ -62,7 +62,7 @@ fn limits_from_nothing_to_everything() {
         .build()
     {
         Ok(pool) => assert!(pool.get().is_ok()),
-        Err(error) => assert!(matches!(error, BuildError::System(_)), "{error}"),
+        Err(error) => assert!(matches!(error, PoolError::System(_)), "{error}"),
     }
 }
 
@@ -74,7 +74,7 @@ fn absurd_reservations_are_refused_by_name() {
             .build()
             .unwrap_err();
         assert!(
-            matches!(error, BuildError::Reserve { bytes: b, .. } if b == bytes),
+            matches!(error, PoolError::ReserveBytes { bytes: b, .. } if b == bytes),
             "{error}"
         );
         assert!(error.to_string().contains(&bytes.to_string()));
@@ -106,7 +106,7 @@ fn absurd_reservations_are_refused_by_name() {
             huge.is_ok()
                 || matches!(
                     huge,
-                    Err(BuildError::System(_) | BuildError::Reserve { .. })
+                    Err(PoolError::System(_) | PoolError::ReserveBytes { .. })
                 )
         );
         let huge = PagePool::builder()
@@ -118,7 +118,7 @@ fn absurd_reservations_are_refused_by_name() {
             huge.is_ok()
                 || matches!(
                     huge,
-                    Err(BuildError::System(_) | BuildError::Reserve { .. })
+                    Err(PoolError::System(_) | PoolError::ReserveBytes { .. })
                 )
         );
     }

@@ -2,9 +2,9 @@
 
 use larder::arena::{ArenaError, Broken};
 use larder::heap::AllocError;
-use larder::objects::{CreateError, GetError, Misuse};
+use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
-use larder::pages::{BuildError, PoolError};
+use larder::pages::PoolError;
 
 use super::{Failed, Why, larder_status};
 use larder_status::*;
@@ -16,23 +16,15 @@ impl Failed {
             Why::System(os) => Some(os),
             Why::Arena(ArenaError::Memory { cause, .. }) => Some(cause),
             Why::Arena(ArenaError::Source { refusal, .. }) => refusal.cause.as_ref(),
-            Why::Create(error) | Why::Alloc(AllocError::Class(error)) => of_create(error),
-            Why::Get(error) | Why::Alloc(AllocError::Memory(error)) => of_get(error),
+            Why::Object(error) | Why::Alloc(AllocError::Memory(error)) => of_object(error),
             _ => None,
         }
     }
 }
 
-fn of_create(error: &CreateError) -> Option<&OsError> {
+fn of_object(error: &ObjectError) -> Option<&OsError> {
     match error {
-        CreateError::System(os) => Some(os),
-        _ => None,
-    }
-}
-
-fn of_get(error: &GetError) -> Option<&OsError> {
-    match error {
-        GetError::System(os) | GetError::Pages(PoolError::System(os)) => Some(os),
+        ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)) => Some(os),
         _ => None,
     }
 }
@@ -52,27 +44,24 @@ fn status_of_pool(error: &PoolError) -> larder_status {
         PoolError::Limit { .. } => LARDER_LIMIT,
         PoolError::Exhausted { .. } => LARDER_EXHAUSTED,
         PoolError::List { .. } => LARDER_MEMORY,
-        PoolError::EmptyRun => LARDER_ARGUMENT,
+        PoolError::EmptyRun
+        | PoolError::ClusterSize { .. }
+        | PoolError::LimitBytes { .. }
+        | PoolError::ReserveBytes { .. } => LARDER_ARGUMENT,
+        PoolError::Settings(_) => LARDER_SETTING,
         // The enum may grow.
         _ => LARDER_SYSTEM,
     }
 }
 
-fn status_of_create(error: &CreateError) -> larder_status {
+fn status_of_object(error: &ObjectError) -> larder_status {
     match error {
-        CreateError::Layout { .. } => LARDER_ARGUMENT,
-        CreateError::TooMany { .. } => LARDER_EXHAUSTED,
-        CreateError::System(os) => status_of_system(os),
-        _ => LARDER_SYSTEM,
-    }
-}
-
-fn status_of_get(error: &GetError) -> larder_status {
-    match error {
-        GetError::Limit { .. } => LARDER_LIMIT,
-        GetError::Pages(pool) => status_of_pool(pool),
-        GetError::System(os) => status_of_system(os),
-        GetError::Constructor => LARDER_CONSTRUCTOR,
+        ObjectError::Layout { .. } => LARDER_ARGUMENT,
+        ObjectError::TooMany { .. } => LARDER_EXHAUSTED,
+        ObjectError::Limit { .. } => LARDER_LIMIT,
+        ObjectError::Pages(pool) => status_of_pool(pool),
+        ObjectError::System(os) => status_of_system(os),
+        ObjectError::Refused => LARDER_CONSTRUCTOR,
         _ => LARDER_SYSTEM,
     }
 }
@@ -94,21 +83,6 @@ impl From<PoolError> for Failed {
         Self {
             status: status_of_pool(&error),
             why: Why::Pool(error),
-        }
-    }
-}
-
-impl From<BuildError> for Failed {
-    fn from(error: BuildError) -> Self {
-        let status = match &error {
-            BuildError::System(os) => return Self::from(*os),
-            BuildError::Settings(_) => LARDER_SETTING,
-            BuildError::Helper(_) => LARDER_SYSTEM,
-            _ => LARDER_ARGUMENT,
-        };
-        Self {
-            status,
-            why: Why::Build(error),
         }
     }
 }
@@ -141,20 +115,11 @@ impl From<Broken> for Failed {
     }
 }
 
-impl From<CreateError> for Failed {
-    fn from(error: CreateError) -> Self {
+impl From<ObjectError> for Failed {
+    fn from(error: ObjectError) -> Self {
         Self {
-            status: status_of_create(&error),
-            why: Why::Create(error),
-        }
-    }
-}
-
-impl From<GetError> for Failed {
-    fn from(error: GetError) -> Self {
-        Self {
-            status: status_of_get(&error),
-            why: Why::Get(error),
+            status: status_of_object(&error),
+            why: Why::Object(error),
         }
     }
 }
@@ -163,8 +128,7 @@ impl From<AllocError> for Failed {
     fn from(error: AllocError) -> Self {
         let status = match &error {
             AllocError::Limit { .. } => LARDER_LIMIT,
-            AllocError::Class(create) => status_of_create(create),
-            AllocError::Memory(get) => status_of_get(get),
+            AllocError::Memory(error) => status_of_object(error),
             AllocError::Foreign { .. } => LARDER_FOREIGN,
             _ => LARDER_SYSTEM,
         };

@@ -80,7 +80,7 @@ pub unsafe extern "C" fn larder_cache_destroy(
                 return Ok(());
             }
             let inside = shared(cache)?;
-            inside.drain();
+            inside.trim();
             // With the stock back in the slabs, the objects that are missing there are with users and in handles.
             let live = inside.stats().out;
             if live > 0 {
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn larder_cache_reap(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the same promises.
-    unsafe { give_back(cache, bytes, RawCache::reap) }
+    unsafe { give_back(cache, bytes, RawCache::maintain) }
 }
 
 /// Gives back everything of this cache that is neither in use nor in a handle; as larder_family_drain.
@@ -239,5 +239,5 @@ pub unsafe extern "C" fn larder_cache_drain(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the same promises.
-    unsafe { give_back(cache, bytes, RawCache::drain) }
+    unsafe { give_back(cache, bytes, RawCache::trim) }
 }

@@ -204,7 +204,7 @@ impl larder_cache_options {
                 " bytes were asked for; a cache holds 1 byte to 1 MiB, aligned to at most a page",
             )
         })?;
-        let mut options = RawCache::options(layout)
+        let mut options = RawCache::builder(layout)
             .type_stable(self.flags & LARDER_CACHE_TYPE_STABLE != 0)
             .colour(self.flags & LARDER_CACHE_NO_COLOUR == 0)
             .slab_pages(self.slab_pages.max(1));
@@ -241,7 +241,7 @@ impl larder_cache_options {
         // SAFETY: the functions may be called from any thread and do what fits the layout (the header asks for it); what
         // `data` points to lives until `ended`.
         let options = unsafe { options.callbacks(callbacks) };
-        options.create(family).map_err(|failed| {
+        options.build(family).map_err(|failed| {
             // SAFETY: made above; a cache that was not made calls nothing.
             drop(unsafe { Box::from_raw(hooks.as_ptr()) });
             failed.into()

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use std::time::Duration;
 
 use larder::objects::Family;
-use larder::pages::BuildError;
+use larder::pages::PoolError;
 
 use super::family_options::larder_family_options;
 use crate::error::{Failed, larder_error, larder_status};
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn larder_family_reap(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the same promises.
-    unsafe { give_back(family, bytes, Family::reap) }
+    unsafe { give_back(family, bytes, Family::maintain) }
 }
 
 /// Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn larder_family_drain(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the same promises.
-    unsafe { give_back(family, bytes, Family::drain) }
+    unsafe { give_back(family, bytes, Family::trim) }
 }
 
 /// Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn larder_family_start_reaper(
             }
             family
                 .start_reaper(Duration::from_millis(interval_ms))
-                .map_err(|e| Failed::from(BuildError::Helper(e.to_string())))
+                .map_err(|e| Failed::from(PoolError::Helper(e.to_string().into())))
         })
     }
 }

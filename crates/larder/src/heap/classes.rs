@@ -11,7 +11,7 @@ use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, small_class_of_layout
 use super::debug::DebugHeap;
 use super::error::AllocError;
 use super::growth::Growth;
-use crate::objects::{CreateError, Family, KEPT, LargeList, RawCache};
+use crate::objects::{ObjectError, Family, KEPT, LargeList, RawCache};
 use crate::os::{turns, wait_turn};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.
@@ -304,7 +304,7 @@ impl Classes {
     /// assert!(!classes.has_outgrown());
     /// classes.outgrow();
     /// assert!(classes.has_outgrown());
-    /// # Ok::<(), larder::pages::BuildError>(())
+    /// # Ok::<(), larder::pages::PoolError>(())
     /// ```
     pub fn outgrow(&self) {
         self.shared.family.outgrow();
@@ -361,23 +361,23 @@ impl Classes {
     pub(super) fn cache_or_make(
         &self,
         class: usize,
-    ) -> Result<ManuallyDrop<RawCache>, CreateError> {
+    ) -> Result<ManuallyDrop<RawCache>, ObjectError> {
         self.cache(class).map_or_else(|| self.make(class), Ok)
     }
 
     /// Makes the cache of a class. Of threads that come at once each makes one, and one is kept: that with the class's own number,
     /// by which objects are put quicker, unless its thread takes too long.
     #[cold]
-    fn make(&self, class: usize) -> Result<ManuallyDrop<RawCache>, CreateError> {
+    fn make(&self, class: usize) -> Result<ManuallyDrop<RawCache>, ObjectError> {
         // The largest power of two that divides the size: objects of a class are all as aligned as it is.
         let align = (1 << SIZES[class].trailing_zeros()).min(crate::os::page_size());
         let layout = Layout::from_size_align(SIZES[class], align)
             .unwrap_or_else(|_| unreachable!("a size class has a layout"));
-        let mut options = RawCache::options(layout).slab_pages(self.shared.slab_pages);
+        let mut options = RawCache::builder(layout).slab_pages(self.shared.slab_pages);
         if self.shared.numbered {
             options = options.number(FIRST_NUMBER + class as u16);
         }
-        let cache = options.create(&self.shared.family)?;
+        let cache = options.build(&self.shared.family)?;
         let number = usize::from(cache.number().get());
         if self.shared.numbered && number != usize::from(FIRST_NUMBER) + class {
             for turn in 0..PATIENCE {
@@ -481,7 +481,7 @@ impl Drop for Shared {
                 // SAFETY: the pointer came from `into_ptr`, and this was its owner.
                 let cache = unsafe { RawCache::from_ptr(at) };
                 if bring_home {
-                    cache.drain();
+                    cache.trim();
                 }
                 drop(cache);
             }

@@ -1,6 +1,6 @@
 //! Why a heap has no memory to give.
 
-use crate::objects::{CreateError, GetError};
+use crate::objects::ObjectError;
 
 /// Why an allocation failed.
 ///
@@ -12,7 +12,7 @@ use crate::objects::{CreateError, GetError};
 /// assert!(matches!(heap.alloc(Layout::new::<[u8; 100_000]>()), Err(AllocError::Limit { limit: 1000, .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
     /// The heap's own limit.
@@ -27,9 +27,6 @@ pub enum AllocError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The size class could not be set up.
-    #[error("heap: {0}")]
-    Class(#[from] CreateError),
     /// An address that is none of the heap's objects was to be made larger or smaller.
     #[error(
         "heap: {addr:#x} was to be made {size} bytes large, but is no object of this heap's classes"
@@ -40,7 +37,7 @@ pub enum AllocError {
         /// Bytes asked for.
         size: usize,
     },
-    /// There are no pages or no metadata.
+    /// There are no pages or no metadata, or the size class could not be set up.
     #[error("heap: {0}")]
-    Memory(#[from] GetError),
+    Memory(#[from] ObjectError),
 }

@@ -66,7 +66,7 @@ impl Classes {
     /// let classes = Classes::new(&Family::new()?);
     /// let served = classes.served();
     /// assert_eq!((served.hits, served.misses), (0, 0));
-    /// # Ok::<(), larder::pages::BuildError>(())
+    /// # Ok::<(), larder::pages::PoolError>(())
     /// ```
     #[must_use]
     pub fn served(&self) -> Served {

@@ -5,7 +5,7 @@ use core::num::NonZeroU16;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::error::{CreateError, Misuse};
+use super::error::{ObjectError, Misuse};
 use super::family::{self, Family};
 use super::map::MOST_CACHES;
 use super::meta::BlockNumber;
@@ -139,7 +139,7 @@ impl core::ops::Deref for CacheRef {
 
 impl CacheRef {
     /// A cache with one owner.
-    pub(super) fn new(family: &Family, config: Config) -> Result<Self, CreateError> {
+    pub(super) fn new(family: &Family, config: Config) -> Result<Self, ObjectError> {
         let shape = Shape::new(config.layout, config.slab_pages)?;
         let inner = &*family.inner;
         let (rounds, most) = config.rounds.unwrap_or((
@@ -158,7 +158,7 @@ impl CacheRef {
         let Some(number) = number.and_then(NonZeroU16::new) else {
             // SAFETY: taken above, and not used.
             unsafe { inner.meta.put(block, size_of::<Cache>()) };
-            return Err(CreateError::TooMany { most: MOST_CACHES });
+            return Err(ObjectError::TooMany { most: MOST_CACHES });
         };
         let at = inner.cache(block);
         debug_assert!(at.is_aligned());

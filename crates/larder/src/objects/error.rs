@@ -1,19 +1,27 @@
-//! Why a cache or an object could not be had.
+//! Why there is no cache or no object, and what a put may find wrong.
+
+use core::convert::Infallible;
 
 use crate::os::OsError;
 use crate::pages::PoolError;
 
-/// Why a cache could not be made.
+/// Why there is no cache, or no object. `E` is the error of a typed cache's constructor.
 ///
 /// ```
-/// use larder::objects::{CreateError, Family, ObjectCache};
-/// let none = ObjectCache::new(&Family::new()?, || ());
-/// assert!(matches!(none, Err(CreateError::Layout { size: 0, .. })));
+/// use larder::objects::{Family, ObjectCache, ObjectError};
+/// let family = Family::new()?;
+/// let none = ObjectCache::new(&family, || ());
+/// assert!(matches!(none, Err(ObjectError::Layout { size: 0, .. })));
+/// let small = ObjectCache::builder().limit_bytes(1).build(&family, || 0_u64)?;
+/// assert!(matches!(small.get(), Err(ObjectError::Limit { limit: 1, .. })));
+/// let cache = ObjectCache::<u64, &str>::try_new(&family, || Err("no disk"))?;
+/// let error: ObjectError<&str> = cache.get().unwrap_err();
+/// assert_eq!(error.to_string(), "object cache: the constructor failed: no disk");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CreateError {
+pub enum ObjectError<E = Infallible> {
     /// Objects that no cache can hold.
     #[error(
         "object cache: objects of {size} bytes aligned to {align} were asked for; a cache holds 1 byte to 1 MiB, aligned to at most a page. Take a run of pages for more"
@@ -30,22 +38,6 @@ pub enum CreateError {
         /// How many it can have.
         most: usize,
     },
-    /// The system would not give memory for what the cache must know.
-    #[error("object cache: {0}")]
-    System(#[from] OsError),
-}
-
-/// Why there is no object.
-///
-/// ```
-/// use larder::objects::{Family, GetError, ObjectCache, ObjectError};
-/// let cache = ObjectCache::builder().limit_bytes(1).build(&Family::new()?, || 0_u64)?;
-/// assert!(matches!(cache.get(), Err(ObjectError::Get(GetError::Limit { limit: 1, .. }))));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GetError {
     /// The cache's own limit.
     #[error(
         "object cache: a slab of {bytes} bytes is needed, but the cache's limit of {limit} bytes is in use; raise it or put objects back"
@@ -56,15 +48,44 @@ pub enum GetError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The pages that slabs are made of could not be had, although all caches of the family gave up what they could.
+    /// There are no pages for a slab, although all caches of the family gave up what they could.
     #[error("object cache: no pages for a slab: {0}")]
-    Pages(#[from] PoolError),
-    /// The system would not give memory for what must be known of a slab.
+    Pages(PoolError),
+    /// The system gave no memory for what must be known of a cache or a slab.
     #[error("object cache: {0}")]
-    System(#[from] OsError),
-    /// The constructor refused, or it panicked.
+    System(OsError),
+    /// The constructor of a [`RawCache`](super::RawCache) refused, or it panicked.
     #[error("object cache: the constructor failed")]
-    Constructor,
+    Refused,
+    /// A typed constructor's error.
+    #[error("object cache: the constructor failed: {0}")]
+    Constructor(E),
+}
+
+impl<E> From<PoolError> for ObjectError<E> {
+    fn from(error: PoolError) -> Self {
+        Self::Pages(error)
+    }
+}
+
+impl<E> From<OsError> for ObjectError<E> {
+    fn from(error: OsError) -> Self {
+        Self::System(error)
+    }
+}
+
+impl ObjectError {
+    /// The same of a cache with another constructor.
+    pub(super) fn of<E>(self) -> ObjectError<E> {
+        match self {
+            Self::Layout { size, align } => ObjectError::Layout { size, align },
+            Self::TooMany { most } => ObjectError::TooMany { most },
+            Self::Limit { bytes, limit } => ObjectError::Limit { bytes, limit },
+            Self::Pages(error) => ObjectError::Pages(error),
+            Self::System(error) => ObjectError::System(error),
+            Self::Refused => ObjectError::Refused,
+        }
+    }
 }
 
 /// A pointer that was put where it does not belong.

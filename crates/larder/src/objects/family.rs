@@ -23,7 +23,7 @@ use crate::os::lock::Lock;
 use crate::os::lock::order::{Rank, Ranked, calls};
 use crate::os::rseq::Mode;
 use crate::os::{System, coarse_now, fork, turns, wait_turn};
-use crate::pages::{BuildError, PagePool};
+use crate::pages::{PagePool, PoolError};
 
 /// Looks at another thread that reclaims memory, without a cache more that it has visited, before it is not waited for any
 /// more: it may be descheduled, and a callback of its may wait for this thread.
@@ -122,7 +122,7 @@ impl Family {
     ///
     /// # Errors
     /// See [`FamilyBuilder::build`].
-    pub fn new() -> Result<Self, BuildError> {
+    pub fn new() -> Result<Self, PoolError> {
         Self::builder().build()
     }
 
@@ -158,7 +158,7 @@ impl Family {
     /// use larder::os::rseq::Mode;
     /// let family = Family::builder().mode(Mode::Locked("to show it")).build()?;
     /// assert_eq!(family.mode(), Mode::Locked("to show it"));
-    /// # Ok::<(), larder::pages::BuildError>(())
+    /// # Ok::<(), larder::pages::PoolError>(())
     /// ```
     #[must_use]
     pub fn mode(&self) -> Mode {
@@ -244,12 +244,12 @@ impl Family {
     /// let family = Family::new()?;
     /// let cache = ObjectCache::new(&family, || 0_u64)?;
     /// drop(cache.get()?);
-    /// let bytes: usize = (0..4).map(|_| family.reap()).sum();
+    /// let bytes: usize = (0..4).map(|_| family.maintain()).sum();
     /// assert!(bytes > 0, "unused for four intervals");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn reap(&self) -> usize {
-        self.inner.reap()
+    pub fn maintain(&self) -> usize {
+        self.inner.maintain()
     }
 
     /// Gives everything back that is not in use and not in a handle, now. Returns bytes of slabs that went.
@@ -262,11 +262,11 @@ impl Family {
     /// let object = cache.get()?;
     /// // SAFETY: taken above, put once.
     /// unsafe { cache.put(object) };
-    /// assert!(family.drain() > 0);
+    /// assert!(family.trim() > 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn drain(&self) -> usize {
-        let bytes = self.inner.each_cache(|cache| cache.drain());
+    pub fn trim(&self) -> usize {
+        let bytes = self.inner.each_cache(|cache| cache.trim());
         self.inner.pool.trim();
         bytes
     }
@@ -324,13 +324,13 @@ impl Inner {
         self.intervals.load(Ordering::Relaxed)
     }
 
-    pub(super) fn reap(&self) -> usize {
+    pub(super) fn maintain(&self) -> usize {
         self.next_upkeep.store(
             coarse_now().saturating_add(self.interval_ns),
             Ordering::Relaxed,
         );
         self.intervals.fetch_add(1, Ordering::Relaxed);
-        let bytes = self.each_cache(|cache| cache.reap());
+        let bytes = self.each_cache(|cache| cache.maintain());
         self.pool.upkeep_if_due();
         bytes
     }
@@ -355,7 +355,7 @@ impl Inner {
                 )
                 .is_ok()
         {
-            let _ = catch_unwind(AssertUnwindSafe(|| self.reap()));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.maintain()));
         }
     }
 
@@ -404,7 +404,7 @@ impl Inner {
         });
         self.each_cache(|cache| {
             visited();
-            cache.drain()
+            cache.trim()
         });
         self.pool.trim();
         true

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use super::cache::Cache;
-use super::error::GetError;
+use super::error::ObjectError;
 use super::slabs::slab_bytes;
 
 /// Objects that are taken from slabs at a time at most, and bytes of them. Less than a magazine holds, since what is taken
@@ -23,13 +23,13 @@ impl Cache {
     }
 
     /// Makes a slab.
-    pub(super) fn grow(&self) -> Result<(), GetError> {
+    pub(super) fn grow(&self) -> Result<(), ObjectError> {
         let take = |pages| Ok(Some(self.inner().pool.take_span(pages)?));
         self.grow_from(take).map(|_| ())
     }
 
     /// Makes a slab of pages that are backed already; false where there are none, and memory would have to grow.
-    pub(super) fn grow_ready(&self) -> Result<bool, GetError> {
+    pub(super) fn grow_ready(&self) -> Result<bool, ObjectError> {
         let take = |pages| Some((self.inner().pool.take_ready_span(pages)?, false));
         self.grow_from(|pages| Ok(take(pages)))
     }
@@ -37,14 +37,14 @@ impl Cache {
     /// Makes a slab of pages that `take` finds, if it does: their address, and whether all of them are zero. Says whether there is one.
     fn grow_from(
         &self,
-        take: impl FnOnce(usize) -> Result<Option<(usize, bool)>, GetError>,
-    ) -> Result<bool, GetError> {
+        take: impl FnOnce(usize) -> Result<Option<(usize, bool)>, ObjectError>,
+    ) -> Result<bool, ObjectError> {
         let (bytes, limit) = (self.shape.bytes(), self.config.limit_bytes);
         self.held
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
                 held.checked_add(bytes).filter(|&held| held <= limit)
             })
-            .map_err(|_| GetError::Limit { bytes, limit })?;
+            .map_err(|_| ObjectError::Limit { bytes, limit })?;
         let made = self.make_slab(take);
         if !matches!(made, Ok(true)) {
             self.held.fetch_sub(bytes, Ordering::Relaxed);
@@ -54,8 +54,8 @@ impl Cache {
 
     fn make_slab(
         &self,
-        take: impl FnOnce(usize) -> Result<Option<(usize, bool)>, GetError>,
-    ) -> Result<bool, GetError> {
+        take: impl FnOnce(usize) -> Result<Option<(usize, bool)>, ObjectError>,
+    ) -> Result<bool, ObjectError> {
         let (inner, ground) = (self.inner(), self.ground());
         let number = inner.meta.take(slab_bytes(ground))?;
         let (addr, zero) = match take(self.shape.pages) {

@@ -3,7 +3,7 @@
 use core::convert::Infallible;
 use core::ptr::NonNull;
 
-use super::error::GetError;
+use super::error::ObjectError;
 use super::raw::{RawCache, fill_objects, object, rounds_of, unfold};
 use super::supply::Failure;
 use crate::magazine::{MAX_ROUNDS, Pair};
@@ -46,7 +46,7 @@ impl RawHandle {
     /// An object: see [`RawCache::get`].
     ///
     /// # Errors
-    /// See [`GetError`].
+    /// See [`ObjectError`].
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -60,7 +60,7 @@ impl RawHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn get(&mut self) -> Result<NonNull<u8>, GetError> {
+    pub fn get(&mut self) -> Result<NonNull<u8>, ObjectError> {
         match self.pair.try_get() {
             Some(round) => Ok(object(round)),
             None => self.get_slow(),
@@ -150,8 +150,8 @@ impl RawHandle {
     /// ```
     ///
     /// # Errors
-    /// See [`GetError`]; only when there is not a single one.
-    pub fn get_many(&mut self, out: &mut [NonNull<u8>]) -> Result<usize, GetError> {
+    /// See [`ObjectError`]; only when there is not a single one.
+    pub fn get_many(&mut self, out: &mut [NonNull<u8>]) -> Result<usize, ObjectError> {
         let mut n = 0;
         while n < out.len() {
             let pair = &mut self.pair;
@@ -289,7 +289,7 @@ impl RawHandle {
 
     #[cold]
     #[inline(never)]
-    fn get_slow(&mut self) -> Result<NonNull<u8>, GetError> {
+    fn get_slow(&mut self) -> Result<NonNull<u8>, ObjectError> {
         self.refill().map(object).map_err(unfold)
     }
 

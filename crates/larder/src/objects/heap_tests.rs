@@ -86,7 +86,7 @@ fn values_stay_constructed_and_end_once() {
     let owned = cache.get_owned().unwrap();
     drop(cache);
     assert!(live.load(Ordering::Relaxed) >= 150);
-    family.drain();
+    family.trim();
     assert!(!owned.text.is_empty());
     drop(owned);
     assert_eq!(live.load(Ordering::Relaxed), 0, "each was dropped");
@@ -150,7 +150,7 @@ fn blocks_of_all_kinds_go_round() {
         }
     }
     drop((a, b));
-    family.drain();
+    family.trim();
     assert_eq!(family.pool().stats().out_bytes, 0);
     drop((classes, family));
     assert_eq!(system.reserved(), 0);
@@ -225,12 +225,12 @@ fn threads_free_each_others_blocks() {
         });
         s.spawn(|| {
             for _ in 0..4 {
-                family.drain();
+                family.trim();
                 std::thread::yield_now();
             }
         });
     });
-    family.drain();
+    family.trim();
     assert_eq!(family.pool().stats().out_bytes, 0);
     drop((classes, family));
     assert_eq!(system.reserved(), 0);

@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-use super::error::{GetError, Misuse};
+use super::error::{ObjectError, Misuse};
 use super::family::{Family, Inner};
 use super::map::LARGE;
 use crate::os::page_size;
@@ -27,7 +27,7 @@ impl Family {
     ///
     /// # Errors
     /// No bytes, an alignment that is none, or no such run.
-    pub fn get_large(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, GetError> {
+    pub fn get_large(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, ObjectError> {
         self.take_large(bytes, align).map(|(at, _)| at)
     }
 
@@ -46,7 +46,7 @@ impl Family {
     ///
     /// # Errors
     /// As for [`get_large`](Self::get_large).
-    pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, GetError> {
+    pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, ObjectError> {
         let (at, zero) = self.take_large(bytes, align)?;
         if !zero {
             // SAFETY: just taken, with at least this many bytes.
@@ -56,16 +56,16 @@ impl Family {
     }
 
     /// A run, and whether all of it is zero.
-    fn take_large(&self, bytes: usize, align: usize) -> Result<(NonNull<u8>, bool), GetError> {
+    fn take_large(&self, bytes: usize, align: usize) -> Result<(NonNull<u8>, bool), ObjectError> {
         let (inner, page) = (&*self.inner, page_size());
         let pages = bytes.div_ceil(page);
         let slack = (align / page).saturating_sub(1);
-        let impossible = GetError::Pages(PoolError::Exhausted {
+        let impossible = ObjectError::Pages(PoolError::Exhausted {
             pages,
             reserved: inner.pool.ground().0.len,
         });
         if bytes == 0 || !align.is_power_of_two() {
-            return Err(GetError::Pages(PoolError::EmptyRun));
+            return Err(ObjectError::Pages(PoolError::EmptyRun));
         }
         let all = pages
             .checked_add(slack)

@@ -7,7 +7,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::error::GetError;
+use super::error::ObjectError;
 use super::family::{Family, Inner};
 use super::map::LARGE;
 use super::meta::{BlockNumber, Meta};
@@ -105,7 +105,7 @@ impl Family {
         list: &LargeList,
         bytes: usize,
         align: usize,
-    ) -> Result<NonNull<u8>, GetError> {
+    ) -> Result<NonNull<u8>, ObjectError> {
         self.listed(list, |bytes| self.get_large(bytes, align), bytes)
     }
 
@@ -115,16 +115,16 @@ impl Family {
         list: &LargeList,
         bytes: usize,
         align: usize,
-    ) -> Result<NonNull<u8>, GetError> {
+    ) -> Result<NonNull<u8>, ObjectError> {
         self.listed(list, |bytes| self.get_large_zeroed(bytes, align), bytes)
     }
 
     fn listed(
         &self,
         list: &LargeList,
-        get: impl FnOnce(usize) -> Result<NonNull<u8>, GetError>,
+        get: impl FnOnce(usize) -> Result<NonNull<u8>, ObjectError>,
         bytes: usize,
-    ) -> Result<NonNull<u8>, GetError> {
+    ) -> Result<NonNull<u8>, ObjectError> {
         let inner = &*self.inner;
         let (meta, map) = (&inner.meta, &inner.map);
         let head = list.head(inner)?;
@@ -186,7 +186,7 @@ impl Family {
 
 impl LargeList {
     /// The list's own node.
-    fn head(&self, inner: &Inner) -> Result<BlockNumber, GetError> {
+    fn head(&self, inner: &Inner) -> Result<BlockNumber, ObjectError> {
         let head = self.head.load(Ordering::Acquire);
         if head != 0 {
             return Ok(head);

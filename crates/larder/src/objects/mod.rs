@@ -25,7 +25,7 @@
 //! # What goes back
 //!
 //! Magazines that an interval did not need go to the slabs, slabs that it did not need to the pool, and pages that it
-//! did not need to the system. Slow paths do that when the interval is over; [`Family::reap`] does it now, and the
+//! did not need to the system. Slow paths do that when the interval is over; [`Family::maintain`] does it now, and the
 //! thread that [`Family::start_reaper`] starts does it periodically.
 //!
 //! # fork
@@ -44,7 +44,7 @@ mod large;
 mod large_list;
 mod map;
 mod meta;
-mod options;
+mod builder;
 mod outgrown;
 mod raw;
 mod reaper;
@@ -58,14 +58,14 @@ mod typed;
 mod under_heap;
 mod upkeep;
 
-pub use error::{CreateError, GetError, Misuse};
+pub use error::{ObjectError, Misuse};
 pub use family::{Family, FamilyBuilder, Owner};
 pub use handle::RawHandle;
 pub(crate) use large_list::LargeList;
 pub(crate) use map::View;
-pub use options::{CacheOptions, Callbacks};
+pub use builder::{Callbacks, RawCacheBuilder};
 pub use raw::RawCache;
 pub use shape::MAX_OBJECT;
 pub use stats::{CacheStats, Name};
 pub(crate) use table::KEPT;
-pub use typed::{Object, ObjectCache, ObjectCacheBuilder, ObjectError, ObjectHandle, OwnedObject};
+pub use typed::{Object, ObjectCache, ObjectCacheBuilder, ObjectHandle, OwnedObject};

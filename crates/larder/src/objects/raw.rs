@@ -5,10 +5,10 @@ use core::num::NonZeroU16;
 use core::ptr::NonNull;
 
 use super::cache::{CacheRef, Config};
-use super::error::{CreateError, GetError, Misuse};
+use super::error::{ObjectError, Misuse};
 use super::family::Family;
 use super::handle::RawHandle;
-use super::options::CacheOptions;
+use super::builder::RawCacheBuilder;
 use super::stats::CacheStats;
 use super::supply::{Construct, Failure, Objects};
 
@@ -70,10 +70,10 @@ pub(super) fn fill_objects<E>(
 }
 
 /// The error, or the constructor's panic.
-pub(super) fn unfold(failure: Failure<()>) -> GetError {
+pub(super) fn unfold(failure: Failure<()>) -> ObjectError {
     match failure {
         Failure::Get(error) => error,
-        Failure::Constructor(()) => GetError::Constructor,
+        Failure::Constructor(()) => ObjectError::Refused,
         Failure::Panic(payload) => std::panic::resume_unwind(payload),
     }
 }
@@ -89,17 +89,17 @@ impl RawCache {
     /// ```
     ///
     /// # Errors
-    /// See [`CreateError`].
-    pub fn new(family: &Family, layout: Layout) -> Result<Self, CreateError> {
-        Self::options(layout).create(family)
+    /// See [`ObjectError`].
+    pub fn new(family: &Family, layout: Layout) -> Result<Self, ObjectError> {
+        Self::builder(layout).build(family)
     }
 
     /// Settings first.
     ///
-    /// [`CacheOptions`] shows what there is to set.
+    /// [`RawCacheBuilder`] shows what there is to set.
     #[must_use]
-    pub fn options(layout: Layout) -> CacheOptions {
-        CacheOptions {
+    pub fn builder(layout: Layout) -> RawCacheBuilder {
+        RawCacheBuilder {
             config: Config::new(layout),
             construct: None,
         }
@@ -109,7 +109,7 @@ impl RawCache {
     /// it is put or the cache and all its handles are dropped.
     ///
     /// # Errors
-    /// See [`GetError`].
+    /// See [`ObjectError`].
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -125,7 +125,7 @@ impl RawCache {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn get(&self) -> Result<NonNull<u8>, GetError> {
+    pub fn get(&self) -> Result<NonNull<u8>, ObjectError> {
         match self.cache.stock.quick_get() {
             Some(round) => Ok(object(round)),
             None => self.get_slow(),
@@ -265,7 +265,7 @@ impl RawCache {
     /// Fills `out` with objects and says how many there are: all, unless memory ends.
     ///
     /// # Errors
-    /// See [`GetError`]; only when there is not a single one.
+    /// See [`ObjectError`]; only when there is not a single one.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -278,7 +278,7 @@ impl RawCache {
     /// unsafe { cache.put_many(&objects[..got]) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn get_many(&self, out: &mut [NonNull<u8>]) -> Result<usize, GetError> {
+    pub fn get_many(&self, out: &mut [NonNull<u8>]) -> Result<usize, ObjectError> {
         if out.is_empty() {
             return Ok(0);
         }
@@ -374,7 +374,7 @@ impl RawCache {
         &self.cache.family
     }
 
-    /// Ends a working-set interval: see [`Family::reap`]. Returns bytes of slabs that went back to the pool.
+    /// Ends a working-set interval: see [`Family::maintain`]. Returns bytes of slabs that went back to the pool.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -384,12 +384,12 @@ impl RawCache {
     /// let object = cache.get()?;
     /// // SAFETY: taken above, put once.
     /// unsafe { cache.put(object) };
-    /// let bytes: usize = (0..4).map(|_| cache.reap()).sum();
+    /// let bytes: usize = (0..4).map(|_| cache.maintain()).sum();
     /// assert!(bytes > 0, "unused for four intervals");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn reap(&self) -> usize {
-        self.cache.reap()
+    pub fn maintain(&self) -> usize {
+        self.cache.maintain()
     }
 
     /// Everything that is not in use and not in a handle goes to the pool, now. Returns bytes of slabs that went.
@@ -402,12 +402,12 @@ impl RawCache {
     /// let object = cache.get()?;
     /// // SAFETY: taken above, put once.
     /// unsafe { cache.put(object) };
-    /// assert!(cache.drain() > 0);
+    /// assert!(cache.trim() > 0);
     /// assert_eq!(cache.stats().held_bytes, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn drain(&self) -> usize {
-        self.cache.drain()
+    pub fn trim(&self) -> usize {
+        self.cache.trim()
     }
 
     /// What the cache has done and holds.
@@ -456,7 +456,7 @@ impl RawCache {
 
     #[cold]
     #[inline(never)]
-    fn get_slow(&self) -> Result<NonNull<u8>, GetError> {
+    fn get_slow(&self) -> Result<NonNull<u8>, ObjectError> {
         if let Some(round) = self.cache.stock.locked_get() {
             return Ok(object(round));
         }

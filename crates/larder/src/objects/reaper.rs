@@ -20,7 +20,7 @@ pub(super) struct Reaper {
 }
 
 impl Family {
-    /// Starts a thread that calls [`reap`](Self::reap) every `interval`, or replaces it: memory that is unused for a few
+    /// Starts a thread that calls [`maintain`](Self::maintain) every `interval`, or replaces it: memory that is unused for a few
     /// intervals goes back without a call by the program. The thread runs at the lowest priority, and ends with the family.
     ///
     /// ```
@@ -89,7 +89,7 @@ impl Family {
 
 impl Inner {
     fn reap_unasked(&self) {
-        self.reap();
+        self.maintain();
         self.pool.maintain();
     }
 }

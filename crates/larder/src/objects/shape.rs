@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 
-use super::error::CreateError;
+use super::error::ObjectError;
 use crate::os::page_size;
 
 /// Largest object in bytes. Beyond it a run of pages is what one wants.
@@ -45,7 +45,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Objects of `layout`, in slabs of at least `least_pages` pages.
-    pub(super) fn new(layout: Layout, least_pages: usize) -> Result<Self, CreateError> {
+    pub(super) fn new(layout: Layout, least_pages: usize) -> Result<Self, ObjectError> {
         Self::with_page(layout, least_pages, page_size())
     }
 
@@ -54,8 +54,8 @@ impl Shape {
         layout: Layout,
         least_pages: usize,
         page: usize,
-    ) -> Result<Self, CreateError> {
-        let refused = CreateError::Layout {
+    ) -> Result<Self, ObjectError> {
+        let refused = ObjectError::Layout {
             size: layout.size(),
             align: layout.align(),
         };

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::cache::Cache;
-use super::error::GetError;
+use super::error::ObjectError;
 use crate::magazine::{MAX_ROUNDS, Supply};
 use crate::os::lock::order::{Rank, calls};
 
@@ -18,7 +18,7 @@ const AHEAD: u64 = 8;
 /// Why a fetch failed.
 pub(super) enum Failure<E> {
     /// For want of memory.
-    Get(GetError),
+    Get(ObjectError),
     /// The constructor said so.
     Constructor(E),
     /// The constructor panicked. Unwinding goes on where the caller is, past the stock.
@@ -28,7 +28,7 @@ pub(super) enum Failure<E> {
 impl<E> Failure<E> {
     /// Whether pages or metadata were missing, which other caches may have.
     pub(super) fn is_short(&self) -> bool {
-        matches!(self, Self::Get(GetError::Pages(_) | GetError::System(_)))
+        matches!(self, Self::Get(ObjectError::Pages(_) | ObjectError::System(_)))
     }
 }
 

@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use super::cache::CacheRef;
-use super::error::{GetError, Misuse};
+use super::error::{ObjectError, Misuse};
 use super::family::Family;
 use super::map::View;
 use super::raw::{RawCache, unfold};
@@ -42,7 +42,7 @@ impl RawCache {
         &self,
         pair: &mut Pair,
         spare: &dyn Fn(),
-    ) -> Result<(usize, bool), GetError> {
+    ) -> Result<(usize, bool), ObjectError> {
         let untouched = Cell::new(false);
         let supply = Objects {
             spare: Some(spare),

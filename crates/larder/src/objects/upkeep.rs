@@ -21,7 +21,7 @@ impl Cache {
     /// Ends a working-set interval (Bonwick and Adams 2001): full magazines that it did not need go to the slabs, whole
     /// slabs that it did not need to the pool. Then the CPUs' magazines go to the depot, so that the next interval shows
     /// which of these are needed, too. Returns bytes of slabs that went.
-    pub(super) fn reap(&self) -> usize {
+    pub(super) fn maintain(&self) -> usize {
         let supply = self.as_supply();
         self.stock.reap(usize::MAX, &supply);
         let idle = self.slabs().end_interval();
@@ -35,7 +35,7 @@ impl Cache {
     }
 
     /// Everything that is not in use and not in a handle goes, now. Returns bytes of slabs that went.
-    pub(super) fn drain(&self) -> usize {
+    pub(super) fn trim(&self) -> usize {
         self.stock.drain(&self.as_supply());
         let (bytes, panic) = self.release_whole(usize::MAX);
         go_on(panic);

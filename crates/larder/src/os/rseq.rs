@@ -88,7 +88,7 @@ impl Registration {
 /// assert_eq!(Mode::Locked("to compare").to_string(), "locked (to compare)");
 /// let pool = PagePool::builder().mode(Mode::Locked("to compare")).build()?;
 /// # drop(pool);
-/// # Ok::<(), larder::pages::BuildError>(())
+/// # Ok::<(), larder::pages::PoolError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {

@@ -2,6 +2,9 @@
 
 use crate::os::ZeroIsValid;
 
+/// Largest cluster: 2^20 pages, 4 GiB.
+pub const MAX_CLUSTER_PAGES: usize = 1 << 20;
+
 /// Pages of a block.
 pub(super) const BLOCK_PAGES: usize = 64;
 

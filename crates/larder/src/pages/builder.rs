@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::block::BLOCK_PAGES;
-use super::cluster_size::{ClusterSize, MAX_CLUSTER_PAGES};
+use super::block::MAX_CLUSTER_PAGES;
+use super::cluster_size::ClusterSize;
 use super::clusters::ClustersConfig;
-use super::error::BuildError;
+use super::error::PoolError;
 use super::helper::HelperConfig;
 use super::inner::{InnerConfig, PoolRef};
 use super::pool::PagePool;
@@ -50,10 +51,10 @@ enum Backing {
 ///     .populate(false)
 ///     .build()?;
 /// assert_eq!(pool.stats().limit_bytes, 16 << 20);
-/// # Ok::<(), larder::pages::BuildError>(())
+/// # Ok::<(), larder::pages::PoolError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Builder {
+pub struct PagePoolBuilder {
     system: Arc<dyn System>,
     cluster: Option<ClusterSize>,
     limit_bytes: Option<usize>,
@@ -71,7 +72,7 @@ pub struct Builder {
     environment: bool,
 }
 
-impl Default for Builder {
+impl Default for PagePoolBuilder {
     fn default() -> Self {
         Self {
             system: Arc::new(Linux),
@@ -91,7 +92,37 @@ impl Default for Builder {
     }
 }
 
-impl Builder {
+impl PagePool {
+    /// A pool with default settings: no limit, cluster size chosen from this machine's caches, memory unused for a
+    /// second goes back.
+    ///
+    /// ```
+    /// let pool = larder::pages::PagePool::new()?;
+    /// assert_eq!(pool.stats().limit_bytes, usize::MAX);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`PagePoolBuilder::build`].
+    pub fn new() -> Result<Self, PoolError> {
+        Self::builder().build()
+    }
+
+    /// Settings first.
+    ///
+    /// ```
+    /// use larder::pages::{ClusterSize, PagePool};
+    /// let pool = PagePool::builder().cluster(ClusterSize::pages(128)?).limit_bytes(64 << 20).build()?;
+    /// assert_eq!(pool.cluster_pages(), 128);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn builder() -> PagePoolBuilder {
+        PagePoolBuilder::default()
+    }
+}
+
+impl PagePoolBuilder {
     /// Pages that are populated and given back together. Can be changed later by
     /// [`PagePool::set_cluster`].
     ///
@@ -173,10 +204,10 @@ impl Builder {
     /// Takes memory from the machine's reserved pool of huge pages. It is never given back before the pool is dropped.
     ///
     /// ```
-    /// # use larder::{os::HugePageSize, pages::{BuildError, PagePool}};
+    /// # use larder::{os::HugePageSize, pages::{PagePool, PoolError}};
     /// match PagePool::builder().hugetlb(HugePageSize::Mib2).limit_bytes(2 << 20).build() {
     ///     Ok(pool) => pool.get()?.fill(1),
-    ///     Err(BuildError::System(error)) => println!("{error}; see /proc/sys/vm/nr_hugepages"),
+    ///     Err(PoolError::System(error)) => println!("{error}; see /proc/sys/vm/nr_hugepages"),
     ///     Err(error) => return Err(error.into()),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -339,13 +370,13 @@ impl Builder {
     /// Makes the pool.
     ///
     /// ```
-    /// # use larder::pages::{BuildError, PagePool};
-    /// assert!(matches!(PagePool::builder().reserve_bytes(1).build(), Err(BuildError::Reserve { .. })));
+    /// # use larder::pages::{PagePool, PoolError};
+    /// assert!(matches!(PagePool::builder().reserve_bytes(1).build(), Err(PoolError::ReserveBytes { .. })));
     /// ```
     ///
     /// # Errors
     /// Values out of range, an environment variable that makes no sense, no memory or addresses, no thread.
-    pub fn build(mut self) -> Result<PagePool, BuildError> {
+    pub fn build(mut self) -> Result<PagePool, PoolError> {
         if self.environment {
             self = self.read_environment()?;
         }
@@ -353,7 +384,7 @@ impl Builder {
         let limit_pages = match self.limit_bytes {
             None => usize::MAX,
             Some(bytes) if bytes >= page => bytes / page,
-            Some(bytes) => return Err(BuildError::Limit { bytes, page }),
+            Some(bytes) => return Err(PoolError::LimitBytes { bytes, page }),
         };
         let (span, committed) = self.reserve(page)?;
         let inner = PoolRef::new(InnerConfig {
@@ -381,12 +412,12 @@ impl Builder {
         let pool = PagePool::from_inner(inner);
         if let Some(config) = self.helper {
             pool.start_helper(config)
-                .map_err(|e| BuildError::Helper(e.to_string()))?;
+                .map_err(|e| PoolError::Helper(e.to_string().into()))?;
         }
         Ok(pool)
     }
 
-    fn read_environment(mut self) -> Result<Self, BuildError> {
+    fn read_environment(mut self) -> Result<Self, PoolError> {
         if self.cluster.is_none()
             && let Some(text) = std::env::var_os(ENV_CLUSTER)
         {
@@ -394,20 +425,21 @@ impl Builder {
         }
         #[cfg(feature = "settings")]
         if let Some(path) = std::env::var_os(ENV_SETTINGS) {
-            let settings = crate::settings::Settings::read(path.as_ref())?;
+            let settings = crate::settings::Settings::read(path.as_ref())
+                .map_err(|error| PoolError::Settings(error.into()))?;
             self = self.settings(&settings);
         }
         Ok(self)
     }
 
     /// The reservation, and whether it is accessible already.
-    fn reserve(&self, page: usize) -> Result<(Span, bool), BuildError> {
+    fn reserve(&self, page: usize) -> Result<(Span, bool), PoolError> {
         let block = BLOCK_PAGES * page;
         let most = (Space::MOST_PAGES * page).min(1 << 46);
         let wanted = match (self.reserve_bytes, self.limit_bytes) {
             (Some(bytes), _) if (block..=most).contains(&bytes) => bytes,
             (Some(bytes), _) => {
-                return Err(BuildError::Reserve {
+                return Err(PoolError::ReserveBytes {
                     bytes,
                     least: block,
                     most,

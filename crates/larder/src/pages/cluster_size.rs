@@ -4,11 +4,9 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use super::error::BuildError;
+use super::block::MAX_CLUSTER_PAGES;
+use super::error::PoolError;
 use crate::os::{cpu_caches, page_size};
-
-/// Largest cluster: 2^20 pages, 4 GiB.
-pub const MAX_CLUSTER_PAGES: usize = 1 << 20;
 
 /// How many pages are populated and given back together.
 ///
@@ -17,7 +15,7 @@ pub const MAX_CLUSTER_PAGES: usize = 1 << 20;
 /// assert_eq!("64".parse(), Ok(ClusterSize::pages(64)?));
 /// assert_eq!("auto".parse(), Ok(ClusterSize::AUTO));
 /// assert!(ClusterSize::pages(0).is_err());
-/// # Ok::<(), larder::pages::BuildError>(())
+/// # Ok::<(), larder::pages::PoolError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClusterSize(Option<usize>);
@@ -33,17 +31,17 @@ impl ClusterSize {
     /// use larder::pages::{ClusterSize, MAX_CLUSTER_PAGES};
     /// assert_eq!(ClusterSize::pages(64)?.resolve(), 64);
     /// assert!(ClusterSize::pages(MAX_CLUSTER_PAGES + 1).is_err());
-    /// # Ok::<(), larder::pages::BuildError>(())
+    /// # Ok::<(), larder::pages::PoolError>(())
     /// ```
     ///
     /// # Errors
     /// Names the number when it is out of range.
-    pub fn pages(pages: usize) -> Result<Self, BuildError> {
+    pub fn pages(pages: usize) -> Result<Self, PoolError> {
         if (1..=MAX_CLUSTER_PAGES).contains(&pages) {
             Ok(Self(Some(pages)))
         } else {
-            Err(BuildError::ClusterSize {
-                given: pages.to_string(),
+            Err(PoolError::ClusterSize {
+                given: pages.to_string().into(),
             })
         }
     }
@@ -64,14 +62,14 @@ impl ClusterSize {
 }
 
 impl FromStr for ClusterSize {
-    type Err = BuildError;
-    fn from_str(text: &str) -> Result<Self, BuildError> {
+    type Err = PoolError;
+    fn from_str(text: &str) -> Result<Self, PoolError> {
         if text == "auto" {
             return Ok(Self::AUTO);
         }
         text.parse()
-            .map_err(|_: ParseIntError| BuildError::ClusterSize {
-                given: text.to_owned(),
+            .map_err(|_: ParseIntError| PoolError::ClusterSize {
+                given: text.into(),
             })
             .and_then(Self::pages)
     }

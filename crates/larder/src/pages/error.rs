@@ -1,41 +1,43 @@
-//! Why a pool could not be made, or a page not be had.
+//! Why there is no pool, or no page.
 
-use super::cluster_size::MAX_CLUSTER_PAGES;
+use super::block::MAX_CLUSTER_PAGES;
 use crate::os::OsError;
 
-/// Why a pool could not be made.
+/// Why there is no pool, or no page.
 ///
 /// ```
-/// use larder::pages::{BuildError, PagePool};
-/// match PagePool::builder().limit_bytes(100).build() {
-///     Err(error @ BuildError::Limit { bytes: 100, .. }) => assert!(error.to_string().contains("does not fit one page")),
-///     other => panic!("{other:?}"),
-/// }
+/// use larder::pages::{PagePool, PoolError};
+/// let pool = PagePool::builder().limit_bytes(1 << 20).build()?;
+/// assert!(matches!(pool.get_run(1000), Err(PoolError::Limit { pages: 1000, .. })));
+/// assert_eq!(pool.get_run(0).err(), Some(PoolError::EmptyRun));
+/// let none = PagePool::builder().limit_bytes(100).build().unwrap_err();
+/// assert!(none.to_string().contains("does not fit one page"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BuildError {
-    /// A cluster size that is none.
+pub enum PoolError {
+    /// A builder's cluster size that is none.
     #[error(
         "cluster size '{given}' is not 'auto' or a number of pages from 1 to {MAX_CLUSTER_PAGES}"
     )]
     ClusterSize {
         /// What was given.
-        given: String,
+        given: Box<str>,
     },
-    /// A limit that does not fit one page.
+    /// A builder's limit that does not fit one page.
     #[error("a limit of {bytes} bytes does not fit one page of {page} bytes")]
-    Limit {
+    LimitBytes {
         /// What was given.
         bytes: usize,
         /// The page size.
         page: usize,
     },
-    /// A reservation that is too small or too large.
+    /// A builder's reservation that is too small or too large.
     #[error(
         "a reservation of {bytes} bytes is not between one block ({least} bytes) and {most} bytes"
     )]
-    Reserve {
+    ReserveBytes {
         /// What was given.
         bytes: usize,
         /// The least.
@@ -46,27 +48,10 @@ pub enum BuildError {
     /// The environment variable `LARDER_SETTINGS` names a file that cannot be used.
     #[cfg(feature = "settings")]
     #[error("LARDER_SETTINGS: {0}")]
-    Settings(#[from] crate::settings::SettingsError),
-    /// The kernel would not give memory.
-    #[error("{0}")]
-    System(#[from] OsError),
+    Settings(Box<crate::settings::SettingsError>),
     /// The helper thread could not be started.
     #[error("the helper thread could not be started: {0}")]
-    Helper(String),
-}
-
-/// Why the pool has no page.
-///
-/// ```
-/// use larder::pages::{PagePool, PoolError};
-/// let pool = PagePool::builder().limit_bytes(1 << 20).build()?;
-/// assert!(matches!(pool.get_run(1000), Err(PoolError::Limit { pages: 1000, .. })));
-/// assert_eq!(pool.get_run(0).err(), Some(PoolError::EmptyRun));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PoolError {
+    Helper(Box<str>),
     /// The pool's own limit. The other CPUs' magazines were looked into as well; a page that another thread was just
     /// moving may have been missed.
     #[error(

@@ -29,7 +29,7 @@
 //! Pages that an interval did not need return to their blocks of 64 (`clusters`). What stays there for the decay time
 //! goes back to the kernel, many pages per call, from [`PagePool::maintain`], the helper thread, or a get that finds its
 //! magazines empty: whole blocks, in units of a cluster, and of blocks in use the runs of four free pages or more (not of
-//! [huge pages](Builder::huge_pages), which would be split). These take up to twice the decay time: they go when two
+//! [huge pages](PagePoolBuilder::huge_pages), which would be split). These take up to twice the decay time: they go when two
 //! looks that far apart found them untouched. Nothing is ever unmapped page by page, so the number of mappings stays
 //! what it was. One upkeep gives at most 64 MiB and looks into at most 4 GiB.
 //!
@@ -71,9 +71,10 @@ mod stats;
 mod tests;
 
 pub use buf::PageBuf;
-pub use builder::Builder;
-pub use cluster_size::{ClusterSize, MAX_CLUSTER_PAGES};
-pub use error::{BuildError, PoolError};
+pub use builder::PagePoolBuilder;
+pub use block::MAX_CLUSTER_PAGES;
+pub use cluster_size::ClusterSize;
+pub use error::PoolError;
 #[cfg(feature = "io-uring")]
 pub use fixed::FixedBuffers;
 pub use handle::PageHandle;

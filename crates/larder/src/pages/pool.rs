@@ -3,9 +3,8 @@
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::builder::Builder;
 use super::cluster_size::ClusterSize;
-use super::error::{BuildError, PoolError};
+use super::error::PoolError;
 use super::handle::PageHandle;
 use super::helper::{HelperConfig, HelperThread};
 use super::inner::PoolRef;
@@ -32,51 +31,6 @@ pub struct PagePool {
 }
 
 impl PagePool {
-    /// A pool with default settings: no limit, cluster size chosen from this machine's caches, memory unused for a
-    /// second goes back.
-    ///
-    /// ```
-    /// let pool = larder::pages::PagePool::new()?;
-    /// assert_eq!(pool.stats().limit_bytes, usize::MAX);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// See [`Builder::build`].
-    pub fn new() -> Result<Self, BuildError> {
-        Self::builder().build()
-    }
-
-    /// Settings first.
-    ///
-    /// ```
-    /// use larder::pages::{ClusterSize, PagePool};
-    /// let pool = PagePool::builder().cluster(ClusterSize::pages(128)?).limit_bytes(64 << 20).build()?;
-    /// assert_eq!(pool.cluster_pages(), 128);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    /// A pool as the lab's settings file says.
-    ///
-    /// ```
-    /// use larder::{pages::PagePool, settings::Settings};
-    /// let settings: Settings = "version = 1\n[pages]\ncluster_pages = 64\n".parse()?;
-    /// let pool = PagePool::from_settings(&settings)?;
-    /// assert_eq!(pool.cluster_pages(), 64);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// See [`Builder::build`].
-    #[cfg(feature = "settings")]
-    pub fn from_settings(settings: &crate::settings::Settings) -> Result<Self, BuildError> {
-        Self::builder().settings(settings).build()
-    }
-
     pub(super) fn from_inner(inner: PoolRef) -> Self {
         Self { inner }
     }

@@ -20,13 +20,13 @@ fn modes() -> Vec<Mode> {
 }
 
 /// A pool that gives no memory back by itself during a test.
-fn builder() -> Builder {
+fn builder() -> PagePoolBuilder {
     PagePool::builder()
         .ignore_environment()
         .decay(Duration::from_secs(3600))
 }
 
-fn recorded() -> (Arc<Hooked<Linux, Recording>>, Builder) {
+fn recorded() -> (Arc<Hooked<Linux, Recording>>, PagePoolBuilder) {
     let system = Arc::new(Hooked::new(Linux, Recording::default()));
     (system.clone(), builder().system(system))
 }

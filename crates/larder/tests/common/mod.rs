@@ -13,7 +13,7 @@ use std::time::Duration;
 use larder::os::rseq::{self, Mode};
 use larder::os::testing::{Call, Failing, Hook};
 use larder::os::{OsError, page_size};
-use larder::pages::{Builder, ClusterSize, PagePool};
+use larder::pages::{ClusterSize, PagePool, PagePoolBuilder};
 
 /// Environment variable that tells a re-executed test binary what to do.
 const ROLE: &str = "LARDER_TEST_ROLE";
@@ -28,7 +28,7 @@ pub(crate) fn modes() -> Vec<Mode> {
 }
 
 /// A builder that is the same on every machine: small magazines, so that their edges are met often.
-pub(crate) fn builder(mode: Mode) -> Builder {
+pub(crate) fn builder(mode: Mode) -> PagePoolBuilder {
     PagePool::builder()
         .ignore_environment()
         .mode(mode)

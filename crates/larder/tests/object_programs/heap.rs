@@ -142,7 +142,7 @@ impl World {
             11 if heap < HEAPS => self.heaps[heap].trim(),
             12 if heap < HEAPS => self.heaps[heap] = Heap::new(&self.classes),
             13 => {
-                self.classes.family().reap();
+                self.classes.family().maintain();
             }
             14 => {
                 let family = self.classes.family().clone();
@@ -167,7 +167,7 @@ impl World {
                 }
             }
             _ => {
-                self.classes.family().drain();
+                self.classes.family().trim();
             }
         }
     }
@@ -201,7 +201,7 @@ impl World {
         }
         let family = self.classes.family().clone();
         drop(self);
-        family.drain();
+        family.trim();
         assert_eq!(family.large_held_bytes(), 0);
         assert_eq!(family.pool().stats().out_bytes, 0, "pages were lost");
         assert_eq!(family.metadata_bytes(), 0, "metadata was lost");

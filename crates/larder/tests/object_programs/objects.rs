@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use larder::objects::{Callbacks, Family, GetError, Misuse, Owner, RawCache, RawHandle};
+use larder::objects::{Callbacks, Family, ObjectError, Misuse, Owner, RawCache, RawHandle};
 use larder::os::rseq::Mode;
 
 use super::bytes::{Bytes, MOST_STEPS, family};
@@ -70,7 +70,7 @@ impl One {
             };
         let layout = Layout::from_size_align(size, 8).ok()?;
         let constructs = kind & 8 != 0;
-        let mut options = RawCache::options(layout)
+        let mut options = RawCache::builder(layout)
             .type_stable(kind & 16 != 0)
             .colour(kind & 32 == 0)
             .slab_pages(bytes.byte() % 8)
@@ -87,7 +87,7 @@ impl One {
             // SAFETY: the functions use thread-locals of the one thread that there is.
             options = unsafe { options.callbacks(callbacks) };
         }
-        let cache = options.create(family).ok()?;
+        let cache = options.build(family).ok()?;
         Some(Self {
             cache,
             handles: Vec::new(),
@@ -131,10 +131,10 @@ impl One {
     }
 
     fn step(&mut self, op: usize, bytes: &mut Bytes<'_>, token: u64, short: bool) {
-        let excused = |error: GetError, constructs: bool| {
+        let excused = |error: ObjectError, constructs: bool| {
             let excused = match error {
-                GetError::Limit { .. } => true,
-                GetError::Constructor => constructs && REFUSE.get(),
+                ObjectError::Limit { .. } => true,
+                ObjectError::Refused => constructs && REFUSE.get(),
                 _ => short,
             };
             assert!(excused, "nothing was refused: {error}");
@@ -184,10 +184,10 @@ impl One {
             9 if self.handles.len() < HANDLES => self.handles.push(self.cache.handle()),
             9 => drop(self.handles.pop()),
             10 => {
-                self.cache.reap();
+                self.cache.maintain();
             }
             _ => {
-                self.cache.drain();
+                self.cache.trim();
             }
         }
     }
@@ -225,7 +225,7 @@ impl One {
             unsafe { self.cache.put_checked(at) }.unwrap_or_else(|misuse| panic!("{misuse}"));
         }
         self.handles.clear();
-        self.cache.drain();
+        self.cache.trim();
         let stats = self.cache.stats();
         assert_eq!((stats.out, stats.refused), (0, 0), "an object was lost");
     }
@@ -263,10 +263,10 @@ pub(crate) fn play(program: &[u8], per_cpu: Mode) {
                 caches.swap_remove(which).end();
             }
             24..28 => {
-                family.reap();
+                family.maintain();
             }
             28..32 => {
-                family.drain();
+                family.trim();
             }
             32..36 => REFUSE.set(!REFUSE.get()),
             36..44 if large.len() < 8 => {
@@ -306,7 +306,7 @@ pub(crate) fn play(program: &[u8], per_cpu: Mode) {
         unsafe { family.put_large(at) }.unwrap_or_else(|misuse| panic!("{misuse}"));
     }
     caches.into_iter().for_each(One::finish);
-    family.drain();
+    family.trim();
     assert_eq!(
         MADE.get(),
         ENDED.get(),

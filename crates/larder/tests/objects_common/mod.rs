@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larder::objects::{CacheOptions, Callbacks, Family, FamilyBuilder, RawCache};
+use larder::objects::{RawCacheBuilder, Callbacks, Family, FamilyBuilder, RawCache};
 use larder::os::rseq::Mode;
 use larder::pages::PagePool;
 
@@ -20,7 +20,7 @@ pub(crate) fn family_builder(mode: Mode) -> FamilyBuilder {
         .interval(Duration::from_secs(3600))
 }
 
-pub(crate) fn pages(mode: Mode) -> larder::pages::Builder {
+pub(crate) fn pages(mode: Mode) -> larder::pages::PagePoolBuilder {
     PagePool::builder()
         .ignore_environment()
         .mode(mode)
@@ -36,8 +36,8 @@ pub(crate) fn layout(size: usize, align: usize) -> Layout {
 }
 
 /// Small magazines, so that their edges are met often.
-pub(crate) fn options(size: usize) -> CacheOptions {
-    RawCache::options(layout(size, 8)).magazine(7, 15)
+pub(crate) fn options(size: usize) -> RawCacheBuilder {
+    RawCache::builder(layout(size, 8)).magazine(7, 15)
 }
 
 /// Puts an object back.
@@ -117,6 +117,6 @@ pub(crate) fn counted(family: &Family, size: usize, count: &Count) -> RawCache {
     };
     // SAFETY: the functions fit the data, which outlives the cache in these tests.
     unsafe { options(size).callbacks(callbacks) }
-        .create(family)
+        .build(family)
         .unwrap()
 }

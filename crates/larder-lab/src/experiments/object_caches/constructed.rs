@@ -67,10 +67,10 @@ pub(super) fn cache() -> anyhow::Result<(RawCache, usize)> {
         construct: Some(make),
         ..Callbacks::default()
     };
-    let options = RawCache::options(Layout::new::<Object>());
+    let options = RawCache::builder(Layout::new::<Object>());
     // SAFETY: the constructor touches nothing but the object.
     let options = unsafe { options.callbacks(callbacks) };
-    Ok((options.create(&Family::new()?)?, size_of::<Object>()))
+    Ok((options.build(&Family::new()?)?, size_of::<Object>()))
 }
 
 /// What is done without an object cache: a block and the constructor.

@@ -15,7 +15,7 @@ use super::stacks::{Frames, capture};
 use super::storage::Storage;
 use super::symbol;
 use crate::heap::{AllocError, Classes};
-use crate::objects::GetError;
+use crate::objects::ObjectError;
 use crate::os::forked::ForkLock;
 use crate::os::lock::order::sleeps;
 use crate::os::{OsError, System, fork};
@@ -109,14 +109,14 @@ impl DebugHeap {
         origin: Origin,
     ) -> Result<NonNull<u8>, AllocError> {
         let none = refused(layout.size());
-        let number = self.inject.next(&self.options).ok_or(none)?;
+        let number = self.inject.next(&self.options).ok_or_else(|| none.clone())?;
         let here = self.here();
         let guarded = is_guarded(number, &self.options)
             .then(|| self.storage.take_guarded(layout))
             .flatten();
         let place = guarded
             .or_else(|| self.storage.take(layout, zeroed))
-            .ok_or(none)?;
+            .ok_or_else(|| none.clone())?;
         let record = Record {
             at: place.at,
             size: layout.size(),
@@ -143,7 +143,7 @@ impl DebugHeap {
             return Err(none);
         }
         self.settle();
-        NonNull::new(place.at as *mut u8).ok_or(none)
+        NonNull::new(place.at as *mut u8).ok_or_else(|| none.clone())
     }
 
     /// Takes a block back.
@@ -367,7 +367,7 @@ impl DebugHeap {
 
 /// No memory, or none on purpose.
 fn refused(bytes: usize) -> AllocError {
-    AllocError::Memory(GetError::System(OsError::new(
+    AllocError::Memory(ObjectError::System(OsError::new(
         "debug heap",
         bytes,
         rustix::io::Errno::NOMEM,
@@ -429,7 +429,7 @@ mod tests {
                 ended.push(at);
             }
         }
-        family.drain();
+        family.trim();
         let (mut small, mut large) = (0, 0);
         for size in [32, 40_000, 4096] {
             let layout = Layout::from_size_align(size, 16).unwrap();

@@ -354,7 +354,7 @@ pub fn trim() -> usize {
     if let Some(heap) = slot::heap() {
         heap.trim();
     }
-    state::global().map_or(0, |global| global.classes.family().drain())
+    state::global().map_or(0, |global| global.classes.family().trim())
 }
 
 /// Starts a thread that gives back, periodically, what was not used for an interval.

@@ -181,9 +181,9 @@ fn make() -> Option<Global> {
         }
     }
     let family = family?;
-    let heaps = RawCache::options(Layout::new::<Heap>())
+    let heaps = RawCache::builder(Layout::new::<Heap>())
         .name("threads")
-        .create(&family)
+        .build(&family)
         .ok()?;
     let (threads, mode) = match debugged::make(&family) {
         Some(debug) => (Threads::Debug(debug), mode),

@@ -14,7 +14,7 @@ use crate::objects::table::Table;
 use crate::os::lock::Lock;
 use crate::os::rseq::{Mode, mode};
 use crate::os::{OsError, coarse_now, fork};
-use crate::pages::{self, BuildError, PagePool};
+use crate::pages::{PagePool, PagePoolBuilder, PoolError};
 
 /// Settings of a family that is to be.
 ///
@@ -26,11 +26,11 @@ use crate::pages::{self, BuildError, PagePool};
 ///     .interval(Duration::from_secs(5))
 ///     .build()?;
 /// assert_eq!(family.pool().stats().limit_bytes, 16 << 20);
-/// # Ok::<(), larder::pages::BuildError>(())
+/// # Ok::<(), larder::pages::PoolError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct FamilyBuilder {
-    pages: pages::Builder,
+    pages: PagePoolBuilder,
     mode: Option<Mode>,
     interval: Duration,
     on_misuse: Option<fn(&Misuse)>,
@@ -57,7 +57,7 @@ impl FamilyBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn pages(mut self, pages: pages::Builder) -> Self {
+    pub fn pages(mut self, pages: PagePoolBuilder) -> Self {
         self.pages = pages;
         self
     }
@@ -129,14 +129,14 @@ impl FamilyBuilder {
     /// Makes the family.
     ///
     /// ```
-    /// use larder::{objects::Family, pages::{BuildError, PagePool}};
+    /// use larder::{objects::Family, pages::{PagePool, PoolError}};
     /// let family = Family::builder().pages(PagePool::builder().limit_bytes(1)).build();
-    /// assert!(matches!(family, Err(BuildError::Limit { bytes: 1, .. })));
+    /// assert!(matches!(family, Err(PoolError::LimitBytes { bytes: 1, .. })));
     /// ```
     ///
     /// # Errors
-    /// See [`pages::Builder::build`]; and no memory for the account of pages.
-    pub fn build(self) -> Result<Family, BuildError> {
+    /// See [`PagePoolBuilder::build`]; and no memory for the account of pages.
+    pub fn build(self) -> Result<Family, PoolError> {
         let pool = self.pages.build()?;
         let (span, system) = pool.ground();
         let mode = self.mode.unwrap_or_else(mode);

@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use core::marker::PhantomData;
 
 use super::super::cache::Config;
-use super::super::error::CreateError;
+use super::super::error::ObjectError;
 use super::super::family::Family;
 use super::super::stats::Name;
 use super::ObjectCache;
@@ -42,12 +42,12 @@ impl<T: Send + 'static> ObjectCacheBuilder<T> {
     /// ```
     ///
     /// # Errors
-    /// See [`CreateError`].
+    /// See [`ObjectError`].
     pub fn build(
         self,
         family: &Family,
         make: impl Fn() -> T + Send + Sync + 'static,
-    ) -> Result<ObjectCache<T>, CreateError> {
+    ) -> Result<ObjectCache<T>, ObjectError> {
         self.try_build(family, move || Ok(make()))
     }
 }
@@ -111,7 +111,7 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     /// # use larder::objects::{Family, ObjectCache};
     /// let cache = ObjectCache::builder().type_stable(true).build(&Family::new()?, || 0_u64)?;
     /// drop(cache.get()?);
-    /// assert_eq!((cache.drain(), cache.stats().slabs), (0, 1), "its slab stays");
+    /// assert_eq!((cache.trim(), cache.stats().slabs), (0, 1), "its slab stays");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -198,16 +198,16 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     /// ```
     ///
     /// # Errors
-    /// See [`CreateError`].
+    /// See [`ObjectError`].
     pub fn try_build(
         mut self,
         family: &Family,
         make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
-    ) -> Result<ObjectCache<T, E>, CreateError> {
+    ) -> Result<ObjectCache<T, E>, ObjectError> {
         let (size, align) = (size_of::<T>(), self.align);
         self.config.layout = Layout::from_size_align(size, align)
             .and_then(|layout| layout.align_to(align_of::<T>()))
-            .map_err(|_| CreateError::Layout { size, align })?;
+            .map_err(|_| ObjectError::Layout { size, align })?;
         ObjectCache::with(
             family,
             self.config,

@@ -5,31 +5,12 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use super::super::cache::{CacheRef, Config};
-use super::super::error::{CreateError, GetError};
+use super::super::error::ObjectError;
 use super::super::family::Family;
 use super::super::raw::object;
 use super::super::stats::CacheStats;
 use super::super::supply::{Construct, Failure, Objects};
 use super::{Object, ObjectCacheBuilder, ObjectHandle, OwnedObject};
-
-/// Why there is no value.
-///
-/// ```
-/// use larder::objects::{Family, ObjectCache, ObjectError};
-/// let cache = ObjectCache::<u64, &str>::try_new(&Family::new()?, || Err("no disk"))?;
-/// let error: ObjectError<&str> = cache.get().unwrap_err();
-/// assert_eq!(error.to_string(), "object cache: the constructor failed: no disk");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ObjectError<E> {
-    /// No memory for it.
-    #[error("{0}")]
-    Get(#[from] GetError),
-    /// The constructor's error.
-    #[error("object cache: the constructor failed: {0}")]
-    Constructor(E),
-}
 
 /// What a cache calls, in a box that lives as long as its objects.
 pub(super) struct Calls<T, E> {
@@ -117,11 +98,11 @@ impl<T: Send + 'static> ObjectCache<T> {
     /// ```
     ///
     /// # Errors
-    /// See [`CreateError`]; a type without size is one that no cache holds.
+    /// See [`ObjectError`]; a type without size is one that no cache holds.
     pub fn new(
         family: &Family,
         make: impl Fn() -> T + Send + Sync + 'static,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<Self, ObjectError> {
         Self::try_new(family, move || Ok(make()))
     }
 }
@@ -142,7 +123,7 @@ impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
     pub fn try_new(
         family: &Family,
         make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<Self, ObjectError> {
         Self::builder().try_build(family, make)
     }
 
@@ -163,7 +144,7 @@ impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
         family: &Family,
         mut config: Config,
         calls: Calls<T, E>,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<Self, ObjectError> {
         let hooks = &mut config.hooks;
         hooks.constructs = true;
         hooks.destroy = core::mem::needs_drop::<T>().then_some(destroy::<T>);
@@ -336,39 +317,39 @@ impl<T, E> ObjectCache<T, E> {
         &self.cache.family
     }
 
-    /// Ends a working-set interval: see [`Family::reap`]. Returns bytes of slabs that went back to the pool.
+    /// Ends a working-set interval: see [`Family::maintain`]. Returns bytes of slabs that went back to the pool.
     ///
     /// ```
     /// # use larder::objects::{Family, ObjectCache};
     /// let cache = ObjectCache::new(&Family::new()?, || 0_u64)?;
     /// drop(cache.get()?);
-    /// let bytes: usize = (0..4).map(|_| cache.reap()).sum();
+    /// let bytes: usize = (0..4).map(|_| cache.maintain()).sum();
     /// assert!(bytes > 0, "unused for four intervals");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Panics
     /// When a value's `Drop` does, after all that was to go went.
-    pub fn reap(&self) -> usize {
-        self.cache.reap()
+    pub fn maintain(&self) -> usize {
+        self.cache.maintain()
     }
 
     /// Everything that is not in use and not in a handle goes to the pool, now. Returns bytes of slabs that went.
     ///
     /// # Panics
-    /// As [`reap`](Self::reap).
+    /// As [`maintain`](Self::maintain).
     ///
     /// ```
     /// use larder::objects::{Family, ObjectCache};
     /// let family = Family::new()?;
     /// let cache = ObjectCache::new(&family, || [0_u8; 100])?;
     /// drop(cache.get()?);
-    /// assert!(cache.drain() > 0);
+    /// assert!(cache.trim() > 0);
     /// assert_eq!(cache.stats().held_bytes, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn drain(&self) -> usize {
-        self.cache.drain()
+    pub fn trim(&self) -> usize {
+        self.cache.trim()
     }
 
     /// What the cache has done and holds.
@@ -412,7 +393,7 @@ impl<T, E> ObjectCache<T, E> {
 /// The error, or the constructor's panic.
 pub(super) fn unfold<E>(failure: Failure<E>) -> ObjectError<E> {
     match failure {
-        Failure::Get(error) => ObjectError::Get(error),
+        Failure::Get(error) => error.of(),
         Failure::Constructor(error) => ObjectError::Constructor(error),
         Failure::Panic(payload) => std::panic::resume_unwind(payload),
     }

@@ -6,7 +6,8 @@ use core::ptr::NonNull;
 use super::super::raw::object;
 use super::super::supply::Failure;
 use super::cache::unfold;
-use super::{Object, ObjectCache, ObjectError};
+use super::super::error::ObjectError;
+use super::{Object, ObjectCache};
 use crate::magazine::Pair;
 
 /// Two magazines of values behind `&mut`: no lock, no atomic, no thread-local. Values may be put through the cache

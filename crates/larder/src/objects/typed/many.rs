@@ -5,7 +5,8 @@ use core::ptr::NonNull;
 use super::super::raw::object;
 use super::super::supply::Failure;
 use super::cache::unfold;
-use super::{Object, ObjectCache, ObjectError};
+use super::super::error::ObjectError;
+use super::{Object, ObjectCache};
 
 /// Rounds that lie on the stack on their way.
 const ROUNDS: usize = 64;

@@ -8,7 +8,7 @@ mod many;
 mod owned;
 
 pub use builder::ObjectCacheBuilder;
-pub use cache::{ObjectCache, ObjectError};
+pub use cache::ObjectCache;
 pub use guard::Object;
 pub use handle::ObjectHandle;
 pub use owned::OwnedObject;

@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use super::cache::{CacheRef, Config};
-use super::error::CreateError;
+use super::error::ObjectError;
 use super::family::Family;
 use super::raw::RawCache;
 use super::stats::Name;
@@ -24,8 +24,8 @@ use super::stats::Name;
 /// }
 /// let callbacks = Callbacks { construct: Some(seven), ..Callbacks::default() };
 /// // SAFETY: the constructor writes an object of the layout, and nothing else.
-/// let options = unsafe { RawCache::options(Layout::new::<u64>()).callbacks(callbacks) };
-/// let cache = options.create(&Family::new()?)?;
+/// let options = unsafe { RawCache::builder(Layout::new::<u64>()).callbacks(callbacks) };
+/// let cache = options.build(&Family::new()?)?;
 /// // SAFETY: constructed, and no other code uses it.
 /// assert_eq!(unsafe { cache.get()?.cast::<u64>().read() }, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -64,26 +64,26 @@ impl Default for Callbacks {
 /// use std::alloc::Layout;
 /// use larder::objects::{Family, RawCache};
 /// let family = Family::new()?;
-/// let cache = RawCache::options(Layout::new::<[u8; 100]>())
+/// let cache = RawCache::builder(Layout::new::<[u8; 100]>())
 ///     .name("packet")
 ///     .limit_bytes(1 << 20)
-///     .create(&family)?;
+///     .build(&family)?;
 /// assert_eq!(cache.stats().name.as_str(), "packet");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct CacheOptions {
+pub struct RawCacheBuilder {
     pub(super) config: Config,
     pub(super) construct: Option<unsafe fn(NonNull<u8>, *mut ()) -> bool>,
 }
 
-impl CacheOptions {
+impl RawCacheBuilder {
     /// A name for statistics, up to 31 bytes.
     ///
     /// ```
     /// # use larder::objects::{Family, RawCache};
-    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).name("packet");
-    /// assert_eq!(options.create(&Family::new()?)?.stats().name.as_str(), "packet");
+    /// let options = RawCache::builder(std::alloc::Layout::new::<u64>()).name("packet");
+    /// assert_eq!(options.build(&Family::new()?)?.stats().name.as_str(), "packet");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -95,9 +95,9 @@ impl CacheOptions {
     /// Most bytes of slabs; past it a get is an error.
     ///
     /// ```
-    /// # use larder::objects::{Family, GetError, RawCache};
-    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).limit_bytes(1);
-    /// assert!(matches!(options.create(&Family::new()?)?.get(), Err(GetError::Limit { limit: 1, .. })));
+    /// # use larder::objects::{Family, ObjectError, RawCache};
+    /// let options = RawCache::builder(std::alloc::Layout::new::<u64>()).limit_bytes(1);
+    /// assert!(matches!(options.build(&Family::new()?)?.get(), Err(ObjectError::Limit { limit: 1, .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -111,12 +111,12 @@ impl CacheOptions {
     ///
     /// ```
     /// # use larder::objects::{Family, RawCache};
-    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).type_stable(true);
-    /// let cache = options.create(&Family::new()?)?;
+    /// let options = RawCache::builder(std::alloc::Layout::new::<u64>()).type_stable(true);
+    /// let cache = options.build(&Family::new()?)?;
     /// let object = cache.get()?;
     /// // SAFETY: taken above, put once.
     /// unsafe { cache.put(object) };
-    /// assert_eq!((cache.drain(), cache.stats().slabs), (0, 1), "its slab stays");
+    /// assert_eq!((cache.trim(), cache.stats().slabs), (0, 1), "its slab stays");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -129,8 +129,8 @@ impl CacheOptions {
     ///
     /// ```
     /// # use larder::{objects::{Family, RawCache}, os::page_size};
-    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).slab_pages(16);
-    /// let cache = options.create(&Family::new()?)?;
+    /// let options = RawCache::builder(std::alloc::Layout::new::<u64>()).slab_pages(16);
+    /// let cache = options.build(&Family::new()?)?;
     /// cache.get()?;
     /// assert!(cache.stats().held_bytes >= 16 * page_size());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -152,8 +152,8 @@ impl CacheOptions {
     ///
     /// ```
     /// # use larder::{objects::{Family, RawCache}, os::page_size};
-    /// let options = RawCache::options(std::alloc::Layout::new::<[u8; 5000]>()).colour(false);
-    /// let cache = options.create(&Family::new()?)?;
+    /// let options = RawCache::builder(std::alloc::Layout::new::<[u8; 5000]>()).colour(false);
+    /// let cache = options.build(&Family::new()?)?;
     /// let slabs: Result<Vec<_>, _> = (0..3 * cache.stats().objects_per_slab).map(|_| cache.get()).collect();
     /// let at_pages = slabs?.iter().filter(|object| object.as_ptr() as usize % page_size() == 0).count();
     /// assert!(at_pages >= 2);
@@ -169,8 +169,8 @@ impl CacheOptions {
     ///
     /// ```
     /// # use larder::objects::{Family, RawCache};
-    /// let options = RawCache::options(std::alloc::Layout::new::<u64>()).magazine(16, 32);
-    /// assert_eq!(options.create(&Family::new()?)?.stats().magazine_rounds, 16);
+    /// let options = RawCache::builder(std::alloc::Layout::new::<u64>()).magazine(16, 32);
+    /// assert_eq!(options.build(&Family::new()?)?.stats().magazine_rounds, 16);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -207,15 +207,15 @@ impl CacheOptions {
     /// Makes the cache. It takes metadata and addresses; memory for objects and magazines comes with the first get.
     ///
     /// ```
-    /// # use larder::objects::{CreateError, Family, RawCache};
-    /// let options = RawCache::options(std::alloc::Layout::new::<[u8; 2 << 20]>());
-    /// assert!(matches!(options.create(&Family::new()?), Err(CreateError::Layout { .. })));
+    /// # use larder::objects::{ObjectError, Family, RawCache};
+    /// let options = RawCache::builder(std::alloc::Layout::new::<[u8; 2 << 20]>());
+    /// assert!(matches!(options.build(&Family::new()?), Err(ObjectError::Layout { .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// See [`CreateError`].
-    pub fn create(self, family: &Family) -> Result<RawCache, CreateError> {
+    /// See [`ObjectError`].
+    pub fn build(self, family: &Family) -> Result<RawCache, ObjectError> {
         Ok(RawCache {
             cache: CacheRef::new(family, self.config)?,
             construct: self.construct,
