@@ -5,9 +5,9 @@ use core::fmt::{self, Write};
 
 use larder::arena::{ArenaError, Broken};
 use larder::heap::AllocError;
-use larder::objects::{ObjectError, Misuse};
+use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
-use larder::pages::{PoolError};
+use larder::pages::PoolError;
 
 mod from;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::key::FileId;
-use larder::pages::{PoolError};
+use larder::pages::PoolError;
 use larder_policy::PolicyError;
 
 /// Why a cache could not do what was asked. Its text says what to do about it. Cloning it is cheap: an error of the storage is shared.

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use larder::objects::{Family, ObjectError, ObjectCache, RawCache};
+use larder::objects::{Family, ObjectCache, ObjectError, RawCache};
 
 /// Many by one call, past what a magazine holds, with places that are full already, and of a constructor that gives up.
 #[test]

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use common::*;
-use larder::objects::{Family, ObjectError, Misuse, Owner, RawCache};
+use larder::objects::{Family, Misuse, ObjectError, Owner, RawCache};
 use larder::os::page_size;
 use larder::os::rseq::Mode;
 use larder::pages::PoolError;

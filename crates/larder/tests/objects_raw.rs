@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ptr::NonNull;
 
 use common::*;
-use larder::objects::{ObjectError, MAX_OBJECT, Misuse, Owner, RawCache};
+use larder::objects::{MAX_OBJECT, Misuse, ObjectError, Owner, RawCache};
 use larder::os::rseq::Mode;
 use objects_common::*;
 use proptest::prelude::*;

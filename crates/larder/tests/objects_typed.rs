@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use common::cpus::{allowed_cpus, pin};
 use common::*;
-use larder::objects::{ObjectError, Family, Object, ObjectCache};
+use larder::objects::{Family, Object, ObjectCache, ObjectError};
 use objects_common::*;
 
 /// A value whose life is counted.
@@ -385,10 +385,7 @@ fn a_user_is_asked_for_values_when_memory_is_short() {
                 Err(error) => break error,
             }
         };
-        assert!(
-            matches!(error, ObjectError::Pages(_)),
-            "{error}"
-        );
+        assert!(matches!(error, ObjectError::Pages(_)), "{error}");
     }
 }
 

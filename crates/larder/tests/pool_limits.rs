@@ -10,9 +10,7 @@ use std::time::Duration;
 use common::*;
 use larder::os::rseq::Mode;
 use larder::os::{HugePageSize, page_size};
-use larder::pages::{
-    ClusterSize, HelperConfig, MAX_CLUSTER_PAGES, PagePool, PoolError,
-};
+use larder::pages::{ClusterSize, HelperConfig, MAX_CLUSTER_PAGES, PagePool, PoolError};
 
 #[test]
 fn limits_from_nothing_to_everything() {

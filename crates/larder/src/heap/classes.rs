@@ -11,7 +11,7 @@ use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, small_class_of_layout
 use super::debug::DebugHeap;
 use super::error::AllocError;
 use super::growth::Growth;
-use crate::objects::{ObjectError, Family, KEPT, LargeList, RawCache};
+use crate::objects::{Family, KEPT, LargeList, ObjectError, RawCache};
 use crate::os::{turns, wait_turn};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.

@@ -11,7 +11,7 @@ use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, computed_class, small
 use super::classes::Classes;
 use super::error::AllocError;
 use crate::magazine::Pair;
-use crate::objects::{Family, ObjectError, Misuse, RawCache, View};
+use crate::objects::{Family, Misuse, ObjectError, RawCache, View};
 
 /// Fewest pages of a private heap's slabs: as many as slabs can have, since they all go at once.
 const PRIVATE_SLAB_PAGES: usize = 64;

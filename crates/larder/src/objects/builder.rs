@@ -1,5 +1,6 @@
 //! How a cache of objects as bytes is made.
 
+use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use super::cache::{CacheRef, Config};
@@ -75,6 +76,34 @@ impl Default for Callbacks {
 pub struct RawCacheBuilder {
     pub(super) config: Config,
     pub(super) construct: Option<unsafe fn(NonNull<u8>, *mut ()) -> bool>,
+}
+
+impl RawCache {
+    /// A cache with default settings.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, RawCache};
+    /// let cache = RawCache::new(&Family::new()?, std::alloc::Layout::new::<[u8; 100]>())?;
+    /// assert_eq!(cache.stats().size, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`ObjectError`].
+    pub fn new(family: &Family, layout: Layout) -> Result<Self, ObjectError> {
+        Self::builder(layout).build(family)
+    }
+
+    /// Settings first.
+    ///
+    /// [`RawCacheBuilder`] shows what there is to set.
+    #[must_use]
+    pub fn builder(layout: Layout) -> RawCacheBuilder {
+        RawCacheBuilder {
+            config: Config::new(layout),
+            construct: None,
+        }
+    }
 }
 
 impl RawCacheBuilder {
@@ -217,7 +246,7 @@ impl RawCacheBuilder {
     /// See [`ObjectError`].
     pub fn build(self, family: &Family) -> Result<RawCache, ObjectError> {
         Ok(RawCache {
-            cache: CacheRef::new(family, self.config)?,
+            cache: CacheRef::of(family, self.config)?,
             construct: self.construct,
         })
     }

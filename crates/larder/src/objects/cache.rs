@@ -5,15 +5,14 @@ use core::num::NonZeroU16;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::error::{ObjectError, Misuse};
+use super::error::{Misuse, ObjectError};
 use super::family::{self, Family};
 use super::map::MOST_CACHES;
 use super::meta::BlockNumber;
 use super::shape::Shape;
 use super::slabs::{Ground, Slabs};
 use super::stats::{CacheStats, Name};
-use super::supply::Forget;
-use crate::magazine::{MAX_ROUNDS, Stock};
+use crate::magazine::{MAX_ROUNDS, Stock, Supply};
 use crate::os::lock::order::{Rank, Ranked, calls};
 use crate::os::lock::{Lock, RawLock};
 
@@ -89,6 +88,17 @@ impl Config {
     }
 }
 
+/// What becomes of rounds whose cache goes: nothing, since their slabs go as they are.
+struct Forget;
+
+impl Supply for Forget {
+    type Error = ();
+    fn fetch(&self, _: &mut [usize]) -> Result<usize, ()> {
+        Err(())
+    }
+    fn accept(&self, _: &[usize]) {}
+}
+
 impl Ranked for Slabs {
     const RANK: Rank = Rank::Slabs;
 }
@@ -151,8 +161,7 @@ impl CacheRef {
             inner.system.clone(),
             inner.stock_config(rounds, most),
         );
-        let room = || inner.meta.take(size_of::<Cache>());
-        let block = room().or_else(|error| if inner.reclaim() { room() } else { Err(error) })?;
+        let block = inner.meta.take(size_of::<Cache>())?;
         let kept = config.number.filter(|n| inner.table.take_kept(*n));
         let number = kept.or_else(|| inner.table.take());
         let Some(number) = number.and_then(NonZeroU16::new) else {
@@ -160,7 +169,7 @@ impl CacheRef {
             unsafe { inner.meta.put(block, size_of::<Cache>()) };
             return Err(ObjectError::TooMany { most: MOST_CACHES });
         };
-        let at = inner.cache(block);
+        let at = inner.meta.at(block).cast::<Cache>();
         debug_assert!(at.is_aligned());
         // SAFETY: the block has room for a cache, is aligned to its own size, and belongs to this call alone.
         unsafe {
@@ -227,7 +236,7 @@ impl CacheRef {
     /// # Safety
     /// There is one, and it is used only as long as it has an owner or is visited.
     pub(super) unsafe fn in_block(inner: &family::Inner, block: BlockNumber) -> Self {
-        Self(inner.cache(block))
+        Self(inner.meta.at(block).cast())
     }
 
     /// Ends a cache without owners and visitors, which the table has let go of.

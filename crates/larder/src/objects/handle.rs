@@ -32,6 +32,26 @@ pub struct RawHandle {
     cache: RawCache,
 }
 
+impl RawCache {
+    /// A stock of one's own over this cache. It costs nothing until it is used.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::objects::{Family, RawCache};
+    /// let family = Family::new()?;
+    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
+    /// let mut handle = cache.handle();
+    /// let object = handle.get()?;
+    /// // SAFETY: taken above, put once; it may as well be put through the cache.
+    /// unsafe { handle.put(object) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn handle(&self) -> RawHandle {
+        RawHandle::new(self)
+    }
+}
+
 impl RawHandle {
     pub(super) fn new(cache: &RawCache) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-use super::error::{ObjectError, Misuse};
+use super::error::{Misuse, ObjectError};
 use super::family::{Family, Inner};
 use super::map::LARGE;
 use crate::os::page_size;

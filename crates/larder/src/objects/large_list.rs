@@ -9,93 +9,18 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::error::ObjectError;
 use super::family::{Family, Inner};
+use super::links::NODE;
 use super::map::LARGE;
-use super::meta::{BlockNumber, Meta};
+use super::meta::BlockNumber;
 
 /// Runs that go back together.
 const BATCH: usize = 64;
-
-/// The metadata of one object, or of the list itself.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Node {
-    previous: BlockNumber,
-    next: BlockNumber,
-    /// The object's first page.
-    page: u32,
-}
-
-const NODE: usize = size_of::<Node>();
 
 /// The objects of one owner. It goes with [`Family::end_large`]; until then they stay.
 #[derive(Debug, Default)]
 pub(crate) struct LargeList {
     /// The node of the list itself, made with the first object; 0 is none.
     head: AtomicU32,
-}
-
-/// What the family's lock for all these lists guards: the nodes' links.
-#[derive(Debug)]
-pub(super) struct Links;
-
-impl Links {
-    fn node(meta: &Meta, number: BlockNumber) -> NonNull<Node> {
-        meta.at(number).cast()
-    }
-
-    fn read(&self, meta: &Meta, number: BlockNumber) -> Node {
-        // SAFETY: a node that is linked, and links are read under the lock.
-        unsafe { Self::node(meta, number).read() }
-    }
-
-    fn write(&mut self, meta: &Meta, number: BlockNumber, node: Node) {
-        // SAFETY: a block that was taken for a node; nodes are written under the lock.
-        unsafe { Self::node(meta, number).write(node) };
-    }
-
-    /// A ring of one.
-    fn alone(&mut self, meta: &Meta, number: BlockNumber, page: u32) {
-        let (previous, next) = (number, number);
-        self.write(
-            meta,
-            number,
-            Node {
-                previous,
-                next,
-                page,
-            },
-        );
-    }
-
-    fn link(&mut self, meta: &Meta, head: BlockNumber, number: BlockNumber, page: u32) {
-        let mut first = self.read(meta, head);
-        let next = core::mem::replace(&mut first.next, number);
-        self.write(meta, head, first);
-        let mut second = self.read(meta, next);
-        second.previous = number;
-        self.write(meta, next, second);
-        let node = Node {
-            previous: head,
-            next,
-            page,
-        };
-        self.write(meta, number, node);
-    }
-
-    fn unlink(&mut self, meta: &Meta, number: BlockNumber) {
-        let Node {
-            previous,
-            next,
-            page,
-        } = self.read(meta, number);
-        let mut before = self.read(meta, previous);
-        before.next = next;
-        self.write(meta, previous, before);
-        let mut after = self.read(meta, next);
-        after.previous = previous;
-        self.write(meta, next, after);
-        self.alone(meta, number, page);
-    }
 }
 
 impl Family {

@@ -33,7 +33,9 @@
 //! The child of a fork may go on using its copy of everything. Objects that other threads were just moving are lost to
 //! it. The reaper does not exist in the child.
 
+mod builder;
 mod cache;
+mod caches;
 mod error;
 mod family;
 mod grow;
@@ -42,9 +44,9 @@ mod handle;
 mod heap_tests;
 mod large;
 mod large_list;
+mod links;
 mod map;
 mod meta;
-mod builder;
 mod outgrown;
 mod raw;
 mod reaper;
@@ -58,12 +60,12 @@ mod typed;
 mod under_heap;
 mod upkeep;
 
-pub use error::{ObjectError, Misuse};
+pub use builder::{Callbacks, RawCacheBuilder};
+pub use error::{Misuse, ObjectError};
 pub use family::{Family, FamilyBuilder, Owner};
 pub use handle::RawHandle;
 pub(crate) use large_list::LargeList;
 pub(crate) use map::View;
-pub use builder::{Callbacks, RawCacheBuilder};
 pub use raw::RawCache;
 pub use shape::MAX_OBJECT;
 pub use stats::{CacheStats, Name};

@@ -63,7 +63,7 @@ impl Inner {
             number,
             |block| {
                 // SAFETY: a cache in the table is whole, and stays as long as it is visited.
-                let cache = unsafe { self.cache(block).as_ref() };
+                let cache = unsafe { CacheRef::in_block(self, block) };
                 let its = cache.number.get() == number && !cache.hooks.constructs;
                 if its && cache.check(addr).is_ok() {
                     cache.bring_home(&[addr], true);

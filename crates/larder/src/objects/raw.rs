@@ -1,14 +1,11 @@
 //! A cache of objects as bytes: for C, for heaps, and for callers that construct objects themselves.
 
-use core::alloc::Layout;
 use core::num::NonZeroU16;
 use core::ptr::NonNull;
 
-use super::cache::{CacheRef, Config};
-use super::error::{ObjectError, Misuse};
+use super::cache::CacheRef;
+use super::error::{Misuse, ObjectError};
 use super::family::Family;
-use super::handle::RawHandle;
-use super::builder::RawCacheBuilder;
 use super::stats::CacheStats;
 use super::supply::{Construct, Failure, Objects};
 
@@ -79,32 +76,6 @@ pub(super) fn unfold(failure: Failure<()>) -> ObjectError {
 }
 
 impl RawCache {
-    /// A cache with default settings.
-    ///
-    /// ```
-    /// # use larder::objects::{Family, RawCache};
-    /// let cache = RawCache::new(&Family::new()?, std::alloc::Layout::new::<[u8; 100]>())?;
-    /// assert_eq!(cache.stats().size, 100);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// See [`ObjectError`].
-    pub fn new(family: &Family, layout: Layout) -> Result<Self, ObjectError> {
-        Self::builder(layout).build(family)
-    }
-
-    /// Settings first.
-    ///
-    /// [`RawCacheBuilder`] shows what there is to set.
-    #[must_use]
-    pub fn builder(layout: Layout) -> RawCacheBuilder {
-        RawCacheBuilder {
-            config: Config::new(layout),
-            construct: None,
-        }
-    }
-
     /// An object: constructed if the cache has a constructor, else with whatever a former user left. It is valid until
     /// it is put or the cache and all its handles are dropped.
     ///
@@ -309,24 +280,6 @@ impl RawCache {
             .stock
             .put_many(rounds_of(objects), &self.supply());
         self.cache.shelved();
-    }
-
-    /// A stock of one's own over this cache. It costs nothing until it is used.
-    ///
-    /// ```
-    /// use std::alloc::Layout;
-    /// use larder::objects::{Family, RawCache};
-    /// let family = Family::new()?;
-    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
-    /// let mut handle = cache.handle();
-    /// let object = handle.get()?;
-    /// // SAFETY: taken above, put once; it may as well be put through the cache.
-    /// unsafe { handle.put(object) };
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn handle(&self) -> RawHandle {
-        RawHandle::new(self)
     }
 
     /// The number that [`Family::owner`] says of this cache's objects. Numbers are small and used again.

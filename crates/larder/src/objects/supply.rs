@@ -28,7 +28,10 @@ pub(super) enum Failure<E> {
 impl<E> Failure<E> {
     /// Whether pages or metadata were missing, which other caches may have.
     pub(super) fn is_short(&self) -> bool {
-        matches!(self, Self::Get(ObjectError::Pages(_) | ObjectError::System(_)))
+        matches!(
+            self,
+            Self::Get(ObjectError::Pages(_) | ObjectError::System(_))
+        )
     }
 }
 
@@ -165,17 +168,6 @@ impl Cache {
             .saturating_sub(self.destroyed.load(Ordering::Relaxed));
         usize::try_from(exist / AHEAD + 1).map_or(room, |n| n.min(room))
     }
-}
-
-/// What becomes of rounds whose cache goes: nothing, since their slabs go as they are.
-pub(super) struct Forget;
-
-impl Supply for Forget {
-    type Error = ();
-    fn fetch(&self, _: &mut [usize]) -> Result<usize, ()> {
-        Err(())
-    }
-    fn accept(&self, _: &[usize]) {}
 }
 
 /// For caches without a constructor, and where none is needed.

@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use super::cache::CacheRef;
-use super::error::{ObjectError, Misuse};
+use super::error::{Misuse, ObjectError};
 use super::family::Family;
 use super::map::View;
 use super::raw::{RawCache, unfold};

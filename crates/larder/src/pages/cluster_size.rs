@@ -68,9 +68,7 @@ impl FromStr for ClusterSize {
             return Ok(Self::AUTO);
         }
         text.parse()
-            .map_err(|_: ParseIntError| PoolError::ClusterSize {
-                given: text.into(),
-            })
+            .map_err(|_: ParseIntError| PoolError::ClusterSize { given: text.into() })
             .and_then(Self::pages)
     }
 }

@@ -7,14 +7,11 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::io;
-use std::sync::Arc;
-use std::thread::{JoinHandle, Thread};
 use std::time::Instant;
 
 use super::inner::PoolRef;
 use super::round;
-use crate::os::lock::order::sleeps;
-use crate::os::{fork, lower_priority, thread_cpu_time};
+use crate::os::{HelperThread, lower_priority, thread_cpu_time};
 
 /// Pages that are zeroed before the helper looks at its budget again.
 const ZERO_BATCH: usize = 32;
@@ -57,97 +54,64 @@ impl Default for HelperConfig {
     }
 }
 
-/// The thread, as the pool holds it.
-#[derive(Debug)]
-pub(super) struct HelperThread {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-    generation: u32,
+/// Starts the thread, in place of a former one.
+pub(super) fn start(pool: PoolRef, config: HelperConfig) -> io::Result<()> {
+    if !(config.cpu_budget > 0.0 && config.cpu_budget <= 1.0) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "helper: a CPU budget of {} is not above 0 and at most 1",
+                config.cpu_budget
+            ),
+        ));
+    }
+    pool.stop_helper();
+    let mut worker = Worker {
+        pool,
+        config,
+        maintained: Instant::now(),
+    };
+    let new = HelperThread::start("larder-helper", move |stop| worker.run(stop))?;
+    let another = {
+        let mut helper = pool.helper.lock();
+        pool.helper_awake.store(1, Ordering::Relaxed);
+        helper.replace(new)
+    };
+    // Two starts at once: the pool keeps one thread, and the other would outlive it.
+    if let Some(another) = another {
+        another.end();
+    }
+    Ok(())
 }
 
-impl HelperThread {
-    pub(super) fn start(pool: PoolRef, config: HelperConfig) -> io::Result<()> {
-        if !(config.cpu_budget > 0.0 && config.cpu_budget <= 1.0) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "helper: a CPU budget of {} is not above 0 and at most 1",
-                    config.cpu_budget
-                ),
-            ));
+/// Sleeps; a wake-up ends it early only when there is no debt to work off.
+fn rest(pause: Duration, in_debt: bool, stop: &AtomicBool) {
+    let begin = Instant::now();
+    loop {
+        let left = pause.saturating_sub(begin.elapsed());
+        if left.is_zero() || stop.load(Ordering::Relaxed) {
+            return;
         }
-        Self::stop(pool);
-        let stop = Arc::new(AtomicBool::new(false));
-        let worker = Worker {
-            pool,
-            config,
-            stop: stop.clone(),
-            maintained: Instant::now(),
-        };
-        let thread = std::thread::Builder::new()
-            .name("larder-helper".to_owned())
-            .spawn(move || worker.run())?;
-        let new = Self {
-            stop,
-            thread,
-            generation: fork::generation(),
-        };
-        let another = {
-            let mut helper = pool.helper.lock();
-            pool.helper_awake.store(1, Ordering::Relaxed);
-            helper.replace(new)
-        };
-        // Two starts at once: the pool keeps one thread, and the other would outlive it.
-        if let Some(another) = another {
-            another.end();
+        std::thread::park_timeout(left);
+        if !in_debt {
+            return;
         }
-        Ok(())
-    }
-
-    pub(super) fn stop(pool: PoolRef) {
-        let helper = {
-            let mut helper = pool.helper.lock();
-            pool.helper_awake.store(0, Ordering::Relaxed);
-            helper.take()
-        };
-        if let Some(helper) = helper {
-            helper.end();
-        }
-    }
-
-    /// Tells the thread to stop, and waits for it.
-    fn end(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.wake();
-        // In the child of a fork the thread does not exist, and waiting for it would never end.
-        if self.generation == fork::generation() {
-            sleeps("a helper");
-            let _ = self.thread.join();
-        } else {
-            core::mem::forget(self.thread);
-        }
-    }
-
-    pub(super) fn wake(&self) {
-        let thread: &Thread = self.thread.thread();
-        thread.unpark();
     }
 }
 
 struct Worker {
     pool: PoolRef,
     config: HelperConfig,
-    stop: Arc<AtomicBool>,
     maintained: Instant,
 }
 
 impl Worker {
-    fn run(mut self) {
+    fn run(&mut self, stop: &AtomicBool) {
         lower_priority();
         let begin = Instant::now();
         let cpu_begin = thread_cpu_time();
-        while !self.stop.load(Ordering::Relaxed) {
-            let worked = self.step();
+        while !stop.load(Ordering::Relaxed) {
+            let worked = self.step(stop);
             let used = thread_cpu_time().saturating_sub(cpu_begin);
             self.pool.helper_cpu_ns.store(
                 u64::try_from(used.as_nanos()).unwrap_or(u64::MAX),
@@ -163,42 +127,27 @@ impl Worker {
             } else {
                 owed.max(self.config.interval)
             };
-            self.rest(pause, !owed.is_zero());
-        }
-    }
-
-    /// Sleeps; a wake-up ends it early only when there is no debt to work off.
-    fn rest(&self, pause: Duration, in_debt: bool) {
-        let begin = Instant::now();
-        loop {
-            let left = pause.saturating_sub(begin.elapsed());
-            if left.is_zero() || self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            std::thread::park_timeout(left);
-            if !in_debt {
-                return;
-            }
+            rest(pause, !owed.is_zero(), stop);
         }
     }
 
     /// Does one piece of work; false when there is none.
-    fn step(&mut self) -> bool {
+    fn step(&mut self, stop: &AtomicBool) -> bool {
         if self.maintained.elapsed().as_nanos() >= u128::from(self.pool.decay_ns) {
             self.maintained = Instant::now();
             self.pool.maintain();
         }
-        self.zero_some() | self.populate_some()
+        self.zero_some(stop) | self.populate_some()
     }
 
-    fn zero_some(&self) -> bool {
+    fn zero_some(&self, stop: &AtomicBool) -> bool {
         let high = self.config.prezero_pages;
         let stock = self.pool.zeroed_in_depot();
         if high == 0 || stock > high / 2 {
             return false;
         }
         let mut done = 0;
-        while stock + done < high && !self.stop.load(Ordering::Relaxed) {
+        while stock + done < high && !stop.load(Ordering::Relaxed) {
             let mut rounds = [0; ZERO_BATCH];
             let want = ZERO_BATCH.min(high - stock - done);
             let _moving = self.pool.clusters.moving();

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use super::clusters::{Clusters, ClustersConfig};
 use super::error::PoolError;
-use super::helper::HelperThread;
 use super::round;
 use super::stats::PoolStats;
 use crate::magazine::{Magazines, Stock, StockConfig, Supply};
@@ -19,7 +18,7 @@ use crate::os::decided::Decided;
 use crate::os::lock::Lock;
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::zero::{Routine, Zeroing};
-use crate::os::{OsError, coarse_now, fork};
+use crate::os::{HelperThread, OsError, coarse_now, fork};
 
 /// Counters that threads add to without an atomic exchange, in separate cache lines by thread.
 #[derive(Debug, Default)]
@@ -156,7 +155,7 @@ impl PoolRef {
         if self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        HelperThread::stop(self);
+        self.stop_helper();
         self.zeroed.close(&NoSupply(&self.clusters));
         self.stock.close(&self.clusters);
         // Every page that is out now comes back through a slow put, which takes it off the gate.
@@ -363,6 +362,18 @@ impl Inner {
                 .is_ok()
         {
             self.upkeep();
+        }
+    }
+
+    /// Ends the helper thread if there is one, and waits for it.
+    pub(super) fn stop_helper(&self) {
+        let helper = {
+            let mut helper = self.helper.lock();
+            self.helper_awake.store(0, Ordering::Relaxed);
+            helper.take()
+        };
+        if let Some(helper) = helper {
+            helper.end();
         }
     }
 

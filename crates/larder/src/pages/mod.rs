@@ -70,9 +70,9 @@ mod stats;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub use block::MAX_CLUSTER_PAGES;
 pub use buf::PageBuf;
 pub use builder::PagePoolBuilder;
-pub use block::MAX_CLUSTER_PAGES;
 pub use cluster_size::ClusterSize;
 pub use error::PoolError;
 #[cfg(feature = "io-uring")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cluster_size::ClusterSize;
 use super::error::PoolError;
 use super::handle::PageHandle;
-use super::helper::{HelperConfig, HelperThread};
+use super::helper::{self, HelperConfig};
 use super::inner::PoolRef;
 use super::round;
 use super::stats::PoolStats;
@@ -396,7 +396,7 @@ impl PagePool {
     /// # Errors
     /// When no thread can be started.
     pub fn start_helper(&self, config: HelperConfig) -> std::io::Result<()> {
-        HelperThread::start(self.inner, config)
+        helper::start(self.inner, config)
     }
 
     /// Stops the helper thread if there is one, and waits for it.
@@ -410,7 +410,7 @@ impl PagePool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stop_helper(&self) {
-        HelperThread::stop(self.inner);
+        self.inner.stop_helper();
     }
 
     /// What the pool has done and holds.

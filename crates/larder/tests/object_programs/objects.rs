@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use larder::objects::{Callbacks, Family, ObjectError, Misuse, Owner, RawCache, RawHandle};
+use larder::objects::{Callbacks, Family, Misuse, ObjectError, Owner, RawCache, RawHandle};
 use larder::os::rseq::Mode;
 
 use super::bytes::{Bytes, MOST_STEPS, family};

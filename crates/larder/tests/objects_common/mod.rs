@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larder::objects::{RawCacheBuilder, Callbacks, Family, FamilyBuilder, RawCache};
+use larder::objects::{Callbacks, Family, FamilyBuilder, RawCache, RawCacheBuilder};
 use larder::os::rseq::Mode;
 use larder::pages::PagePool;
 

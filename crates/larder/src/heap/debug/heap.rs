@@ -109,7 +109,10 @@ impl DebugHeap {
         origin: Origin,
     ) -> Result<NonNull<u8>, AllocError> {
         let none = refused(layout.size());
-        let number = self.inject.next(&self.options).ok_or_else(|| none.clone())?;
+        let number = self
+            .inject
+            .next(&self.options)
+            .ok_or_else(|| none.clone())?;
         let here = self.here();
         let guarded = is_guarded(number, &self.options)
             .then(|| self.storage.take_guarded(layout))

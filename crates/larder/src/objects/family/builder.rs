@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Family, Inner};
 use crate::magazine::Magazines;
 use crate::objects::error::Misuse;
-use crate::objects::large_list::Links;
+use crate::objects::links::Links;
 use crate::objects::map::PageMap;
 use crate::objects::meta::Meta;
 use crate::objects::table::Table;

@@ -31,6 +31,60 @@ pub struct ObjectCacheBuilder<T, E = Infallible> {
     of: PhantomData<(T, E)>,
 }
 
+impl<T: Send + 'static> ObjectCache<T> {
+    /// A cache whose constructor cannot fail.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || vec![1, 2, 3])?;
+    /// assert_eq!(*cache.get()?, [1, 2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`ObjectError`]; a type without size is one that no cache holds.
+    pub fn new(
+        family: &Family,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> Result<Self, ObjectError> {
+        Self::try_new(family, move || Ok(make()))
+    }
+}
+
+impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
+    /// A cache whose constructor may fail.
+    ///
+    /// ```
+    /// use larder::objects::{Family, ObjectCache, ObjectError};
+    /// let family = Family::new()?;
+    /// let cache = ObjectCache::<u64, &str>::try_new(&family, || Err("no"))?;
+    /// assert_eq!(cache.get().err(), Some(ObjectError::Constructor("no")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn try_new(
+        family: &Family,
+        make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
+    ) -> Result<Self, ObjectError> {
+        Self::builder().try_build(family, make)
+    }
+
+    /// Settings first.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::builder().align(64).build(&Family::new()?, || 0_u64)?;
+    /// assert_eq!(cache.stats().stride, 64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn builder() -> ObjectCacheBuilder<T, E> {
+        ObjectCacheBuilder::new()
+    }
+}
+
 impl<T: Send + 'static> ObjectCacheBuilder<T> {
     /// Makes a cache whose constructor cannot fail.
     ///

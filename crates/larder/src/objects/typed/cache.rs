@@ -10,7 +10,7 @@ use super::super::family::Family;
 use super::super::raw::object;
 use super::super::stats::CacheStats;
 use super::super::supply::{Construct, Failure, Objects};
-use super::{Object, ObjectCacheBuilder, ObjectHandle, OwnedObject};
+use super::{Object, OwnedObject};
 
 /// What a cache calls, in a box that lives as long as its objects.
 pub(super) struct Calls<T, E> {
@@ -87,59 +87,7 @@ unsafe impl<T: Send, E> Send for ObjectCache<T, E> {}
 // SAFETY: as above.
 unsafe impl<T: Send, E> Sync for ObjectCache<T, E> {}
 
-impl<T: Send + 'static> ObjectCache<T> {
-    /// A cache whose constructor cannot fail.
-    ///
-    /// ```
-    /// # use larder::objects::{Family, ObjectCache};
-    /// let cache = ObjectCache::new(&Family::new()?, || vec![1, 2, 3])?;
-    /// assert_eq!(*cache.get()?, [1, 2, 3]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// See [`ObjectError`]; a type without size is one that no cache holds.
-    pub fn new(
-        family: &Family,
-        make: impl Fn() -> T + Send + Sync + 'static,
-    ) -> Result<Self, ObjectError> {
-        Self::try_new(family, move || Ok(make()))
-    }
-}
-
 impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
-    /// A cache whose constructor may fail.
-    ///
-    /// ```
-    /// use larder::objects::{Family, ObjectCache, ObjectError};
-    /// let family = Family::new()?;
-    /// let cache = ObjectCache::<u64, &str>::try_new(&family, || Err("no"))?;
-    /// assert_eq!(cache.get().err(), Some(ObjectError::Constructor("no")));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As for [`new`](Self::new).
-    pub fn try_new(
-        family: &Family,
-        make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
-    ) -> Result<Self, ObjectError> {
-        Self::builder().try_build(family, make)
-    }
-
-    /// Settings first.
-    ///
-    /// ```
-    /// # use larder::objects::{Family, ObjectCache};
-    /// let cache = ObjectCache::builder().align(64).build(&Family::new()?, || 0_u64)?;
-    /// assert_eq!(cache.stats().stride, 64);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn builder() -> ObjectCacheBuilder<T, E> {
-        ObjectCacheBuilder::new()
-    }
-
     pub(super) fn with(
         family: &Family,
         mut config: Config,
@@ -152,7 +100,7 @@ impl<T: Send + 'static, E: 'static> ObjectCache<T, E> {
         hooks.end = Some(end::<T, E>);
         hooks.data = Box::into_raw(Box::new(calls)).cast();
         let data = hooks.data;
-        match CacheRef::new(family, config) {
+        match CacheRef::of(family, config) {
             Ok(cache) => Ok(Self {
                 cache,
                 of: PhantomData,
@@ -288,20 +236,6 @@ impl<T, E> ObjectCache<T, E> {
     pub unsafe fn put_raw(&self, at: NonNull<T>) {
         // SAFETY: the caller's promise.
         drop(unsafe { Object::new(at, self.cache) });
-    }
-
-    /// A stock of one's own over this cache. It costs nothing until it is used.
-    ///
-    /// ```
-    /// # use larder::objects::{Family, ObjectCache};
-    /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
-    /// let mut handle = cache.handle();
-    /// assert_eq!(*handle.get()?, 7);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn handle(&self) -> ObjectHandle<'_, T, E> {
-        ObjectHandle::new(self)
     }
 
     /// The family.

@@ -3,10 +3,10 @@
 use core::convert::Infallible;
 use core::ptr::NonNull;
 
+use super::super::error::ObjectError;
 use super::super::raw::object;
 use super::super::supply::Failure;
 use super::cache::unfold;
-use super::super::error::ObjectError;
 use super::{Object, ObjectCache};
 use crate::magazine::Pair;
 
@@ -26,6 +26,22 @@ use crate::magazine::Pair;
 pub struct ObjectHandle<'c, T, E = Infallible> {
     pair: Pair,
     cache: &'c ObjectCache<T, E>,
+}
+
+impl<T, E> ObjectCache<T, E> {
+    /// A stock of one's own over this cache. It costs nothing until it is used.
+    ///
+    /// ```
+    /// # use larder::objects::{Family, ObjectCache};
+    /// let cache = ObjectCache::new(&Family::new()?, || 7_u64)?;
+    /// let mut handle = cache.handle();
+    /// assert_eq!(*handle.get()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn handle(&self) -> ObjectHandle<'_, T, E> {
+        ObjectHandle::new(self)
+    }
 }
 
 impl<'c, T, E> ObjectHandle<'c, T, E> {

@@ -2,10 +2,10 @@
 
 use core::ptr::NonNull;
 
+use super::super::error::ObjectError;
 use super::super::raw::object;
 use super::super::supply::Failure;
 use super::cache::unfold;
-use super::super::error::ObjectError;
 use super::{Object, ObjectCache};
 
 /// Rounds that lie on the stack on their way.
