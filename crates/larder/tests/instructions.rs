@@ -78,7 +78,7 @@ unsafe extern "C" fn larder_percpu_put(pool: *const PagePool, page: NonNull<u8>)
 #[unsafe(no_mangle)]
 unsafe extern "C" fn larder_cache_get(cache: *const RawCache) -> *mut u8 {
     // SAFETY: the caller's promise.
-    unsafe { (*cache).get_or_null() }
+    unsafe { (*cache).get() }.map_or(core::ptr::null_mut(), NonNull::as_ptr)
 }
 
 /// # Safety

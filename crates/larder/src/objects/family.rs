@@ -210,20 +210,6 @@ impl Family {
         self.inner.claimed.store(false, Ordering::Release);
     }
 
-    /// Whether two values are the same family.
-    ///
-    /// ```
-    /// use larder::objects::Family;
-    /// let family = Family::new()?;
-    /// assert!(family.is_same(&family.clone()));
-    /// assert!(!family.is_same(&Family::new()?));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-
     /// Bytes that are in use for what is known of caches and slabs.
     ///
     /// ```

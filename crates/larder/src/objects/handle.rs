@@ -87,46 +87,6 @@ impl RawHandle {
         }
     }
 
-    /// An object, or null where [`get`](Self::get) has an error: for callers that do not look at it.
-    ///
-    /// ```
-    /// # let family = larder::objects::Family::new()?;
-    /// # let cache = larder::objects::RawCache::new(&family, std::alloc::Layout::new::<u64>())?;
-    /// let mut handle = cache.handle();
-    /// if let Some(object) = std::ptr::NonNull::new(handle.get_or_null()) {
-    ///     // SAFETY: taken above, put once.
-    ///     unsafe { handle.put(object) };
-    /// }
-    /// assert!(!handle.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn get_or_null(&mut self) -> *mut u8 {
-        match self.pair.try_get() {
-            Some(round) => round as *mut u8,
-            None => self.get_slow_or_null(),
-        }
-    }
-
-    /// An object from the loaded magazine, and nothing more.
-    ///
-    /// ```
-    /// use std::alloc::Layout;
-    /// use larder::objects::{Family, RawCache};
-    /// let family = Family::new()?;
-    /// let cache = RawCache::new(&family, Layout::new::<[u64; 4]>())?;
-    /// let mut handle = cache.handle();
-    /// assert!(handle.try_get().is_none(), "it has no magazine yet");
-    /// let object = handle.get()?;
-    /// assert!(handle.try_get().is_some(), "others came with the first");
-    /// # let _ = object;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn try_get(&mut self) -> Option<NonNull<u8>> {
-        self.pair.try_get().map(object)
-    }
-
     /// Puts an object back. Debug builds check the pointer.
     ///
     /// ```
@@ -320,13 +280,6 @@ impl RawHandle {
             || pair.get(&cache.cache.stock, &cache.supply()),
             Failure::is_short,
         )
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_slow_or_null(&mut self) -> *mut u8 {
-        self.get_slow()
-            .map_or(core::ptr::null_mut(), NonNull::as_ptr)
     }
 
     #[cold]

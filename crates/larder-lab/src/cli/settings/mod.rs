@@ -19,7 +19,7 @@ use file::Settings;
 /// Settings for the library, from the latest runs on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-PagePool::from_settings reads the file; so does every program that has LARDER_SETTINGS=FILE in its environment.
+PagePool::builder().settings(..) takes the file; so does every program that has LARDER_SETTINGS=FILE in its environment.
 
 Examples:
   larder settings                     print it
