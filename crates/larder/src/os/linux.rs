@@ -2,7 +2,9 @@
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::fs::{self, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -25,6 +27,33 @@ const VECTOR: usize = 64;
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Linux;
+
+/// What keeps a memfd from becoming shorter or longer.
+const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
+/// Maps the whole memfd of another process, to read it. Refuses one whose size is not sealed: reading beyond a new end would end
+/// the process.
+pub(crate) fn map_sealed(fd: impl AsFd) -> Result<Span, OsError> {
+    let failed = |call| move |e| OsError::new(call, 0, e);
+    let seals = fs::fcntl_get_seals(&fd).map_err(failed("fcntl(GET_SEALS)"))?;
+    if !seals.contains(SIZE_SEALS) {
+        return Err(OsError::new("fcntl(GET_SEALS)", 0, Errno::PERM));
+    }
+    let size = fs::fstat(&fd).map_err(failed("fstat(memfd)"))?.st_size;
+    let len = usize::try_from(size).map_err(|_| OsError::new("fstat(memfd)", 0, Errno::FBIG))?;
+    // SAFETY: a fresh mapping at an address of the kernel's choice; the mapping keeps the memfd alive.
+    let at = unsafe {
+        mm::mmap(
+            ptr::null_mut(),
+            len,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            &fd,
+            0,
+        )
+    };
+    span_of("mmap(memfd)", len, at)
+}
 
 fn span_of(
     call: &'static str,
@@ -99,11 +128,13 @@ unsafe impl System for Linux {
         )
     }
 
-    fn reserve_shared(&self, len: usize) -> Result<Span, OsError> {
+    fn reserve_shared(&self, len: usize) -> Result<(Span, OwnedFd), OsError> {
         let failed = |call| move |e| OsError::new(call, len, e);
-        let fd = rustix::fs::memfd_create("larder", rustix::fs::MemfdFlags::CLOEXEC)
-            .map_err(failed("memfd_create"))?;
-        rustix::fs::ftruncate(&fd, len as u64).map_err(failed("ftruncate(memfd)"))?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = fs::memfd_create("larder", flags).map_err(failed("memfd_create"))?;
+        fs::ftruncate(&fd, len as u64).map_err(failed("ftruncate(memfd)"))?;
+        fs::fcntl_add_seals(&fd, SIZE_SEALS | SealFlags::SEAL)
+            .map_err(failed("fcntl(ADD_SEALS)"))?;
         // SAFETY: a fresh mapping at an address of the kernel's choice; the mapping keeps the memfd alive.
         let at = unsafe {
             mm::mmap(
@@ -115,7 +146,15 @@ unsafe impl System for Linux {
                 0,
             )
         };
-        span_of("mmap(memfd)", len, at)
+        let span = span_of("mmap(memfd)", len, at)?;
+        // Parent and child would have the same pages and one account of them each.
+        // SAFETY: just mapped, and not known to other code.
+        let kept = unsafe { mm::madvise(span.at.as_ptr().cast(), len, Advice::LinuxDontFork) };
+        if let Err(e) = kept {
+            let _ = unmap("munmap", span.at.as_ptr(), len);
+            return Err(OsError::new("madvise(DONTFORK)", len, e));
+        }
+        Ok((span, fd))
     }
 
     unsafe fn commit(&self, span: Span) -> Result<(), OsError> {
@@ -160,10 +199,11 @@ unsafe impl System for Linux {
         let (advice, raw) = match how {
             Decommit::DontNeed => (Advice::LinuxDontNeed, libc::MADV_DONTNEED),
             Decommit::Free => (Advice::LinuxFree, libc::MADV_FREE),
+            Decommit::Remove => (Advice::LinuxRemove, libc::MADV_REMOVE),
         };
         let _errno = KeptErrno::new();
         for chunk in spans.chunks(VECTOR) {
-            if chunk.len() > 1 && process_madvise(chunk, raw) {
+            if chunk.len() > 1 && how != Decommit::Remove && process_madvise(chunk, raw) {
                 continue;
             }
             for span in chunk {

@@ -34,6 +34,7 @@ pub(crate) use cpu::{MAX_CPUS, counts_all_memory, usable_cpus};
 pub use error::OsError;
 pub(crate) use helper::HelperThread;
 pub use linux::Linux;
+pub(crate) use linux::map_sealed;
 pub use meta::{MetaRegion, MetaSlice, ZeroIsValid};
 pub use sched::{lower_priority, thread_cpu_time};
 pub(crate) use sched::{turns, wait_turn};

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ptr::NonNull;
+use std::os::fd::OwnedFd;
 
 use super::OsError;
 
@@ -79,6 +80,8 @@ pub enum Decommit {
     DontNeed,
     /// `MADV_FREE`: the kernel takes it when it needs it; until then the old contents may be read.
     Free,
+    /// `MADV_REMOVE`: gone at once and for every process, reads as zero afterwards. For memory of a memfd.
+    Remove,
 }
 
 /// What is said to the kernel about transparent huge pages of a range.
@@ -146,7 +149,7 @@ impl HugePageSize {
 ///     assert_eq!(span.at.read(), 0);
 ///     Linux.release(span)?;
 /// }
-/// let shared = Linux.reserve_shared(1 << 20)?;                // accessible at once
+/// let (shared, _memfd) = Linux.reserve_shared(1 << 20)?;      // accessible at once
 /// // SAFETY: as above.
 /// unsafe { Linux.release(shared)? };
 /// # Ok::<(), larder::os::OsError>(())
@@ -155,7 +158,7 @@ impl HugePageSize {
 /// # Safety
 /// The library uses what `reserve` returns as its own memory. An implementation must return spans that are as long and
 /// as aligned as was asked, that nothing else uses until they are released, and that read as zero once committed; after
-/// [`decommit`](Self::decommit) with [`Decommit::DontNeed`] succeeded they read as zero again.
+/// [`decommit`](Self::decommit) with anything but [`Decommit::Free`] succeeded they read as zero again.
 pub unsafe trait System: fmt::Debug + Send + Sync {
     /// Reserves `len` bytes of addresses aligned to `align` (a power of two), not accessible and not accounted.
     ///
@@ -169,11 +172,12 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// The kernel's refusal; `ENOMEM` when the pool is empty.
     fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError>;
 
-    /// Reserves accessible memory that lives in a memfd and can be mapped a second time.
+    /// Reserves accessible memory of a memfd, which other mappings and other processes can map too. Its size is sealed, so that no
+    /// holder of the descriptor can take memory from under another. The child of a fork does not have the mapping.
     ///
     /// # Errors
     /// The kernel's refusal.
-    fn reserve_shared(&self, len: usize) -> Result<Span, OsError>;
+    fn reserve_shared(&self, len: usize) -> Result<(Span, OwnedFd), OsError>;
 
     /// Makes reserved memory readable and writable; it reads as zero.
     ///

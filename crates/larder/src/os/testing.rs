@@ -4,6 +4,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::alloc::Layout;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
 use rustix::io::Errno;
@@ -67,8 +68,9 @@ unsafe impl System for HeapSystem {
     fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError> {
         self.reserve(len, size.bytes())
     }
-    fn reserve_shared(&self, len: usize) -> Result<Span, OsError> {
-        self.reserve(len, 1)
+    /// Memory of the heap has no descriptor.
+    fn reserve_shared(&self, len: usize) -> Result<(Span, OwnedFd), OsError> {
+        Err(OsError::new("memfd_create", len, Errno::NOSYS))
     }
     unsafe fn commit(&self, _: Span) -> Result<(), OsError> {
         Ok(())
@@ -77,7 +79,7 @@ unsafe impl System for HeapSystem {
         Ok(())
     }
     unsafe fn decommit(&self, spans: &[Span], how: Decommit) -> Result<(), OsError> {
-        if how == Decommit::DontNeed {
+        if how != Decommit::Free {
             for span in spans {
                 // SAFETY: the caller owns the spans and gave up their contents.
                 unsafe { span.at.as_ptr().write_bytes(0, span.len) };
@@ -193,7 +195,7 @@ unsafe impl<S: System, H: Hook> System for Hooked<S, H> {
         self.hook.before(Call::Reserve, len)?;
         self.inner.reserve_hugetlb(len, size)
     }
-    fn reserve_shared(&self, len: usize) -> Result<Span, OsError> {
+    fn reserve_shared(&self, len: usize) -> Result<(Span, OwnedFd), OsError> {
         self.hook.before(Call::Reserve, len)?;
         self.inner.reserve_shared(len)
     }

@@ -1,5 +1,6 @@
 //! How a pool is made.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ enum Backing {
     Private,
     Huge,
     Hugetlb(HugePageSize),
+    Shared,
 }
 
 /// Settings of a pool that is to be. What is not set comes from the environment (`LARDER_CLUSTER_PAGES`, a settings
@@ -218,6 +220,23 @@ impl PagePoolBuilder {
         self
     }
 
+    /// Takes memory from a memfd, so that another process can read the pages in place: see
+    /// [`SharedPages`](super::SharedPages). A page that goes back leaves the memfd, too.
+    ///
+    /// The child of a fork does not have these pages, and must not use the pool.
+    ///
+    /// ```
+    /// # use larder::pages::PagePool;
+    /// let pool = PagePool::builder().shared().limit_bytes(1 << 20).build()?;
+    /// assert!(pool.descriptor().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.backing = Backing::Shared;
+        self
+    }
+
     /// How long memory must be unused before it goes back; [`Duration::MAX`] keeps it.
     ///
     /// ```
@@ -386,20 +405,25 @@ impl PagePoolBuilder {
             Some(bytes) if bytes >= page => bytes / page,
             Some(bytes) => return Err(PoolError::LimitBytes { bytes, page }),
         };
-        let (span, committed) = self.reserve(page)?;
+        let (span, descriptor) = self.reserve(page)?;
+        let give_back = match self.backing {
+            // Pieces of a huge page cannot go back, and the whole is what the pool was given for.
+            Backing::Hugetlb(_) => None,
+            Backing::Shared => Some(Decommit::Remove),
+            Backing::Private | Backing::Huge => Some(self.give_back),
+        };
         let inner = PoolRef::new(InnerConfig {
             clusters: ClustersConfig {
                 system: self.system,
                 span,
-                committed,
+                committed: matches!(self.backing, Backing::Hugetlb(_) | Backing::Shared),
                 cluster_pages: self.cluster.unwrap_or_default().resolve(),
                 limit_pages,
                 // Memory that was freed lazily may still go from under a reader; a write per page ends that.
-                populate: self.populate || self.give_back == Decommit::Free,
-                // Pieces of a huge page cannot go back, and the whole is what the pool was given for.
-                give_back: (!matches!(self.backing, Backing::Hugetlb(_))).then_some(self.give_back),
+                populate: self.populate || give_back == Some(Decommit::Free),
+                give_back,
                 // A piece of a transparent huge page would split it.
-                in_part: self.backing == Backing::Private,
+                in_part: self.backing != Backing::Huge,
             },
             stock: StockConfig {
                 rounds: self.magazine.0,
@@ -408,6 +432,7 @@ impl PagePoolBuilder {
             },
             routine: self.zeroing.map(Zeroing::routine),
             decay_ns: u64::try_from(self.decay.as_nanos()).unwrap_or(u64::MAX),
+            descriptor,
         })?;
         let pool = PagePool::from_inner(inner);
         if let Some(config) = self.helper {
@@ -432,8 +457,8 @@ impl PagePoolBuilder {
         Ok(self)
     }
 
-    /// The reservation, and whether it is accessible already.
-    fn reserve(&self, page: usize) -> Result<(Span, bool), PoolError> {
+    /// The reservation, and the descriptor of its memfd if it is one.
+    fn reserve(&self, page: usize) -> Result<(Span, Option<OwnedFd>), PoolError> {
         let block = BLOCK_PAGES * page;
         let most = (Space::MOST_PAGES * page).min(1 << 46);
         let wanted = match (self.reserve_bytes, self.limit_bytes) {
@@ -461,7 +486,11 @@ impl PagePoolBuilder {
                     .unwrap_or(64 << 20)
                     .min(most)
                     .next_multiple_of(size.bytes());
-                return Ok((self.system.reserve_hugetlb(bytes, size)?, true));
+                return Ok((self.system.reserve_hugetlb(bytes, size)?, None));
+            }
+            Backing::Shared => {
+                let (span, descriptor) = self.system.reserve_shared(bytes)?;
+                return Ok((span, Some(descriptor)));
             }
             Backing::Private | Backing::Huge => {}
         }
@@ -487,7 +516,7 @@ impl PagePoolBuilder {
         // Advice that is not taken (a kernel without huge pages) costs speed and nothing else.
         // SAFETY: the span was just reserved and is not known to other code.
         let _ = unsafe { self.system.advise_huge(span, advice) };
-        Ok((span, false))
+        Ok((span, None))
     }
 }
 

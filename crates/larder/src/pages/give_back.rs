@@ -202,9 +202,7 @@ impl Clusters {
         for pages in batch.ranges.into_iter().take(n) {
             match done {
                 Ok(()) => {
-                    released += state
-                        .space
-                        .put_released(pages, how == Decommit::DontNeed, now);
+                    released += state.space.put_released(pages, how != Decommit::Free, now);
                 }
                 Err(_) => state.space.put_kept(pages, now),
             }

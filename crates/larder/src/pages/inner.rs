@@ -7,6 +7,7 @@
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::clusters::{Clusters, ClustersConfig};
@@ -60,6 +61,7 @@ pub(super) struct Inner {
     pub(super) zeroed_by_helper: AtomicU64,
     /// Set while the helper runs, so that gets know that there is a thread to wake.
     pub(super) helper_awake: AtomicU32,
+    pub(super) descriptor: Option<OwnedFd>,
     next_maintenance: AtomicU64,
     owners: AtomicUsize,
     gate: AtomicUsize,
@@ -68,6 +70,8 @@ pub(super) struct Inner {
 
 /// Configuration that the builder has checked.
 pub(super) struct InnerConfig {
+    /// Of the memfd that the pages are in.
+    pub(super) descriptor: Option<OwnedFd>,
     pub(super) clusters: ClustersConfig,
     pub(super) stock: StockConfig,
     pub(super) routine: Option<Routine>,
@@ -121,6 +125,7 @@ impl PoolRef {
             helper_cpu_ns: AtomicU64::new(0),
             zeroed_by_helper: AtomicU64::new(0),
             helper_awake: AtomicU32::new(0),
+            descriptor: config.descriptor,
             next_maintenance: AtomicU64::new(coarse_now().saturating_add(config.decay_ns)),
             owners: AtomicUsize::new(1),
             gate: AtomicUsize::new(1),

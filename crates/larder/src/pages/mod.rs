@@ -65,6 +65,7 @@ mod moves;
 mod pool;
 mod round;
 mod run;
+mod shared;
 mod space;
 mod stats;
 #[cfg(all(test, not(loom)))]
@@ -81,4 +82,5 @@ pub use handle::PageHandle;
 pub use helper::HelperConfig;
 pub use pool::PagePool;
 pub use run::PageRun;
+pub use shared::SharedPages;
 pub use stats::PoolStats;
