@@ -6,13 +6,14 @@ mod common;
 mod objects_common;
 
 use std::ptr::NonNull;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use common::*;
 use larder::objects::{Family, Misuse, ObjectError, Owner, RawCache};
 use larder::os::page_size;
 use larder::os::rseq::Mode;
-use larder::pages::PoolError;
+use larder::pages::{PagePool, PoolError};
 use objects_common::*;
 
 /// Bytes that the pool holds.
@@ -323,6 +324,60 @@ fn the_pools_limit_holds_for_all_caches_together() {
                 put(cache, object);
             }
         }
+    }
+}
+
+/// As long as the user makes room, no allocation fails, of an object or of a run; once there is no more room, one does.
+#[test]
+fn room_that_the_user_makes_serves_objects_and_runs() {
+    static FAMILY: OnceLock<Family> = OnceLock::new();
+    /// Addresses of runs that can be spared.
+    static SPARE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    fn make_room() -> bool {
+        let Some(run) = SPARE.lock().unwrap().pop() else {
+            return false;
+        };
+        let run = NonNull::new(core::ptr::with_exposed_provenance_mut(run)).unwrap();
+        // SAFETY: taken below, and on the list once.
+        unsafe { FAMILY.get().unwrap().put_large(run) }.unwrap();
+        true
+    }
+    let family = FAMILY.get_or_init(|| {
+        Family::builder()
+            .pages(PagePool::builder().limit_bytes(1 << 20))
+            .on_shortage(make_room)
+            .build()
+            .unwrap()
+    });
+    let run = || family.get_large(100_000, 1);
+    let spare = |run: NonNull<u8>| SPARE.lock().unwrap().push(run.as_ptr().expose_provenance());
+    for _ in 0..100 {
+        let new = run().unwrap();
+        spare(new);
+    }
+    let runs = SPARE.lock().unwrap().len();
+    assert!((5..=10).contains(&runs), "{runs} runs of 100 kB fit 1 MiB");
+    // Objects take all the room that the runs can give.
+    let cache = options(500).build(family).unwrap();
+    let mut objects = Vec::new();
+    let error = loop {
+        match cache.get() {
+            Ok(object) => objects.push(object),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        SPARE.lock().unwrap().is_empty(),
+        "asked until there was none"
+    );
+    assert!(
+        matches!(error, ObjectError::Pages(PoolError::Limit { .. })),
+        "{error}"
+    );
+    assert!(objects.len() > 1600, "only {} objects", objects.len());
+    assert!(run().is_err());
+    for object in objects {
+        put(&cache, object);
     }
 }
 

@@ -1,5 +1,7 @@
 //! A pool in a memfd whose pages a second process reads in place.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

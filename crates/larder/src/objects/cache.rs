@@ -294,24 +294,6 @@ impl Cache {
         self.config.type_stable
     }
 
-    /// Does what is slow: the family's upkeep first, and once more after all caches gave up what they could when pages
-    /// are short.
-    #[cold]
-    pub(super) fn patiently<T, E>(
-        &self,
-        mut get: impl FnMut() -> Result<T, E>,
-        is_short: impl FnOnce(&E) -> bool,
-    ) -> Result<T, E> {
-        self.inner().upkeep_if_due();
-        get().or_else(|error| {
-            if is_short(&error) && self.inner().reclaim() {
-                get()
-            } else {
-                Err(error)
-            }
-        })
-    }
-
     /// Says that this thread's CPU may have magazines now. Called after the CPU got them, so that the thread that takes
     /// the flag back sees them.
     pub(super) fn shelved(&self) {

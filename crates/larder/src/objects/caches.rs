@@ -120,6 +120,33 @@ impl Inner {
         }
     }
 
+    /// Does what is slow: the family's upkeep first. When memory is short once more, after all caches gave up what they could, and
+    /// then as long as the family's user makes room.
+    #[cold]
+    pub(super) fn patiently<T, E>(
+        &self,
+        mut get: impl FnMut() -> Result<T, E>,
+        is_short: impl Fn(&E) -> bool,
+    ) -> Result<T, E> {
+        self.upkeep_if_due();
+        let mut got = get();
+        if got.as_ref().is_err_and(&is_short) && self.reclaim() {
+            got = get();
+        }
+        while got.as_ref().is_err_and(&is_short) && self.make_room() {
+            got = get();
+        }
+        got
+    }
+
+    /// Asks the family's user for room; false when there is none to be had.
+    fn make_room(&self) -> bool {
+        self.on_shortage.is_some_and(|f| {
+            let _outside = calls("what makes room", Rank::Reaper);
+            f()
+        })
+    }
+
     /// Memory is short: asks the users of all caches for objects, and all caches for slabs. While one thread does that,
     /// other callers wait a while for what it finds. False when it makes no sense to try again: within a callback.
     pub(super) fn reclaim(&self) -> bool {

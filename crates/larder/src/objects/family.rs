@@ -79,6 +79,7 @@ pub(super) struct Inner {
     claimed: AtomicBool,
     on_misuse: Option<fn(&Misuse)>,
     pub(super) on_slow: Option<fn()>,
+    pub(super) on_shortage: Option<fn() -> bool>,
     pub(super) interval_ns: u64,
     pub(super) next_upkeep: AtomicU64,
     /// Intervals that have ended.

@@ -276,7 +276,7 @@ impl RawHandle {
     /// A round when the loaded magazine has none.
     fn refill(&mut self) -> Result<usize, Failure<()>> {
         let (pair, cache) = (&mut self.pair, &self.cache);
-        cache.cache.patiently(
+        cache.cache.inner().patiently(
             || pair.get(&cache.cache.stock, &cache.supply()),
             Failure::is_short,
         )

@@ -71,14 +71,7 @@ impl Family {
             .checked_add(slack)
             .filter(|&n| u32::try_from(n).is_ok())
             .ok_or(impossible)?;
-        inner.upkeep_if_due();
-        let (start, zero) = inner.pool.take_large(all).or_else(|error| {
-            if inner.reclaim() {
-                inner.pool.take_large(all)
-            } else {
-                Err(error)
-            }
-        })?;
+        let (start, zero) = inner.patiently(|| inner.pool.take_large(all), |_| true)?;
         // What lies before and behind the aligned part goes back.
         let at = start.next_multiple_of(align.max(page));
         let before = (at - start) / page;

@@ -217,7 +217,7 @@ impl RawCache {
             return Ok(0);
         }
         let got = fill_objects(out, |rounds| {
-            self.cache.patiently(
+            self.cache.inner().patiently(
                 || self.cache.stock.get_many(rounds, &self.supply()),
                 Failure::is_short,
             )
@@ -379,6 +379,7 @@ impl RawCache {
         let supply = self.supply();
         let got = self
             .cache
+            .inner()
             .patiently(|| self.cache.stock.get(&supply), Failure::is_short);
         self.cache.shelved();
         got.map(object).map_err(unfold)

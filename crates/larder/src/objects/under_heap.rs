@@ -51,6 +51,7 @@ impl RawCache {
         };
         let round = self
             .cache
+            .inner()
             .patiently(|| pair.get(&self.cache.stock, &supply), Failure::is_short)
             .map_err(unfold)?;
         Ok((round, untouched.get()))

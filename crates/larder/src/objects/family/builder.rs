@@ -35,6 +35,7 @@ pub struct FamilyBuilder {
     interval: Duration,
     on_misuse: Option<fn(&Misuse)>,
     on_slow: Option<fn()>,
+    on_shortage: Option<fn() -> bool>,
 }
 
 impl FamilyBuilder {
@@ -45,6 +46,7 @@ impl FamilyBuilder {
             interval: Duration::from_secs(1),
             on_misuse: None,
             on_slow: None,
+            on_shortage: None,
         }
     }
 
@@ -119,6 +121,36 @@ impl FamilyBuilder {
         self
     }
 
+    /// What is called when memory is short, after all caches have given up what they could: it makes room, for instance drops a cache
+    /// of its own, and returns true to have the allocation tried again, as often as it says so. False lets the allocation fail. It may
+    /// not return at all, but end the program: then no allocation of this family ever fails. libumem has the same as
+    /// `umem_nofail_callback`.
+    ///
+    /// It is called without any lock, by the thread that allocates, and may put objects of this family; if it takes some, it may be
+    /// called again within itself.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use larder::{objects::{Family, ObjectCache, OwnedObject}, pages::PagePool};
+    /// static SPARE: Mutex<Vec<OwnedObject<[u8; 4096]>>> = Mutex::new(Vec::new());
+    /// let family = Family::builder()
+    ///     .pages(PagePool::builder().limit_bytes(1 << 20))
+    ///     .on_shortage(|| SPARE.lock().unwrap().pop().is_some())
+    ///     .build()?;
+    /// let cache = ObjectCache::new(&family, || [0_u8; 4096])?;
+    /// for _ in 0..1000 {
+    ///     let object = cache.get_owned()?;        // 4 MB in all, out of 1 MiB
+    ///     SPARE.lock().unwrap().push(object);
+    /// }
+    /// # SPARE.lock().unwrap().clear();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on_shortage(mut self, f: fn() -> bool) -> Self {
+        self.on_shortage = Some(f);
+        self
+    }
+
     /// What slow calls begin with, where nothing is locked and the caches may be used.
     #[must_use]
     pub(crate) fn on_slow(mut self, f: Option<fn()>) -> Self {
@@ -158,6 +190,7 @@ impl FamilyBuilder {
             claimed: AtomicBool::new(false),
             on_misuse: self.on_misuse,
             on_slow: self.on_slow,
+            on_shortage: self.on_shortage,
             interval_ns,
             next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
             intervals: AtomicU32::new(0),

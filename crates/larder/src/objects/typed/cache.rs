@@ -303,6 +303,7 @@ impl<T, E> ObjectCache<T, E> {
         let supply = self.supply();
         let got = self
             .cache
+            .inner()
             .patiently(|| self.cache.stock.get(&supply), Failure::is_short);
         self.cache.shelved();
         got.map(object).map_err(unfold)

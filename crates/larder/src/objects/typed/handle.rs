@@ -196,6 +196,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
         let (pair, shared) = (&mut self.pair, &self.cache.cache);
         let supply = self.cache.supply();
         shared
+            .inner()
             .patiently(|| pair.get(&shared.stock, &supply), Failure::is_short)
             .map(object)
             .map_err(unfold)

@@ -42,7 +42,7 @@ impl<T, E> ObjectCache<T, E> {
             let mut rounds = [0; ROUNDS];
             let wanted = empty.min(ROUNDS);
             let supply = self.supply();
-            let got = self.cache.patiently(
+            let got = self.cache.inner().patiently(
                 || self.cache.stock.get_many(&mut rounds[..wanted], &supply),
                 Failure::is_short,
             );
