@@ -1,0 +1,13 @@
+//! The C functions, called from Rust: what they do, and what bad input gets.
+
+#![allow(clippy::unwrap_used)] // Also in the helpers of the tests.
+
+mod arena;
+mod c;
+mod family;
+mod garbage;
+mod garbage_arena;
+mod garbage_objects;
+mod heap;
+mod objects;
+mod threads;
