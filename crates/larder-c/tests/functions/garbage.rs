@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_void};
 use core::ptr::{null, null_mut};
 
+use crate::process::{check, command, role};
 use larder_c::larder_status::*;
 use larder_c::*;
 
@@ -424,21 +425,14 @@ fn the_version_and_the_mode_are_told() {
 #[test]
 fn a_helper_without_memory_for_its_stack_says_why() {
     const NAME: &str = "a_helper_without_memory_for_its_stack_says_why";
-    const ROLE: &str = "LARDER_TEST_HELPER";
     const RLIMIT_AS: i32 = 9;
     const EAGAIN: i32 = 11;
     unsafe extern "C" {
         fn setrlimit(resource: i32, limits: *const [u64; 2]) -> i32;
     }
-    if std::env::var_os(ROLE).is_none() {
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args([NAME, "--exact", "--test-threads=1"])
-            .env(ROLE, "1")
-            // No stack that is left of another thread shall do.
-            .env("RUST_MIN_STACK", (64 << 20).to_string())
-            .output()
-            .unwrap();
-        assert!(child.status.success(), "{child:?}");
+    if role().is_none() {
+        // No stack that is left of another thread shall do.
+        check(command(NAME, "helper").env("RUST_MIN_STACK", (64 << 20).to_string()));
         return;
     }
     let pool = pool(&options());

@@ -4,6 +4,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 
 use crate::c::{family, json, made, no_error, refused, text};
+use crate::process::{command, ended, role};
 use larder_c::larder_status::*;
 use larder_c::*;
 
@@ -380,14 +381,8 @@ fn the_numbers_can_be_read() {
 #[test]
 fn a_checked_object_becomes_smaller_although_every_allocation_fails() {
     const NAME: &str = "a_checked_object_becomes_smaller_although_every_allocation_fails";
-    const ROLE: &str = "LARDER_TEST_CHECKED";
-    if std::env::var_os(ROLE).is_none() {
-        let ended = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", NAME, "--nocapture", "--test-threads=1"])
-            .env(ROLE, "1")
-            .env("LARDER_HEAP_DEBUG", "fail=1,fail-after=3")
-            .output()
-            .unwrap();
+    if role().is_none() {
+        let ended = ended(command(NAME, "checked").env("LARDER_HEAP_DEBUG", "fail=1,fail-after=3"));
         let told = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(ended.status.success(), "{ended:?}");
         assert!(!told.contains("larder: "), "{told}");

@@ -10,4 +10,7 @@ mod garbage_arena;
 mod garbage_objects;
 mod heap;
 mod objects;
+#[path = "../../../larder/tests/common/process.rs"]
+#[allow(dead_code)] // Not all of it is needed here.
+mod process;
 mod threads;

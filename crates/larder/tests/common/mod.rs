@@ -6,10 +6,12 @@
 pub(crate) mod cpus;
 pub(crate) mod fork;
 pub(crate) mod objects;
+mod process;
+pub(crate) mod signals;
+
+pub(crate) use process::*;
 
 use std::collections::HashSet;
-use std::panic::Location;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -17,9 +19,6 @@ use larder::os::rseq::{self, Mode};
 use larder::os::testing::{Call, Failing, Hook};
 use larder::os::{OsError, page_size};
 use larder::pages::{Builder, ClusterSize, PagePool};
-
-/// Environment variable that tells a program of tests that runs again what to do.
-const ROLE: &str = "LARDER_TEST_ROLE";
 
 /// Both modes, or the locked one alone where this machine has no restartable sequences.
 pub(crate) fn modes() -> Vec<Mode> {
@@ -44,57 +43,6 @@ pub(crate) fn cluster(pages: usize) -> ClusterSize {
     ClusterSize::pages(pages).unwrap()
 }
 
-/// Runs one test of this program again in a process of its own. The test is one of the file that calls this.
-#[track_caller]
-pub(crate) fn command(test: &str, role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .arg(path_of(test, Location::caller().file()))
-        .args([
-            "--exact",
-            "--include-ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(ROLE, role);
-    command
-}
-
-/// The name of a test with its modules, as the harness knows it: `tests/ids/layers/guard.rs` is `layers::guard`.
-fn path_of(test: &str, file: &str) -> String {
-    let (_, inside) = file.rsplit_once("/tests/").unwrap();
-    let modules = inside.trim_end_matches(".rs").split('/').skip(1);
-    let modules = modules.filter(|&module| module != "main" && module != "mod");
-    modules.chain([test]).collect::<Vec<_>>().join("::")
-}
-
-/// The same process under a tool: `valgrind`, or a shell that sets a limit.
-pub(crate) fn under(tool: &str, arguments: &[&str], child: &Command) -> Command {
-    let mut command = Command::new(tool);
-    command
-        .args(arguments)
-        .arg(child.get_program())
-        .args(child.get_args());
-    for (name, value) in child.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
-}
-
-/// What this process was re-executed for, if it was.
-pub(crate) fn role() -> Option<String> {
-    std::env::var(ROLE).ok()
-}
-
-/// Runs a test again in a process of its own and checks that it passes there.
-#[track_caller]
-pub(crate) fn run(test: &str, role: &str) -> String {
-    check(&mut command(test, role))
-}
-
 /// Runs `body` for every mode in a process of its own, so that nothing of the test harness or of other tests is there.
 #[track_caller]
 pub(crate) fn alone(test: &str, body: impl Fn(Mode)) {
@@ -106,24 +54,6 @@ pub(crate) fn alone(test: &str, body: impl Fn(Mode)) {
         }
         Some(number) => body(modes()[number.parse::<usize>().unwrap()]),
     }
-}
-
-/// Runs a test by its [`command`]; says what it printed when it fails, or when no such test was there to run.
-pub(crate) fn check(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let (stdout, stderr) = (
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr),
-    );
-    assert!(
-        status.success() && stdout.contains("running 1 test"),
-        "{command:?} ended with {status}\n{stdout}\n{stderr}"
-    );
-    stdout.into_owned()
 }
 
 /// How long the long tests take: `LARDER_STRESS_SECONDS`, else `usual` seconds. The locked mode, which has fewer ways

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::Output;
 
-use crate::common::{command, role};
+use crate::common::{command, ended, role};
 use larder::heap::debug::Origin;
 use larder::heap::global;
 
 /// Runs one test of this program again, in debug mode.
 fn again(test: &str, role: &str, options: &str) -> Output {
-    command(test, role)
-        .env("LARDER_MALLOC_DEBUG", options)
-        .output()
-        .unwrap()
+    ended(command(test, role).env("LARDER_MALLOC_DEBUG", options))
 }
 
 fn is(wanted: &str) -> bool {

@@ -6,7 +6,7 @@ use std::process::Output;
 use std::ptr::NonNull;
 
 use crate::common::fork::fork;
-use crate::common::{command, role};
+use crate::common::{command, ended, role};
 use larder::heap::debug::Options;
 use larder::heap::{Classes, Heap};
 use larder::objects::Family;
@@ -191,7 +191,7 @@ fn again(test: &str, role: &str, words: Option<&str>) -> Output {
     if let Some(words) = words {
         command.env("LARDER_HEAP_DEBUG", words);
     }
-    command.output().unwrap()
+    ended(&mut command)
 }
 
 /// The first report, with the address that the program printed.
