@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use crate::common::fork::fork;
+use crate::common::{role, run};
 use larder::heap::global::{self, Mode};
 
 #[test]
@@ -173,6 +174,11 @@ fn a_small_block_aligned_as_large_ones_are_may_be_freed_by_its_new_size() {
 
 #[test]
 fn a_thousand_threads_come_and_go_with_objects_alive() {
+    const NAME: &str = "a_thousand_threads_come_and_go_with_objects_alive";
+    if role().is_none() {
+        run(NAME, "alone");
+        return;
+    }
     let (send, receive) = mpsc::channel();
     let total = AtomicUsize::new(0);
     for _ in 0..20 {
@@ -296,6 +302,11 @@ fn are_numbered(blocks: &[Vec<u32>], from: u32) -> bool {
 
 #[test]
 fn the_child_of_a_fork_goes_on() {
+    const NAME: &str = "the_child_of_a_fork_goes_on";
+    if role().is_none() {
+        run(NAME, "alone");
+        return;
+    }
     let stop = AtomicUsize::new(0);
     let before = numbered(0, 500);
     std::thread::scope(|s| {

@@ -1,12 +1,16 @@
 //! Where restartable sequences are missing (valgrind, a glibc tunable, `LARDER_MODE`), the locked mode does the same work.
 
 use std::alloc::Layout;
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::ptr::NonNull;
+use std::sync::Mutex;
 
 use crate::common::*;
 use larder::arena::Arena;
 use larder::heap::{Classes, Heap};
+use larder::ids::IdSpace;
+use larder::ids::rule::Lifo;
 use larder::objects::{Family, ObjectCache, RawCache};
 use larder::os::rseq::mode;
 use larder::pages::{HelperConfig, PagePool};
@@ -62,6 +66,7 @@ fn workload() {
     drop((run, late));
     objects();
     addresses();
+    identifiers();
 }
 
 /// Caches, classes and heaps of one family, from three threads.
@@ -136,6 +141,34 @@ fn addresses() {
     for (at, size) in held {
         arena.free(at, size).unwrap();
     }
+}
+
+/// A space of identifiers, from three threads.
+fn identifiers() {
+    let ids = IdSpace::new(0..1000_u64, Lifo).unwrap();
+    let owners = Mutex::new(BTreeSet::new());
+    std::thread::scope(|s| {
+        for me in 1..=3_u64 {
+            let (ids, owners) = (&ids, &owners);
+            s.spawn(move || {
+                let mut rng = Rng(me);
+                let mut held = Vec::new();
+                for _ in 0..500 {
+                    if held.len() < 300 && rng.below(3) != 0 {
+                        let id = ids.alloc().unwrap();
+                        assert!(owners.lock().unwrap().insert(id), "{id} has two owners");
+                        held.push(id);
+                    } else if let Some(id) = held.pop() {
+                        assert!(owners.lock().unwrap().remove(&id));
+                        ids.free(id).unwrap();
+                    }
+                }
+                owners.lock().unwrap().retain(|id| !held.contains(id));
+                ids.free_many(&held).unwrap();
+            });
+        }
+    });
+    assert_eq!(ids.allocated(), 0, "all was given back");
 }
 
 fn has(tool: &str) -> bool {

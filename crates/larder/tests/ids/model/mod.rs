@@ -37,19 +37,19 @@ enum Op {
     Move(usize),
 }
 
-/// Up to `len` calls; a call to take or free one comes up to `burst` times in a row.
-fn ops(len: usize, burst: usize) -> impl Strategy<Value = Vec<Op>> {
+/// Up to `len` calls; a call to take or free one comes up to `burst` times in a row, and one to take many takes fewer than `many`.
+fn ops(len: usize, burst: usize, many: usize) -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         8 => (1..=burst).prop_map(Op::Alloc),
-        3 => (0usize..200).prop_map(Op::AllocMany),
+        3 => (0..many).prop_map(Op::AllocMany),
         3 => any::<u64>().prop_map(Op::AllocAt),
         1 => (1u64..200, 1u64..70).prop_map(|(n, a)| Op::AllocRange(n, a)),
         1 => (1u64..5, prop_oneof![Just(64u64), Just(4096), Just(65536)]).prop_map(|(n, a)| Op::AllocRange(n, a)),
         1 => (any::<u64>(), 0u64..300).prop_map(|(a, n)| Op::Reserve(a, n)),
         8 => (any::<usize>(), 1..=burst).prop_map(|(a, n)| Op::Free(a, n)),
         2 => any::<u64>().prop_map(Op::FreeAny),
-        3 => (any::<usize>(), 0usize..200, any::<bool>()).prop_map(|(a, n, d)| Op::FreeMany(a, n, d)),
-        3 => (any::<u64>(), 0u64..150).prop_map(|(a, n)| Op::FreeRange(a, n)),
+        3 => (any::<usize>(), 0..many * 2 / 3, any::<bool>()).prop_map(|(a, n, d)| Op::FreeMany(a, n, d)),
+        3 => (any::<u64>(), 0..many as u64 / 2).prop_map(|(a, n)| Op::FreeRange(a, n)),
         1 => any::<u64>().prop_map(Op::Next),
         1 => any::<usize>().prop_map(Op::Move),
     ];
@@ -66,7 +66,7 @@ macro_rules! rules {
                 fn $name(
                     range in prop::sample::select(ranges()),
                     mode in prop::sample::select(modes()),
-                    ops in ops($len, BURST),
+                    ops in ops($len, BURST, MANY),
                 ) {
                     Model::play(ids(range, $rule, mode), range, $rule, $promise, &ops);
                 }

@@ -34,6 +34,7 @@ fn ids<R: Rule>(range: IdRange, rule: R, _: Mode) -> Ids<R> {
 
 /// Each call once: nothing lies ready that a second one could meet.
 const BURST: usize = 1;
+const MANY: usize = 120;
 
 rules! {
     300 times 150 calls:

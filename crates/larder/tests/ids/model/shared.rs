@@ -35,6 +35,7 @@ fn ids<R: SharedRule>(range: IdRange, rule: R, mode: Mode) -> IdSpace<R> {
 
 /// So many calls in a row that magazines are emptied and filled.
 const BURST: usize = 19;
+const MANY: usize = 240;
 
 fn rests<P: Promise>(promise: P, relax: bool) -> promises::Rested<P> {
     promises::Rested::new(promise, REST, relax)
