@@ -4,11 +4,11 @@ use arbitrary::Arbitrary;
 
 use self::model::{Step, World};
 
-#[path = "../../crates/larder/tests/arena_model/model.rs"]
+#[path = "../../crates/larder/tests/arena/model/world.rs"]
 mod model;
-#[path = "../../crates/larder/tests/arena_model/source.rs"]
+#[path = "../../crates/larder/tests/arena/model/source.rs"]
 mod source;
-#[path = "../../crates/larder/tests/arena_model/wish.rs"]
+#[path = "../../crates/larder/tests/arena/model/wish.rs"]
 mod wish;
 
 /// Most operations of one case, to keep it fast.

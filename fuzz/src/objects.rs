@@ -2,11 +2,11 @@
 
 use larder::os::rseq::mode;
 
-#[path = "../../crates/larder/tests/object_programs/bytes.rs"]
+#[path = "../../crates/larder/tests/objects/programs/bytes.rs"]
 mod bytes;
-#[path = "../../crates/larder/tests/object_programs/heap.rs"]
+#[path = "../../crates/larder/tests/objects/programs/heap.rs"]
 mod heap;
-#[path = "../../crates/larder/tests/object_programs/objects.rs"]
+#[path = "../../crates/larder/tests/objects/programs/objects.rs"]
 #[allow(clippy::module_inception)]
 mod objects;
 

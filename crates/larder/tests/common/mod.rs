@@ -1,12 +1,17 @@
-//! What the tests of the pool share.
+//! What the programs of tests share.
 
-// Every test binary uses its own part of it.
+// Every program uses its own part of it.
 #![allow(dead_code)]
 
 pub(crate) mod cpus;
+pub(crate) mod fork;
+pub(crate) mod objects;
+mod process;
+pub(crate) mod signals;
+
+pub(crate) use process::*;
 
 use std::collections::HashSet;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -14,9 +19,6 @@ use larder::os::rseq::{self, Mode};
 use larder::os::testing::{Call, Failing, Hook};
 use larder::os::{OsError, page_size};
 use larder::pages::{ClusterSize, PagePool, PagePoolBuilder};
-
-/// Environment variable that tells a re-executed test binary what to do.
-const ROLE: &str = "LARDER_TEST_ROLE";
 
 /// Both modes, or the locked one alone where this machine has no restartable sequences.
 pub(crate) fn modes() -> Vec<Mode> {
@@ -41,26 +43,8 @@ pub(crate) fn cluster(pages: usize) -> ClusterSize {
     ClusterSize::pages(pages).unwrap()
 }
 
-/// Runs one test of this binary again in a process of its own.
-pub(crate) fn command(test: &str, role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role);
-    command
-}
-
-/// What this process was re-executed for, if it was.
-pub(crate) fn role() -> Option<String> {
-    std::env::var(ROLE).ok()
-}
-
-/// Runs a test again in a process of its own and checks that it passes there.
-pub(crate) fn run(test: &str, role: &str) -> String {
-    check(&mut command(test, role))
-}
-
 /// Runs `body` for every mode in a process of its own, so that nothing of the test harness or of other tests is there.
+#[track_caller]
 pub(crate) fn alone(test: &str, body: impl Fn(Mode)) {
     match role() {
         None => {
@@ -70,23 +54,6 @@ pub(crate) fn alone(test: &str, body: impl Fn(Mode)) {
         }
         Some(number) => body(modes()[number.parse::<usize>().unwrap()]),
     }
-}
-
-pub(crate) fn check(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let (stdout, stderr) = (
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr),
-    );
-    assert!(
-        status.success(),
-        "{command:?} ended with {status}\n{stdout}\n{stderr}"
-    );
-    stdout.into_owned()
 }
 
 /// How long the long tests take: `LARDER_STRESS_SECONDS`, else `usual` seconds. The locked mode, which has fewer ways

@@ -1,0 +1,7 @@
+//! Programs in C and C++ with this malloc preloaded, as it is and in its debug mode.
+
+#![allow(clippy::unwrap_used)] // Also in the helpers of the tests.
+
+mod common;
+mod debug;
+mod programs;
