@@ -1,20 +1,11 @@
 //! `larder calc` from outside.
 
-use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::home::Home;
+
 fn calc(args: &[&str]) -> (i32, String, String) {
-    let out = Command::cargo_bin("larder")
-        .unwrap()
-        .arg("calc")
-        .args(args)
-        .output()
-        .unwrap();
-    (
-        out.status.code().unwrap(),
-        String::from_utf8(out.stdout).unwrap(),
-        String::from_utf8(out.stderr).unwrap(),
-    )
+    Home::new().run(&[&["calc"], args].concat())
 }
 
 #[test]
