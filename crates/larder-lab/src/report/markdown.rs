@@ -87,18 +87,13 @@ pub fn markdown(doc: &Document) -> String {
 }
 
 fn experiment(run: &RunRecord, a: &Analysis, out: &mut String) {
-    let title = if a.title.is_empty() {
-        &run.experiment
-    } else {
-        &a.title
-    };
-    line!(out, "\n## {}\n", inert(title));
+    line!(out, "\n## {}\n", inert(text::title(run, a)));
     line!(
         out,
         "{}, {} run {}, {}, larder {}, {}",
         paragraph(run.machine.text("cpu.model")),
         inert(&run.depth),
-        inert(&run.id.chars().take(12).collect::<String>()),
+        inert(&text::short_id(run)),
         inert(&run.started),
         inert(&run.version),
         if run.noise.noisy {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::Document;
 use super::number;
-use super::text::{clean, shortened, wide, wrap};
+use super::text::{clean, plural, shortened, wide, wrap};
 use crate::measure::RunView;
 use crate::model::{Analysis, Cost, GoalState, Recommendation, RunRecord, ShortAnswer};
 use crate::stats::{self, Verdict};
@@ -453,14 +453,10 @@ fn machine(document: &Document, first: &RunRecord) -> String {
         ),
         kernel.join("."),
         depths.join(" and "),
-        experiments(document.runs.len()),
+        plural(document.runs.len(), "experiment"),
         seconds as u64 / 60,
         seconds as u64 % 60
     )
-}
-
-fn experiments(n: usize) -> String {
-    format!("{n} experiment{}", if n == 1 { "" } else { "s" })
 }
 
 /// A processor's name without its marks and the words that every processor has.
@@ -481,11 +477,7 @@ fn cpus(list: &str) -> String {
         );
         sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
     });
-    match count {
-        Some(1) => "1 CPU".to_owned(),
-        Some(n) => format!("{n} CPUs"),
-        None => "CPUs unknown".to_owned(),
-    }
+    count.map_or_else(|| "CPUs unknown".to_owned(), |n| plural(n as usize, "CPU"))
 }
 
 fn noise(document: &Document) -> String {
@@ -499,7 +491,7 @@ fn noise(document: &Document) -> String {
         (0, _) => "low".to_owned(),
         (n, all) if n == all => "HIGH".to_owned(),
         (1..=2, _) => format!("HIGH in {}", noisy.join(" and ")),
-        (n, all) => format!("HIGH in {n} of {}", experiments(all)),
+        (n, all) => format!("HIGH in {n} of {}", plural(all, "experiment")),
     };
     let mut floors: Vec<f64> = Vec::new();
     for (run, _) in &document.runs {

@@ -116,17 +116,16 @@ fn heading(title: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn experiment(run: &RunRecord, a: &Analysis, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let title = if a.title.is_empty() {
-        &run.experiment
-    } else {
-        &a.title
-    };
-    writeln!(out, "{}", ink(style, Ink::Title, &clean(title)))?;
+    writeln!(
+        out,
+        "{}",
+        ink(style, Ink::Title, &clean(text::title(run, a)))
+    )?;
     let line = format!(
         "{} · {} · run {} · {} · {:.0} s · {}",
         run.experiment,
         run.depth,
-        run.id.chars().take(12).collect::<String>(),
+        text::short_id(run),
         run.started,
         run.seconds,
         run.machine.text("cpu.model"),

@@ -1,7 +1,7 @@
 //! Text from the model made safe and ready for a terminal or Markdown.
 
 use super::number;
-use crate::model::{Goal, GoalState, RunRecord, StopReason, Value};
+use crate::model::{Analysis, Goal, GoalState, RunRecord, StopReason, Value};
 use crate::stats::Verdict;
 
 /// Whether a character steers instead of showing: control characters and marks of direction.
@@ -35,6 +35,27 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
         kept.truncate(end);
     }
     kept.trim_end_matches([' ', ',', ';', ':']).to_owned() + "\u{2026}"
+}
+
+/// A number of things, each of which is `one`.
+#[must_use]
+pub(super) fn plural(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What a run is about: its analysis's title, or the name of its experiment.
+#[must_use]
+pub(super) fn title<'a>(run: &'a RunRecord, analysis: &'a Analysis) -> &'a str {
+    match analysis.title.as_str() {
+        "" => &run.experiment,
+        title => title,
+    }
+}
+
+/// The beginning of a run's name, which is enough to find it by.
+#[must_use]
+pub(super) fn short_id(run: &RunRecord) -> String {
+    run.id.chars().take(12).collect()
 }
 
 /// Columns that a text fills on a terminal.
@@ -152,10 +173,7 @@ pub(super) fn command(run: &RunRecord) -> String {
 
 /// The warnings of a run: those of the analysis, then those of the noise watch that it does not repeat.
 #[must_use]
-pub(super) fn warnings<'a>(
-    run: &'a RunRecord,
-    analysis: &'a crate::model::Analysis,
-) -> Vec<&'a str> {
+pub(super) fn warnings<'a>(run: &'a RunRecord, analysis: &'a Analysis) -> Vec<&'a str> {
     let mut all: Vec<&str> = analysis.warnings.iter().map(String::as_str).collect();
     for w in &run.noise.warnings {
         if !all.contains(&w.as_str()) {

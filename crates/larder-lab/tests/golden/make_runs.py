@@ -1,4 +1,4 @@
-"""Thins a run as `larder export` writes it out to what `golden_runs.rs` reads: six rounds, four digits, no times of day.
+"""Thins a run as `larder export` writes it out to what `analysis/golden_runs.rs` reads: six rounds, four digits, no times of day.
 
     larder export latest:EXPERIMENT | python3 make_runs.py golden/runs
 

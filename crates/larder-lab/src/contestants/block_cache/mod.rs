@@ -1,20 +1,20 @@
 //! Caches that find a block by its number: larder's and today's crates.
 
 #[cfg(feature = "peers")]
-mod hash_link;
-#[cfg(feature = "peers")]
 mod moka;
 mod ours;
 #[cfg(feature = "peers")]
 mod quick;
-
 #[cfg(feature = "peers")]
-pub use hash_link::HashLink;
+mod unshared;
+
 #[cfg(feature = "peers")]
 pub use moka::Moka;
 pub use ours::Larder;
 #[cfg(feature = "peers")]
-pub use quick::{Quick, QuickArc, QuickUnsync};
+pub use quick::{Quick, QuickArc};
+#[cfg(feature = "peers")]
+pub use unshared::{HashLink, QuickUnsync};
 
 /// A cache of blocks. What it hands out differs: see the contestants.
 pub trait Blocks: Sized {

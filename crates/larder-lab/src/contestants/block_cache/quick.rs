@@ -1,8 +1,8 @@
-//! The crate quick_cache: a relative of S3-FIFO and CLOCK-Pro, with ghosts; one open-addressed table.
+//! The crate quick_cache for several threads: a relative of S3-FIFO and CLOCK-Pro, with ghosts; one open-addressed table.
 
 use std::sync::Arc;
 
-use quick_cache::{sync, unsync};
+use quick_cache::sync;
 
 use super::{Blocks, Reader, SharedBlocks};
 
@@ -80,37 +80,6 @@ impl<V: Kept> Reader for &sync::Cache<u64, V> {
 
     fn bring(&mut self, block: u64) -> bool {
         sync::Cache::insert(self, block, V::of(block));
-        true
-    }
-}
-
-/// `unsync::Cache<u64, u32>`: for one thread, no lock, no atomic operation, nothing pinned.
-pub struct QuickUnsync(unsync::Cache<u64, u32>);
-
-impl Blocks for QuickUnsync {
-    type Reader<'s> = &'s mut unsync::Cache<u64, u32>;
-
-    fn new(blocks: usize) -> anyhow::Result<Self> {
-        Ok(Self(unsync::Cache::new(blocks)))
-    }
-
-    fn reader(&mut self) -> Self::Reader<'_> {
-        &mut self.0
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
-impl Reader for &mut unsync::Cache<u64, u32> {
-    #[inline]
-    fn get(&mut self, block: u64) -> Option<u64> {
-        unsync::Cache::get(self, &block).map(|&value| u64::from(value))
-    }
-
-    fn bring(&mut self, block: u64) -> bool {
-        unsync::Cache::insert(self, block, block as u32);
         true
     }
 }

@@ -131,7 +131,6 @@ impl GetPid for Adaptive {
         Counts {
             searches: a.searches + b.searches,
             visited: a.visited + b.visited,
-            map_lines: a.map_lines + b.map_lines,
         }
     }
 }

@@ -78,7 +78,6 @@ impl Window256 {
             true
         });
         self.counts.visited += tasks.len() as u64;
-        self.counts.map_lines += u64::from(WINDOW / 512);
         map
     }
 }

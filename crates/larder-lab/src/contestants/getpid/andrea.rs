@@ -1,6 +1,6 @@
 //! Andrea Arcangeli's getpid, which the post names but did not measure.
 
-use super::bits::{Bits, WORDS};
+use super::bits::Bits;
 use super::{Counts, GetPid, Layout, PID_MAX, Tasks};
 
 /// `get_pid` of the -aa kernels (2.4.19pre7aa2), as its author posted it: "get_pid fixes against 2.4.19pre7",
@@ -37,7 +37,6 @@ impl<B: Bits> Andrea<B> {
     fn search<L: Layout>(&mut self, tasks: &Tasks<L>, candidate: u32) -> Option<u32> {
         self.counts.searches += 1;
         self.counts.visited += tasks.len() as u64;
-        self.counts.map_lines += (WORDS / 16) as u64;
         self.map.clear();
         let map = &mut self.map;
         let mut next = PID_MAX;

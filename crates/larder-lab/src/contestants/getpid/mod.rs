@@ -56,8 +56,6 @@ pub struct Counts {
     pub searches: u64,
     /// Tasks that the searches looked at.
     pub visited: u64,
-    /// Cache lines of a map of ids that were cleared, marked or read, where the algorithm counts them.
-    pub map_lines: u64,
 }
 
 /// A way to find a free process id.

@@ -46,7 +46,6 @@ pub struct Sweep<B> {
     last: u32,
     next_safe: u32,
     counts: Counts,
-    count_lines: bool,
 }
 
 impl<B: Bits> Sweep<B> {
@@ -64,15 +63,7 @@ impl<B: Bits> Sweep<B> {
             last: 0,
             next_safe: 1,
             counts: Counts::default(),
-            count_lines: false,
         }
-    }
-
-    /// The same, with the cache lines of the map counted: some 30 ns more a search.
-    #[must_use]
-    pub fn counting_lines(mut self) -> Self {
-        self.count_lines = true;
-        self
     }
 
     /// The id handed out last, and the first after it that may be in use.
@@ -112,9 +103,6 @@ impl<B: Bits> Sweep<B> {
             }
             mark(&mut self.map);
             self.counts.visited += live;
-            if self.count_lines {
-                self.counts.map_lines += self.lines(fresh);
-            }
             if let Some(found) = self.interval(from) {
                 return Some(found);
             }
@@ -178,16 +166,6 @@ impl<B: Bits> Sweep<B> {
         }
         self.last = found;
         Some(found)
-    }
-
-    /// Lines of 64 bytes that one search touches: all when the map was cleared, else those with a mark.
-    fn lines(&self, cleared: bool) -> u64 {
-        let marked = |line: usize| (0..16).any(|w| self.map.word(line * 16 + w) != 0);
-        if cleared {
-            (WORDS / 16) as u64
-        } else {
-            (0..WORDS / 16).filter(|line| marked(*line)).count() as u64
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Allocators of objects of any size, one type per file.
+//! Allocators of objects of any size.
 //!
 //! [`Heap`] is what a workload sees. It is always a type parameter and never a trait object, so that a pair of three
 //! nanoseconds is not measured through a virtual call. [`Heaps`] is what a run starts with: it makes one heap for each
@@ -7,11 +7,7 @@
 mod absent;
 mod broken;
 pub(crate) mod found;
-#[cfg(feature = "peers")]
-mod jemalloc;
 mod larder_heap;
-#[cfg(feature = "peers")]
-mod mimalloc;
 #[cfg(feature = "peers")]
 mod mimalloc_heap;
 mod object_cache;
@@ -19,19 +15,13 @@ mod path;
 mod preloaded;
 #[cfg(feature = "peers")]
 mod rpmalloc;
-#[cfg(feature = "peers-cpp")]
-mod snmalloc;
-mod system_malloc;
+mod whole;
 
 use std::ptr::NonNull;
 
 pub use absent::libraries;
 pub use broken::{Broken, BrokenLocal};
-#[cfg(feature = "peers")]
-pub use jemalloc::Jemalloc;
 pub use larder_heap::{ClassesRef, LarderClasses, LarderGlobal, LarderHeaps, LarderPrivate};
-#[cfg(feature = "peers")]
-pub use mimalloc::Mimalloc;
 #[cfg(feature = "peers")]
 pub use mimalloc_heap::MimallocHeaps;
 pub use object_cache::{ObjectCache, ObjectHandles, per_cpu, per_cpu_share};
@@ -39,8 +29,10 @@ pub use preloaded::{Preloaded, environment, named_libraries};
 #[cfg(feature = "peers")]
 pub use rpmalloc::{Rpmalloc, RpmallocThread};
 #[cfg(feature = "peers-cpp")]
-pub use snmalloc::Snmalloc;
-pub use system_malloc::SystemMalloc;
+pub use whole::Snmalloc;
+pub use whole::SystemMalloc;
+#[cfg(feature = "peers")]
+pub use whole::{Jemalloc, Mimalloc};
 
 /// Name of the contestant that is whatever malloc the user names.
 pub const PRELOADED: &str = "preloaded";

@@ -10,19 +10,18 @@ use larder::os::rseq::{Mode, mode};
 use super::path::by_rseq;
 use super::{ALIGN, Heap, Heaps};
 
-/// `RawCache::get` and `put`: this CPU's magazines. For blocks of one size.
+/// A cache for blocks of one size, which threads reach through handles of their own, or without.
 #[derive(Debug)]
-pub struct ObjectCache {
+pub struct Objects<const BY_HANDLE: bool> {
     cache: RawCache,
     bytes: usize,
 }
 
-/// `RawHandle::get` and `put`: two magazines of the thread's own. For blocks of one size.
-#[derive(Debug)]
-pub struct ObjectHandles {
-    cache: RawCache,
-    bytes: usize,
-}
+/// `RawCache::get` and `put`: this CPU's magazines.
+pub type ObjectCache = Objects<false>;
+
+/// `RawHandle::get` and `put`: two magazines of the thread's own.
+pub type ObjectHandles = Objects<true>;
 
 /// Whether the per-CPU path is there.
 ///
@@ -46,12 +45,7 @@ pub fn per_cpu_share(cache: &RawCache) -> anyhow::Result<Option<f64>> {
     by_rseq(cache.family().mode(), stats.hits, stats.misses)
 }
 
-fn cache(bytes: usize) -> anyhow::Result<RawCache> {
-    let layout = Layout::from_size_align(bytes, ALIGN.min(bytes.next_power_of_two()))?;
-    Ok(RawCache::new(&Family::new()?, layout)?)
-}
-
-impl ObjectCache {
+impl<const BY_HANDLE: bool> Objects<BY_HANDLE> {
     /// Over a cache that was made otherwise, for instance with a constructor.
     #[must_use]
     pub fn over(cache: RawCache, bytes: usize) -> Self {
@@ -63,23 +57,8 @@ impl ObjectCache {
     /// # Errors
     /// A size that a cache cannot have, and what it needs and does not get.
     pub fn new(bytes: usize) -> anyhow::Result<Self> {
-        Ok(Self::over(cache(bytes)?, bytes))
-    }
-}
-
-impl ObjectHandles {
-    /// Over a cache that was made otherwise, for instance with a constructor.
-    #[must_use]
-    pub fn over(cache: RawCache, bytes: usize) -> Self {
-        Self { cache, bytes }
-    }
-
-    /// As [`ObjectCache::new`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn new(bytes: usize) -> anyhow::Result<Self> {
-        Ok(Self::over(cache(bytes)?, bytes))
+        let layout = Layout::from_size_align(bytes, ALIGN.min(bytes.next_power_of_two()))?;
+        Ok(Self::over(RawCache::new(&Family::new()?, layout)?, bytes))
     }
 }
 

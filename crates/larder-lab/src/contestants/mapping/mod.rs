@@ -53,29 +53,20 @@ pub fn all() -> Vec<Box<dyn Contestant>> {
         zeroing::run,
     ));
     all.extend(Source::ALL.map(|(source, name, about)| {
-        let needs: Needs = if source.is_helped() {
-            two_cpus
-        } else {
-            nothing
-        };
-        needing(
-            needs,
-            bench(name, about, move |params| bill::run(source, params)),
-        )
+        let run = move |params: &Params| bill::run(source, params);
+        helped(source.is_helped(), bench(name, about, run))
     }));
     all.extend(Ask::ALL.map(|(ask, name, about)| {
-        let needs: Needs = if ask == Ask::Sparse {
-            two_cpus
-        } else {
-            nothing
-        };
-        needing(
-            needs,
-            bench(name, about, move |params| pool::bill(ask, params)),
-        )
+        let run = move |params: &Params| pool::bill(ask, params);
+        helped(ask == Ask::Sparse, bench(name, about, run))
     }));
     all.extend(regions().into_iter().map(one));
     all
+}
+
+/// A contestant that needs two CPUs where a helper works beside it.
+fn helped(is_helped: bool, contestant: Box<dyn Contestant>) -> Box<dyn Contestant> {
+    needing(if is_helped { two_cpus } else { nothing }, contestant)
 }
 
 /// The ways to get a block, that of 2003 first.

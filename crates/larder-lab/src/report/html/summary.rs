@@ -54,14 +54,6 @@ pub(super) fn of(doc: &Document) -> Top {
     }
 }
 
-fn plural(n: usize, one: &str, many: &str) -> String {
-    if n == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{n} {many}")
-    }
-}
-
 fn exploratory(doc: &Document) -> String {
     let quick = doc.runs.iter().filter(|(run, _)| run.depth == "quick");
     match quick.count() {
@@ -69,7 +61,7 @@ fn exploratory(doc: &Document) -> String {
         n => format!(
             "Exploratory: {} of {} took fewer rounds than a conclusion needs. larder measure --full takes enough.",
             n,
-            plural(doc.runs.len(), "run", "runs")
+            text::plural(doc.runs.len(), "run")
         ),
     }
 }
@@ -152,7 +144,7 @@ fn kinds(all: &[(String, String)]) -> Vec<Warning> {
             Warning {
                 line,
                 experiments: if names.len() > 3 {
-                    plural(names.len(), "experiment", "experiments")
+                    text::plural(names.len(), "experiment")
                 } else {
                     names.join(", ")
                 },

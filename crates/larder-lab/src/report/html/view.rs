@@ -11,7 +11,7 @@ use super::{data, policy};
 use crate::experiments;
 use crate::model::{Analysis, Block, Finding, RunRecord, Section};
 use crate::report::summary::{ANSWERS, SETTINGS};
-use crate::report::{Document, ReportError, machines};
+use crate::report::{Document, ReportError, machines, text};
 
 const STYLE: &str = include_str!("../../../templates/style.css");
 const CALC_SCRIPT: &str = include_str!("../../../templates/calc.js");
@@ -112,10 +112,7 @@ fn subtitle(doc: &Document) -> String {
         return String::new();
     };
     let day = run.started.split('T').next().unwrap_or_default();
-    let runs = match doc.runs.len() {
-        1 => "1 run".to_owned(),
-        n => format!("{n} runs"),
-    };
+    let runs = text::plural(doc.runs.len(), "run");
     format!(
         "{} \u{b7} {runs} \u{b7} {day}",
         run.machine.text("cpu.model")
@@ -139,14 +136,10 @@ fn run_view(i: usize, run: &RunRecord, a: &Analysis) -> RunView {
     let about = |f: fn(&dyn crate::measure::Experiment) -> &'static str| {
         experiment.as_deref().map_or("", f).to_owned()
     };
-    let title = if a.title.is_empty() {
-        run.experiment.clone()
-    } else {
-        a.title.clone()
-    };
+    let title = text::title(run, a);
     RunView {
         short: title.split(':').next().unwrap_or_default().to_owned(),
-        title,
+        title: title.to_owned(),
         question: about(|e| e.question()),
         source: about(|e| e.source()),
         experiment: run.experiment.clone(),

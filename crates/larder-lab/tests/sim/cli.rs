@@ -1,0 +1,458 @@
+//! `larder sim` and `larder trace` as a user meets them.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::home::{Home, finish};
+use crate::samples;
+
+/// A home with a trace of some thousand uses: a loop with a hot part.
+fn home() -> Home {
+    let home = Home::new();
+    let mut text = String::new();
+    for n in 0..6000_u64 {
+        let block = if n % 3 == 0 {
+            n % 40
+        } else {
+            100 + n * 7 % 701
+        };
+        text.push_str(&format!("{block}\n"));
+    }
+    fs::write(home.path().join("a.txt"), text).unwrap();
+    home
+}
+
+pub(crate) fn lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+#[test]
+fn hits_are_counted_and_opt_is_the_same_in_both_ways() {
+    let home = home();
+    let (code, out, err) = home.run(&[
+        "sim",
+        "a.txt",
+        "--policy",
+        "lru,opt,opt-heap,fifo",
+        "--size",
+        "10,5%,100%",
+        "--json",
+    ]);
+    assert_eq!(code, 0, "{err}");
+    let rows = lines(&out);
+    assert_eq!(rows.len(), 12);
+    for at in rows.chunks(4) {
+        let hits = |n: usize| at[n]["tally"]["hits"].as_u64().unwrap();
+        assert_eq!(hits(1), hits(2));
+        assert!(hits(0) <= hits(1) && hits(3) <= hits(1));
+        assert_eq!(hits(0) + at[0]["tally"]["misses"].as_u64().unwrap(), 6000);
+        assert_eq!(at[0]["counts"]["uses"], 6000);
+    }
+    // Everything fits: all rules hit alike, and there is no gap to close.
+    assert_eq!(rows[8]["tally"]["hits"], rows[9]["tally"]["hits"]);
+    assert!(rows[8]["gap_closed_percent"].is_null());
+    assert_eq!(rows[0]["gap_closed_percent"], 0.0);
+    assert_eq!(rows[1]["gap_closed_percent"], 100.0);
+    let (code, table, _) = home.run(&["sim", "a.txt", "--policy", "lru,opt", "--size", "10"]);
+    assert_eq!(code, 0);
+    assert!(
+        table.contains("6000 uses of") && table.contains("opt"),
+        "{table}"
+    );
+    let (_, csv, _) = home.run(&["sim", "a.txt", "--policy", "lru", "--size", "10", "--csv"]);
+    assert!(csv.starts_with("trace,format,uses") && csv.lines().count() == 2);
+}
+
+#[test]
+fn all_rules_run_and_streams_agree() {
+    let home = home();
+    let (code, out, err) = home.run(&["sim", "a.txt", "--size", "50", "--json"]);
+    assert_eq!(code, 0, "{err}");
+    let all = lines(&out);
+    assert!(all.len() > 10);
+    let opt = all.iter().find(|r| r["policy"] == "opt").unwrap()["tally"]["hits"]
+        .as_u64()
+        .unwrap();
+    assert!(
+        all.iter()
+            .all(|r| r["tally"]["hits"].as_u64().unwrap() <= opt)
+    );
+    let (code, streamed, err) = home.run(&[
+        "sim",
+        "a.txt",
+        "--size",
+        "50",
+        "--json",
+        "--stream",
+        "--threads",
+        "2",
+    ]);
+    assert_eq!(code, 0, "{err}");
+    let streamed = lines(&streamed);
+    assert_eq!(streamed.len(), all.len() - 1);
+    for row in streamed {
+        let same = all.iter().find(|r| r["policy"] == row["policy"]).unwrap();
+        assert_eq!(
+            (&same["tally"], &same["counts"]),
+            (&row["tally"], &row["counts"])
+        );
+    }
+    assert_eq!(home.run(&["sim", "a.txt", "--stream"]).0, 2); // shares are not known
+    assert_eq!(
+        home.run(&["sim", "a.txt", "--stream", "--size", "9", "--policy", "opt"])
+            .0,
+        2
+    );
+}
+
+#[test]
+fn a_sweep_in_shards_is_the_sweep_bit_for_bit() {
+    let home = home();
+    fs::copy(home.path().join("a.txt"), home.path().join("b.txt")).unwrap();
+    let what = [
+        "a.txt",
+        "b.txt",
+        "--policy",
+        "lru,fifo,opt",
+        "--size",
+        "10,1%,50%",
+    ];
+    let (code, whole, err) = home.run(&[&["sim"][..], &what, &["--json"]].concat());
+    assert_eq!(code, 0, "{err}");
+    let (code, plan, _) = home.run(&[&["sim", "plan"][..], &what, &["--shards", "4"]].concat());
+    assert!(
+        code == 0 && plan.contains("18 cells") && plan.contains("shard 4/4"),
+        "{plan}"
+    );
+    for index in 0..4 {
+        // As Slurm's job array numbers its tasks, here from 3.
+        let mut command =
+            home.larder(&[&["sim", "run"][..], &what, &["--out", "part-%k.jsonl"]].concat());
+        command
+            .env("SLURM_ARRAY_TASK_ID", (index + 3).to_string())
+            .env("SLURM_ARRAY_TASK_MIN", "3")
+            .env("SLURM_ARRAY_TASK_COUNT", "4");
+        let (code, _, err) = finish(&mut command);
+        assert_eq!(code, 0, "{err}");
+    }
+    let parts = [
+        "part-3.jsonl",
+        "part-1.jsonl",
+        "part-4.jsonl",
+        "part-2.jsonl",
+    ];
+    let (code, merged, err) = home.run(&[&["sim", "merge"][..], &parts, &["--json"]].concat());
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(merged, whole);
+    let (code, _, err) = home.run(&[&["sim", "merge"][..], &parts[..3]].concat());
+    assert!(code == 4 && err.contains("missing"), "{err}");
+    let (code, _, err) = home.run(&[&["sim", "run"][..], &what].concat());
+    assert!(code == 2 && err.contains("--shard"), "{err}");
+}
+
+#[test]
+fn curves_say_their_error() {
+    let home = home();
+    let (code, out, err) = home.run(&[
+        "sim",
+        "a.txt",
+        "--mrc",
+        "--policy",
+        "lru,fifo",
+        "--json",
+        "--mrc-rate",
+        "0.5",
+    ]);
+    assert_eq!(code, 0, "{err}");
+    let curves = lines(&out);
+    let exact = curves
+        .iter()
+        .find(|c| c["policy"] == "lru" && c["method"].as_str().unwrap().starts_with("exact"))
+        .unwrap();
+    let sizes = exact["sizes"].as_array().unwrap();
+    let at = sizes.len() / 2;
+    let size = sizes[at].to_string();
+    let (_, row, _) = home.run(&["sim", "a.txt", "--policy", "lru", "--size", &size, "--json"]);
+    assert_eq!(lines(&row)[0]["hit_percent"], exact["hit_percent"][at]);
+    let sampled: Vec<_> = curves
+        .iter()
+        .filter(|c| !c["method"].as_str().unwrap().starts_with("exact"))
+        .collect();
+    assert_eq!(sampled.len(), 4);
+    assert!(
+        sampled
+            .iter()
+            .all(|c| c["error_points"]["mean"].is_number())
+    );
+    let (code, text, _) = home.run(&[
+        "sim",
+        "a.txt",
+        "--mrc",
+        "--policy",
+        "fifo",
+        "--mrc-sampled",
+        "--html",
+        "p.html",
+    ]);
+    assert!(
+        code == 0 && text.contains("not compared with an exact curve"),
+        "{text}"
+    );
+    assert!(
+        fs::read_to_string(home.path().join("p.html"))
+            .unwrap()
+            .contains("<svg")
+    );
+    assert_eq!(home.run(&["sim", "a.txt", "--mrc", "--mrc-rate", "0"]).0, 2);
+}
+
+#[test]
+fn the_page_has_tables_and_a_chart() {
+    let home = home();
+    let (code, _, err) = home.run(&[
+        "sim",
+        "a.txt",
+        "--policy",
+        "lru,opt,fifo",
+        "--size",
+        "10,100,300",
+        "--html",
+        "p.html",
+    ]);
+    assert_eq!(code, 0, "{err}");
+    let page = fs::read_to_string(home.path().join("p.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("LRU to OPT"));
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_a_code() {
+    let home = home();
+    let path = home.path();
+    fs::write(path.join("empty"), "").unwrap();
+    fs::write(path.join("negative.txt"), "1\n-2\n").unwrap();
+    fs::write(path.join("short.oracleGeneral"), [0; 30]).unwrap();
+    fs::write(path.join("bare"), [7_u8; 400]).unwrap();
+    fs::create_dir(path.join("dir")).unwrap();
+    for (words, code, why) in [
+        (&["sim", "none"][..], 5, "cannot be opened"),
+        (&["sim", "dir"], 2, "is a directory"),
+        (&["sim", "empty"], 5, "no request"),
+        (&["sim", "negative.txt", "--format", "txt"], 5, "line 2"),
+        (
+            &["sim", "short.oracleGeneral", "--format", "oracleGeneral"],
+            5,
+            "byte 24",
+        ),
+        (&["sim", "bare"], 2, "--format"),
+        (
+            &["sim", "a.txt", "--format", "xls"],
+            2,
+            "there is no format",
+        ),
+        (&["sim", "a.txt", "--policy", "lur"], 2, "lru"),
+        (&["sim", "a.txt", "--size", "0"], 2, "no cache"),
+        (&["sim", "a.txt", "--size", "-5"], 2, "no size"),
+        (&["sim", "a.txt", "--size", "120%"], 2, "no share"),
+        (&["sim"], 2, "needs a trace"),
+        (
+            &["sim", "zipf:blocks=0"],
+            2,
+            "blocks is '0'; it is a whole number from 1 to",
+        ),
+        (
+            &["trace", "info", "zipf:size=9"],
+            2,
+            "no parameter 'size'; there are blocks",
+        ),
+        (&["sim", "zipf"], 5, "is written zipf:"),
+        (&["sim", "dbench:file=none"], 5, "none: cannot be opened"),
+        (&["sim", "dbench:file=a.txt"], 5, "no operation of dbench"),
+        (&["trace", "convert", "a.txt", "x.lcs"], 2, "does not write"),
+        (&["trace", "convert", "a.txt", "x"], 2, "--to"),
+        (
+            &["trace", "convert", "a.txt", "none/x.csv"],
+            5,
+            "cannot be written",
+        ),
+        (
+            &[
+                "trace",
+                "record",
+                "-o",
+                "x.csv",
+                "--strace",
+                "no-such-strace",
+                "--",
+                "true",
+            ],
+            4,
+            "install strace",
+        ),
+    ] {
+        let (got, out, err) = home.run(words);
+        assert!(
+            got == code && err.contains(why),
+            "{words:?}: {got} {out} {err}"
+        );
+    }
+}
+
+#[test]
+fn standard_input_is_a_trace() {
+    let home = home();
+    let mut child = home
+        .larder(&["sim", "-", "--policy", "lru", "--size", "2", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"1\n2\n1\n3\n1\n2\n")
+        .unwrap();
+    let out = child.wait_with_output().unwrap();
+    let rows = lines(&String::from_utf8(out.stdout).unwrap());
+    assert_eq!(rows[0]["tally"]["hits"], 2);
+}
+
+#[test]
+fn conversions_come_back_equal() {
+    let home = home();
+    let checksum = |name: &str| home.json(&["trace", "info", name, "--json"])["checksum"].clone();
+    let original = checksum("a.txt");
+    let mut last = "a.txt".to_owned();
+    for name in [
+        "b.oracleGeneral.zst",
+        "c.csv",
+        "d.txt.gz",
+        "e.u32be",
+        "f.i64le.xz",
+        "g.oracleGeneral",
+        "h.i32le",
+        "i.u32le",
+        "j.i64be",
+        "k.i32be",
+        "m.u64le",
+        "n.u64be.gz",
+        "l.txt",
+    ] {
+        let (code, _, err) = home.run(&["trace", "convert", &last, name]);
+        assert_eq!(code, 0, "{last} to {name}: {err}");
+        assert_eq!(checksum(name), original, "{name}");
+        last = name.to_owned();
+    }
+    let same = |name: &str| fs::read(home.path().join(name)).unwrap();
+    assert_eq!(same("l.txt"), same("a.txt"));
+    // The next access in oracleGeneral is right: each record says where its block comes again.
+    let bytes = same("g.oracleGeneral");
+    let records: Vec<(u64, i64)> = bytes
+        .chunks(24)
+        .map(|r| {
+            (
+                u64::from_le_bytes(r[4..12].try_into().unwrap()),
+                i64::from_le_bytes(r[16..24].try_into().unwrap()),
+            )
+        })
+        .collect();
+    for (n, (block, next)) in records.iter().enumerate() {
+        let found = records[n + 1..].iter().position(|(b, _)| b == block);
+        assert_eq!(*next, found.map_or(-1, |k| (n + 1 + k) as i64));
+    }
+    // Requests, kinds and removals survive in CSV only.
+    fs::write(home.path().join("s.strace"), samples::STRACE).unwrap();
+    let (code, _, err) = home.run(&["trace", "convert", "s.strace", "s.csv", "--dense"]);
+    assert_eq!(code, 0, "{err}");
+    let info = home.json(&["trace", "info", "s.csv", "--json"]);
+    let strace = home.json(&["trace", "info", "s.strace", "--json"]);
+    for key in [
+        "uses", "writes", "removed", "requests", "blocks", "checksum",
+    ] {
+        assert_eq!(info[key], strace[key], "{key}");
+    }
+    let (code, _, err) = home.run(&["trace", "convert", "s.strace", "s.u32le"]);
+    assert!(code == 4 && err.contains("--dense"), "{err}");
+    assert!(!home.path().join("s.u32le").exists());
+    let (_, _, err) = home.run(&["trace", "convert", "s.strace", "s.txt"]);
+    assert!(
+        err.contains("2 removals were left out") && err.contains("writes are plain"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_file() {
+    let home = home();
+    if !std::path::Path::new("/dev/full").exists() {
+        return;
+    }
+    let (code, _, err) = home.run(&["trace", "convert", "a.txt", "/dev/full", "--to", "csv"]);
+    assert!(
+        code == 5 && err.contains("/dev/full cannot be written"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_command_is_recorded_if_strace_is_there() {
+    let home = home();
+    let there = std::process::Command::new("strace")
+        .arg("-V")
+        .output()
+        .is_ok_and(|o| o.status.success());
+    // Containers may forbid ptrace: then nothing can be said.
+    let may = there
+        && std::process::Command::new("strace")
+            .args(["-o", "/dev/null", "true"])
+            .status()
+            .is_ok_and(|s| s.success());
+    if !may {
+        eprintln!("skipped: strace is missing or forbidden");
+        return;
+    }
+    fs::write(home.path().join("data"), vec![1; 20_000]).unwrap();
+    let script = "dd if=data of=copy bs=4096 2>/dev/null; dd if=data of=/dev/null bs=4096 2>/dev/null; rm copy";
+    let (code, _, err) = home.run(&[
+        "trace", "record", "-o", "r.strace", "--", "sh", "-c", script,
+    ]);
+    assert_eq!(code, 0, "{err}");
+    let records = home.path().join("r.csv");
+    let (code, _, err) = home.run(&["trace", "convert", "r.strace", "r.csv"]);
+    assert_eq!(code, 0, "{err}");
+    let text = fs::read_to_string(records).unwrap();
+    // Five blocks written by the first dd, and removed by rm.
+    assert_eq!(
+        text.lines().filter(|l| l.contains(",write,")).count(),
+        5,
+        "{text}"
+    );
+    assert_eq!(
+        text.lines().filter(|l| l.contains(",remove,")).count(),
+        5,
+        "{text}"
+    );
+    let (code, _, err) = home.run(&["trace", "record", "-o", "d.csv.gz", "--", "cat", "data"]);
+    assert!(code == 0 && home.path().join("d.csv.gz").exists(), "{err}");
+    let left: Vec<_> = fs::read_dir(home.path())
+        .unwrap()
+        .filter_map(|e| e.unwrap().file_name().into_string().ok())
+        .collect();
+    assert!(
+        left.iter()
+            .all(|n| !n.contains(".calls") && !n.contains(".part")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn rules_and_formats_are_listed() {
+    let home = Home::new();
+    let (_, rules, _) = home.run(&["sim", "--rules"]);
+    assert!(rules.contains("lru") && rules.contains("opt-heap"));
+    let formats = home.json(&["trace", "formats", "--json"]);
+    assert_eq!(formats["formats"].as_array().unwrap().len(), 21);
+}

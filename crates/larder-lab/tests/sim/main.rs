@@ -1,0 +1,16 @@
+//! The simulator as the program offers it, and on what a block cache recorded.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that fails fails the test, as it should"
+)]
+
+mod bounds;
+mod cli;
+#[path = "../common/home.rs"]
+mod home;
+mod recorded;
+mod replay;
+#[path = "../../../larder-sim/tests/samples/mod.rs"]
+mod samples;
+mod workloads;

@@ -1,0 +1,102 @@
+//! What a block cache recorded with readahead, writes and removals is simulated by the program to the same counts.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use crate::home::Home;
+use larder_cache::{Access, AccessKind, BlockCache, CacheStats, FileId, MemoryStorage};
+use larder_policy::rules;
+
+const FRAMES: usize = 512;
+
+/// Three files, read from front to end in places, written whole, given up, and read here and there.
+fn recorded(rule: &str) -> (Vec<Access>, CacheStats) {
+    let page = larder::os::page_size();
+    let cache = BlockCache::builder(MemoryStorage::default())
+        .bytes(FRAMES * page)
+        .policy(rule)
+        .read_ahead(4)
+        .build()
+        .unwrap();
+    let log: Arc<Mutex<Vec<Access>>> = Arc::default();
+    let into = Arc::clone(&log);
+    cache.record(Some(Box::new(move |access| {
+        into.lock().unwrap().push(access)
+    })));
+    let files: Vec<_> = (0..3).map(|id| cache.file(FileId(id)).unwrap()).collect();
+    files
+        .iter()
+        .for_each(|file| file.set_end(400 * page as u64));
+    let mut handle = cache.handle();
+    let mut word = 7_u64;
+    for _ in 0..3000 {
+        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let number = word >> 33;
+        let file = &files[(number % 3) as usize];
+        let start = number / 64 % 300;
+        match number / 4 % 8 {
+            0 => handle.request(|handle| {
+                (start..start + 10).for_each(|index| drop(handle.read(file, index).unwrap()));
+            }),
+            // Which blocks were dirty is not in the record: none is when another one comes.
+            1 => (start..start + 3).for_each(|index| {
+                drop(handle.overwrite(file, index).unwrap());
+                handle.report();
+                file.sync().unwrap();
+            }),
+            2 => {
+                handle.report();
+                file.invalidate(start..start + 2).unwrap();
+            }
+            _ => drop(handle.read(file, number / 64 % 60).unwrap()),
+        }
+    }
+    drop(handle);
+    let log = log.lock().unwrap();
+    (log.clone(), cache.stats())
+}
+
+#[test]
+fn readahead_writes_and_removals_come_through_the_program_as_they_were() {
+    let home = Home::new();
+    for rule in rules() {
+        let rule = rule.name;
+        let (log, stats) = recorded(rule);
+        let mut text = "op,id,request\n".to_owned();
+        for access in &log {
+            let kind = access.kind.name();
+            text += &format!("{kind},{},{}\n", access.block.0, access.request);
+        }
+        fs::write(home.path().join("recorded.csv"), text).unwrap();
+        let size = FRAMES.to_string();
+        let words = [
+            "sim",
+            "recorded.csv",
+            "--policy",
+            rule,
+            "--size",
+            &size,
+            "--json",
+        ];
+        let row = home.json(&words);
+        let count = |kind| log.iter().filter(|access| access.kind == kind).count() as u64;
+        let writes = count(AccessKind::Write);
+        assert!(writes > 400 && stats.read_ahead > 1000 && count(AccessKind::Remove) > 400);
+        for (name, found, there) in [
+            ("hits", &row["tally"]["hits"], stats.hits),
+            ("misses", &row["tally"]["misses"], stats.misses),
+            ("fetched", &row["tally"]["fetched"], stats.read_ahead),
+            ("writes", &row["counts"]["writes"], writes),
+            ("readahead", &row["counts"]["readahead"], stats.read_ahead),
+            (
+                "removed",
+                &row["counts"]["removed"],
+                count(AccessKind::Remove),
+            ),
+            ("uses", &row["counts"]["uses"], stats.hits + stats.misses),
+        ] {
+            assert_eq!(found, there, "{rule}: {name}");
+        }
+        assert_eq!(row["tally"]["lost"], 0);
+    }
+}
