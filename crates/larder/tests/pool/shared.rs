@@ -4,23 +4,20 @@ use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Stdio};
 
+use crate::common::process;
 use larder::pages::{PagePool, PoolError, SharedPages};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// The environment variable that makes a run of a test the second process; it names what that process does.
-const SECOND: &str = "LARDER_TEST_SECOND";
-
-/// Runs the test `name` of this program again as the second process, with a socket as its standard input.
-fn second(name: &str, act: &str) -> (std::process::Child, UnixStream) {
+/// Runs a test of this file again as the second process, with a socket as its standard input.
+#[track_caller]
+fn second(test: &str, act: &str) -> (Child, UnixStream) {
     let (here, there) = UnixStream::pair().unwrap();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(SECOND, act)
+    let child = process::command(test, act)
         .stdin(OwnedFd::from(there))
         .stdout(Stdio::null())
         .spawn()
@@ -106,13 +103,7 @@ fn be_second(act: &str) {
 }
 
 fn is_second() -> bool {
-    match std::env::var(SECOND) {
-        Ok(act) => {
-            be_second(&act);
-            true
-        }
-        Err(_) => false,
-    }
+    process::role().inspect(|act| be_second(act)).is_some()
 }
 
 #[test]
@@ -120,7 +111,7 @@ fn a_second_process_reads_pages_where_they_are() {
     if is_second() {
         return;
     }
-    let (mut child, mut socket) = second("shared::a_second_process_reads_pages_where_they_are", "read");
+    let (mut child, mut socket) = second("a_second_process_reads_pages_where_they_are", "read");
     let pool = pool();
     send_descriptor(&socket, pool.descriptor().unwrap());
     for value in [1_u8, 7, 0, 255] {
@@ -145,7 +136,7 @@ fn pages_of_a_reader_that_ended_come_back() {
     if is_second() {
         return;
     }
-    let (mut child, mut socket) = second("shared::pages_of_a_reader_that_ended_come_back", "crash");
+    let (mut child, mut socket) = second("pages_of_a_reader_that_ended_come_back", "crash");
     let pool = pool();
     send_descriptor(&socket, pool.descriptor().unwrap());
     let page = pool.get().unwrap();
@@ -171,7 +162,7 @@ fn a_page_outlives_the_process_that_made_it() {
     if is_second() {
         return;
     }
-    let (mut child, mut socket) = second("shared::a_page_outlives_the_process_that_made_it", "give");
+    let (mut child, mut socket) = second("a_page_outlives_the_process_that_made_it", "give");
     let pages = SharedPages::map(receive_descriptor(&socket)).unwrap();
     let mut offset = [0; 8];
     socket.read_exact(&mut offset).unwrap();
