@@ -125,43 +125,44 @@ impl<'c> CacheHandle<'c> {
     #[inline(always)]
     pub fn read(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
         if file.token() != self.token || index > MOST_INDEX {
-            return self.read_slow(file, index, None);
+            return self.read_other_file(file, index);
         }
         let key = Key(self.first.0 | index);
         self.turn += 1;
         let table = self.shared.table();
-        table.hit(key, self.pin, |missed| {
-            self.read_slow(file, index, Some(missed))
-        })
+        table.hit(key, self.pin, |missed| self.read_slow(file, key, missed))
     }
 
-    /// A read that was no [hit](crate::table::Table::hit), or of another file than the last one: a use that may have to be
-    /// reported, one that is counted since its block cannot be pinned, or no block at all.
+    /// Another file than the last time, or an index that no file has.
+    #[cold]
+    #[inline(never)]
+    fn read_other_file(
+        &mut self,
+        file: &CachedFile,
+        index: u64,
+    ) -> Result<BlockRef<'c>, CacheError> {
+        self.key(file, index)?;
+        self.read(file, index)
+    }
+
+    /// A read that was no [hit](crate::table::Table::hit): a use that may have to be reported, one that is counted since its
+    /// block cannot be pinned, or no block at all.
     #[inline(never)]
     fn read_slow(
         &mut self,
         file: &CachedFile,
-        index: u64,
-        missed: Option<Missed>,
+        key: Key,
+        mut missed: Missed,
     ) -> Result<BlockRef<'c>, CacheError> {
         let table = self.shared.table();
-        let pins = table.frames().pins();
-        let key = match missed {
-            None => self.key(file, index)?,
-            Some(_) => Key(self.first.0 | index),
-        };
-        self.turn += u64::from(missed.is_none());
-        let missed = match missed {
-            None | Some(Missed::Taken) => {
-                let free = self.row.and_then(|(_, pins)| pins.free());
-                self.pin = free.unwrap_or(pins.none());
-                match table.hit(key, self.pin, Err) {
-                    Ok(block) => return Ok(block),
-                    Err(missed) => missed,
-                }
-            }
-            Some(missed) => missed,
-        };
+        if missed == Missed::Taken {
+            let free = self.row.and_then(|(_, pins)| pins.free());
+            self.pin = free.unwrap_or(table.frames().pins().none());
+            missed = match table.hit(key, self.pin, Err) {
+                Ok(block) => return Ok(block),
+                Err(missed) => missed,
+            };
+        }
         let frame = match missed {
             Missed::Absent => None,
             Missed::Taken => table.find(key),

@@ -9,6 +9,7 @@ mod dirty;
 mod epoch_clock;
 mod eviction;
 mod files;
+mod frame_set;
 mod free_frames;
 mod pass;
 mod rule;
@@ -36,23 +37,13 @@ use dirty::DirtyBlocks;
 use epoch_clock::EpochClock;
 use eviction::{Evicted, Others, Victims};
 use files::OpenFiles;
+use frame_set::FrameSet;
 use free_frames::FreeFrames;
 use larder::internal::order::{Rank, Ranked, elsewhere};
-use larder_base::bitmap::Bitmap;
-use larder_base::table::table;
 use larder_policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
 use rule::CacheRule;
 use shadows::Shadows;
 use unsynced::Unsynced;
-
-type FrameSet = Bitmap<Vec<u64>>;
-
-/// Takes a frame out of a set; says whether it was in.
-fn take(set: &mut FrameSet, frame: Frame) -> bool {
-    let was = set.contains(frame as usize);
-    set.set(frame as usize, false);
-    was
-}
 
 /// A block on its way from the storage or to it. The thread that moves it holds its frame.
 #[derive(Debug)]
@@ -107,11 +98,6 @@ impl Ranked for State {
 /// Uses, misses and arrivals.
 impl State {
     pub(crate) fn new((policy, rule): NamedRule, frames: usize) -> Result<Self, CacheError> {
-        let set = || {
-            let words = table(FrameSet::words(frames), 0);
-            let words = words.map_err(|_| CacheError::Memory { frames })?;
-            Ok::<_, CacheError>(FrameSet::new(words, frames))
-        };
         Ok(Self {
             policy,
             rule,
@@ -119,8 +105,8 @@ impl State {
             free: FreeFrames::new(frames as Frame),
             dirty: DirtyBlocks::new(),
             unsynced: Unsynced::new(frames),
-            unused: set()?,
-            moving: set()?,
+            unused: FrameSet::new(frames)?,
+            moving: FrameSet::new(frames)?,
             files: OpenFiles::default(),
             read_errors: 0,
             write_errors: 0,
@@ -146,10 +132,10 @@ impl State {
         if self.rule.touch_all(uses, table, marks) {
             self.end_epoch(table);
         }
-        if self.unused.first().is_some() {
+        if self.unused.any() {
             for used in uses {
                 if used.frame != Use::MANY && table.frames().key(used.frame) == used.key {
-                    take(&mut self.unused, used.frame);
+                    self.unused.take(used.frame);
                 }
             }
         }
@@ -254,7 +240,7 @@ impl State {
         table.insert(key, frame);
         let read_ahead = reason == Reason::Readahead;
         if read_ahead {
-            self.unused.set(frame as usize, true);
+            self.unused.put(frame);
         }
         self.files.count(key.file(), |stats| {
             stats.read_ahead += u64::from(read_ahead);
@@ -283,7 +269,7 @@ impl State {
 
     /// A block that the caller holds comes from the storage, or goes there.
     pub(crate) fn begin_transfer(&mut self, table: &Table, key: Key, frame: Frame) -> Transfer {
-        self.moving.set(frame as usize, true);
+        self.moving.put(frame);
         let size = table.frames().block_size() as u64;
         let opened = self.files.of(key);
         let len = opened.end.saturating_sub(key.index() * size).min(size);
@@ -300,7 +286,7 @@ impl State {
     pub(crate) fn end_load(&mut self, table: &Table, load: &Transfer, loaded: Loaded) {
         let (key, frame) = (load.key, load.frame);
         self.loading -= 1;
-        self.moving.set(frame as usize, false);
+        self.moving.take(frame);
         let opened = self.files.of(key);
         let (failed, running) = (opened.failed_syncs(), opened.is_syncing());
         match loaded {
@@ -339,11 +325,11 @@ impl State {
 
     /// A block is being read or written.
     pub(crate) fn is_moving(&self, frame: Frame) -> bool {
-        self.moving.contains(frame as usize)
+        self.moving.has(frame)
     }
 
     pub(crate) fn is_any_moving(&self) -> bool {
-        self.moving.first().is_some()
+        self.moving.any()
     }
 
     /// A thread begins to wait for a block that moves.
@@ -487,7 +473,7 @@ impl State {
         let key = table.frames().key(frame);
         table.remove(frame);
         self.leaves(key, true);
-        let wasted = u64::from(take(&mut self.unused, frame));
+        let wasted = u64::from(self.unused.take(frame));
         self.files.count(key.file(), |stats| {
             stats.evictions += 1;
             stats.wasted += wasted;
@@ -518,7 +504,7 @@ impl State {
         table.remove(frame);
         self.end_epoch(table);
         self.rule.remove(frame);
-        self.unused.set(frame as usize, false);
+        self.unused.take(frame);
         self.free.push(table.frames(), frame);
         self.files.count(key.file(), |stats| stats.resident -= 1);
         self.release(key.file());
@@ -583,7 +569,7 @@ impl State {
 
     /// The block goes no more, and is dirty still.
     pub(crate) fn cancel_write(&mut self, write: &Transfer) {
-        self.moving.set(write.frame as usize, false);
+        self.moving.take(write.frame);
     }
 
     /// A block was written, or could not be; the caller still holds it. True if it is clean now.
@@ -593,7 +579,7 @@ impl State {
         write: &Transfer,
         end: io::Result<()>,
     ) -> Result<bool, CacheError> {
-        self.moving.set(write.frame as usize, false);
+        self.moving.take(write.frame);
         let opened = self.files.of(write.key);
         match end {
             // A sync that failed meanwhile may have been this write's, and will not be reported again.
@@ -732,7 +718,6 @@ impl State {
     }
 
     pub(crate) fn stats(&self, table: &Table) -> CacheStats {
-        let sets = 2 * FrameSet::words(table.frames().len()) * size_of::<u64>();
         let FileStats {
             hits,
             misses,
@@ -760,7 +745,8 @@ impl State {
             table_bytes: table.bytes()
                 + self.rule.bytes()
                 + self.shadows.bytes()
-                + sets
+                + self.unused.bytes()
+                + self.moving.bytes()
                 + self.dirty.bytes()
                 + self.unsynced.bytes()
                 + self.files.bytes(),
