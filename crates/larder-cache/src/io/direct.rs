@@ -142,14 +142,14 @@ impl Storage for DirectFiles {
 
     fn read_many(&self, parts: &mut [ReadPart<'_>]) {
         self.files.read_many(parts, |file, run| {
-            let whole = |part: &ReadPart<'_>| is_whole(part.offset, part.into);
+            let whole = |part: &ReadPart<'_>| is_whole(part.offset, part.bytes);
             run.iter().all(whole).then_some(&file.direct)
         });
     }
 
     fn write_many(&self, parts: &mut [WritePart<'_>]) {
         self.files.write_many(parts, |file, run| {
-            let whole = |part: &WritePart<'_>| is_whole(part.offset, part.from);
+            let whole = |part: &WritePart<'_>| is_whole(part.offset, part.bytes);
             run.iter().all(whole).then_some(&file.direct)
         });
     }

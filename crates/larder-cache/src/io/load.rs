@@ -146,13 +146,13 @@ impl Shared {
         let storage = &*self.storage;
         let (file, index) = (wanted.transfer.file, wanted.transfer.key.index());
         let read = if ahead.is_empty() {
-            wanted.part().finish(storage)
+            wanted.part().read(storage)
         } else {
             let all = core::iter::once(wanted).chain(ahead.iter_mut());
             let mut parts: Vec<ReadPart<'_>> = all.map(Filling::part).collect();
             storage.read_many(&mut parts);
             let ends: Vec<io::Result<()>> =
-                parts.into_iter().map(|part| part.finish(storage)).collect();
+                parts.into_iter().map(|part| part.read(storage)).collect();
             let mut ends = ends.into_iter();
             let first = ends.next().unwrap_or(Ok(()));
             for (filling, end) in ahead.iter_mut().zip(ends) {

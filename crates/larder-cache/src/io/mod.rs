@@ -16,7 +16,7 @@ pub use direct::DirectFiles;
 pub use memory::MemoryStorage;
 #[cfg(feature = "io-uring")]
 pub use ring::{Descriptors, Uring};
-pub use storage::{ReadPart, Storage, WritePart};
+pub use storage::{Part, ReadPart, Storage, WritePart};
 pub use system_files::Files;
 
 pub(crate) use readahead::Streams;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::File as SystemFile;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Deref;
 use std::sync::Arc;
 
-use super::storage::{ReadPart, WritePart};
+use super::storage::{Part, ReadPart, WritePart};
 use crate::key::FileId;
 use crate::sync::Stored;
 use larder::internal::RwLock;
@@ -51,84 +52,60 @@ impl<T> Numbered<T> {
     /// what fails, are left to be tried part by part, so that each has its own error.
     pub(super) fn read_many(
         &self,
-        mut parts: &mut [ReadPart<'_>],
+        parts: &mut [ReadPart<'_>],
         of: impl for<'f> Fn(&'f T, &[ReadPart<'_>]) -> Option<&'f SystemFile>,
     ) {
-        while let Some(first) = parts.first() {
-            let file = self.get(first.file);
-            let len = run(parts, |part| (part.file, part.offset, part.into.len()));
-            let (mine, others) = parts.split_at_mut(len);
-            if let Ok(file) = &file
-                && let Some(file) = of(file, mine)
-            {
-                read_run(file, mine);
-            }
-            parts = others;
-        }
+        self.many(parts, of, |file, offset, run| {
+            let into = run.iter_mut().map(|part| IoSliceMut::new(part.bytes));
+            rustix::io::preadv(file, &mut into.collect::<Vec<_>>(), offset)
+        });
     }
 
     /// As [`read_many`](Self::read_many).
     pub(super) fn write_many(
         &self,
-        mut parts: &mut [WritePart<'_>],
+        parts: &mut [WritePart<'_>],
         of: impl for<'f> Fn(&'f T, &[WritePart<'_>]) -> Option<&'f SystemFile>,
     ) {
+        self.many(parts, of, |file, offset, run| {
+            let from = run.iter().map(|part| IoSlice::new(part.bytes));
+            rustix::io::pwritev(file, &from.collect::<Vec<_>>(), offset)
+        });
+    }
+
+    fn many<B: Deref<Target = [u8]>>(
+        &self,
+        mut parts: &mut [Part<B>],
+        of: impl for<'f> Fn(&'f T, &[Part<B>]) -> Option<&'f SystemFile>,
+        call: impl Fn(&SystemFile, u64, &mut [Part<B>]) -> rustix::io::Result<usize>,
+    ) {
         while let Some(first) = parts.first() {
-            let file = self.get(first.file);
-            let len = run(parts, |part| (part.file, part.offset, part.from.len()));
-            let (mine, others) = parts.split_at_mut(len);
-            if let Ok(file) = &file
-                && let Some(file) = of(file, mine)
-            {
-                write_run(file, mine);
-            }
+            let (file, offset) = (self.get(first.file), first.offset);
+            let (run, others) = parts.split_at_mut(run(parts));
             parts = others;
+            if let Ok(file) = &file
+                && let Some(file) = of(file, run)
+                && let Ok(mut have) = call(file, offset, run)
+            {
+                for part in run {
+                    // A part that was not reached is tried again: a read may have been short for other reasons than the file's
+                    // end, and only the part's own write can say why.
+                    let mine = have.min(part.bytes.len());
+                    have -= mine;
+                    part.done = (mine > 0).then_some(Ok(mine));
+                }
+            }
         }
     }
 }
 
 /// As many parts, from the first on, as follow each other in one file and go into one call; at least one, if there is one.
-fn run<P>(parts: &[P], place: impl Fn(&P) -> (FileId, u64, usize)) -> usize {
+fn run<B: Deref<Target = [u8]>>(parts: &[Part<B>]) -> usize {
     let mut before = None;
-    let follows = |part: &&P| {
-        let (file, offset, len) = place(part);
-        let end = before.replace((file, offset.saturating_add(len as u64)));
-        end.is_none_or(|end| end == (file, offset))
+    let follows = |part: &&Part<B>| {
+        let len = part.bytes.len() as u64;
+        let end = before.replace((part.file, part.offset.saturating_add(len)));
+        end.is_none_or(|end| end == (part.file, part.offset))
     };
     parts.iter().take(MOST_PARTS).take_while(follows).count()
-}
-
-fn read_run(file: &SystemFile, parts: &mut [ReadPart<'_>]) {
-    let Some(offset) = parts.first().map(|part| part.offset) else {
-        return;
-    };
-    let mut into: Vec<IoSliceMut<'_>> = parts
-        .iter_mut()
-        .map(|part| IoSliceMut::new(part.into))
-        .collect();
-    let Ok(mut have) = rustix::io::preadv(file, &mut into, offset) else {
-        return;
-    };
-    for part in parts {
-        // A part that was not reached is tried again: the read may have been short for other reasons than the file's end.
-        let mine = have.min(part.into.len());
-        have -= mine;
-        part.done = (mine > 0).then_some(Ok(mine));
-    }
-}
-
-fn write_run(file: &SystemFile, parts: &mut [WritePart<'_>]) {
-    let Some(offset) = parts.first().map(|part| part.offset) else {
-        return;
-    };
-    let from: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part.from)).collect();
-    let Ok(mut have) = rustix::io::pwritev(file, &from, offset) else {
-        return;
-    };
-    for part in parts {
-        // A part that was not reached is tried again: only it can say why.
-        let mine = have.min(part.from.len());
-        have -= mine;
-        part.done = (mine > 0).then_some(Ok(mine));
-    }
 }

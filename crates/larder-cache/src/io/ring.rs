@@ -2,13 +2,14 @@
 
 use std::any::Any;
 use std::io;
+use std::ops::Deref;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-use super::storage::{ReadPart, Storage, WritePart};
+use super::storage::{Part, ReadPart, Storage, WritePart};
 use crate::key::FileId;
 use crate::sync::Stored;
 use larder::internal::Mutex;
@@ -168,6 +169,36 @@ impl<S> Uring<S> {
     }
 }
 
+impl<S: Descriptors> Uring<S> {
+    /// Does the parts by requests that `request` makes for a descriptor, a part and its length.
+    ///
+    /// # Safety
+    /// A request points to nothing but the bytes of its part, and writes to them only where the part borrows them exclusively.
+    unsafe fn many<B: Deref<Target = [u8]>>(
+        &self,
+        parts: &mut [Part<B>],
+        request: impl Fn(types::Fd, &mut Part<B>, u32) -> squeue::Entry,
+    ) {
+        for parts in parts.chunks_mut(DEPTH) {
+            let (count, mut open) = (parts.len(), Vec::new());
+            let entry = |number: usize| {
+                let part = parts.get_mut(number)?;
+                let found = self.files.descriptor(part.file, part.offset, &part.bytes);
+                let (file, descriptor) = found.ok()?;
+                open.push(file);
+                let len = u32::try_from(part.bytes.len()).unwrap_or(u32::MAX);
+                Some(request(types::Fd(descriptor), part, len))
+            };
+            // SAFETY: the parts keep their bytes, and no code looks at them before the call returns; `open` keeps the descriptors.
+            let done = unsafe { self.submit(count, entry) };
+            drop(open);
+            for (part, done) in parts.iter_mut().zip(done) {
+                part.done = done.map(Ok);
+            }
+        }
+    }
+}
+
 impl<S: Descriptors> Storage for Uring<S> {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         self.files.read(file, offset, into)
@@ -182,46 +213,21 @@ impl<S: Descriptors> Storage for Uring<S> {
     }
 
     fn read_many(&self, parts: &mut [ReadPart<'_>]) {
-        for parts in parts.chunks_mut(DEPTH) {
-            let (count, mut open) = (parts.len(), Vec::new());
-            let read = |number: usize| {
-                let part = parts.get_mut(number)?;
-                let found = self.files.descriptor(part.file, part.offset, part.into);
-                let (file, descriptor) = found.ok()?;
-                open.push(file);
-                let len = u32::try_from(part.into.len()).unwrap_or(u32::MAX);
-                let read = opcode::Read::new(types::Fd(descriptor), part.into.as_mut_ptr(), len);
-                Some(read.offset(part.offset).build())
-            };
-            // SAFETY: the parts borrow their bytes exclusively, and no code looks at them before the call returns;
-            // `open` keeps the descriptors.
-            let done = unsafe { self.submit(count, read) };
-            drop(open);
-            for (part, done) in parts.iter_mut().zip(done) {
-                part.done = done.map(Ok);
-            }
-        }
+        let read = |file, part: &mut ReadPart<'_>, len| {
+            let read = opcode::Read::new(file, part.bytes.as_mut_ptr(), len);
+            read.offset(part.offset).build()
+        };
+        // SAFETY: the request stays within the bytes of the part, which borrows them exclusively.
+        unsafe { self.many(parts, read) }
     }
 
     fn write_many(&self, parts: &mut [WritePart<'_>]) {
-        for parts in parts.chunks_mut(DEPTH) {
-            let (count, mut open) = (parts.len(), Vec::new());
-            let write = |number: usize| {
-                let part = parts.get(number)?;
-                let found = self.files.descriptor(part.file, part.offset, part.from);
-                let (file, descriptor) = found.ok()?;
-                open.push(file);
-                let len = u32::try_from(part.from.len()).unwrap_or(u32::MAX);
-                let write = opcode::Write::new(types::Fd(descriptor), part.from.as_ptr(), len);
-                Some(write.offset(part.offset).build())
-            };
-            // SAFETY: the parts borrow their bytes, which the kernel only reads; `open` keeps the descriptors.
-            let done = unsafe { self.submit(count, write) };
-            drop(open);
-            for (part, done) in parts.iter_mut().zip(done) {
-                part.done = done.map(Ok);
-            }
-        }
+        let write = |file, part: &mut WritePart<'_>, len| {
+            let write = opcode::Write::new(file, part.bytes.as_ptr(), len);
+            write.offset(part.offset).build()
+        };
+        // SAFETY: the request stays within the bytes of the part, which the kernel only reads.
+        unsafe { self.many(parts, write) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where blocks come from and go to.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::key::FileId;
@@ -57,17 +58,17 @@ pub trait Storage: Send + Sync + 'static {
     fn sync(&self, file: FileId) -> io::Result<()>;
 
     /// Reads several parts, a block and those behind it: one after the other, unless the storage knows better. What it leaves
-    /// `None` in [`ReadPart::done`], or reads in part, the cache reads with [`read`](Self::read).
+    /// `None` in [`Part::done`], or reads in part, the cache reads with [`read`](Self::read).
     fn read_many(&self, parts: &mut [ReadPart<'_>]) {
         for part in parts {
-            part.done = Some(self.read(part.file, part.offset, part.into));
+            part.done = Some(self.read(part.file, part.offset, part.bytes));
         }
     }
 
     /// Writes several parts that do not overlap, in any order, as [`read_many`](Self::read_many) reads.
     fn write_many(&self, parts: &mut [WritePart<'_>]) {
         for part in parts {
-            part.done = Some(self.write(part.file, part.offset, part.from));
+            part.done = Some(self.write(part.file, part.offset, part.bytes));
         }
     }
 }
@@ -123,6 +124,20 @@ impl<S: Storage> Storage for Below<S> {
     }
 }
 
+/// A part of a file that a storage reads or writes along with others: a [`ReadPart`] or a [`WritePart`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Part<B> {
+    /// The file.
+    pub file: FileId,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// Where to, or what is written.
+    pub bytes: B,
+    /// What [`Storage::read`] or [`Storage::write`] would have returned; `None` as long as it was not tried.
+    pub done: Option<io::Result<usize>>,
+}
+
 /// A read of a batch, see [`Storage::read_many`].
 ///
 /// ```
@@ -136,120 +151,64 @@ impl<S: Storage> Storage for Below<S> {
 /// assert_eq!((one, two), (*b"a", [b'b', 9, 9, 9]));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ReadPart<'p> {
-    /// The file.
-    pub file: FileId,
-    /// Where in it, in bytes.
-    pub offset: u64,
-    /// Where to.
-    pub into: &'p mut [u8],
-    /// What [`Storage::read`] would have returned; `None` as long as it was not tried.
-    pub done: Option<io::Result<usize>>,
-}
-
-impl<'p> ReadPart<'p> {
-    /// A read that was not tried yet.
-    ///
-    /// ```
-    /// # use larder_cache::{FileId, ReadPart};
-    /// let mut page = [0; 4096];
-    /// let part = ReadPart::new(FileId(1), 8192, &mut page);
-    /// assert!(part.done.is_none() && part.offset == 8192);
-    /// ```
-    pub fn new(file: FileId, offset: u64, into: &'p mut [u8]) -> Self {
-        Self {
-            file,
-            offset,
-            into,
-            done: None,
-        }
-    }
-
-    /// Reads what is missing, piece by piece; what lies behind the end of the file is zeroes.
-    pub(crate) fn finish(self, storage: &dyn Storage) -> io::Result<()> {
-        let Self {
-            file,
-            offset,
-            into,
-            mut done,
-        } = self;
-        let mut have = 0;
-        while have < into.len() {
-            let rest = &mut into[have..];
-            let read = done.take();
-            match read.unwrap_or_else(|| storage.read(file, offset + have as u64, rest)) {
-                Ok(0) => break,
-                Ok(n) => have += n.min(into.len() - have),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if have < into.len() {
-            into[have..].fill(0);
-        }
-        Ok(())
-    }
-}
+pub type ReadPart<'p> = Part<&'p mut [u8]>;
 
 /// A write of a batch, see [`Storage::write_many`].
-///
-/// ```
-/// use larder_cache::{FileId, MemoryStorage, Storage, WritePart};
-/// let mut parts = [WritePart::new(FileId(1), 0, b"a"), WritePart::new(FileId(2), 0, b"bc")];
-/// MemoryStorage::default().write_many(&mut parts);
-/// assert!(matches!(parts[1].done, Some(Ok(2))));
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct WritePart<'p> {
-    /// The file.
-    pub file: FileId,
-    /// Where in it, in bytes.
-    pub offset: u64,
-    /// What is written.
-    pub from: &'p [u8],
-    /// What [`Storage::write`] would have returned; `None` as long as it was not tried.
-    pub done: Option<io::Result<usize>>,
-}
+pub type WritePart<'p> = Part<&'p [u8]>;
 
-impl<'p> WritePart<'p> {
-    /// A write that was not tried yet.
-    ///
-    /// ```
-    /// # use larder_cache::{FileId, WritePart};
-    /// let part = WritePart::new(FileId(1), 0, b"a");
-    /// assert!(part.done.is_none() && part.from == b"a");
-    /// ```
-    pub fn new(file: FileId, offset: u64, from: &'p [u8]) -> Self {
+impl<B> Part<B> {
+    /// A part that was not tried yet.
+    pub fn new(file: FileId, offset: u64, bytes: B) -> Self {
         Self {
             file,
             offset,
-            from,
+            bytes,
             done: None,
         }
     }
+}
 
-    /// Writes what is missing, piece by piece.
-    pub(crate) fn finish(self, storage: &dyn Storage) -> io::Result<()> {
-        let Self {
-            file,
-            offset,
-            from,
-            mut done,
-        } = self;
+impl<B: Deref<Target = [u8]>> Part<B> {
+    /// Does what is missing, piece by piece, with `call`, from a place in the part on. Returns how many bytes of the part there are
+    /// then: fewer than it has if a call does none.
+    fn finish(
+        &mut self,
+        mut call: impl FnMut(&mut B, FileId, u64, usize) -> io::Result<usize>,
+    ) -> io::Result<usize> {
         let mut have = 0;
-        while have < from.len() {
-            let written = done.take();
-            let write = || storage.write(file, offset + have as u64, &from[have..]);
-            match written.unwrap_or_else(write) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => have += n.min(from.len() - have),
+        while have < self.bytes.len() {
+            let done = self.done.take();
+            let (file, at) = (self.file, self.offset + have as u64);
+            match done.unwrap_or_else(|| call(&mut self.bytes, file, at, have)) {
+                Ok(0) => break,
+                Ok(n) => have += n.min(self.bytes.len() - have),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(have)
+    }
+}
+
+impl ReadPart<'_> {
+    /// Reads what is missing; what lies behind the end of the file is zeroes.
+    pub(super) fn read(mut self, storage: &dyn Storage) -> io::Result<()> {
+        let have =
+            self.finish(|bytes, file, at, have| storage.read(file, at, &mut bytes[have..]))?;
+        if have < self.bytes.len() {
+            self.bytes[have..].fill(0);
+        }
         Ok(())
+    }
+}
+
+impl WritePart<'_> {
+    /// Writes what is missing.
+    pub(super) fn write(mut self, storage: &dyn Storage) -> io::Result<()> {
+        let have = self.finish(|bytes, file, at, have| storage.write(file, at, &bytes[have..]))?;
+        match have < self.bytes.len() {
+            true => Err(io::ErrorKind::WriteZero.into()),
+            false => Ok(()),
+        }
     }
 }

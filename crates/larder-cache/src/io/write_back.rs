@@ -63,7 +63,7 @@ impl<'c> Batch<'c> {
         let mut parts = parts.into_iter();
         let mut finish = |(block, _): &(Transfer, BlockRef<'_>)| match block.len {
             0 => Ok(()),
-            _ => parts.next().map_or(Ok(()), |part| part.finish(storage)),
+            _ => parts.next().map_or(Ok(()), |part| part.write(storage)),
         };
         let ends: Vec<io::Result<()>> = self.blocks.iter().map(&mut finish).collect();
         drop(parts);
