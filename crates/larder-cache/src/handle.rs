@@ -5,7 +5,7 @@ use crate::file::CachedFile;
 use crate::io::{Shared, Streams};
 use crate::key::{Key, MOST_INDEX};
 use crate::limits::REPORT;
-use crate::state::{Noted, State, Use};
+use crate::state::{Miss, Noted, State, Use};
 use crate::sync::MutexGuard;
 use crate::table::{BlockMut, BlockRef, Claimed, Epoch, MOST_READERS, Missed, Pin, Row, TooMany};
 use larder_policy::{Frame, Reason};
@@ -286,12 +286,20 @@ impl<'c> CacheHandle<'c> {
             _ => self.streams.missed(key, self.read_ahead),
         };
         self.count();
-        let number = self.number();
+        let request = self.number();
         let noted = Noted {
             uses: &mut self.uses[..usize::from(self.used)],
             since: self.since,
         };
-        let loaded = self.shared.load(key, reason, number, ahead, noted);
+        let loaded = self.shared.load(
+            Miss {
+                key,
+                reason,
+                request,
+            },
+            ahead,
+            noted,
+        );
         self.used = 0;
         loaded
     }

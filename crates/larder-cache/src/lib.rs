@@ -39,8 +39,8 @@ pub use error::CacheError;
 pub use file::CachedFile;
 pub use handle::CacheHandle;
 #[cfg(feature = "io-uring")]
-pub use io::{Descriptors, Uring};
-pub use io::{DirectFiles, Files, MemoryStorage, Part, ReadPart, Storage, WritePart};
+pub use io::Uring;
+pub use io::{Files, MemoryStorage, Part, ReadPart, Storage, WritePart};
 pub use key::{FileId, TenantId};
 pub use state::{Access, AccessKind};
 pub use stats::{CacheStats, FileStats};

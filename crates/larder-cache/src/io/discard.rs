@@ -6,7 +6,7 @@ use super::write_back::NOTHING;
 use super::{Passing, Patience, Shared};
 use crate::error::CacheError;
 use crate::key::{FileId, Key, MOST_INDEX};
-use crate::state::{Noted, Opening, State, Use};
+use crate::state::{Miss, Noted, Opening, State, Use};
 use crate::table::Claimed;
 use larder_policy::{Frame, Reason};
 
@@ -20,7 +20,7 @@ impl Shared {
             if gone == over {
                 break;
             }
-            let dirty = state.has_dirty();
+            let dirty = !state.dirty().is_empty();
             drop(state);
             if gone == 0 && !(dirty && self.write_some()? != NOTHING) {
                 break; // the others are held
@@ -38,7 +38,7 @@ impl Shared {
             // It does not wait for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
             let mut state = self.state();
             // Behind its end it has nothing but zeroes already.
-            let behind = bytes / size..state.end(file).div_ceil(size);
+            let behind = bytes / size..state.file(file).end().div_ceil(size);
             let cut = self.resident(file, behind);
             if cut.len() > 1 {
                 // One barrier for all of them.
@@ -91,12 +91,17 @@ impl Shared {
         let within = (bytes % size) as usize;
         if within != 0 {
             let key = self.key(file, bytes / size)?;
+            let (reason, request) = (Reason::Demand, 1);
+            let miss = Miss {
+                key,
+                reason,
+                request,
+            };
             let none = || Noted {
                 uses: &mut [],
                 since,
             };
-            let (mut last, hit) =
-                self.change(key, || self.load(key, Reason::Demand, 1, 0, none()))?;
+            let (mut last, hit) = self.change(key, || self.load(miss, 0, none()))?;
             let frame = last.frame();
             last[within..].fill(0);
             // The next change makes the file longer again.
@@ -107,7 +112,7 @@ impl Shared {
             if hit {
                 let uses = &mut [Use {
                     frame,
-                    request: 1,
+                    request,
                     key,
                 }];
                 state.hits(&self.table, Noted { uses, since }, false);

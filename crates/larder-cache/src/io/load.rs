@@ -8,7 +8,7 @@ use super::storage::ReadPart;
 use super::write_back::NOTHING;
 use crate::error::CacheError;
 use crate::key::{Key, MOST_INDEX};
-use crate::state::{Loaded, Noted, State, Transfer};
+use crate::state::{Loaded, Miss, Noted, State, Transfer};
 use crate::table::Claimed;
 use larder_policy::Reason;
 
@@ -119,16 +119,14 @@ impl Shared {
     /// one in the meantime.
     pub(crate) fn load<'c>(
         &'c self,
-        key: Key,
-        reason: Reason,
-        request: u32,
+        miss: Miss,
         ahead: usize,
         noted: Noted<'_>,
     ) -> Result<Option<Claimed<'c>>, CacheError> {
-        let Some((mut wanted, ahead)) = self.begin(key, reason, request, ahead, noted)? else {
+        let Some((mut wanted, ahead)) = self.begin(miss, ahead, noted)? else {
             return Ok(None);
         };
-        if reason == Reason::Write {
+        if miss.reason == Reason::Write {
             wanted.page().fill(0);
             wanted.overwrites = true;
         } else {
@@ -173,13 +171,11 @@ impl Shared {
     /// Frames for a block and for those behind it that are not in memory.
     fn begin<'c>(
         &'c self,
-        key: Key,
-        reason: Reason,
-        request: u32,
+        miss: Miss,
         ahead: usize,
         noted: Noted<'_>,
     ) -> Result<Option<Begun<'c>>, CacheError> {
-        let table = &self.table;
+        let (table, key) = (&self.table, miss.key);
         let mut missed = None;
         let mut state = self.state();
         if !noted.uses.is_empty() {
@@ -198,11 +194,10 @@ impl Shared {
                     return Ok(None);
                 }
             }
-            let admission = *missed.get_or_insert_with(|| state.miss(table, key, reason, request));
-            match state.admit(table, key, reason, request, admission) {
+            let admission = *missed.get_or_insert_with(|| state.miss(table, miss));
+            match state.admit(table, miss, admission) {
                 Ok(admitted) => {
-                    let ahead =
-                        (ahead > 0).then(|| self.begin_ahead(&mut state, key, request, ahead));
+                    let ahead = (ahead > 0).then(|| self.begin_ahead(&mut state, miss, ahead));
                     return Ok(Some((Filling::new(self, admitted), ahead)));
                 }
                 Err(CacheError::Pinned { .. }) if !state.is_full() => {
@@ -210,7 +205,7 @@ impl Shared {
                     state = self.give_way(state);
                 }
                 Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
-                    let dirty = state.has_dirty();
+                    let dirty = !state.dirty().is_empty();
                     drop(state);
                     let written = dirty && self.write_some()? != NOTHING;
                     state = self.state();
@@ -234,21 +229,29 @@ impl Shared {
     fn begin_ahead<'c>(
         &'c self,
         state: &mut State,
-        key: Key,
-        request: u32,
+        behind: Miss,
         ahead: usize,
     ) -> Vec<Filling<'c>> {
-        let (table, reason) = (&self.table, Reason::Readahead);
+        let (table, key) = (&self.table, behind.key);
         let mut more = Vec::new();
-        let last = state.end(key.file()).div_ceil(self.block_size() as u64);
+        let last = state
+            .file(key.file())
+            .end()
+            .div_ceil(self.block_size() as u64);
         let next = (1..=ahead as u64).map(|by| Key(key.0 + by));
         let inside = |next: &Key| next.file() == key.file() && next.index() < last;
         for key in next.take_while(inside) {
             if !state.has_room_for_readahead() || table.find(key).is_some() {
                 break;
             }
-            let admission = state.miss(table, key, reason, request);
-            match state.admit(table, key, reason, request, admission) {
+            let reason = Reason::Readahead;
+            let miss = Miss {
+                key,
+                reason,
+                ..behind
+            };
+            let admission = state.miss(table, miss);
+            match state.admit(table, miss, admission) {
                 Ok(admitted) => more.push(Filling::new(self, admitted)),
                 Err(_) => {
                     state.report_removed(key);

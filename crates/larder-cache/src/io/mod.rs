@@ -1,23 +1,20 @@
 //! Blocks come from the storage and go to it. No lock of the cache is held over a call of the storage, but that of a sync.
 
-mod direct;
 mod discard;
+mod files;
 mod load;
 mod memory;
-mod numbered;
 mod readahead;
 #[cfg(feature = "io-uring")]
 mod ring;
 mod storage;
-mod system_files;
 mod write_back;
 
-pub use direct::DirectFiles;
+pub use files::Files;
 pub use memory::MemoryStorage;
 #[cfg(feature = "io-uring")]
-pub use ring::{Descriptors, Uring};
+pub use ring::Uring;
 pub use storage::{Part, ReadPart, Storage, WritePart};
-pub use system_files::Files;
 
 pub(crate) use readahead::Streams;
 pub(crate) use storage::Below;

@@ -1,14 +1,14 @@
 //! Files of the system by io_uring: a batch is one system call. With `frames`, where `unsafe` is in the cache.
 
-use std::any::Any;
 use std::io;
 use std::ops::Deref;
-use std::os::fd::RawFd;
+use std::os::fd::AsRawFd;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use io_uring::{IoUring, opcode, squeue, types};
 
+use super::files::Files;
 use super::storage::{Part, ReadPart, Storage, WritePart};
 use crate::key::FileId;
 use crate::sync::Stored;
@@ -20,33 +20,7 @@ const DEPTH: usize = 64;
 /// Rings that are kept for later calls: as many as threads read and write at the same time.
 const KEPT: usize = 16;
 
-/// A storage whose files have descriptors.
-///
-/// ```
-/// # use larder_cache::{Descriptors, FileId, Files};
-/// let files = Files::default();
-/// assert!(files.descriptor(FileId(1), 0, &[]).is_err());
-/// files.add(FileId(1), std::fs::File::open("/proc/self/exe")?);
-/// let (open, descriptor) = files.descriptor(FileId(1), 0, &[])?;
-/// assert!(descriptor >= 0);
-/// # drop(open);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub trait Descriptors: Storage {
-    /// The descriptor for these bytes of a file, and something that keeps it open.
-    ///
-    /// # Errors
-    /// The file is not there.
-    fn descriptor(
-        &self,
-        file: FileId,
-        offset: u64,
-        bytes: &[u8],
-    ) -> io::Result<(Arc<dyn Any + Send + Sync>, RawFd)>;
-}
-
-/// Reads and writes the files of another storage, [`Files`](crate::Files) or [`DirectFiles`](crate::DirectFiles), with io_uring:
-/// what is read ahead, and up to 64 blocks that are written back, go with one system call each, and the device sees all of them
+/// Reads and writes [`Files`] with io_uring: what is read ahead, and up to 64 blocks that are written back, go with one system call each, and the device sees all of them
 /// at once.
 ///
 /// Single blocks go the ordinary way, as does whatever fails in a batch.
@@ -63,13 +37,13 @@ pub trait Descriptors: Storage {
 /// assert_eq!(&cache.handle().read(&file, 0)?[1..4], b"ELF");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Uring<S> {
-    files: S,
+pub struct Uring {
+    files: Files,
     rings: Mutex<Stored<Vec<Ring>>>,
     submissions: AtomicU64,
 }
 
-impl<S> core::fmt::Debug for Uring<S> {
+impl core::fmt::Debug for Uring {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Uring")
             .field("submissions", &self.submissions())
@@ -77,8 +51,8 @@ impl<S> core::fmt::Debug for Uring<S> {
     }
 }
 
-impl<S: Descriptors> Uring<S> {
-    /// A storage over the files of `files`.
+impl Uring {
+    /// A storage over `files`.
     ///
     /// ```
     /// # use larder_cache::{Files, Uring};
@@ -91,7 +65,7 @@ impl<S: Descriptors> Uring<S> {
     /// # Errors
     /// The kernel's refusal: io_uring is not there (`Unsupported`), not permitted (`PermissionDenied`: seccomp, a setting of
     /// the system), or no memory may be locked. `files` without it do the same with more system calls.
-    pub fn new(files: S) -> io::Result<Self> {
+    pub fn new(files: Files) -> io::Result<Self> {
         let ring = Ring::new().map_err(|error| {
             let text = format!(
                 "storage: no io_uring: {error}; use the files without it, or permit it (kernel.io_uring_disabled, seccomp)"
@@ -104,19 +78,17 @@ impl<S: Descriptors> Uring<S> {
             submissions: AtomicU64::new(0),
         })
     }
-}
 
-impl<S> Uring<S> {
     /// The files, to add some or give some up.
     ///
     /// ```
     /// # use larder_cache::{FileId, Files, Uring};
     /// # let Ok(ring) = Uring::new(Files::default()) else { return Ok(()) };
     /// ring.files().add(FileId(1), std::fs::File::open("/proc/self/exe")?);
-    /// assert!(ring.files().remove(FileId(1)).is_some());
+    /// assert!(ring.files().remove(FileId(1)));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn files(&self) -> &S {
+    pub fn files(&self) -> &Files {
         &self.files
     }
 
@@ -169,7 +141,7 @@ impl<S> Uring<S> {
     }
 }
 
-impl<S: Descriptors> Uring<S> {
+impl Uring {
     /// Does the parts by requests that `request` makes for a descriptor, a part and its length.
     ///
     /// # Safety
@@ -183,8 +155,8 @@ impl<S: Descriptors> Uring<S> {
             let (count, mut open) = (parts.len(), Vec::new());
             let entry = |number: usize| {
                 let part = parts.get_mut(number)?;
-                let found = self.files.descriptor(part.file, part.offset, &part.bytes);
-                let (file, descriptor) = found.ok()?;
+                let file = self.files.get(part.file).ok()?;
+                let descriptor = file.by(part.offset, &part.bytes).as_raw_fd();
                 open.push(file);
                 let len = u32::try_from(part.bytes.len()).unwrap_or(u32::MAX);
                 Some(request(types::Fd(descriptor), part, len))
@@ -199,7 +171,7 @@ impl<S: Descriptors> Uring<S> {
     }
 }
 
-impl<S: Descriptors> Storage for Uring<S> {
+impl Storage for Uring {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         self.files.read(file, offset, into)
     }

@@ -103,7 +103,7 @@ impl Shared {
         if let Some(written) = self.write_requested() {
             return Ok(written);
         }
-        let start = *self.state().swept();
+        let start = *self.state().dirty().swept();
         let (mut from, mut until, mut failure) = (start, None, Ok(()));
         loop {
             match self.next(from, until, false) {
@@ -111,7 +111,7 @@ impl Shared {
                     let last = batch.blocks.last().map_or(from, |(block, _)| block.key);
                     let (written, end) = batch.write();
                     if written != NOTHING {
-                        *self.state().swept() = next;
+                        *self.state().dirty().swept() = next;
                         return Ok(written);
                     }
                     from = match end {
@@ -130,7 +130,7 @@ impl Shared {
     fn write_requested(&self) -> Option<usize> {
         let mut batch = Batch::new(self);
         let mut state = self.state();
-        for (key, frame) in state.take_requested() {
+        for (key, frame) in state.dirty().take_requested() {
             if !state.is_moving(frame)
                 && let Some(page) = self.table.frames().try_read(frame, key)
             {
@@ -146,7 +146,7 @@ impl Shared {
     /// One call's portion of a pass over all dirty blocks, in batches. Blocks that another thread changes or writes just
     /// now wait for the next pass. The next sync reports what cannot be written.
     pub(crate) fn write_portion(&self) {
-        let portion = self.state().begin_portion();
+        let portion = self.state().dirty().begin_portion();
         let (mut from, mut tried) = (portion.from, 0);
         while tried < portion.share {
             let Next::Batch(batch, next) = self.next(from, None, false) else {
@@ -157,7 +157,7 @@ impl Shared {
             drop(batch.write());
             from = next;
         }
-        self.state().end_portion(&portion, from);
+        self.state().dirty().end_portion(&portion, from);
     }
 
     /// Writes all dirty blocks of a file, or of all, in order, waiting for those that another thread is changing.
@@ -194,7 +194,7 @@ impl Shared {
         let until = until.unwrap_or(Key::NONE);
         let mut next = from;
         while batch.blocks.len() < BATCH && next < until {
-            let Some((key, frame)) = state.next_dirty(next, until) else {
+            let Some((key, frame)) = state.dirty().next(next, until) else {
                 break;
             };
             let page = match state.is_moving(frame) {
@@ -225,7 +225,7 @@ impl Shared {
             self.wait_for_move(state);
             return None;
         }
-        if !state.is_dirty(key) {
+        if state.dirty().get(key).is_none() {
             return None;
         }
         let mut page = self.table.frames().try_read(frame, key);
@@ -239,7 +239,7 @@ impl Shared {
             }
             state = self.state();
         }
-        if state.is_moving(frame) || !state.is_dirty(key) {
+        if state.is_moving(frame) || state.dirty().get(key).is_none() {
             // Let go before the lock is.
             drop(page);
             return None;
@@ -263,12 +263,12 @@ impl Shared {
     /// # Errors
     /// What could not be written, or the latest failure that the opener does not know of.
     pub(crate) fn sync(&self, file: u32, id: FileId, seen: &AtomicU64) -> Result<(), CacheError> {
-        let syncing = self.state().syncing(file);
+        let syncing = self.state().file(file).syncing();
         let _one_at_a_time = syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self.write_back(Some(file));
         self.sync_storage(file, id);
         let before = seen.load(Ordering::Relaxed);
-        let (failures, outcome) = self.state().outcome(file, before);
+        let (failures, outcome) = self.state().file(file).outcome(before);
         seen.store(failures, Ordering::Relaxed);
         written.and(outcome)
     }

@@ -12,7 +12,7 @@ pub(crate) const BATCH: usize = 64;
 
 /// A block is here from its first change until it is written or forgotten.
 #[derive(Debug)]
-pub(super) struct DirtyBlocks {
+pub(crate) struct DirtyBlocks {
     blocks: BTreeMap<Key, Frame>,
     /// Dirty blocks that the rule wants to be written: as many as go at once, further ones are asked for again.
     requested: BTreeSet<Key>,
@@ -32,7 +32,7 @@ impl DirtyBlocks {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
@@ -41,7 +41,7 @@ impl DirtyBlocks {
     }
 
     /// The frame of a block, if it is dirty.
-    pub(super) fn get(&self, key: Key) -> Option<Frame> {
+    pub(crate) fn get(&self, key: Key) -> Option<Frame> {
         self.blocks.get(&key).copied()
     }
 
@@ -60,8 +60,8 @@ impl DirtyBlocks {
         self.requested.remove(&key);
     }
 
-    /// The first one from a key on.
-    pub(super) fn next(&self, from: Key, until: Key) -> Option<(Key, Frame)> {
+    /// The first one from a key on, before another.
+    pub(crate) fn next(&self, from: Key, until: Key) -> Option<(Key, Frame)> {
         let next = self.blocks.range(from..until).next();
         next.map(|(&key, &frame)| (key, frame))
     }
@@ -84,21 +84,22 @@ impl DirtyBlocks {
     }
 
     /// What the rule wants to be written, and is dirty still.
-    pub(super) fn take_requested(&mut self) -> Vec<(Key, Frame)> {
+    pub(crate) fn take_requested(&mut self) -> Vec<(Key, Frame)> {
         let keys = core::mem::take(&mut self.requested).into_iter();
         keys.filter_map(|key| Some((key, self.get(key)?))).collect()
     }
 
-    pub(super) fn swept(&mut self) -> &mut Key {
+    /// Where writing went on to when room was last made.
+    pub(crate) fn swept(&mut self) -> &mut Key {
         &mut self.swept
     }
 
-    /// The next portion of the pass over all of them.
-    pub(super) fn begin_portion(&mut self) -> Portion {
+    /// The next portion of the pass.
+    pub(crate) fn begin_portion(&mut self) -> Portion {
         self.pass.begin(self.blocks.len())
     }
 
-    pub(super) fn end_portion(&mut self, portion: &Portion, to: Key) {
+    pub(crate) fn end_portion(&mut self, portion: &Portion, to: Key) {
         self.pass.end(portion, to);
     }
 

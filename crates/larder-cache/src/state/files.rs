@@ -23,7 +23,7 @@ pub(crate) struct Opening {
 
 /// A file that was opened.
 #[derive(Debug)]
-pub(super) struct OpenFile {
+pub(crate) struct OpenFile {
     pub(super) id: FileId,
     tenant: TenantId,
     /// [`Opening::born`].
@@ -68,8 +68,13 @@ impl OpenFile {
         }
     }
 
-    pub(super) fn syncing(&self) -> Arc<Mutex<Syncing>> {
+    pub(crate) fn syncing(&self) -> Arc<Mutex<Syncing>> {
         Arc::clone(&self.syncing)
+    }
+
+    /// Bytes behind this are not written back.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
     }
 
     /// Syncs that were begun so far.
@@ -111,7 +116,7 @@ impl OpenFile {
     }
 
     /// How many failures there were, and what an opener that knows of `seen` must learn.
-    pub(super) fn outcome(&self, seen: u64) -> (u64, Result<(), CacheError>) {
+    pub(crate) fn outcome(&self, seen: u64) -> (u64, Result<(), CacheError>) {
         let result = match self.failure.clone() {
             _ if self.lost => Err(CacheError::Lost { file: self.id }),
             Some(failure) if seen != self.failures => Err(failure),

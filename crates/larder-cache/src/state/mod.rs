@@ -22,7 +22,6 @@ pub(crate) use access::Recorder;
 pub use access::{Access, AccessKind};
 pub(crate) use dirty::BATCH;
 pub(crate) use files::Opening;
-pub(crate) use pass::Portion;
 pub(crate) use rule::{MakeRule, NamedRule, Noted, Use, by_name, own};
 
 use std::io;
@@ -31,12 +30,11 @@ use std::sync::Arc;
 use crate::error::CacheError;
 use crate::key::{FileId, Key, MOST_FILES, MOST_INDEX, TenantId};
 use crate::stats::{CacheStats, FileStats};
-use crate::sync::{Mutex, Syncing};
 use crate::table::{Claimed, Table};
 use dirty::DirtyBlocks;
 use epoch_clock::EpochClock;
 use eviction::{Evicted, Others, Victims};
-use files::OpenFiles;
+use files::{OpenFile, OpenFiles};
 use frame_set::FrameSet;
 use free_frames::FreeFrames;
 use larder::internal::order::{Rank, Ranked, elsewhere};
@@ -44,6 +42,14 @@ use larder_policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shado
 use rule::CacheRule;
 use shadows::Shadows;
 use unsynced::Unsynced;
+
+/// A block that must come into memory, and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Miss {
+    pub(crate) key: Key,
+    pub(crate) reason: Reason,
+    pub(crate) request: u32,
+}
 
 /// A block on its way from the storage or to it. The thread that moves it holds its frame.
 #[derive(Debug)]
@@ -199,13 +205,12 @@ impl State {
     }
 
     /// Counts a miss, and reports it to the rule, before room is made.
-    pub(crate) fn miss(
-        &mut self,
-        table: &Table,
-        key: Key,
-        reason: Reason,
-        request: u32,
-    ) -> Admission {
+    pub(crate) fn miss(&mut self, table: &Table, miss: Miss) -> Admission {
+        let Miss {
+            key,
+            reason,
+            request,
+        } = miss;
         self.end_epoch(table);
         self.report(key, request, reason.into(), false);
         let shadow = self.rule.recall(&mut self.shadows, key);
@@ -224,11 +229,14 @@ impl State {
     pub(crate) fn admit<'c>(
         &mut self,
         table: &'c Table,
-        key: Key,
-        reason: Reason,
-        request: u32,
+        miss: Miss,
         admission: Admission,
     ) -> Result<(Claimed<'c>, Transfer), CacheError> {
+        let Miss {
+            key,
+            reason,
+            request,
+        } = miss;
         let Some(mut claimed) = self.room(table) else {
             return Err(self.pinned());
         };
@@ -316,11 +324,6 @@ impl State {
     /// Readahead takes what is easily had, and not the last frames of others.
     pub(crate) fn has_room_for_readahead(&self) -> bool {
         self.loading * 4 <= self.rule.capacity()
-    }
-
-    /// The end of a file.
-    pub(crate) fn end(&self, file: u32) -> u64 {
-        self.files.get(file).end
     }
 
     /// A block is being read or written.
@@ -530,41 +533,14 @@ impl State {
         table.dirty_bits().put(frame);
     }
 
-    pub(crate) fn has_dirty(&self) -> bool {
-        !self.dirty.is_empty()
-    }
-
-    pub(crate) fn is_dirty(&self, key: Key) -> bool {
-        self.dirty.get(key).is_some()
+    /// What is dirty, to be written.
+    pub(crate) fn dirty(&mut self) -> &mut DirtyBlocks {
+        &mut self.dirty
     }
 
     /// So many blocks are dirty that a thread which makes one more block dirty writes some first.
     pub(crate) fn has_many_dirty(&self) -> bool {
         self.dirty.are_many(self.rule.capacity())
-    }
-
-    /// The first dirty block from a key on.
-    pub(crate) fn next_dirty(&self, from: Key, until: Key) -> Option<(Key, Frame)> {
-        self.dirty.next(from, until)
-    }
-
-    /// Dirty blocks that the rule wants to be written.
-    pub(crate) fn take_requested(&mut self) -> Vec<(Key, Frame)> {
-        self.dirty.take_requested()
-    }
-
-    /// Where writing went on to when room was last made.
-    pub(crate) fn swept(&mut self) -> &mut Key {
-        self.dirty.swept()
-    }
-
-    /// The next portion of the pass over all dirty blocks.
-    pub(crate) fn begin_portion(&mut self) -> Portion {
-        self.dirty.begin_portion()
-    }
-
-    pub(crate) fn end_portion(&mut self, portion: &Portion, to: Key) {
-        self.dirty.end_portion(portion, to);
     }
 
     /// The block goes no more, and is dirty still.
@@ -609,11 +585,6 @@ impl State {
         }
     }
 
-    /// Held over a sync of a file.
-    pub(crate) fn syncing(&self, file: u32) -> Arc<Mutex<Syncing>> {
-        self.files.get(file).syncing()
-    }
-
     /// A sync of a file begins. Returns its number.
     pub(crate) fn begin_sync(&mut self, file: u32) -> u64 {
         self.files.get_mut(file).begin_sync()
@@ -641,11 +612,6 @@ impl State {
             source: Arc::new(failure),
         };
         opened.sync_failed(lost, failure);
-    }
-
-    /// How many writes and syncs of a file failed, and what an opener must learn that knows of `seen` failures.
-    pub(crate) fn outcome(&self, file: u32, seen: u64) -> (u64, Result<(), CacheError>) {
-        self.files.get(file).outcome(seen)
     }
 
     /// The file ends at `bytes`. What lies behind is not missed when a sync fails.
@@ -677,6 +643,10 @@ impl State {
 
 /// Open files and numbers about them.
 impl State {
+    pub(crate) fn file(&self, number: u32) -> &OpenFile {
+        self.files.get(number)
+    }
+
     /// One more has the file open.
     pub(crate) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<Opening, CacheError> {
         self.files.open(id, tenant)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use larder_cache::{BlockCache, DirectFiles, FileId, Files, ReadPart, Storage, WritePart};
+use larder_cache::{BlockCache, FileId, Files, ReadPart, Storage, WritePart};
 
 /// Bytes of a file that ends within a block.
 const LEN: usize = 150 * 4096 + 777;
@@ -74,8 +74,8 @@ fn files_are_read_and_written_in_runs() {
 #[test]
 fn direct_files_end_within_a_block() {
     let (_folder, path) = file();
-    let files = DirectFiles::default();
-    if let Err(error) = files.open(FileId(1), &path) {
+    let files = Files::default();
+    if let Err(error) = files.open_direct(FileId(1), &path) {
         eprintln!("skipped: {error}");
         return;
     }
@@ -121,9 +121,9 @@ fn a_batch_is_what_its_parts_are() {
 
 #[test]
 fn a_file_that_cannot_be_had_is_named() {
-    let files = DirectFiles::default();
+    let files = Files::default();
     let error = files
-        .open(FileId(1), "/no/such/file")
+        .open_direct(FileId(1), "/no/such/file")
         .unwrap_err()
         .to_string();
     assert!(
@@ -135,5 +135,5 @@ fn a_file_that_cannot_be_had_is_named() {
         error,
         "storage: no file was given as number 7; add or open it first"
     );
-    assert!(!files.close(FileId(7)));
+    assert!(!files.remove(FileId(7)));
 }

@@ -5,9 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use larder_cache::{
-    BlockCache, Descriptors, DirectFiles, FileId, Files, ReadPart, Storage, Uring, WritePart,
-};
+use larder_cache::{BlockCache, FileId, Files, ReadPart, Storage, Uring, WritePart};
 
 const FILE: FileId = FileId(1);
 /// Bytes of a file that ends within a block.
@@ -33,16 +31,16 @@ fn plain(path: &Path) -> Files {
 }
 
 /// The ring, or nothing and a line where the kernel has none for us.
-fn ring<S: Descriptors>(files: S) -> Option<Uring<S>> {
+fn ring(files: Files) -> Option<Uring> {
     Uring::new(files)
         .map_err(|error| eprintln!("skipped: {error}"))
         .ok()
 }
 
 /// A storage that a test can look at while a cache has it.
-struct Watched<S>(Arc<Uring<S>>);
+struct Watched(Arc<Uring>);
 
-impl<S: Descriptors> Storage for Watched<S> {
+impl Storage for Watched {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         self.0.read(file, offset, into)
     }
@@ -60,7 +58,7 @@ impl<S: Descriptors> Storage for Watched<S> {
     }
 }
 
-fn is_a_file<S: Descriptors>(ring: Uring<S>, path: &Path) {
+fn is_a_file(ring: Uring, path: &Path) {
     let ring = Arc::new(ring);
     let size = larder::os::page_size();
     let builder = BlockCache::builder(Watched(Arc::clone(&ring))).bytes(256 * size);
@@ -107,8 +105,8 @@ fn files_through_a_ring_are_files() {
 #[test]
 fn direct_files_through_a_ring_are_files() {
     let (_folder, path) = made();
-    let files = DirectFiles::default();
-    if let Err(error) = files.open(FILE, &path) {
+    let files = Files::default();
+    if let Err(error) = files.open_direct(FILE, &path) {
         eprintln!("skipped: {error}");
         return;
     }
