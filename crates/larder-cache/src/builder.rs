@@ -8,7 +8,7 @@ use crate::state::{MakeRule, State, by_name, own};
 use crate::table::Table;
 use larder::os::{page_size, pressure::memory_some_avg10};
 use larder::pages::PagePool;
-use larder_policy::{Adaptive, Named, Policy, PolicyError};
+use larder_policy::{Policy, PolicyError};
 
 /// Says how large a cache is and what rules it; [`BlockCache::builder`](crate::BlockCache::builder) begins one.
 ///
@@ -46,7 +46,7 @@ impl BlockCacheBuilder {
             pool: None,
             bytes: 64 << 20,
             most: None,
-            policy: own(Adaptive::NAME, Adaptive::new),
+            policy: by_name("adaptive".to_owned()),
             read_ahead: 32,
             pressure: Arc::new(memory_some_avg10),
         }

@@ -64,7 +64,7 @@ impl Shared {
                 self.table.dirty_bits().take(frame);
             }
             let Some((key, frame)) = busy else {
-                return state.set_end(file, bytes, size);
+                return state.set_end(&self.table, file, bytes, false);
             };
             drop(state);
             drop(held.take());
@@ -86,7 +86,7 @@ impl Shared {
         // Not before all blocks behind the end are in hand: what is written back of them until then is written whole. And nothing that is
         // written later is meant by what is dropped here.
         self.forget(file, id, first..u64::MAX, |state| {
-            state.truncate(file, bytes, size)
+            state.set_end(&self.table, file, bytes, true)
         })?;
         let within = (bytes % size) as usize;
         if within != 0 {

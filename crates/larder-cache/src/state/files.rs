@@ -40,9 +40,9 @@ pub(crate) struct OpenFile {
     /// A failed sync took blocks that cannot be written again.
     lost: bool,
     /// Syncs that were begun, those that ended, and those that failed.
-    syncs: u64,
+    pub(super) syncs: u64,
     ended_syncs: u64,
-    failed_syncs: u64,
+    pub(super) failed_syncs: u64,
     /// Held over a sync: of two syncs at a time, the system could report success to one while the other still gets the error.
     syncing: Arc<Mutex<Syncing>>,
     openers: usize,
@@ -77,23 +77,9 @@ impl OpenFile {
         self.end
     }
 
-    /// Syncs that were begun so far.
-    pub(super) fn syncs(&self) -> u64 {
-        self.syncs
-    }
-
-    pub(super) fn failed_syncs(&self) -> u64 {
-        self.failed_syncs
-    }
-
     /// A sync has begun and not ended.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncs != self.ended_syncs
-    }
-
-    pub(super) fn begin_sync(&mut self) -> u64 {
-        self.syncs += 1;
-        self.syncs
     }
 
     /// What was written before the sync of this number began is safe.

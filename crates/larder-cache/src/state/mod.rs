@@ -286,7 +286,7 @@ impl State {
             frame,
             file: opened.id,
             len: len as usize,
-            failed_syncs: opened.failed_syncs(),
+            failed_syncs: opened.failed_syncs,
         }
     }
 
@@ -296,7 +296,7 @@ impl State {
         self.loading -= 1;
         self.moving.take(frame);
         let opened = self.files.of(key);
-        let (failed, running) = (opened.failed_syncs(), opened.is_syncing());
+        let (failed, running) = (opened.failed_syncs, opened.is_syncing());
         match loaded {
             Loaded::Overwritten => {
                 self.unsynced.overwritten(key);
@@ -559,9 +559,9 @@ impl State {
         let opened = self.files.of(write.key);
         match end {
             // A sync that failed meanwhile may have been this write's, and will not be reported again.
-            Ok(()) if opened.failed_syncs() != write.failed_syncs => Ok(false),
+            Ok(()) if opened.failed_syncs != write.failed_syncs => Ok(false),
             Ok(()) => {
-                let syncs = opened.syncs();
+                let syncs = opened.syncs;
                 self.files
                     .count(write.key.file(), |stats| stats.written += 1);
                 self.dirty.clean(write.key);
@@ -587,7 +587,9 @@ impl State {
 
     /// A sync of a file begins. Returns its number.
     pub(crate) fn begin_sync(&mut self, file: u32) -> u64 {
-        self.files.get_mut(file).begin_sync()
+        let opened = self.files.get_mut(file);
+        opened.syncs += 1;
+        opened.syncs
     }
 
     /// What was written before the sync of this number began is safe. If it failed, it took with it whatever was written until
@@ -614,22 +616,14 @@ impl State {
         opened.sync_failed(lost, failure);
     }
 
-    /// The file ends at `bytes`. What lies behind is not missed when a sync fails.
-    pub(crate) fn set_end(&mut self, number: u32, bytes: u64, size: u64) {
-        let first = bytes.div_ceil(size);
+    /// The file ends at `bytes`: what was written behind is not missed when a sync fails. With `truncated`, blocks behind the end are
+    /// about to be forgotten, and not missed either.
+    pub(crate) fn set_end(&mut self, table: &Table, number: u32, bytes: u64, truncated: bool) {
+        let first = bytes.div_ceil(table.frames().block_size() as u64);
         if first <= MOST_INDEX {
-            self.unsynced.cut_left(Key::new(number, first));
+            self.unsynced.cut(Key::new(number, first), truncated);
         }
-        self.files.get_mut(number).set_end(bytes, false);
-    }
-
-    /// [`set_end`](Self::set_end), before the blocks behind are forgotten: what was written of them is not missed either.
-    pub(crate) fn truncate(&mut self, number: u32, bytes: u64, size: u64) {
-        let first = bytes.div_ceil(size);
-        if first <= MOST_INDEX {
-            self.unsynced.cut(Key::new(number, first));
-        }
-        self.files.get_mut(number).set_end(bytes, true);
+        self.files.get_mut(number).set_end(bytes, truncated);
     }
 
     /// A change of the last block made the file end with it: it ends at `bytes` yet, unless another change came behind.
@@ -688,24 +682,15 @@ impl State {
     }
 
     pub(crate) fn stats(&self, table: &Table) -> CacheStats {
-        let FileStats {
-            hits,
-            misses,
-            refaults,
-            read_ahead,
-            wasted,
-            evictions,
-            written,
-            ..
-        } = *self.files.total();
+        let total = self.files.total();
         CacheStats {
-            hits,
-            misses,
-            refaults,
-            read_ahead,
-            wasted,
-            evictions,
-            written,
+            hits: total.hits,
+            misses: total.misses,
+            refaults: total.refaults,
+            read_ahead: total.read_ahead,
+            wasted: total.wasted,
+            evictions: total.evictions,
+            written: total.written,
             write_errors: self.write_errors,
             read_errors: self.read_errors,
             resident: self.rule.len(),

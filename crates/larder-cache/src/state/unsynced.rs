@@ -136,16 +136,14 @@ impl Unsynced {
         }
     }
 
-    /// A file ends before this block, and nothing behind it is in memory.
-    pub(super) fn cut(&mut self, from: Key) {
+    /// A file ends before this block; with `empty`, nothing behind it stays in memory.
+    pub(super) fn cut(&mut self, from: Key, empty: bool) {
         let behind = from..=*Key::all_of(from.file()).end();
-        self.here.extract_if(behind, |_, _| true).for_each(drop);
-        self.cut_left(from);
-    }
-
-    /// A file ends before this block.
-    pub(super) fn cut_left(&mut self, from: Key) {
-        let behind = from..=*Key::all_of(from.file()).end();
+        if empty {
+            self.here
+                .extract_if(behind.clone(), |_, _| true)
+                .for_each(drop);
+        }
         self.left.extract_if(behind, |_, _| true).for_each(drop);
     }
 
