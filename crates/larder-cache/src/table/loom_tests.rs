@@ -193,7 +193,7 @@ fn latch_a_mark_loses_nobody_who_comes_or_goes() {
 struct Pinned {
     page: Page,
     pins: Pins,
-    now: Now,
+    now: CurrentEpochs,
 }
 
 const EPOCH: Epoch = Epoch::number(0);
