@@ -276,11 +276,11 @@ impl BlockCache {
     /// ```
     /// # use larder_cache::{AccessKind, BlockCache, FileId, MemoryStorage};
     /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
-    /// let (tell, told) = std::sync::mpsc::channel();
-    /// cache.record(Some(Box::new(move |access| drop(tell.send(access)))));
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// cache.record(Some(Box::new(move |access| drop(sender.send(access)))));
     /// cache.handle().read(&cache.file(FileId(1))?, 5)?;
     /// cache.record(None);
-    /// let first = told.recv()?;
+    /// let first = receiver.recv()?;
     /// assert_eq!((first.kind, first.hit), (AccessKind::Read, false));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -18,6 +18,12 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+// Three rooms, and what a user holds above them. A room uses only those below it:
+//
+//     cache, builder > handle, file > io > state > table > key, error, stats, sync, limits
+//
+// `table` says which block is in which frame, and lets threads in without a lock. `state` is what is known under the cache's lock; it
+// makes no call of the storage and waits for no block. `io` has that lock, the storage, and all that waits.
 mod builder;
 mod cache;
 mod error;

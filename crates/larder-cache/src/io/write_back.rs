@@ -225,9 +225,7 @@ impl Shared {
             self.wait_for_move(state);
             return None;
         }
-        if state.dirty().get(key).is_none() {
-            return None;
-        }
+        state.dirty().get(key)?;
         let mut page = self.table.frames().try_read(frame, key);
         let mut passing = None;
         if page.is_none() {

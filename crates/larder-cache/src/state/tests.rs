@@ -27,7 +27,7 @@ fn wrong(break_it: impl FnOnce(&Shared)) -> String {
     let cache = cache();
     break_it(&cache.shared);
     let said = cache.check();
-    said.expect_err("nobody noticed")
+    said.expect_err("the check finds nothing")
 }
 
 #[test]

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_to_write_keeps_new_readers_out_but_not_those_who_push() {
+    fn a_waiting_writer_keeps_new_readers_out_but_not_those_that_push() {
         let latch = Latch::default();
         assert!(latch.try_read());
         std::thread::scope(|threads| {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_names_its_epoch_until_somebody_writes() {
+    fn a_mark_names_its_epoch_until_a_thread_writes() {
         let latch = Latch::default();
         let (one, two) = (Epoch::number(0), Epoch::number(1));
         let saturated = |epoch| {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_who_wait_for_pins_do_not_wake_each_other_again_and_again() {
+    fn writers_that_wait_for_pins_do_not_wake_each_other_again_and_again() {
         use std::sync::atomic::{AtomicBool, AtomicUsize};
         use std::time::Duration;
         let latch = Latch::default();

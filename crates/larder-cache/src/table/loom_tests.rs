@@ -59,7 +59,7 @@ fn spawn<T: 'static>(
 }
 
 #[test]
-fn latch_readers_see_whole_writes_and_everybody_gets_in() {
+fn latch_readers_see_whole_writes_and_every_thread_gets_in() {
     explore(|page| {
         let writer = spawn(page, Page::write);
         let reader = spawn(page, Page::read);
@@ -83,7 +83,7 @@ fn latch_two_writers_take_turns() {
 }
 
 #[test]
-fn latch_nobody_writes_while_a_writer_becomes_a_reader() {
+fn latch_no_thread_writes_while_a_writer_becomes_a_reader() {
     explore(|page| {
         let other = spawn(page, Page::write);
         page.latch.write(|| true).unwrap();
@@ -98,7 +98,7 @@ fn latch_nobody_writes_while_a_writer_becomes_a_reader() {
 }
 
 #[test]
-fn latch_who_may_not_wait_gives_way_and_wakes_who_does() {
+fn latch_a_thread_that_may_not_wait_gives_way_and_wakes_one_that_does() {
     explore(|page| {
         let writer = spawn(page, Page::write);
         let taker = spawn(page, |page| {
@@ -146,7 +146,7 @@ fn latch_waiters_for_a_block_that_is_gone_do_not_wait_for_the_next_one() {
 }
 
 #[test]
-fn latch_who_comes_in_by_a_mark_is_a_reader_like_others() {
+fn latch_a_reader_that_enters_by_a_mark_is_one_like_others() {
     explore(|page| {
         page.latch.mark(Epoch::number(0));
         let writer = spawn(page, Page::write);
@@ -172,7 +172,7 @@ fn latch_who_comes_in_by_a_mark_is_a_reader_like_others() {
 }
 
 #[test]
-fn latch_a_mark_loses_nobody_who_comes_or_goes() {
+fn latch_a_mark_loses_no_reader_that_comes_or_goes() {
     explore(|page| {
         let writer = spawn(page, Page::write);
         let marker = spawn(page, |page| {
@@ -184,7 +184,7 @@ fn latch_a_mark_loses_nobody_who_comes_or_goes() {
         writer.join().unwrap();
         assert!(
             page.latch.try_write().is_some(),
-            "somebody is still counted"
+            "a reader is still counted"
         );
     });
 }
@@ -260,7 +260,7 @@ fn spawn_pinned<T: 'static>(
 }
 
 #[test]
-fn latch_who_is_in_by_a_pin_sees_whole_writes_and_keeps_nobody_waiting() {
+fn latch_a_pinned_reader_sees_whole_writes_and_keeps_no_thread_waiting() {
     explore_pinned(|all| {
         let writer = spawn_pinned(all, Pinned::write);
         assert!(all.read().is_none_or(|seen| seen <= 1));
@@ -298,7 +298,7 @@ fn latch_a_writer_without_the_lock_meets_the_end_of_the_epoch() {
 }
 
 #[test]
-fn latch_who_steps_back_for_a_pin_lets_others_in_and_finds_it_again() {
+fn latch_a_writer_that_steps_back_for_a_pin_lets_others_in_and_finds_it_again() {
     explore_pinned(|all| {
         let (_, row) = all.pins.row().unwrap();
         let mine = row.free().unwrap();
@@ -321,7 +321,7 @@ fn latch_who_steps_back_for_a_pin_lets_others_in_and_finds_it_again() {
 }
 
 #[test]
-fn latch_a_sweep_does_not_hide_who_has_pinned() {
+fn latch_a_sweep_does_not_hide_a_pin() {
     explore_pinned(|all| {
         let reader = spawn_pinned(all, Pinned::read);
         all.end();

@@ -356,7 +356,7 @@ mod tests {
 
     /// In a block without a mark no pin is looked for; a marked block is free when it is unpinned.
     #[test]
-    fn who_has_pinned_a_block_keeps_writers_out_until_he_goes() {
+    fn a_pin_keeps_writers_out_until_its_reader_goes() {
         let (pins, now, latch) = (Pins::new(), CurrentEpochs::new(), Latch::default());
         let row = pins.row().unwrap().1;
         let mine = row.free().unwrap();

@@ -153,7 +153,7 @@ fn clean_blocks_leave_before_dirty_ones() {
 }
 
 #[test]
-fn each_opener_is_told_once_of_a_write_that_failed_behind_his_back() {
+fn each_opener_learns_once_of_a_write_that_failed_to_make_room() {
     let storage = Faulty::default();
     let cache = cache(&storage, 2);
     let (one, two) = (cache.file(FILE).unwrap(), cache.file(FILE).unwrap());
@@ -273,7 +273,7 @@ fn what_lies_behind_an_end_that_was_said_is_zeroes_at_once_and_later() {
 }
 
 #[test]
-fn who_says_the_end_waits_for_who_holds_the_last_block() {
+fn set_end_waits_for_the_holder_of_the_last_block() {
     let storage = Faulty::default();
     let cache = cache(&storage, 8);
     let file = cache.file(FILE).unwrap();
@@ -314,7 +314,7 @@ fn what_the_storage_has_behind_the_end_is_not_read() {
 }
 
 #[test]
-fn who_changes_only_what_is_there_does_not_make_all_of_it_dirty() {
+fn changes_of_resident_blocks_do_not_make_all_of_them_dirty() {
     let storage = Faulty::default();
     let cache = cache(&storage, 16);
     let file = cache.file(FILE).unwrap();
@@ -364,7 +364,7 @@ fn readers_from_front_to_end_are_read_ahead_of_and_others_are_not() {
 }
 
 #[test]
-fn readahead_that_nobody_wanted_is_counted() {
+fn readahead_without_a_use_is_counted() {
     let storage = Faulty::default();
     let cache = BlockCache::builder(storage)
         .bytes(16 * size() as usize)

@@ -209,7 +209,7 @@ fn a_read_ahead_that_panics_or_fails_leaves_nothing_behind() {
 fn a_recorder_that_panics_is_not_asked_again() {
     let (_storage, cache, file) = made(4, 0);
     cache.handle().read(&file, 0).unwrap();
-    cache.record(Some(Box::new(|_| panic!("as told"))));
+    cache.record(Some(Box::new(|_| panic!("as asked"))));
     // The use is reported when the handle is dropped; while a panic goes up, another one would end the process.
     assert!(panics(|| {
         let mut handle = cache.handle();
@@ -220,7 +220,7 @@ fn a_recorder_that_panics_is_not_asked_again() {
 }
 
 #[test]
-fn who_invalidates_waits_for_what_is_read_ahead() {
+fn an_invalidation_waits_for_what_is_read_ahead() {
     let (storage, cache, file) = made(16, 4);
     let mut handle = cache.handle();
     handle.read(&file, 0).unwrap();
@@ -238,7 +238,7 @@ fn who_invalidates_waits_for_what_is_read_ahead() {
 }
 
 #[test]
-fn who_truncates_waits_for_what_is_read_ahead() {
+fn a_truncation_waits_for_what_is_read_ahead() {
     let (storage, cache, file) = made(16, 4);
     let mut handle = cache.handle();
     for index in 0..8 {
@@ -279,7 +279,7 @@ fn a_truncation_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn who_invalidates_waits_for_what_is_written() {
+fn an_invalidation_waits_for_what_is_written() {
     let (storage, cache, file) = made(4, 0);
     cache.handle().overwrite(&file, 0).unwrap().fill(1);
     storage.0.written.close();
@@ -332,7 +332,7 @@ fn a_smaller_size_comes_true_when_what_is_read_has_come() {
 }
 
 #[test]
-fn all_who_wait_for_a_read_that_fails_get_an_answer() {
+fn all_threads_that_wait_for_a_read_that_fails_get_an_answer() {
     let (storage, cache, file) = made(4, 0);
     storage.close_gate();
     Faulty::say(&storage.0.fail_reads, true);

@@ -25,7 +25,7 @@ fn when_all_blocks_are_held_there_is_an_error_and_no_deadlock() {
 }
 
 #[test]
-fn who_panics_with_a_block_in_hand_leaves_it_usable() {
+fn a_panic_with_a_block_in_hand_leaves_it_usable() {
     let storage = Faulty::default();
     let cache = cache(&storage, 3);
     let file = cache.file(FILE).unwrap();

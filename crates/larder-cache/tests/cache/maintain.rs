@@ -114,7 +114,7 @@ fn what_is_held_is_passed_over_and_written_in_the_next_round() {
 }
 
 #[test]
-fn what_cannot_be_written_stays_dirty_and_is_told_at_the_next_sync() {
+fn what_cannot_be_written_stays_dirty_and_is_reported_at_the_next_sync() {
     let (storage, cache) = cache(100);
     let file = cache.file(FileId(1)).unwrap();
     drop(cache.handle().overwrite(&file, 5).unwrap());

@@ -97,12 +97,12 @@ fn lists_of_dirty_blocks_are_counted() {
 #[test]
 fn a_sixteenth_leaves_when_programs_wait_for_memory() {
     let percent = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&percent);
+    let reported = Arc::clone(&percent);
     let page = larder::os::page_size();
     let cache = BlockCache::builder(Nothing)
         .bytes(1000 * page)
         .read_ahead(0)
-        .pressure(move || match told.load(Ordering::SeqCst) {
+        .pressure(move || match reported.load(Ordering::SeqCst) {
             u64::MAX => None,
             percent => Some(percent as f64),
         })

@@ -12,7 +12,7 @@ fn cache(storage: &Faulty, blocks: usize) -> BlockCache {
 }
 
 #[test]
-fn a_file_is_forgotten_when_nobody_has_it_and_nothing_of_it_is_in_memory() {
+fn a_file_is_forgotten_when_it_has_no_opener_and_no_block_in_memory() {
     let storage = Faulty::default();
     let cache = cache(&storage, 4);
     let one = cache.file(FileId(1)).unwrap();
@@ -20,7 +20,7 @@ fn a_file_is_forgotten_when_nobody_has_it_and_nothing_of_it_is_in_memory() {
     cache.handle().read(&one, 0).unwrap();
     drop(one);
     again.invalidate(0..1).unwrap();
-    assert_eq!(cache.stats().files, 1, "somebody has it");
+    assert_eq!(cache.stats().files, 1, "it has an opener");
     cache.handle().read(&again, 0).unwrap();
     drop(again);
     assert_eq!(cache.stats().files, 1, "a block is in memory");
@@ -138,7 +138,7 @@ fn tenants_have_the_sums_of_their_files() {
 }
 
 #[test]
-fn a_tenant_who_is_forgotten_keeps_what_he_has_open() {
+fn a_forgotten_tenant_keeps_its_open_files() {
     let cache = cache(&Faulty::default(), 4);
     let tenant = TenantId(7);
     let gone = cache.file_of(FileId(1), tenant).unwrap();

@@ -15,9 +15,9 @@ fn cache(rule: &str) -> BlockCache {
 
 /// Runs of `hits` hits on few blocks, on which blocks are saturated, and between them blocks that come, leave and come back.
 /// With a recorder every use is reported.
-fn run(rule: &str, hits: u64, told: bool) -> (CacheStats, Vec<bool>) {
+fn run(rule: &str, hits: u64, reported: bool) -> (CacheStats, Vec<bool>) {
     let cache = cache(rule);
-    if told {
+    if reported {
         cache.record(Some(Box::new(|_| {})));
     }
     let file = cache.file(FileId(1)).unwrap();
@@ -56,11 +56,14 @@ fn decisions_are_those_of_a_rule_that_hears_of_every_use() {
     for rule in ["adaptive", "fifo", "clock", "gclock", "sieve"] {
         // Too short for blocks to be pinned, and long enough.
         for hits in [400, 6000] {
-            let (told, here) = run(rule, hits, true);
+            let (reported, here) = run(rule, hits, true);
             let (spared, there) = run(rule, hits, false);
-            assert!(told.evictions > 2000 && told.hits > 100_000, "{told:?}");
+            assert!(
+                reported.evictions > 2000 && reported.hits > 100_000,
+                "{reported:?}"
+            );
             assert_eq!(here, there, "{rule}, {hits}");
-            assert_eq!(told, spared, "{rule}, {hits}");
+            assert_eq!(reported, spared, "{rule}, {hits}");
         }
     }
 }

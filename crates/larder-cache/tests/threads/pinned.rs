@@ -25,7 +25,7 @@ fn warm(handle: &mut CacheHandle<'_>, file: &CachedFile, blocks: u64) {
 }
 
 #[test]
-fn what_is_held_neither_leaves_nor_is_forgotten_whoever_ends_the_guard() {
+fn what_is_held_neither_leaves_nor_is_forgotten_whichever_thread_ends_the_guard() {
     let (cache, file) = cache(8);
     let mut handle = cache.handle();
     warm(&mut handle, &file, 8);
@@ -71,7 +71,7 @@ fn a_cache_all_of_whose_blocks_are_held_says_so() {
 }
 
 #[test]
-fn who_changes_a_block_waits_until_nobody_reads_it() {
+fn a_thread_that_changes_a_block_waits_until_none_reads_it() {
     let (cache, file) = cache(4);
     let mut handle = cache.handle();
     let changed = AtomicBool::new(false);

@@ -20,7 +20,7 @@ fn cache(storage: &Faulty, blocks: usize, rule: &str) -> BlockCache {
 }
 
 #[test]
-fn many_who_want_one_block_cause_one_read() {
+fn many_threads_that_want_one_block_cause_one_read() {
     let storage = Faulty::default();
     let cache = cache(&storage, 4, "adaptive");
     let file = cache.file(FILE).unwrap();
@@ -47,7 +47,7 @@ fn many_who_want_one_block_cause_one_read() {
 }
 
 #[test]
-fn who_finds_all_blocks_being_read_waits_for_one() {
+fn a_miss_while_all_blocks_are_being_read_waits_for_one() {
     let storage = Faulty::default();
     let cache = cache(&storage, 2, "adaptive");
     let file = cache.file(FILE).unwrap();
