@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::CacheError;
 use crate::io::{Shared, Storage};
-use crate::state::{MakeRule, State, by_name, own};
+use crate::state::{MakeRule, State, by_name, default_rule, own};
 use crate::table::Table;
 use larder::os::{page_size, pressure::memory_some_avg10};
 use larder::pages::PagePool;
@@ -46,7 +46,7 @@ impl BlockCacheBuilder {
             pool: None,
             bytes: 64 << 20,
             most: None,
-            policy: by_name("adaptive".to_owned()),
+            policy: default_rule(),
             read_ahead: 32,
             pressure: Arc::new(memory_some_avg10),
         }

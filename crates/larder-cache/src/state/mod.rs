@@ -22,7 +22,7 @@ pub(crate) use access::Recorder;
 pub use access::{Access, AccessKind};
 pub(crate) use dirty::BATCH;
 pub(crate) use files::Opening;
-pub(crate) use rule::{MakeRule, NamedRule, Noted, Use, by_name, own};
+pub(crate) use rule::{MakeRule, NamedRule, Noted, Use, by_name, default_rule, own};
 
 use std::io;
 use std::sync::Arc;

@@ -6,7 +6,9 @@ use super::eviction::Victims;
 use super::shadows::Shadows;
 use crate::key::Key;
 use crate::table::Table;
-use larder_policy::{Frame, Named, Policy, PolicyError, Shadow, Touch, Visitor, with_rule};
+use larder_policy::{
+    Adaptive, Frame, Named, Policy, PolicyError, Shadow, Touch, Visitor, with_rule,
+};
 
 /// A use of a block that was found in a frame, reported some time after.
 #[derive(Debug, Clone, Copy)]
@@ -116,6 +118,11 @@ pub(crate) fn own<P: Policy>(
     make: impl FnOnce(usize) -> Result<P, PolicyError> + Send + 'static,
 ) -> MakeRule {
     Box::new(move |frames| Ok((name, Box::new(make(frames)?))))
+}
+
+/// `adaptive`. By its type: so its code lies where a miss calls it without a detour.
+pub(crate) fn default_rule() -> MakeRule {
+    own("adaptive", Adaptive::new)
 }
 
 struct ByName;
