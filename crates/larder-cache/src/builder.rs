@@ -1,15 +1,16 @@
-//! How a cache is to be.
+//! What a cache is built with.
 
-use super::cache::BlockCache;
-use super::error::CacheError;
-use super::inner::Inner;
-use super::rule::{MakeRule, by_name, own};
-use super::storage::Storage;
+use std::sync::Arc;
+
+use crate::error::CacheError;
+use crate::io::{Shared, Storage};
+use crate::state::{MakeRule, State, by_name, default_rule, own};
+use crate::table::Table;
 use larder::os::{page_size, pressure::memory_some_avg10};
 use larder::pages::PagePool;
-use larder_policy::{Adaptive, Named, Policy, PolicyError};
+use larder_policy::{Policy, PolicyError};
 
-/// Says how large a cache is and what rules it; [`BlockCache::builder`] begins one.
+/// Says how large a cache is and what rules it; [`BlockCache::builder`](crate::BlockCache::builder) begins one.
 ///
 /// ```
 /// use larder_cache::{BlockCache, MemoryStorage};
@@ -32,22 +33,22 @@ pub struct BlockCacheBuilder {
     most: Option<usize>,
     policy: MakeRule,
     read_ahead: usize,
-    pressure: Box<Pressure>,
+    pressure: Arc<Pressure>,
 }
 
 /// Percent of the last ten seconds in which a program waited for memory.
-pub(super) type Pressure = dyn Fn() -> Option<f64> + Send + Sync;
+pub(crate) type Pressure = dyn Fn() -> Option<f64> + Send + Sync;
 
 impl BlockCacheBuilder {
-    pub(super) fn new(storage: Box<dyn Storage>) -> Self {
+    pub(crate) fn new(storage: Box<dyn Storage>) -> Self {
         Self {
             storage,
             pool: None,
             bytes: 64 << 20,
             most: None,
-            policy: own(Adaptive::NAME, Adaptive::new),
+            policy: default_rule(),
             read_ahead: 32,
-            pressure: Box::new(memory_some_avg10),
+            pressure: Arc::new(memory_some_avg10),
         }
     }
 
@@ -68,7 +69,7 @@ impl BlockCacheBuilder {
         self
     }
 
-    /// The most that [`BlockCache::set_bytes`] may ask for; as much as the cache begins with if nothing is said. Tables are made
+    /// The most that [`BlockCache::set_bytes`](crate::BlockCache::set_bytes) may ask for; as much as the cache begins with if nothing is said. Tables are made
     /// for so many.
     ///
     /// ```
@@ -152,7 +153,7 @@ impl BlockCacheBuilder {
         self
     }
 
-    /// Where [`BlockCache::maintain`] learns for how many percent of the last ten seconds a program waited for memory;
+    /// Where [`BlockCache::maintain`](crate::BlockCache::maintain) learns for how many percent of the last ten seconds a program waited for memory;
     /// the machine's `/proc/pressure/memory` by default. A container has its own in its cgroup's `memory.pressure`.
     ///
     /// ```
@@ -166,21 +167,12 @@ impl BlockCacheBuilder {
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     pub fn pressure(mut self, percent: impl Fn() -> Option<f64> + Send + Sync + 'static) -> Self {
-        self.pressure = Box::new(percent);
+        self.pressure = Arc::new(percent);
         self
     }
 
-    /// Makes the cache.
-    ///
-    /// ```
-    /// # use larder_cache::{BlockCache, CacheError, MemoryStorage};
-    /// let tiny = BlockCache::builder(MemoryStorage::default()).bytes(1).build();
-    /// assert!(matches!(tiny, Err(CacheError::Size { bytes: 1, .. })));
-    /// ```
-    ///
-    /// # Errors
-    /// [`CacheError`]: a size of less than a block, a rule that does not exist, no memory.
-    pub fn build(self) -> Result<BlockCache, CacheError> {
+    /// What the owners of the cache share, with the pressure and the readahead.
+    pub(crate) fn make(self) -> Result<(Shared, Arc<Pressure>, usize), CacheError> {
         let most_bytes = self.most.unwrap_or(self.bytes);
         let (frames, most) = (self.bytes / page_size(), most_bytes / page_size());
         if frames == 0 || frames > most {
@@ -198,8 +190,8 @@ impl BlockCacheBuilder {
         if frames < most {
             rule.1.resize(frames)?;
         }
-        let inner = Inner::new(rule, most)?;
-        let (read_ahead, pressure) = (self.read_ahead, self.pressure);
-        BlockCache::new(self.storage, pool, inner, most, read_ahead, pressure)
+        let state = State::new(rule, most)?;
+        let shared = Shared::new(Table::new(most, pool)?, state, self.storage);
+        Ok((shared, self.pressure, self.read_ahead))
     }
 }

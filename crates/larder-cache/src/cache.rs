@@ -1,30 +1,18 @@
 //! The cache itself.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::Arc;
 
-use super::builder::{BlockCacheBuilder, Pressure};
-use super::changed::Changed;
-use super::error::CacheError;
-use super::file::CachedFile;
-use super::frames::Frames;
-use super::handle::CacheHandle;
-use super::inner::{Inner, Recorder};
-use super::key::{FileId, TenantId};
-use super::now::Now;
-use super::stats::{CacheStats, FileStats};
-use super::storage::Storage;
-use super::sync::{AtomicUsize, Below, Condvar, Mutex, MutexGuard, Ordering, yield_now};
-use super::table::Table;
-use larder::internal::fork_generation;
-use larder::internal::order::sleeps;
-use larder::pages::PagePool;
+use crate::builder::{BlockCacheBuilder, Pressure};
+use crate::error::CacheError;
+use crate::file::CachedFile;
+use crate::handle::CacheHandle;
+use crate::io::{Below, Shared, Storage};
+use crate::key::{FileId, TenantId};
+use crate::state::Recorder;
+use crate::stats::{CacheStats, FileStats};
 
 /// Percent of the last ten seconds in which some program waited for memory, from which on the cache gives some back.
 const PRESSURE: f64 = 10.0;
-
-/// How often a thread looks again for a block that another one holds without the cache's knowledge, before it takes that for a guard.
-pub(super) const PATIENCE: u32 = if cfg!(shuttle) { 4 } else { 32 };
 
 /// Blocks of files in page buffers: read once for all callers, kept by a [rule](larder_policy), written back in order.
 ///
@@ -50,105 +38,29 @@ pub(super) const PATIENCE: u32 = if cfg!(shuttle) { 4 } else { 32 };
 /// ```
 #[derive(Clone)]
 pub struct BlockCache {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    pressure: Arc<Pressure>,
+    read_ahead: usize,
 }
 
-/// What all owners share.
-pub(super) struct Shared {
-    pub(super) table: Table,
-    /// Each frame's block and page, behind the latch that pins it: a thread that reads or writes a block holds the
-    /// latch, and a thread that changes what is in the frame holds it alone. Taken after the cache's lock only where no
-    /// thread can hold it for long.
-    pub(super) frames: Frames,
-    /// Which blocks may be changed again without the lock.
-    pub(super) changed: Changed,
-    /// When uses of settled blocks need not be reported.
-    pub(super) now: Now,
-    inner: Mutex<Inner>,
-    /// The process that made it: the child of a fork only has a copy.
-    generation: u32,
-    /// A block was read, or could not be.
-    loaded: Condvar,
-    /// Threads of the cache's own that hold a block, or may, and do not wait for it: those of which `moving` does not know yet.
-    pub(super) passing: AtomicUsize,
-    pub(super) storage: Box<dyn Storage>,
-    pressure: Box<Pressure>,
-    pub(super) read_ahead: usize,
-    pub(super) most: usize,
-}
-
-impl Shared {
-    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until some block was read or could not be.
-    pub(super) fn wait_for_load<'c>(&'c self, mut inner: MutexGuard<'c, Inner>) {
-        inner.waiting += 1;
-        let mut inner = self
-            .loaded
-            .wait(inner)
-            .unwrap_or_else(PoisonError::into_inner);
-        inner.waiting -= 1;
-    }
-
-    /// Lets go of the lock, and wakes the threads that wait for a load: a block has come to rest. A thread that comes
-    /// later sees that under the lock. Mostly no thread waits, and then this makes no system call.
-    pub(super) fn at_rest(&self, inner: MutexGuard<'_, Inner>) {
-        let waiting = inner.waiting > 0;
-        drop(inner);
-        if waiting {
-            self.loaded.notify_all();
-        }
-    }
-
-    /// Lets other threads go on, which will be through without the cache's lock, or with it for a moment.
-    pub(super) fn give_way<'c>(&'c self, inner: MutexGuard<'c, Inner>) -> MutexGuard<'c, Inner> {
-        drop(inner);
-        sleeps("a thread that passes a block");
-        yield_now();
-        self.inner()
-    }
-
-    /// For a thread that found a block in the way, and its holder not known to the cache: may it be a thread that looks into a frame for
-    /// another block, or writes the block back, and lets go at once? Not when those were given way often enough: then a guard holds the
-    /// block.
-    pub(super) fn passes(&self, patience: &mut u32) -> bool {
-        if self.passing.load(Ordering::SeqCst) > 0 {
-            return true;
-        }
-        *patience = patience.saturating_sub(1);
-        *patience > 0
-    }
-
-    /// [`inner`](Self::inner), if no other thread has it now.
-    pub(super) fn try_inner(&self) -> Option<MutexGuard<'_, Inner>> {
-        match self.inner.try_lock() {
-            Ok(inner) => Some(inner),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    pub(super) fn block_size(&self) -> usize {
-        self.frames.block_size()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.table.bytes() + self.frames.bytes() + self.changed.bytes()
-    }
-}
-
-/// What is dirty is written, as [`BlockCache`] says. A guard that was forgotten keeps its block from that. The child of a fork writes
-/// nothing: its parent may have written something newer since.
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if self.generation != fork_generation() {
-            return;
-        }
-        // A storage that panics must not end the process when this happens in another panic.
-        let write = || self.write_what_is_free();
-        let _ = catch_unwind(AssertUnwindSafe(write));
+impl BlockCacheBuilder {
+    /// Makes the cache.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, CacheError, MemoryStorage};
+    /// let tiny = BlockCache::builder(MemoryStorage::default()).bytes(1).build();
+    /// assert!(matches!(tiny, Err(CacheError::Size { bytes: 1, .. })));
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError`]: a size of less than a block, a rule that does not exist, no memory.
+    pub fn build(self) -> Result<BlockCache, CacheError> {
+        let (shared, pressure, read_ahead) = self.make()?;
+        Ok(BlockCache {
+            shared: Arc::new(shared),
+            pressure,
+            read_ahead,
+        })
     }
 }
 
@@ -163,32 +75,6 @@ impl BlockCache {
     /// ```
     pub fn builder(storage: impl Storage) -> BlockCacheBuilder {
         BlockCacheBuilder::new(Box::new(Below(storage)))
-    }
-
-    pub(super) fn new(
-        storage: Box<dyn Storage>,
-        pool: PagePool,
-        inner: Inner,
-        most: usize,
-        read_ahead: usize,
-        pressure: Box<Pressure>,
-    ) -> Result<Self, CacheError> {
-        Ok(Self {
-            shared: Arc::new(Shared {
-                table: Table::new(most)?,
-                frames: Frames::new(most, pool)?,
-                changed: Changed::new(most)?,
-                now: Now::new(),
-                inner: Mutex::new(inner),
-                generation: fork_generation(),
-                loaded: Condvar::new(),
-                passing: AtomicUsize::new(0),
-                storage,
-                pressure,
-                read_ahead,
-                most,
-            }),
-        })
     }
 
     /// Bytes of a block: a page of the system.
@@ -239,8 +125,8 @@ impl BlockCache {
     /// # Errors
     /// As [`file`](Self::file).
     pub fn file_of(&self, id: FileId, tenant: TenantId) -> Result<CachedFile, CacheError> {
-        let opening = self.shared.inner().open(id, tenant)?;
-        Ok(CachedFile::new(Arc::clone(&self.shared), id, opening))
+        let opening = self.shared.state().open(id, tenant)?;
+        Ok(CachedFile::new(Arc::clone(&self.shared), opening))
     }
 
     /// What all files of a tenant have counted, also those that are not open any more. Looks at each file once. The
@@ -256,7 +142,7 @@ impl BlockCache {
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     pub fn tenant_stats(&self, tenant: TenantId) -> FileStats {
-        self.shared.inner().tenant_stats(tenant)
+        self.shared.state().tenant_stats(tenant)
     }
 
     /// [`tenant_stats`](Self::tenant_stats), after which nothing is known of the tenant's files that are neither open
@@ -275,7 +161,7 @@ impl BlockCache {
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     pub fn forget_tenant(&self, tenant: TenantId) -> FileStats {
-        self.shared.inner().forget_tenant(tenant)
+        self.shared.state().forget_tenant(tenant)
     }
 
     /// A thread's way in.
@@ -288,7 +174,7 @@ impl BlockCache {
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     pub fn handle(&self) -> CacheHandle<'_> {
-        CacheHandle::new(&self.shared)
+        CacheHandle::new(&self.shared, self.read_ahead)
     }
 
     /// Changes how many bytes of blocks there may be, while the cache is in use. Blocks that are too many leave, dirty ones after
@@ -311,15 +197,16 @@ impl BlockCache {
     /// # Ok::<(), CacheError>(())
     /// ```
     pub fn set_bytes(&self, bytes: usize) -> Result<(), CacheError> {
-        let frames = bytes / self.block_size();
-        if frames == 0 || frames > self.shared.most {
+        let table = self.shared.table();
+        let (frames, most) = (bytes / self.block_size(), table.frames().len());
+        if frames == 0 || frames > most {
             return Err(CacheError::Size {
                 bytes,
                 block: self.block_size(),
-                most: self.shared.most * self.block_size(),
+                most: most * self.block_size(),
             });
         }
-        self.shared.inner().resize(&self.shared, frames)?;
+        self.shared.state().resize(table, frames)?;
         self.shared.shrink(frames)
     }
 
@@ -334,18 +221,18 @@ impl BlockCache {
     /// for index in 0..100 {
     ///     handle.read(&file, index)?;
     /// }
-    /// assert_eq!(cache.relieve(40 * cache.block_size())?, 40 * cache.block_size());
+    /// assert_eq!(cache.trim(40 * cache.block_size())?, 40 * cache.block_size());
     /// assert_eq!(cache.stats().resident, 60);
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     ///
     /// # Errors
     /// [`CacheError::Write`] when dirty blocks would have to go and cannot be written.
-    pub fn relieve(&self, bytes: usize) -> Result<usize, CacheError> {
-        let resident = self.shared.inner().rule.len();
+    pub fn trim(&self, bytes: usize) -> Result<usize, CacheError> {
+        let resident = self.shared.state().resident();
         let wanted = (bytes / self.block_size()).min(resident);
         self.shared.shrink(resident - wanted)?;
-        let left = self.shared.inner().rule.len();
+        let left = self.shared.state().resident();
         Ok(resident.saturating_sub(left) * self.block_size())
     }
 
@@ -372,15 +259,15 @@ impl BlockCache {
     /// ```
     ///
     /// # Errors
-    /// As for [`relieve`](Self::relieve).
+    /// As for [`trim`](Self::trim).
     pub fn maintain(&self) -> Result<usize, CacheError> {
-        self.shared.inner().tick(&self.shared);
-        self.shared.write_part();
-        if (self.shared.pressure)().unwrap_or(0.0) <= PRESSURE {
+        self.shared.state().tick(self.shared.table());
+        self.shared.write_portion();
+        if (self.pressure)().unwrap_or(0.0) <= PRESSURE {
             return Ok(0);
         }
-        let resident = self.shared.inner().rule.len();
-        self.relieve(resident.div_ceil(16) * self.block_size())
+        let resident = self.shared.state().resident();
+        self.trim(resident.div_ceil(16) * self.block_size())
     }
 
     /// Calls `recorder` for every use from now on, also for blocks read ahead and for those forgotten, in the order in
@@ -389,17 +276,17 @@ impl BlockCache {
     /// ```
     /// # use larder_cache::{AccessKind, BlockCache, FileId, MemoryStorage};
     /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
-    /// let (tell, told) = std::sync::mpsc::channel();
-    /// cache.record(Some(Box::new(move |access| drop(tell.send(access)))));
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// cache.record(Some(Box::new(move |access| drop(sender.send(access)))));
     /// cache.handle().read(&cache.file(FileId(1))?, 5)?;
     /// cache.record(None);
-    /// let first = told.recv()?;
+    /// let first = receiver.recv()?;
     /// assert_eq!((first.kind, first.hit), (AccessKind::Read, false));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn record(&self, recorder: Option<Recorder>) {
         // What the former one owns may use the cache when it is dropped.
-        let former = self.shared.inner().record(&self.shared, recorder);
+        let former = self.shared.state().record(self.shared.table(), recorder);
         drop(former);
     }
 
@@ -414,10 +301,7 @@ impl BlockCache {
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     pub fn stats(&self) -> CacheStats {
-        let inner = self.shared.inner();
-        let mut stats = inner.stats(&self.shared);
-        stats.table_bytes += inner.lists_bytes();
-        stats
+        self.shared.state().stats(self.shared.table())
     }
 
     /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced. It waits for blocks
@@ -437,5 +321,15 @@ impl BlockCache {
     /// [`CacheError::Write`], the first there was; the others are written all the same.
     pub fn write_back(&self) -> Result<(), CacheError> {
         self.shared.write_back(None)
+    }
+
+    /// Walks everything and says what does not hold, in a sentence that names the frame. Looks at each frame and each list, under
+    /// the cache's lock: for tests. No thread needs to be idle.
+    ///
+    /// # Errors
+    /// The sentence.
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<(), String> {
+        self.shared.state().check(self.shared.table())
     }
 }

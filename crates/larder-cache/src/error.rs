@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::key::FileId;
+use crate::key::FileId;
 use larder::pages::PoolError;
 use larder_policy::PolicyError;
 

@@ -1,18 +1,14 @@
 //! A file that is open.
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, atomic::AtomicU64 as Tokens};
+use std::sync::{Arc, atomic::AtomicU64 as Tokens};
 
-use super::cache::{PATIENCE, Shared};
-use super::error::CacheError;
-use super::frames::Claimed;
-use super::inner::Inner;
-use super::key::{FileId, Key, MOST_INDEX};
-use super::opened::Opening;
-use super::stats::FileStats;
-use super::sync::{AtomicU64, Ordering};
-use super::write_back::Passing;
-use larder_policy::Frame;
+use crate::error::CacheError;
+use crate::io::Shared;
+use crate::key::FileId;
+use crate::state::Opening;
+use crate::stats::FileStats;
+use crate::sync::{AtomicU64, Ordering};
 
 /// An opened file of a cache. Opening it again, or cloning this, gives another opener. Each opener reports failed
 /// writes separately.
@@ -29,10 +25,7 @@ use larder_policy::Frame;
 /// ```
 pub struct CachedFile {
     shared: Arc<Shared>,
-    id: FileId,
-    number: u32,
-    /// When it got its number.
-    born: u64,
+    opening: Opening,
     /// This opener's own, in the whole process: what a handle knows it by.
     token: u64,
     /// Failures of the file that this opener knows of.
@@ -44,51 +37,45 @@ static TOKENS: Tokens = Tokens::new(1);
 
 impl Clone for CachedFile {
     fn clone(&self) -> Self {
-        self.shared.inner().open_again(self.number);
-        let seen = self.seen.load(Ordering::Relaxed);
-        let opening = Opening {
-            number: self.number,
-            born: self.born,
-            failures: seen,
-        };
-        Self::new(Arc::clone(&self.shared), self.id, opening)
+        self.shared.state().open_again(self.number());
+        let mut opening = self.opening.clone();
+        opening.failures = self.seen.load(Ordering::Relaxed);
+        Self::new(Arc::clone(&self.shared), opening)
     }
 }
 
 impl Drop for CachedFile {
     fn drop(&mut self) {
-        self.shared.inner().close(self.number);
+        self.shared.state().close(self.number());
     }
 }
 
 impl CachedFile {
     /// For an opener that was counted already.
-    pub(super) fn new(shared: Arc<Shared>, id: FileId, opening: Opening) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, opening: Opening) -> Self {
         Self {
             shared,
-            id,
-            number: opening.number,
-            born: opening.born,
             token: TOKENS.fetch_add(1, Ordering::Relaxed),
             seen: AtomicU64::new(opening.failures),
+            opening,
         }
     }
 
     #[inline(always)]
-    pub(super) fn token(&self) -> u64 {
+    pub(crate) fn token(&self) -> u64 {
         self.token
     }
 
-    pub(super) fn born(&self) -> u64 {
-        self.born
+    pub(crate) fn born(&self) -> u64 {
+        self.opening.born
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
 
-    pub(super) fn number(&self) -> u32 {
-        self.number
+    pub(crate) fn number(&self) -> u32 {
+        self.opening.number
     }
 
     /// The file, as the storage knows it.
@@ -100,13 +87,13 @@ impl CachedFile {
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     pub fn id(&self) -> FileId {
-        self.id
+        self.opening.id
     }
 
     /// Writes the file's dirty blocks and syncs the storage. When it returns without an error, all that was written to
     /// the file before is safe. A block that could not be written stays dirty, and the next call tries it again. It
     /// waits for blocks that another thread is changing: a thread that holds one of the file's
-    /// [`BlockMut`](super::BlockMut) waits for itself.
+    /// [`BlockMut`](crate::BlockMut) waits for itself.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -122,21 +109,7 @@ impl CachedFile {
     /// [`CacheError::Write`] and [`CacheError::Sync`]: also for a write that failed earlier, when room was made; each
     /// opener reports it once, the latest if there were several. [`CacheError::Lost`], until the file is truncated to 0.
     pub fn sync(&self) -> Result<(), CacheError> {
-        let syncing = Arc::clone(&self.shared.inner().files[self.number as usize].syncing);
-        let _one_at_a_time = syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = self.shared.write_back(Some(self.number));
-        self.shared.sync(self.number, self.id);
-        let inner = self.shared.inner();
-        let opened = &inner.files[self.number as usize];
-        let before = self.seen.swap(opened.failures, Ordering::Relaxed);
-        written?;
-        if opened.lost {
-            return Err(CacheError::Lost { file: self.id });
-        }
-        match opened.failure.clone() {
-            Some(failure) if before != opened.failures => Err(failure),
-            _ => Ok(()),
-        }
+        self.shared.sync(self.number(), self.id(), &self.seen)
     }
 
     /// Says how long the file is: what lies behind is not written back, and reads as zeroes from now on. Taking a block to
@@ -162,55 +135,7 @@ impl CachedFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_end(&self, bytes: u64) {
-        let shared = &*self.shared;
-        let size = shared.block_size() as u64;
-        let mut held: Option<(Key, Claimed<'_>, Passing<'_>)> = None;
-        loop {
-            // It does not wait for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
-            let mut inner = shared.inner();
-            let before = inner.files[self.number as usize].end;
-            // Behind its end it has nothing but zeroes already.
-            let cut = self.resident(&(bytes / size..before.div_ceil(size)));
-            if cut.len() > 1 {
-                // One barrier for all of them.
-                inner.stir(shared);
-            }
-            let mut busy = None;
-            for (key, frame) in cut {
-                let mine = held.as_mut().filter(|(had, ..)| *had == key);
-                let mut other = None;
-                let page = match mine {
-                    Some((_, page, _)) => page,
-                    None => match shared.frames.try_claim(frame) {
-                        Some(page) => other.insert(page),
-                        None => {
-                            busy = Some((key, frame));
-                            break;
-                        }
-                    },
-                };
-                let within = bytes.saturating_sub(key.index() * size);
-                page[within as usize..].fill(0);
-                // The next change makes the file longer again.
-                shared.changed.take(frame);
-            }
-            let Some((key, frame)) = busy else {
-                let first = bytes.div_ceil(size);
-                if first <= MOST_INDEX {
-                    inner.unsynced.cut_left(Key::new(self.number, first));
-                }
-                let opened = &mut inner.files[self.number as usize];
-                opened.end = bytes;
-                if bytes == 0 {
-                    opened.left_unsynced = None;
-                }
-                return;
-            };
-            drop(inner);
-            drop(held.take());
-            let page = shared.frames.claim(frame, key);
-            held = page.map(|page| (key, page, Passing::new(shared)));
-        }
+        self.shared.set_end(self.number(), bytes);
     }
 
     /// Forgets blocks of the file, dirty or not, without writing them: what lies under the cache has changed. Waits for those that
@@ -229,75 +154,7 @@ impl CachedFile {
     /// # Errors
     /// [`CacheError::Held`] names the first block of which there is a guard; none is forgotten then.
     pub fn invalidate(&self, blocks: Range<u64>) -> Result<(), CacheError> {
-        self.forget(blocks, |_| {})
-    }
-
-    /// All of them or, if a guard holds one, none. With `then` under the same lock, before the first is forgotten.
-    fn forget(&self, blocks: Range<u64>, then: impl FnOnce(&mut Inner)) -> Result<(), CacheError> {
-        let shared = &*self.shared;
-        let mut inner = shared.inner();
-        let mut patience = PATIENCE;
-        loop {
-            let here = self.resident(&blocks);
-            // One barrier for all of them.
-            inner.stir(shared);
-            let mut claimed = Vec::with_capacity(here.len());
-            let busy = here.into_iter().find(|&(_, frame)| {
-                let page = shared.frames.try_claim(frame);
-                let busy = page.is_none();
-                claimed.extend(page.map(|page| (frame, page)));
-                busy
-            });
-            match busy {
-                None => {
-                    then(&mut inner);
-                    for (frame, page) in claimed {
-                        shared.changed.take(frame);
-                        inner.forget(shared, frame, true);
-                        drop(page);
-                    }
-                    return Ok(());
-                }
-                Some((_, frame)) if inner.moving.has(frame) => {
-                    drop(claimed);
-                    shared.wait_for_load(inner);
-                    inner = shared.inner();
-                }
-                Some((key, _)) => {
-                    drop(claimed);
-                    if !shared.passes(&mut patience) {
-                        return Err(CacheError::Held {
-                            file: self.id,
-                            index: key.index(),
-                        });
-                    }
-                    inner = shared.give_way(inner);
-                }
-            }
-        }
-    }
-
-    /// The blocks of a range that are in memory, in order. Under the cache's lock.
-    fn resident(&self, blocks: &Range<u64>) -> Vec<(Key, Frame)> {
-        let Shared { table, frames, .. } = &*self.shared;
-        let blocks = blocks.start..blocks.end.min(MOST_INDEX + 1);
-        if blocks.is_empty() {
-            return Vec::new();
-        }
-        // Few blocks are looked up, of many each frame is asked.
-        if blocks.end - blocks.start <= frames.len() as u64 / 8 {
-            let keys = blocks.map(|index| Key::new(self.number, index));
-            return keys
-                .filter_map(|key| table.find(frames, key).map(|frame| (key, frame)))
-                .collect();
-        }
-        let all = (0..frames.len() as Frame).map(|frame| (frames.key(frame), frame));
-        let inside = |key: Key| {
-            key != Key::NONE && key.file() == self.number && blocks.contains(&key.index())
-        };
-        let mut here: Vec<(Key, Frame)> = all.filter(|&(key, _)| inside(key)).collect();
-        here.sort_unstable();
-        here
+        self.shared.forget(self.number(), self.id(), blocks, |_| {})
     }
 
     /// The file ends at `bytes`: blocks behind it are forgotten, and what lies behind it in its last block is zeroed. The storage
@@ -320,37 +177,9 @@ impl CachedFile {
     ///
     /// # Errors
     /// As [`invalidate`](Self::invalidate): the file is as long as before then. Those of
-    /// [`CacheHandle::write`](super::CacheHandle::write) for the last block: the file ends at `bytes` all the same.
+    /// [`CacheHandle::write`](crate::CacheHandle::write) for the last block: the file ends at `bytes` all the same.
     pub fn truncate(&self, bytes: u64) -> Result<(), CacheError> {
-        let size = self.shared.block_size() as u64;
-        let number = self.number as usize;
-        let first = bytes.div_ceil(size).min(MOST_INDEX + 1);
-        // Not before all blocks behind the end are in hand: what is written back of them until then is written whole. And nothing that is
-        // written later is meant by what is dropped here.
-        self.forget(first..u64::MAX, |inner| {
-            if first <= MOST_INDEX {
-                inner.unsynced.cut(Key::new(self.number, first));
-            }
-            let opened = &mut inner.files[number];
-            opened.end = bytes;
-            if bytes == 0 {
-                (opened.lost, opened.left_unsynced) = (false, None);
-            }
-        })?;
-        let within = (bytes % size) as usize;
-        if within != 0 {
-            let mut handle = super::CacheHandle::new(&self.shared);
-            let mut last = handle.write(self, bytes / size)?;
-            last[within..].fill(0);
-            // The next change makes the file longer again.
-            self.shared.changed.take(last.frame());
-            // To take it made the file longer; what others wrote behind it in the meantime stays.
-            let end = &mut self.shared.inner().files[number].end;
-            if *end == bytes.next_multiple_of(size) {
-                *end = bytes;
-            }
-        }
-        Ok(())
+        self.shared.truncate(&self.opening, bytes)
     }
 
     /// What this file has counted, by all its openers.
@@ -364,6 +193,6 @@ impl CachedFile {
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
     pub fn stats(&self) -> FileStats {
-        self.shared.inner().file_stats(self.number)
+        self.shared.state().file_stats(self.number())
     }
 }

@@ -1,24 +1,17 @@
 //! A thread's way into the cache.
 
-use super::cache::Shared;
-use super::error::CacheError;
-use super::file::CachedFile;
-use super::frames::{BlockRef, Claimed, Missed};
-use super::guard::BlockMut;
-use super::inner::Inner;
-use super::key::{Key, MOST_INDEX};
-use super::latch::{Epoch, MOST_READERS, TooMany};
-use super::pins::{Pin, Row};
-use super::rule::{Noted, Use};
-use super::stream::Streams;
-use super::sync::MutexGuard;
+use crate::error::CacheError;
+use crate::file::CachedFile;
+use crate::io::{Shared, Streams};
+use crate::key::{Key, MOST_INDEX};
+use crate::limits::REPORT;
+use crate::state::{Miss, Noted, State, Use};
+use crate::sync::MutexGuard;
+use crate::table::{BlockMut, BlockRef, Claimed, Epoch, MOST_READERS, Missed, Pin, Row, TooMany};
 use larder_policy::{Frame, Reason};
 
-/// Uses after which they are reported to the rule, if no other thread has the cache's lock.
-const BATCH: u8 = if cfg!(shuttle) { 2 } else { 64 };
-
 /// Uses after which they are reported in any case.
-const MOST: u8 = 192;
+const MOST_USES: u8 = 192;
 
 /// Reads and writes blocks for one thread. It keeps the uses that found their block, and reports them to the rule by 64, before a
 /// miss and when it is dropped, so that a hit does not touch what threads share.
@@ -41,6 +34,8 @@ const MOST: u8 = 192;
 /// ```
 pub struct CacheHandle<'c> {
     shared: &'c Shared,
+    /// Most blocks that are read ahead.
+    read_ahead: usize,
     /// The pin that the next block gets, or one that is never free.
     pin: &'c Pin,
     /// The handle's pins, and their number.
@@ -48,8 +43,8 @@ pub struct CacheHandle<'c> {
     /// As many as the index below can name, so that none is outside.
     uses: [Use; 256],
     used: u8,
-    /// Uses of settled blocks that were not pinned.
-    counted: u8,
+    /// Uses of saturated blocks that were not pinned.
+    unpinned: u8,
     streams: Streams,
     /// The token of the file that was used last, and the key of its first block.
     token: u64,
@@ -58,30 +53,31 @@ pub struct CacheHandle<'c> {
     since: u64,
     /// Uses and requests so far: what numbers a use that is its own request.
     turn: u64,
-    /// As many of them as are not uses of settled blocks of that file that are still to be counted.
-    told: u64,
+    /// As many of them as are not uses of saturated blocks of that file that are still to be counted.
+    reported: u64,
     /// The number of the request to which all uses belong now.
     request: Option<u32>,
 }
 
 impl<'c> CacheHandle<'c> {
-    pub(super) fn new(shared: &'c Shared) -> Self {
-        let pins = shared.frames.pins();
+    pub(crate) fn new(shared: &'c Shared, read_ahead: usize) -> Self {
+        let pins = shared.table().frames().pins();
         let row = pins.row();
         let free = row.and_then(|(_, pins)| pins.free());
         Self {
             shared,
+            read_ahead,
             pin: free.unwrap_or(pins.none()),
             row,
             uses: [Use::NONE; 256],
             used: 0,
-            counted: 0,
+            unpinned: 0,
             streams: Streams::new(),
             token: 0,
             first: Key::NONE,
             since: 0,
             turn: 0,
-            told: 0,
+            reported: 0,
             request: None,
         }
     }
@@ -103,7 +99,7 @@ impl<'c> CacheHandle<'c> {
     /// ```
     pub fn request<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.turn += 1;
-        self.told += 1;
+        self.reported += 1;
         let before = self.request.replace(self.turn as u32);
         let out = work(self);
         self.request = before;
@@ -129,91 +125,85 @@ impl<'c> CacheHandle<'c> {
     #[inline(always)]
     pub fn read(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
         if file.token() != self.token || index > MOST_INDEX {
-            return self.read_other(file, index);
+            return self.read_other_file(file, index);
         }
         let key = Key(self.first.0 | index);
         self.turn += 1;
-        let Shared {
-            table, frames, now, ..
-        } = self.shared;
-        frames.hit(table, key, self.pin, now, |missed| {
-            self.read_missed(file, key, missed)
-        })
+        let table = self.shared.table();
+        table.hit(key, self.pin, |missed| self.read_slow(file, key, missed))
     }
 
     /// Another file than the last time, or an index that no file has.
     #[cold]
     #[inline(never)]
-    fn read_other(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
+    fn read_other_file(
+        &mut self,
+        file: &CachedFile,
+        index: u64,
+    ) -> Result<BlockRef<'c>, CacheError> {
         self.key(file, index)?;
         self.read(file, index)
     }
 
-    /// A use that may have to be reported, one that is counted since its block cannot be pinned, or no block at all.
+    /// A read that was no [hit](crate::table::Table::hit): a use that may have to be reported, one that is counted since its
+    /// block cannot be pinned, or no block at all.
     #[inline(never)]
-    fn read_missed(
+    fn read_slow(
         &mut self,
         file: &CachedFile,
         key: Key,
         mut missed: Missed,
     ) -> Result<BlockRef<'c>, CacheError> {
-        let Shared {
-            table, frames, now, ..
-        } = self.shared;
+        let table = self.shared.table();
         if missed == Missed::Taken {
             let free = self.row.and_then(|(_, pins)| pins.free());
-            self.pin = free.unwrap_or(frames.pins().none());
-            missed = match frames.hit(table, key, self.pin, now, Err) {
+            self.pin = free.unwrap_or(table.frames().pins().none());
+            missed = match table.hit(key, self.pin, Err) {
                 Ok(block) => return Ok(block),
                 Err(missed) => missed,
             };
         }
         let frame = match missed {
             Missed::Absent => None,
-            Missed::Taken => table.find(frames, key),
-            Missed::Pinned => Some(frames.unpin(self.pin)),
+            Missed::Taken => table.find(key),
+            Missed::Pinned => Some(table.frames().unpin(self.pin)),
         };
         if let Some(frame) = frame
-            && let Some((block, settled)) = frames.counted(frame, key, now)
+            && let Some((block, saturated)) = table.counted(frame, key)
         {
-            if settled {
-                self.counted();
-            } else {
-                self.told += 1;
+            if !saturated {
+                self.reported += 1;
                 self.note(frame, key);
+                return Ok(block);
+            }
+            // Without reports the cache would not notice that the epoch is long enough to pin blocks.
+            self.unpinned = self.unpinned.wrapping_add(1);
+            let brief = self.row.is_some() && table.epochs().pinned() == Epoch::NEVER;
+            if brief && self.unpinned.is_multiple_of(REPORT) {
+                self.report_some();
             }
             return Ok(block);
         }
-        self.told += 1;
+        self.reported += 1;
         // Without any trace of it there is no use in looking again before the lock is taken.
-        self.read_slowly(file, key, frame.is_some())
-    }
-
-    /// A use that need not be reported, of a block that was not pinned. Without reports the cache would not notice that
-    /// the epoch is long enough to pin blocks.
-    fn counted(&mut self) {
-        self.counted = self.counted.wrapping_add(1);
-        let brief = self.row.is_some() && self.shared.now.pinned() == Epoch::NEVER;
-        if brief && self.counted.is_multiple_of(BATCH) {
-            self.report_some();
-        }
+        self.wait_or_load(file, key, frame.is_some())
     }
 
     /// The block was not there, or another thread changes it.
     #[cold]
     #[inline(never)]
-    fn read_slowly(
+    fn wait_or_load(
         &mut self,
         file: &CachedFile,
         key: Key,
         mut look: bool,
     ) -> Result<BlockRef<'c>, CacheError> {
-        let Shared { table, frames, .. } = self.shared;
+        let table = self.shared.table();
         loop {
-            let found = if look { table.find(frames, key) } else { None };
+            let found = if look { table.find(key) } else { None };
             look = true;
             if let Some(frame) = found {
-                match frames.read(frame, key) {
+                match table.frames().read(frame, key) {
                     Ok(Some(block)) => {
                         self.note(frame, key);
                         return Ok(block);
@@ -228,7 +218,7 @@ impl<'c> CacheHandle<'c> {
                     }
                 }
             }
-            if let Some(page) = self.load(file, key, Reason::Demand)? {
+            if let Some(page) = self.load(key, Reason::Demand)? {
                 return Ok(page.downgrade());
             }
         }
@@ -280,66 +270,36 @@ impl<'c> CacheHandle<'c> {
     ) -> Result<BlockMut<'c>, CacheError> {
         let key = self.key(file, index)?;
         self.turn += 1;
-        self.told += 1;
-        let shared = self.shared;
-        let mut wrote = false;
-        let (page, mut inner, hit) = loop {
-            if let Some(frame) = shared.table.find(&shared.frames, key) {
-                let Some(page) = shared.frames.claim(frame, key) else {
-                    continue;
-                };
-                if shared.changed.has(frame) {
-                    self.note(frame, key);
-                    return Ok(BlockMut::new(page));
-                }
-                let inner = shared.inner();
-                if wrote || !inner.many_dirty() {
-                    break (page, inner, true);
-                }
-                // With nothing in hand. What cannot be written is reported when room is needed, or at the next sync.
-                drop(inner);
-                drop(page);
-                wrote = true;
-                drop(shared.write_some());
-                continue;
-            }
-            // A miss has some written by itself.
-            if let Some(loaded) = self.load(file, key, reason)? {
-                break (loaded, shared.inner(), false);
-            }
-        };
-        let frame = page.frame();
-        inner.dirty.insert(key, frame);
-        let size = shared.block_size() as u64;
-        let opened = &mut inner.files[key.file() as usize];
-        opened.end = opened.end.max(index * size + size);
-        shared.changed.put(frame);
-        drop(inner);
+        self.reported += 1;
+        let (page, hit) = self.shared.change(key, || self.load(key, reason))?;
         if hit {
-            self.note(frame, key);
+            self.note(page.frame(), key);
         }
         Ok(BlockMut::new(page))
     }
 
     /// Reports all uses so far to the rule and reads the block in, unless another thread has begun to: then there is
     /// nothing, and the caller looks again.
-    fn load(
-        &mut self,
-        file: &CachedFile,
-        key: Key,
-        reason: Reason,
-    ) -> Result<Option<Claimed<'c>>, CacheError> {
+    fn load(&mut self, key: Key, reason: Reason) -> Result<Option<Claimed<'c>>, CacheError> {
         let ahead = match reason {
             Reason::Write => 0,
-            _ => self.streams.missed(key, self.shared.read_ahead),
+            _ => self.streams.missed(key, self.read_ahead),
         };
         self.count();
-        let number = self.number();
+        let request = self.number();
         let noted = Noted {
             uses: &mut self.uses[..usize::from(self.used)],
             since: self.since,
         };
-        let loaded = self.shared.load(file, key, reason, number, ahead, noted);
+        let loaded = self.shared.load(
+            Miss {
+                key,
+                reason,
+                request,
+            },
+            ahead,
+            noted,
+        );
         self.used = 0;
         loaded
     }
@@ -349,12 +309,7 @@ impl<'c> CacheHandle<'c> {
         if !core::ptr::eq(file.shared(), self.shared) {
             return Err(CacheError::Foreign { file: file.id() });
         }
-        if index > MOST_INDEX {
-            return Err(CacheError::Index {
-                index,
-                most: MOST_INDEX,
-            });
-        }
+        let key = self.shared.key(file.number(), index)?;
         if file.token() != self.token {
             if file.born() > self.since {
                 self.report();
@@ -363,7 +318,7 @@ impl<'c> CacheHandle<'c> {
             self.count();
             (self.token, self.first) = (file.token(), Key::first(file.number()));
         }
-        Ok(Key::new(file.number(), index))
+        Ok(key)
     }
 
     /// The number of the request that the latest use belongs to.
@@ -382,16 +337,16 @@ impl<'c> CacheHandle<'c> {
     fn put(&mut self, used: Use) {
         self.uses[usize::from(self.used)] = used;
         self.used += 1;
-        if self.used.is_multiple_of(BATCH) {
+        if self.used.is_multiple_of(REPORT) {
             self.report_some();
         }
     }
 
-    /// The uses of settled blocks become an entry of their own.
+    /// The uses of saturated blocks become an entry of their own.
     fn count(&mut self) {
-        while self.turn > self.told {
-            let many = (self.turn - self.told).min(u64::from(u32::MAX));
-            self.told += many;
+        while self.turn > self.reported {
+            let many = (self.turn - self.reported).min(u64::from(u32::MAX));
+            self.reported += many;
             self.put(Use {
                 frame: Use::MANY,
                 request: many as u32,
@@ -404,18 +359,21 @@ impl<'c> CacheHandle<'c> {
     #[cold]
     #[inline(never)]
     fn report_some(&mut self) {
-        if self.used >= MOST {
-            let inner = self.shared.inner();
-            return self.tell(inner, true);
-        }
-        if let Some(inner) = self.shared.try_inner() {
-            self.tell(inner, true);
+        let state = match self.used >= MOST_USES {
+            true => Some(self.shared.state()),
+            false => self.shared.try_state(),
+        };
+        if let Some(state) = state {
+            self.report_to(state, true);
         }
     }
 
-    fn tell(&mut self, mut inner: MutexGuard<'c, Inner>, settle: bool) {
-        let uses = &mut self.uses[..usize::from(self.used)];
-        inner.hits(self.shared, uses, self.since, settle);
+    fn report_to(&mut self, mut state: MutexGuard<'c, State>, mark: bool) {
+        let noted = Noted {
+            uses: &mut self.uses[..usize::from(self.used)],
+            since: self.since,
+        };
+        state.hits(self.shared.table(), noted, mark);
         self.used = 0;
     }
 
@@ -436,8 +394,7 @@ impl<'c> CacheHandle<'c> {
     pub fn report(&mut self) {
         self.count();
         if self.used > 0 {
-            let inner = self.shared.inner();
-            self.tell(inner, false);
+            self.report_to(self.shared.state(), false);
         }
     }
 }
@@ -446,7 +403,7 @@ impl Drop for CacheHandle<'_> {
     fn drop(&mut self) {
         self.report();
         if let Some((number, _)) = self.row {
-            self.shared.frames.pins().give_back(number);
+            self.shared.table().frames().pins().give_back(number);
         }
     }
 }

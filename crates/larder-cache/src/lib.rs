@@ -18,69 +18,39 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod ahead;
-mod batch;
+// Three rooms, and what a user holds above them. A room uses only those below it:
+//
+//     cache, builder > handle, file > io > state > table > key, error, stats, sync, limits
+//
+// `table` says which block is in which frame, and lets threads in without a lock. `state` is what is known under the cache's lock; it
+// makes no call of the storage and waits for no block. `io` has that lock, the storage, and all that waits.
 mod builder;
 mod cache;
-mod changed;
-mod check;
-mod direct;
-mod epochs;
 mod error;
-mod failing;
 mod file;
-mod files;
-mod frames;
-mod free;
-mod guard;
 mod handle;
-mod inner;
+mod io;
 mod key;
-mod latch;
-mod lists;
-mod load;
-#[cfg(all(test, loom))]
-mod loom_tests;
-mod memory;
-mod narrow;
-mod now;
-mod numbered;
-mod opened;
-mod pins;
-mod round;
-mod rule;
-mod shadows;
+mod limits;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
+mod state;
 mod stats;
-mod storage;
-mod stream;
 mod sync;
 mod table;
-mod unsynced;
-#[cfg(feature = "io-uring")]
-mod uring;
-mod victims;
-mod write_back;
 
-pub use batch::{ReadPart, WritePart};
 pub use builder::BlockCacheBuilder;
 pub use cache::BlockCache;
-pub use direct::DirectFiles;
 pub use error::CacheError;
-pub use failing::{FailingStorage, StorageCall};
 pub use file::CachedFile;
-pub use files::Files;
-pub use frames::BlockRef;
-pub use guard::BlockMut;
 pub use handle::CacheHandle;
-pub use inner::{Access, AccessKind};
-pub use key::{FileId, TenantId};
-pub use memory::MemoryStorage;
-pub use stats::{CacheStats, FileStats};
-pub use storage::Storage;
 #[cfg(feature = "io-uring")]
-pub use uring::{Descriptors, Uring};
+pub use io::Uring;
+pub use io::{Files, MemoryStorage, Part, ReadPart, Storage, WritePart};
+pub use key::{FileId, TenantId};
+pub use state::{Access, AccessKind};
+pub use stats::{CacheStats, FileStats};
+pub use table::{BlockMut, BlockRef};
 
 #[cfg(doctest)]
 mod documents {

@@ -146,7 +146,7 @@ fn join(workers: impl IntoIterator<Item = Worker>) {
 }
 
 #[test]
-fn shuttle_one_read_for_all_who_wait() {
+fn shuttle_one_read_for_all_threads_that_wait() {
     explore(4, 0, |cache, disk, file| {
         disk.fill(1, 7);
         let work = |cache: &BlockCache, file: &CachedFile| {
@@ -319,7 +319,7 @@ fn shuttle_what_is_behind_an_end_that_was_said_is_the_same_in_memory_and_below()
 }
 
 #[test]
-fn shuttle_who_gives_blocks_up_waits_for_the_cache_only() {
+fn shuttle_a_thread_that_gives_blocks_up_waits_for_the_cache_only() {
     explore(4, 0, |cache, _disk, file| {
         assert!(put(&cache, &file, 0, 1));
         let workers = [

@@ -74,7 +74,7 @@ pub struct FileStats {
 }
 
 impl FileStats {
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.hits += other.hits;
         self.misses += other.misses;
         self.refaults += other.refaults;

@@ -180,7 +180,7 @@ impl Storage for Faulty {
         self.interrupted()?;
         self.0.calls.lock().unwrap().push(Call::Read(file, offset));
         self.0.reading.pass();
-        assert!(!self.0.panic_on_read.load(Ordering::SeqCst), "as told");
+        assert!(!self.0.panic_on_read.load(Ordering::SeqCst), "as asked");
         if self.0.fail_reads.load(Ordering::SeqCst) {
             return Err(io::Error::other("the disk is gone"));
         }
@@ -191,7 +191,7 @@ impl Storage for Faulty {
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
         self.interrupted()?;
         self.0.tried.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.0.panic_on_write.load(Ordering::SeqCst), "as told");
+        assert!(!self.0.panic_on_write.load(Ordering::SeqCst), "as asked");
         let bad = self.0.bad_file.load(Ordering::SeqCst);
         if self.0.fail_writes.load(Ordering::SeqCst) || bad != 0 && file.0 == bad {
             return Err(io::Error::other("the disk is full"));
@@ -206,7 +206,7 @@ impl Storage for Faulty {
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.0.syncing.pass();
-        assert!(!self.0.panic_on_sync.load(Ordering::SeqCst), "as told");
+        assert!(!self.0.panic_on_sync.load(Ordering::SeqCst), "as asked");
         let less = |left: u64| left.checked_sub(1);
         let order = Ordering::SeqCst;
         if self

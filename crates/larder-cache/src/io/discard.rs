@@ -1,0 +1,195 @@
+//! Blocks leave memory without a successor: the cache shrinks, a file is cut or invalidated.
+
+use std::ops::Range;
+
+use super::write_back::NOTHING;
+use super::{Passing, Patience, Shared};
+use crate::error::CacheError;
+use crate::key::{FileId, Key, MOST_INDEX};
+use crate::state::{Miss, Noted, Opening, State, Use};
+use crate::table::Claimed;
+use larder_policy::{Frame, Reason};
+
+impl Shared {
+    /// Makes the cache as small as `frames`, as far as blocks are not held, and gives the pages back.
+    pub(crate) fn shrink(&self, frames: usize) -> Result<(), CacheError> {
+        loop {
+            let mut state = self.state();
+            let over = state.resident().saturating_sub(frames);
+            let gone = state.evict(&self.table, over);
+            if gone == over {
+                break;
+            }
+            let dirty = !state.dirty().is_empty();
+            drop(state);
+            if gone == 0 && !(dirty && self.write_some()? != NOTHING) {
+                break; // the others are held
+            }
+        }
+        self.state().trim(&self.table);
+        Ok(())
+    }
+
+    /// A file ends at `bytes`: what its blocks hold behind that is zeroed, and its blocks stay.
+    pub(crate) fn set_end(&self, file: u32, bytes: u64) {
+        let (frames, size) = (self.table.frames(), self.block_size() as u64);
+        let mut held: Option<(Key, Claimed<'_>, Passing<'_>)> = None;
+        loop {
+            // It does not wait for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
+            let mut state = self.state();
+            // Behind its end it has nothing but zeroes already.
+            let behind = bytes / size..state.file(file).end().div_ceil(size);
+            let cut = self.resident(file, behind);
+            if cut.len() > 1 {
+                // One barrier for all of them.
+                state.end_epoch(&self.table);
+            }
+            let mut busy = None;
+            for (key, frame) in cut {
+                let mine = held.as_mut().filter(|(had, ..)| *had == key);
+                let mut other = None;
+                let page = match mine {
+                    Some((_, page, _)) => page,
+                    None => match frames.try_claim(frame) {
+                        Some(page) => other.insert(page),
+                        None => {
+                            busy = Some((key, frame));
+                            break;
+                        }
+                    },
+                };
+                let within = bytes.saturating_sub(key.index() * size);
+                page[within as usize..].fill(0);
+                // The next change makes the file longer again.
+                self.table.dirty_bits().take(frame);
+            }
+            let Some((key, frame)) = busy else {
+                return state.set_end(&self.table, file, bytes, false);
+            };
+            drop(state);
+            drop(held.take());
+            let page = frames.claim(frame, key);
+            held = page.map(|page| (key, page, Passing::new(self)));
+        }
+    }
+
+    /// A file ends at `bytes`: its blocks behind that are forgotten, and what its last block holds behind it is zeroed.
+    pub(crate) fn truncate(&self, opening: &Opening, bytes: u64) -> Result<(), CacheError> {
+        let Opening {
+            id,
+            number: file,
+            born: since,
+            ..
+        } = *opening;
+        let size = self.block_size() as u64;
+        let first = bytes.div_ceil(size).min(MOST_INDEX + 1);
+        // Not before all blocks behind the end are in hand: what is written back of them until then is written whole. And nothing that is
+        // written later is meant by what is dropped here.
+        self.forget(file, id, first..u64::MAX, |state| {
+            state.set_end(&self.table, file, bytes, true)
+        })?;
+        let within = (bytes % size) as usize;
+        if within != 0 {
+            let key = self.key(file, bytes / size)?;
+            let (reason, request) = (Reason::Demand, 1);
+            let miss = Miss {
+                key,
+                reason,
+                request,
+            };
+            let none = || Noted {
+                uses: &mut [],
+                since,
+            };
+            let (mut last, hit) = self.change(key, || self.load(miss, 0, none()))?;
+            let frame = last.frame();
+            last[within..].fill(0);
+            // The next change makes the file longer again.
+            self.table.dirty_bits().take(frame);
+            let mut state = self.state();
+            // To take it made the file longer; what others wrote behind it in the meantime stays.
+            state.restore_end(file, bytes, size);
+            if hit {
+                let uses = &mut [Use {
+                    frame,
+                    request,
+                    key,
+                }];
+                state.hits(&self.table, Noted { uses, since }, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets blocks of a file: all of them or, if a guard holds one, none. With `then` under the same lock, before the first is
+    /// forgotten.
+    pub(crate) fn forget(
+        &self,
+        file: u32,
+        id: FileId,
+        blocks: Range<u64>,
+        then: impl FnOnce(&mut State),
+    ) -> Result<(), CacheError> {
+        let mut state = self.state();
+        let mut patience = Patience::new();
+        loop {
+            let here = self.resident(file, blocks.clone());
+            // One barrier for all of them.
+            state.end_epoch(&self.table);
+            let mut claimed = Vec::with_capacity(here.len());
+            let busy = here.into_iter().find(|&(_, frame)| {
+                let page = self.table.frames().try_claim(frame);
+                let busy = page.is_none();
+                claimed.extend(page.map(|page| (frame, page)));
+                busy
+            });
+            match busy {
+                None => {
+                    then(&mut state);
+                    for (frame, page) in claimed {
+                        state.forget(&self.table, frame, true);
+                        drop(page);
+                    }
+                    return Ok(());
+                }
+                Some((_, frame)) if state.is_moving(frame) => {
+                    drop(claimed);
+                    self.wait_for_move(state);
+                    state = self.state();
+                }
+                Some((key, _)) => {
+                    drop(claimed);
+                    if !patience.lasts(self) {
+                        return Err(CacheError::Held {
+                            file: id,
+                            index: key.index(),
+                        });
+                    }
+                    state = self.give_way(state);
+                }
+            }
+        }
+    }
+
+    /// The blocks of a range that are in memory, in order. Under the cache's lock.
+    fn resident(&self, file: u32, blocks: Range<u64>) -> Vec<(Key, Frame)> {
+        let frames = self.table.frames();
+        let blocks = blocks.start..blocks.end.min(MOST_INDEX + 1);
+        if blocks.is_empty() {
+            return Vec::new();
+        }
+        // Few blocks are looked up, of many each frame is asked.
+        if blocks.end - blocks.start <= frames.len() as u64 / 8 {
+            let keys = blocks.map(|index| Key::new(file, index));
+            return keys
+                .filter_map(|key| Some((key, self.table.find(key)?)))
+                .collect();
+        }
+        let all = (0..frames.len() as Frame).map(|frame| (frames.key(frame), frame));
+        let inside =
+            |key: Key| key != Key::NONE && key.file() == file && blocks.contains(&key.index());
+        let mut here: Vec<(Key, Frame)> = all.filter(|&(key, _)| inside(key)).collect();
+        here.sort_unstable();
+        here
+    }
+}

@@ -1,0 +1,264 @@
+//! A block comes from the storage.
+
+use std::io;
+use std::sync::Arc;
+
+use super::Shared;
+use super::storage::ReadPart;
+use super::write_back::NOTHING;
+use crate::error::CacheError;
+use crate::key::{Key, MOST_INDEX};
+use crate::state::{Loaded, Miss, Noted, State, Transfer};
+use crate::table::Claimed;
+use larder_policy::Reason;
+
+/// A frame that is being filled. Unless it is said to be full, its block is forgotten when this is dropped, also by a panic of
+/// the storage.
+struct Filling<'c> {
+    shared: &'c Shared,
+    page: Option<Claimed<'c>>,
+    transfer: Transfer,
+    /// It is not read.
+    overwrites: bool,
+    full: bool,
+}
+
+impl<'c> Filling<'c> {
+    fn new(shared: &'c Shared, (page, transfer): (Claimed<'c>, Transfer)) -> Self {
+        Self {
+            shared,
+            page: Some(page),
+            transfer,
+            overwrites: false,
+            full: false,
+        }
+    }
+
+    fn page(&mut self) -> &mut [u8] {
+        self.page.as_deref_mut().unwrap_or(&mut [])
+    }
+
+    /// What is to be read.
+    fn part(&mut self) -> ReadPart<'_> {
+        let Transfer { key, file, len, .. } = self.transfer;
+        let page = self.page();
+        let start = key.index() * page.len() as u64;
+        let (within, behind) = page.split_at_mut(len.min(page.len()));
+        if !behind.is_empty() {
+            behind.fill(0);
+        }
+        ReadPart::new(file, start, within)
+    }
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        let page = self.page.take();
+        let loaded = match page.is_none() || self.full {
+            true if self.overwrites => Loaded::Overwritten,
+            true => Loaded::Read,
+            false => Loaded::Failed,
+        };
+        state.end_load(&self.shared.table, &self.transfer, loaded);
+        // Before other threads see that it is not moving any more.
+        drop(page);
+        self.shared.at_rest(state);
+    }
+}
+
+/// A block to be filled, and those to be read with it.
+type Begun<'c> = (Filling<'c>, Option<Vec<Filling<'c>>>);
+
+impl Shared {
+    /// The name of a block.
+    pub(crate) fn key(&self, file: u32, index: u64) -> Result<Key, CacheError> {
+        Key::new_checked(file, index).ok_or(CacheError::Index {
+            index,
+            most: MOST_INDEX,
+        })
+    }
+
+    /// A block for a holder that changes it; it is dirty from now on. `load` brings in one that is not in memory, or nothing if
+    /// another thread does. Also returns whether the block was there.
+    pub(crate) fn change<'c>(
+        &'c self,
+        key: Key,
+        mut load: impl FnMut() -> Result<Option<Claimed<'c>>, CacheError>,
+    ) -> Result<(Claimed<'c>, bool), CacheError> {
+        let mut wrote = false;
+        let (page, mut state, hit) = loop {
+            if let Some(frame) = self.table.find(key) {
+                let Some(page) = self.table.frames().claim(frame, key) else {
+                    continue;
+                };
+                if self.table.dirty_bits().has(frame) {
+                    return Ok((page, true));
+                }
+                let state = self.state();
+                if wrote || !state.has_many_dirty() {
+                    break (page, state, true);
+                }
+                // With nothing in hand. What cannot be written is reported when room is needed, or at the next sync.
+                drop(state);
+                drop(page);
+                wrote = true;
+                drop(self.write_some());
+                continue;
+            }
+            // A miss has some written by itself.
+            if let Some(loaded) = load()? {
+                break (loaded, self.state(), false);
+            }
+        };
+        state.change(&self.table, key, page.frame());
+        Ok((page, hit))
+    }
+
+    /// Reports to the rule what was noted, gives the block a frame and fills it. `None` if another thread has given it
+    /// one in the meantime.
+    pub(crate) fn load<'c>(
+        &'c self,
+        miss: Miss,
+        ahead: usize,
+        noted: Noted<'_>,
+    ) -> Result<Option<Claimed<'c>>, CacheError> {
+        let Some((mut wanted, ahead)) = self.begin(miss, ahead, noted)? else {
+            return Ok(None);
+        };
+        if miss.reason == Reason::Write {
+            wanted.page().fill(0);
+            wanted.overwrites = true;
+        } else {
+            self.fill(&mut wanted, &mut ahead.unwrap_or_default())?;
+        }
+        Ok(wanted.page.take())
+    }
+
+    /// Reads a block, and those behind it in the same go. What fails ahead of the reader fails again when the reader comes there.
+    fn fill<'c>(
+        &self,
+        wanted: &mut Filling<'c>,
+        ahead: &mut [Filling<'c>],
+    ) -> Result<(), CacheError> {
+        let storage = &*self.storage;
+        let (file, index) = (wanted.transfer.file, wanted.transfer.key.index());
+        let read = if ahead.is_empty() {
+            wanted.part().read(storage)
+        } else {
+            let all = core::iter::once(wanted).chain(ahead.iter_mut());
+            let mut parts: Vec<ReadPart<'_>> = all.map(Filling::part).collect();
+            storage.read_many(&mut parts);
+            let ends: Vec<io::Result<()>> =
+                parts.into_iter().map(|part| part.read(storage)).collect();
+            let mut ends = ends.into_iter();
+            let first = ends.next().unwrap_or(Ok(()));
+            for (filling, end) in ahead.iter_mut().zip(ends) {
+                filling.full = end.is_ok();
+            }
+            first
+        };
+        read.map_err(|error| {
+            self.state().count_read_error();
+            CacheError::Read {
+                file,
+                index,
+                source: Arc::new(error),
+            }
+        })
+    }
+
+    /// Frames for a block and for those behind it that are not in memory.
+    fn begin<'c>(
+        &'c self,
+        miss: Miss,
+        ahead: usize,
+        noted: Noted<'_>,
+    ) -> Result<Option<Begun<'c>>, CacheError> {
+        let (table, key) = (&self.table, miss.key);
+        let mut missed = None;
+        let mut state = self.state();
+        if !noted.uses.is_empty() {
+            state.hits(table, noted, false);
+        }
+        loop {
+            if table.find(key).is_some() {
+                return Ok(None);
+            }
+            if state.has_many_dirty() && missed.is_none() {
+                drop(state);
+                // What cannot be written is reported when room is needed, or at the next sync.
+                drop(self.write_some());
+                state = self.state();
+                if table.find(key).is_some() {
+                    return Ok(None);
+                }
+            }
+            let admission = *missed.get_or_insert_with(|| state.miss(table, miss));
+            match state.admit(table, miss, admission) {
+                Ok(admitted) => {
+                    let ahead = (ahead > 0).then(|| self.begin_ahead(&mut state, miss, ahead));
+                    return Ok(Some((Filling::new(self, admitted), ahead)));
+                }
+                Err(CacheError::Pinned { .. }) if !state.is_full() => {
+                    // There are free frames, and other threads look at them for blocks that were there.
+                    state = self.give_way(state);
+                }
+                Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
+                    let dirty = !state.dirty().is_empty();
+                    drop(state);
+                    let written = dirty && self.write_some()? != NOTHING;
+                    state = self.state();
+                    if written {
+                        continue;
+                    }
+                    if !state.is_any_moving() {
+                        state.report_removed(key);
+                        return Err(error);
+                    }
+                    self.wait_for_move(state);
+                    state = self.state();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Frames for blocks behind one that is read, up to the end of the file.
+    #[inline(never)]
+    fn begin_ahead<'c>(
+        &'c self,
+        state: &mut State,
+        behind: Miss,
+        ahead: usize,
+    ) -> Vec<Filling<'c>> {
+        let (table, key) = (&self.table, behind.key);
+        let mut more = Vec::new();
+        let last = state
+            .file(key.file())
+            .end()
+            .div_ceil(self.block_size() as u64);
+        let next = (1..=ahead as u64).map(|by| Key(key.0 + by));
+        let inside = |next: &Key| next.file() == key.file() && next.index() < last;
+        for key in next.take_while(inside) {
+            if !state.has_room_for_readahead() || table.find(key).is_some() {
+                break;
+            }
+            let reason = Reason::Readahead;
+            let miss = Miss {
+                key,
+                reason,
+                ..behind
+            };
+            let admission = state.miss(table, miss);
+            match state.admit(table, miss, admission) {
+                Ok(admitted) => more.push(Filling::new(self, admitted)),
+                Err(_) => {
+                    state.report_removed(key);
+                    break;
+                }
+            }
+        }
+        more
+    }
+}

@@ -1,0 +1,30 @@
+//! Sizes that a model checker makes small, so that it explores their edges: loom and shuttle try every order of few steps.
+
+/// Picks the size for loom, for shuttle, or for a real run.
+const fn size(loom: usize, shuttle: usize, real: usize) -> usize {
+    if cfg!(loom) {
+        loom
+    } else if cfg!(shuttle) {
+        shuttle
+    } else {
+        real
+    }
+}
+
+/// Pins of a handle: a cache line of them. Further blocks of the handle are counted in their latches.
+pub(crate) const PINS: usize = size(2, 8, 8);
+
+/// Rows of pins in the first chunk.
+pub(crate) const FIRST_ROWS: usize = size(1, 4, 4);
+
+/// Uses after which a handle reports them to the rule, if no other thread has the cache's lock.
+pub(crate) const REPORT: u8 = size(64, 2, 64) as u8;
+
+/// Reports after which an epoch is long: the barrier at its end costs as much as some hundred hits.
+pub(crate) const LONG_EPOCH: u32 = size(16, 1, 16) as u32;
+
+/// How often a thread looks again for a block whose holder the cache does not know, before it takes the holder for a guard.
+pub(crate) const PATIENCE: u32 = size(32, 4, 32) as u32;
+
+/// Numbers of closed files rest until so many do: by then the rule has forgotten most of the file's blocks.
+pub(crate) const RESTING_FILES: usize = if cfg!(test) { 4 } else { 1024 };

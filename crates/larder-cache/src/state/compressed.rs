@@ -1,0 +1,416 @@
+//! Compressed shadows: 5 bytes each, for a rule whose shadows have few bits.
+
+use crate::key::Key;
+use larder_policy::Shadow;
+
+/// Bytes of an entry, and entries of a set.
+const BYTES: usize = 5;
+const WAYS: usize = 8;
+const BITS: u32 = BYTES as u32 * 8;
+/// Least entries.
+const FIRST: usize = 64;
+/// Entries that are looked at with each that comes. A rule gives the bits of a forgotten shadow again after four times as many blocks
+/// left as there are frames, and there are never more entries than that.
+const SWEEP: usize = 2;
+
+/// What the owner of the shadows knows of them.
+pub(super) trait Memory {
+    /// The rule still knows it.
+    fn remembers(&self, shadow: Shadow) -> bool;
+
+    /// The one of which these are the low bits.
+    fn whole(&self, low: u64) -> Shadow;
+}
+
+/// Shadows by 32 bits of the key's hash. A block has two sets of 8 entries, which two numbers of 32 bits name that follow from
+/// one another; what the set does not say of the number stands in the entry, with the low bits of the shadow and which of the two
+/// it is. So an entry can be moved to its other set, and to another table when that grows. Those that the rule has forgotten
+/// stay until others need their room, or until they are swept.
+#[derive(Debug)]
+pub(super) struct CompressedShadows {
+    entries: Vec<u8>,
+    sets: usize,
+    /// The low bits of a shadow that are kept.
+    bits: u32,
+    /// Most entries.
+    most: usize,
+    sweep: usize,
+}
+
+/// One of two names of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Name {
+    word: u32,
+    second: bool,
+}
+
+const STEP: u32 = 0x9e37_79b1;
+/// The inverse of [`STEP`] modulo 2^32.
+const BACK: u32 = 0x0e8b_2f51;
+
+impl Name {
+    fn of(key: Key) -> Self {
+        Self {
+            word: (key.hash() >> 32) as u32,
+            second: false,
+        }
+    }
+
+    fn other(self) -> Self {
+        let by = if self.second { BACK } else { STEP };
+        Self {
+            word: self.word.wrapping_mul(by),
+            second: !self.second,
+        }
+    }
+}
+
+impl CompressedShadows {
+    /// For shadows of so many bits; none if they are too many, or there is no memory.
+    pub(super) fn new(bits: u32, expected: usize, most: usize) -> Option<Self> {
+        let mut new = Self {
+            entries: Vec::new(),
+            sets: 0,
+            bits,
+            most: most.max(FIRST),
+            sweep: 0,
+        };
+        let sets = expected.max(FIRST).div_ceil(WAYS);
+        (new.fits(sets) && new.allocate(sets)).then_some(new)
+    }
+
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Is an entry enough for what so many sets do not say? One more than the part of a name is kept, so that no entry is 0.
+    fn fits(&self, sets: usize) -> bool {
+        let parts = (1_u64 << 32) / sets as u64 + 2;
+        self.bits + 1 + parts.ilog2() < BITS
+    }
+
+    fn allocate(&mut self, sets: usize) -> bool {
+        let mut entries = Vec::new();
+        // An entry is read as a word of 8 bytes.
+        let len = sets * WAYS * BYTES + 8 - BYTES;
+        if entries.try_reserve_exact(len).is_err() {
+            return false;
+        }
+        entries.resize(len, 0);
+        (self.entries, self.sets, self.sweep) = (entries, sets, 0);
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.sets * WAYS
+    }
+
+    fn entry(&self, at: usize) -> u64 {
+        let at = at * BYTES;
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.entries[at..at + 8]);
+        u64::from_le_bytes(word) & ((1 << BITS) - 1)
+    }
+
+    fn put_entry(&mut self, at: usize, entry: u64) {
+        let at = at * BYTES;
+        self.entries[at..at + BYTES].copy_from_slice(&entry.to_le_bytes()[..BYTES]);
+    }
+
+    /// The set of a name: its share of the way from the first to the last.
+    fn set(&self, name: Name) -> usize {
+        ((u64::from(name.word) * self.sets as u64) >> 32) as usize
+    }
+
+    /// An entry without its shadow.
+    fn tag(&self, name: Name) -> u64 {
+        // How many names of the set are less: what the multiplication by which the set is found leaves says that.
+        let rest = (u64::from(name.word) * self.sets as u64) as u32;
+        let part = u64::from(rest / self.sets as u32) + 1;
+        (part << 1 | u64::from(name.second)) << self.bits
+    }
+
+    fn low(&self, entry: u64) -> u64 {
+        entry & ((1 << self.bits) - 1)
+    }
+
+    /// The name of which there is an entry here.
+    fn name(&self, at: usize, entry: u64) -> Name {
+        let tag = entry >> self.bits;
+        let least = (((at / WAYS) as u64) << 32).div_ceil(self.sets as u64);
+        Name {
+            word: (least + (tag >> 1) - 1) as u32,
+            second: tag & 1 != 0,
+        }
+    }
+
+    /// The entries of a set, and the number of the first.
+    fn ways(&self, name: Name) -> (usize, [u64; WAYS]) {
+        let first = self.set(name) * WAYS;
+        let bytes = &self.entries[first * BYTES..][..WAYS * BYTES + 8 - BYTES];
+        let ways = core::array::from_fn(|way| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[way * BYTES..way * BYTES + 8]);
+            u64::from_le_bytes(word) & ((1 << BITS) - 1)
+        });
+        (first, ways)
+    }
+
+    fn find(&self, name: Name) -> Option<usize> {
+        [name, name.other()].into_iter().find_map(|name| {
+            let tag = self.tag(name) >> self.bits;
+            let (first, ways) = self.ways(name);
+            let way = ways.iter().position(|entry| entry >> self.bits == tag)?;
+            Some(first + way)
+        })
+    }
+
+    /// A free entry of a set, and how many there are.
+    fn free(&self, name: Name) -> (usize, usize) {
+        let (first, ways) = self.ways(name);
+        let mut free = (first, 0);
+        for (way, entry) in ways.into_iter().enumerate() {
+            if entry == 0 {
+                free = (first + way, free.1 + 1);
+            }
+        }
+        free
+    }
+
+    fn store(&mut self, at: usize, name: Name, low: u64) {
+        self.put_entry(at, self.tag(name) | low);
+    }
+
+    /// Puts it into the emptier of its sets, if one has room.
+    fn place(&mut self, name: Name, low: u64) -> bool {
+        let other = name.other();
+        let ((one, ones), (two, twos)) = (self.free(name), self.free(other));
+        match ones.max(twos) {
+            0 => return false,
+            _ if ones >= twos => self.store(one, name, low),
+            _ => self.store(two, other, low),
+        }
+        true
+    }
+
+    /// Makes room in one of the two sets: what is forgotten goes, or else one entry moves to its other set.
+    fn clear(&mut self, name: Name, memory: &impl Memory) -> bool {
+        let own = [name, name.other()];
+        own.map(|name| self.drop_from(name, memory)).contains(&true)
+            || self.shift(name)
+            || own.into_iter().any(|name| {
+                let first = self.set(name) * WAYS;
+                (first..first + WAYS).any(|at| {
+                    let other = self.name(at, self.entry(at)).other();
+                    self.drop_from(other, memory) && self.shift(name)
+                })
+            })
+    }
+
+    /// What is forgotten leaves a set.
+    fn drop_from(&mut self, name: Name, memory: &impl Memory) -> bool {
+        let (first, ways) = self.ways(name);
+        let mut any = false;
+        for (way, entry) in ways.into_iter().enumerate() {
+            any |= self.drop_forgotten(first + way, entry, memory);
+        }
+        any
+    }
+
+    /// One entry of a full set moves to its other one.
+    fn shift(&mut self, name: Name) -> bool {
+        for name in [name, name.other()] {
+            let first = self.set(name) * WAYS;
+            for at in first..first + WAYS {
+                let entry = self.entry(at);
+                let other = self.name(at, entry).other();
+                let (to, room) = self.free(other);
+                if room > 0 {
+                    self.store(to, other, self.low(entry));
+                    self.put_entry(at, 0);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn drop_forgotten(&mut self, at: usize, entry: u64, memory: &impl Memory) -> bool {
+        let gone = entry != 0 && !memory.remembers(memory.whole(self.low(entry)));
+        if gone {
+            self.put_entry(at, 0);
+        }
+        gone
+    }
+
+    /// Notes what was left of a block. What was left of it before has been [taken](Self::take) since, when it came; a second entry,
+    /// where two missed the block and one of them came back to it late, is swept when the rule forgets it.
+    pub(super) fn put(&mut self, key: Key, shadow: Shadow, memory: &impl Memory) {
+        for _ in 0..SWEEP {
+            self.drop_forgotten(self.sweep, self.entry(self.sweep), memory);
+            self.sweep += 1;
+            if self.sweep == self.len() {
+                self.sweep = 0;
+            }
+        }
+        let (name, low) = (Name::of(key), self.low(shadow.get()));
+        while !self.place(name, low) {
+            if !self.clear(name, memory) && !self.make_room() {
+                return;
+            }
+        }
+    }
+
+    /// Takes what was left of a block.
+    pub(super) fn take(&mut self, key: Key) -> Option<u64> {
+        let at = self.find(Name::of(key))?;
+        let low = self.low(self.entry(at));
+        self.put_entry(at, 0);
+        Some(low)
+    }
+
+    /// Grows by a sixteenth, or when it may not, drops each second entry. False if there is no memory.
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        let most = self.most / WAYS;
+        let mut sets = self.sets;
+        while sets < most {
+            sets = (sets + sets / 16 + 1).min(most);
+            let Some(new) = self.with(sets) else {
+                return false;
+            };
+            // Once in a great while an entry finds no room in the larger table either.
+            if let Some(new) = new {
+                *self = new;
+                return true;
+            }
+        }
+        for at in (0..self.len()).step_by(2) {
+            self.put_entry(at, 0);
+        }
+        true
+    }
+
+    /// The same entries in so many sets; none if there is no memory, or no room for one.
+    fn with(&self, sets: usize) -> Option<Option<Self>> {
+        let mut new = Self {
+            entries: Vec::new(),
+            ..*self
+        };
+        if !new.allocate(sets) {
+            return None;
+        }
+        for at in 0..self.len() {
+            let entry = self.entry(at);
+            if entry == 0 {
+                continue;
+            }
+            let (name, low) = (self.name(at, entry), self.low(entry));
+            if !(new.place(name, low) || new.shift(name) && new.place(name, low)) {
+                return Some(None);
+            }
+        }
+        Some(Some(new))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// Remembers the shadows after `now - memory`, by their low 32 bits.
+    struct Latest {
+        now: u64,
+        memory: u64,
+    }
+
+    impl Memory for Latest {
+        fn remembers(&self, shadow: Shadow) -> bool {
+            shadow.get() + self.memory > self.now
+        }
+
+        fn whole(&self, low: u64) -> Shadow {
+            let mask = (1 << BITS_OF_A_NUMBER) - 1;
+            Shadow::new(self.now - (self.now.wrapping_sub(low) & mask))
+        }
+    }
+
+    const BITS_OF_A_NUMBER: u32 = 16;
+
+    /// Blocks leave, of which the rule remembers the latest `memory`, and some come back. Numbers come again ten times.
+    fn run(expected: usize, most: usize, memory: u64) -> CompressedShadows {
+        let mut shadows = CompressedShadows::new(BITS_OF_A_NUMBER, expected, most).unwrap();
+        let mut known = HashMap::new();
+        let mut word = 3_u64;
+        let mut found = 0;
+        for now in 1..10 << BITS_OF_A_NUMBER {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let key = Key::new(1, (word >> 40) % 30_000);
+            let rule = Latest { now, memory };
+            let expected = known.remove(&key).filter(|&at| at + memory > now);
+            let taken = shadows.take(key).map(|low| rule.whole(low).get());
+            match expected {
+                // what the rule remembers is never lost
+                Some(_) => assert_eq!(taken, expected, "{now}"),
+                None => assert!(
+                    taken.is_none_or(|at| at + memory <= now),
+                    "{now}: {taken:?}"
+                ),
+            }
+            found += u32::from(taken.is_some());
+            shadows.put(key, Shadow::new(now), &rule);
+            known.insert(key, now);
+        }
+        assert!(found > 100_000, "{found}");
+        shadows
+    }
+
+    #[test]
+    fn what_the_rule_remembers_is_there_in_hardly_more_room_than_it_needs() {
+        let made_for_it = run(10_000, 40_000, 9000);
+        assert_eq!(made_for_it.bytes(), 10_000 * BYTES + 3);
+        let grown = run(4200, 40_000, 9000);
+        assert!(grown.bytes() <= 9000 * BYTES * 11 / 10, "{}", grown.bytes());
+    }
+
+    #[test]
+    fn each_name_has_two_sets_and_is_found_again_in_its_entry() {
+        let shadows = CompressedShadows::new(12, 1000, 4000).unwrap();
+        for index in 0..10_000 {
+            let one = Name::of(Key::new(1, index));
+            assert_eq!(one.other().other(), one);
+            for name in [one, one.other()] {
+                let entry = shadows.tag(name) | 0xfff;
+                assert!(entry < 1 << BITS);
+                assert_eq!(shadows.name(shadows.set(name) * WAYS, entry), name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_that_never_forgets_gets_a_bounded_table() {
+        let mut shadows = CompressedShadows::new(9, 100, 400).unwrap();
+        let rule = Latest {
+            now: 60_000,
+            memory: 1 << 40,
+        };
+        for index in 0..10_000 {
+            shadows.put(Key::new(1, index), Shadow::new(index), &rule);
+            assert_eq!(shadows.take(Key::new(1, index)), Some(index % 512));
+            shadows.put(Key::new(1, index), Shadow::new(index), &rule);
+        }
+        assert!(shadows.len() <= 400);
+    }
+
+    #[test]
+    fn shadows_of_too_many_bits_are_refused() {
+        assert!(CompressedShadows::new(16, 1 << 14, 1 << 16).is_some());
+        assert!(CompressedShadows::new(32, 1 << 14, 1 << 16).is_none());
+    }
+}

@@ -1,0 +1,108 @@
+//! The cache as the rule sees it while it looks for a victim.
+
+use std::cell::Cell;
+
+use super::dirty::{BATCH, DirtyBlocks};
+use crate::key::Key;
+use crate::table::{Claimed, Table};
+use larder_policy::{Frame, FrameState, Frames, Shadow};
+
+/// A block that has left the rule. The owner of this value holds its frame.
+pub(super) struct Evicted<'c> {
+    pub(super) page: Claimed<'c>,
+    pub(super) shadow: Option<Shadow>,
+}
+
+/// What is rare.
+#[derive(Default)]
+pub(super) struct Others<'c> {
+    /// Those that left before the latest.
+    pub(super) before: Vec<Evicted<'c>>,
+    /// Frames that the rule took out although they must stay.
+    pub(super) kept: Vec<Frame>,
+}
+
+/// What the rule chooses among, and what it has chosen.
+pub(crate) struct Victims<'i, 'c> {
+    table: &'c Table,
+    dirty: &'i DirtyBlocks,
+    /// The frame that was last said to be free to go, so that it still is when the rule takes it.
+    claim: Cell<Option<Claimed<'c>>>,
+    /// The latest that left. Most often it is the only one, and then nothing is allocated.
+    pub(super) latest: Option<Evicted<'c>>,
+    pub(super) others: Option<Box<Others<'c>>>,
+    /// Dirty blocks that the rule wants to be written.
+    pub(super) requested: Vec<Key>,
+}
+
+impl<'i, 'c> Victims<'i, 'c> {
+    pub(super) fn new(table: &'c Table, dirty: &'i DirtyBlocks) -> Self {
+        Self {
+            table,
+            dirty,
+            claim: Cell::new(None),
+            latest: None,
+            others: None,
+            requested: Vec::new(),
+        }
+    }
+
+    fn is_dirty(&self, frame: Frame) -> bool {
+        self.dirty.get(self.table.frames().key(frame)).is_some()
+    }
+
+    #[cold]
+    fn others(&mut self) -> &mut Others<'c> {
+        self.others.get_or_insert_default()
+    }
+
+    /// A rule may have requested for several frames before it chose; by now another thread may hold this one.
+    #[cold]
+    fn claim_again(&self, frame: Frame) -> Option<Claimed<'c>> {
+        let clean = !self.is_dirty(frame);
+        clean
+            .then(|| self.table.frames().try_claim(frame))
+            .flatten()
+    }
+}
+
+impl Frames for Victims<'_, '_> {
+    #[inline]
+    fn state(&self, frame: Frame) -> FrameState {
+        // Clean ones first: as long as there is one, dirty ones stay.
+        if self.is_dirty(frame) {
+            return FrameState::Pinned;
+        }
+        let before = self.claim.take();
+        let (claim, state) = if before.as_ref().is_some_and(|page| page.frame() == frame) {
+            (before, FrameState::Clean)
+        } else if let Some(page) = self.table.frames().try_claim(frame) {
+            (Some(page), FrameState::Clean)
+        } else {
+            (before, FrameState::Pinned)
+        };
+        self.claim.set(claim);
+        state
+    }
+
+    #[inline]
+    fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
+        let claim = self.claim.take().filter(|page| page.frame() == frame);
+        match claim.or_else(|| self.claim_again(frame)) {
+            Some(page) => {
+                let evicted = Evicted { page, shadow };
+                if let Some(before) = self.latest.replace(evicted) {
+                    self.others().before.push(before);
+                }
+            }
+            None => self.others().kept.push(frame),
+        }
+    }
+
+    #[cold]
+    fn write_back(&mut self, frame: Frame) {
+        if self.requested.len() < BATCH && self.is_dirty(frame) {
+            self.requested.push(self.table.frames().key(frame));
+        }
+    }
+}

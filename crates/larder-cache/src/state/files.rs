@@ -1,0 +1,349 @@
+//! Files that are open, and those that are not but have blocks in memory yet: their numbers, counts and failures.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::error::CacheError;
+use crate::key::{FileId, Key, MOST_FILES, TenantId};
+use crate::limits::RESTING_FILES;
+use crate::stats::FileStats;
+use crate::sync::{Mutex, Syncing};
+
+/// What an opener gets.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub(crate) id: FileId,
+    pub(crate) number: u32,
+    /// How many numbers had been given again by then, with the file's own; 0 if no file had its number before. So a use of this
+    /// number that was noted when there were fewer is another file's.
+    pub(crate) born: u64,
+    /// Failures that there were before.
+    pub(crate) failures: u64,
+}
+
+/// A file that was opened.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(super) id: FileId,
+    tenant: TenantId,
+    /// [`Opening::born`].
+    born: u64,
+    pub(super) stats: FileStats,
+    /// Bytes behind this are not written back.
+    pub(super) end: u64,
+    /// Writes and syncs that failed, and the latest failure.
+    failures: u64,
+    failure: Option<CacheError>,
+    /// Blocks were written, and left before the storage was synced, for which there was no room among the
+    /// [unsynced](super::unsynced) ones. This is the sync after which the latest of them was written.
+    left_unsynced: Option<u64>,
+    /// A failed sync took blocks that cannot be written again.
+    lost: bool,
+    /// Syncs that were begun, those that ended, and those that failed.
+    pub(super) syncs: u64,
+    ended_syncs: u64,
+    pub(super) failed_syncs: u64,
+    /// Held over a sync: of two syncs at a time, the system could report success to one while the other still gets the error.
+    syncing: Arc<Mutex<Syncing>>,
+    openers: usize,
+}
+
+impl OpenFile {
+    fn new(id: FileId, tenant: TenantId) -> Self {
+        Self {
+            id,
+            tenant,
+            born: 0,
+            stats: FileStats::default(),
+            end: u64::MAX,
+            failures: 0,
+            failure: None,
+            left_unsynced: None,
+            lost: false,
+            syncs: 0,
+            ended_syncs: 0,
+            failed_syncs: 0,
+            syncing: Arc::new(Mutex::new(Syncing)),
+            openers: 0,
+        }
+    }
+
+    pub(crate) fn syncing(&self) -> Arc<Mutex<Syncing>> {
+        Arc::clone(&self.syncing)
+    }
+
+    /// Bytes behind this are not written back.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// A sync has begun and not ended.
+    pub(super) fn is_syncing(&self) -> bool {
+        self.syncs != self.ended_syncs
+    }
+
+    /// What was written before the sync of this number began is safe.
+    pub(super) fn sync_succeeded(&mut self, begun: u64) {
+        self.ended_syncs += 1;
+        self.left_unsynced = self.left_unsynced.filter(|&after| after >= begun);
+    }
+
+    /// A sync failed; with `lost` it took blocks that cannot be written again.
+    pub(super) fn sync_failed(&mut self, lost: bool, failure: CacheError) {
+        self.lost |= lost | self.left_unsynced.take().is_some();
+        self.ended_syncs += 1;
+        self.failed_syncs += 1;
+        self.fail(failure);
+    }
+
+    pub(super) fn fail(&mut self, failure: CacheError) {
+        self.failures += 1;
+        self.failure = Some(failure);
+    }
+
+    /// How many failures there were, and what an opener that knows of `seen` must learn.
+    pub(crate) fn outcome(&self, seen: u64) -> (u64, Result<(), CacheError>) {
+        let result = match self.failure.clone() {
+            _ if self.lost => Err(CacheError::Lost { file: self.id }),
+            Some(failure) if seen != self.failures => Err(failure),
+            _ => Ok(()),
+        };
+        (self.failures, result)
+    }
+
+    /// All that left until now is remembered block by block.
+    pub(super) fn knows_what_left(&self) -> bool {
+        self.left_unsynced.is_none()
+    }
+
+    /// Blocks left that are not remembered one by one, the latest written after this sync.
+    pub(super) fn left_unsynced(&mut self, after: u64) {
+        self.left_unsynced = self.left_unsynced.max(Some(after));
+    }
+
+    /// The file ends at `bytes`. If nothing is left of it, no block is missed. If nothing is left with the storage either, for
+    /// which `truncated` stands, it begins anew.
+    pub(super) fn set_end(&mut self, bytes: u64, truncated: bool) {
+        self.end = bytes;
+        if bytes == 0 {
+            self.left_unsynced = None;
+            self.lost &= !truncated;
+        }
+    }
+
+    /// Its next opener must learn of something.
+    fn must_report(&self) -> bool {
+        self.lost || self.left_unsynced.is_some()
+    }
+}
+
+/// All of them, by number.
+#[derive(Debug, Default)]
+pub(super) struct OpenFiles {
+    files: Vec<OpenFile>,
+    numbers: HashMap<FileId, u32>,
+    /// Numbers that no file has any more, the one that rests longest first.
+    vacant: VecDeque<u32>,
+    /// Numbers that were given again.
+    births: u64,
+    /// What files that are not open any more have counted, and room for those that are.
+    former: HashMap<TenantId, FileStats>,
+    /// What all files have counted.
+    total: FileStats,
+}
+
+impl OpenFiles {
+    pub(super) fn get(&self, number: u32) -> &OpenFile {
+        &self.files[number as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut OpenFile {
+        &mut self.files[number as usize]
+    }
+
+    /// The file of a block.
+    pub(super) fn of(&mut self, key: Key) -> &mut OpenFile {
+        self.get_mut(key.file())
+    }
+
+    /// Counts something for a file and for all of them.
+    pub(super) fn count(&mut self, file: u32, add: impl Fn(&mut FileStats)) {
+        add(&mut self.total);
+        add(&mut self.files[file as usize].stats);
+    }
+
+    /// Counts uses that were noted when `since` numbers had been given again.
+    pub(super) fn count_hits(&mut self, file: u32, count: u64, since: u64) {
+        self.total.hits += count;
+        let opened = self.files.get_mut(file as usize);
+        if let Some(opened) = opened.filter(|opened| opened.born <= since) {
+            opened.stats.hits += count;
+        }
+    }
+
+    pub(super) fn total(&self) -> &FileStats {
+        &self.total
+    }
+
+    /// Files that have a number.
+    pub(super) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Numbers that were given again after `since`.
+    pub(super) fn births_after(&self, since: u64) -> bool {
+        self.births > since
+    }
+
+    pub(super) fn is_born_after(&self, file: u32, since: u64) -> bool {
+        self.get(file).born > since
+    }
+
+    /// One more has the file open.
+    pub(super) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<Opening, CacheError> {
+        let number = match self.numbers.get(&id) {
+            Some(&number) => number,
+            None => self.number(OpenFile::new(id, tenant))?,
+        };
+        let opened = self.get_mut(number);
+        opened.openers += 1;
+        Ok(Opening {
+            id,
+            number,
+            born: opened.born,
+            failures: opened.failures,
+        })
+    }
+
+    fn number(&mut self, mut file: OpenFile) -> Result<u32, CacheError> {
+        let refused = CacheError::Files { most: MOST_FILES };
+        let all = self.files.len() >= MOST_FILES as usize;
+        // Two tenants: this file's, and that of the one that had the number before.
+        if self.numbers.try_reserve(1).is_err() || self.former.try_reserve(2).is_err() {
+            return Err(refused);
+        }
+        // What the file has counted will find a place here.
+        self.former.entry(file.tenant).or_default();
+        let rested = match all || self.vacant.len() >= RESTING_FILES {
+            true => self.vacant.pop_front(),
+            false => None,
+        };
+        let id = file.id;
+        let number = match rested {
+            Some(number) => {
+                self.births += 1;
+                file.born = self.births;
+                // Uses that were reported since it was given up are the former file's.
+                let former = core::mem::replace(self.get_mut(number), file);
+                if former.stats != FileStats::default() {
+                    let sum = self.former.entry(former.tenant).or_default();
+                    sum.add(&former.stats);
+                }
+                number
+            }
+            None if all || self.files.try_reserve(1).is_err() => return Err(refused),
+            None => {
+                self.files.push(file);
+                self.files.len() as u32 - 1
+            }
+        };
+        self.numbers.insert(id, number);
+        Ok(number)
+    }
+
+    /// The same one is open once more.
+    pub(super) fn open_again(&mut self, number: u32) {
+        self.get_mut(number).openers += 1;
+    }
+
+    /// One less has it open. The file is to be [released](Self::release) then.
+    pub(super) fn close(&mut self, number: u32) {
+        self.get_mut(number).openers -= 1;
+    }
+
+    /// Gives the number up when the file has no opener, nothing of it is in memory, and its next opener need not learn
+    /// of anything, of blocks that left neither. What the file has counted stays with its tenant.
+    pub(super) fn release(&mut self, number: u32, has_left: impl FnOnce() -> bool) {
+        let opened = &mut self.files[number as usize];
+        let is_used = opened.openers > 0 || opened.stats.resident > 0;
+        if is_used || opened.must_report() || has_left() || self.vacant.try_reserve(1).is_err() {
+            return;
+        }
+        let stats = core::mem::take(&mut opened.stats);
+        let (id, tenant) = (opened.id, opened.tenant);
+        if self.numbers.remove(&id).is_some() {
+            self.former.entry(tenant).or_default().add(&stats);
+            self.vacant.push_back(number);
+        }
+    }
+
+    /// Numbers of a tenant's files, and whether they have these numbers still.
+    fn of_tenant(&self, tenant: TenantId) -> impl Iterator<Item = (u32, bool)> {
+        let all = self.files.iter().zip(0_u32..);
+        all.filter(move |(opened, _)| opened.tenant == tenant)
+            .map(|(opened, number)| (number, self.numbers.get(&opened.id) == Some(&number)))
+    }
+
+    /// What a tenant's files have counted; `of` says it of a file that has a number or had it last.
+    pub(super) fn tenant_stats(
+        &self,
+        tenant: TenantId,
+        of: impl Fn(u32) -> FileStats,
+    ) -> FileStats {
+        let mut sum = self.former.get(&tenant).copied().unwrap_or_default();
+        for (number, _) in self.of_tenant(tenant) {
+            sum.add(&of(number));
+        }
+        sum
+    }
+
+    /// Of a tenant's files that have no number any more nothing is kept.
+    pub(super) fn forget_tenant(&mut self, tenant: TenantId) {
+        let all: Vec<_> = self.of_tenant(tenant).collect();
+        for &(number, is_here) in &all {
+            if !is_here {
+                // What was reported since it was given up.
+                self.get_mut(number).stats = FileStats::default();
+            }
+        }
+        if all.iter().any(|&(_, is_here)| is_here) {
+            // Its place: where these will be counted, there may be no memory for one.
+            self.former.insert(tenant, FileStats::default());
+        } else {
+            self.former.remove(&tenant);
+        }
+    }
+
+    /// A file that has another number of blocks in memory than `resident` says of it, in words: for tests.
+    pub(super) fn check(&self, resident: impl Fn(u32) -> usize) -> Result<(), String> {
+        for (opened, number) in self.files.iter().zip(0..) {
+            let (count, said) = (resident(number), opened.stats.resident);
+            if said != count {
+                return Err(format!(
+                    "file {number} has {count} blocks in memory, not {said}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many numbers were given.
+    pub(super) fn numbers(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Bytes of the lists, about.
+    pub(super) fn bytes(&self) -> usize {
+        // Each has the lock of its syncs in a block of its own, of four words.
+        let files = self.files.capacity() * (size_of::<OpenFile>() + size_of::<usize>() * 4);
+        files
+            + self.vacant.capacity() * size_of::<u32>()
+            + hashed_bytes(&self.numbers)
+            + hashed_bytes(&self.former)
+    }
+}
+
+/// Bytes of a hash table, about: an entry and a byte for each slot, of which 7 in 8 may be full.
+fn hashed_bytes<K, V>(map: &HashMap<K, V>) -> usize {
+    map.capacity() * 8 / 7 * (size_of::<(K, V)>() + 1)
+}

@@ -1,0 +1,68 @@
+//! Sets of frames.
+
+use crate::error::CacheError;
+use larder_base::table::table;
+use larder_policy::Frame;
+
+/// A bit for each frame, and how many are set, so that a miss asks no summary.
+#[derive(Debug)]
+pub(super) struct FrameSet {
+    bits: Vec<u64>,
+    count: usize,
+}
+
+impl FrameSet {
+    pub(super) fn new(frames: usize) -> Result<Self, CacheError> {
+        let bits = table(frames.div_ceil(64), 0);
+        Ok(Self {
+            bits: bits.map_err(|_| CacheError::Memory { frames })?,
+            count: 0,
+        })
+    }
+
+    /// Some are in.
+    pub(super) fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    pub(super) fn has(&self, frame: Frame) -> bool {
+        self.bits[frame as usize / 64] & 1 << (frame % 64) != 0
+    }
+
+    pub(super) fn put(&mut self, frame: Frame) {
+        let bit = 1 << (frame % 64);
+        let word = &mut self.bits[frame as usize / 64];
+        self.count += usize::from(*word & bit == 0);
+        *word |= bit;
+    }
+
+    /// Takes a frame out; says whether it was in.
+    pub(super) fn take(&mut self, frame: Frame) -> bool {
+        let bit = 1 << (frame % 64);
+        let word = &mut self.bits[frame as usize / 64];
+        let was = *word & bit != 0;
+        *word &= !bit;
+        self.count -= usize::from(was);
+        was
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bits.capacity() * size_of::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_counts_each_frame_once() {
+        let mut set = FrameSet::new(65).unwrap();
+        for frame in [0, 64, 64] {
+            set.put(frame);
+        }
+        assert_eq!((set.take(64), set.take(64)), (true, false));
+        assert!(set.any());
+        assert!(set.take(0) && !set.any());
+    }
+}

@@ -1,0 +1,297 @@
+//! What the rule wants to be shown when a block comes back.
+
+use larder_policy::{Policy, Shadow};
+
+use super::compressed::{CompressedShadows, Memory};
+use crate::key::Key;
+
+const FREE: u32 = 0;
+const FIRST: usize = 64;
+/// Entries that are looked at with each that comes, for such as the rule has forgotten.
+const SWEEP: usize = 8;
+
+/// What was left of blocks, in the least room that the rule allows.
+#[derive(Debug)]
+pub(crate) struct Shadows {
+    compressed: Option<CompressedShadows>,
+    whole: WholeShadows,
+}
+
+/// A rule, asked for what it remembers.
+struct RuleMemory<'p, P>(&'p P);
+
+impl<P: Policy> Memory for RuleMemory<'_, P> {
+    fn remembers(&self, shadow: Shadow) -> bool {
+        self.0.remembers(shadow)
+    }
+
+    fn whole(&self, low: u64) -> Shadow {
+        self.0.whole_shadow(low)
+    }
+}
+
+impl Shadows {
+    pub(super) fn new(frames: usize) -> Self {
+        Self {
+            compressed: None,
+            whole: WholeShadows::new(frames),
+        }
+    }
+
+    /// Notes what was left of a block.
+    pub(super) fn put<P: Policy>(&mut self, key: Key, shadow: Shadow, rule: &P) {
+        let bits = rule.shadow_bits();
+        if self.compressed.as_ref().map(CompressedShadows::bits) != bits {
+            // Numbers of another length belong to another memory, which is lost.
+            let frames = rule.capacity();
+            self.compressed =
+                bits.and_then(|bits| CompressedShadows::new(bits, frames, frames * 4));
+        }
+        match &mut self.compressed {
+            Some(compressed) => compressed.put(key, shadow, &RuleMemory(rule)),
+            None => self.whole.put(key, shadow, |shadow| rule.remembers(shadow)),
+        }
+    }
+
+    /// Takes what was left of a block.
+    pub(super) fn take(&mut self, key: Key, rule: &impl Policy) -> Option<Shadow> {
+        let found = self
+            .compressed
+            .as_mut()
+            .filter(|shadows| Some(shadows.bits()) == rule.shadow_bits())
+            .and_then(|shadows| shadows.take(key))
+            .map(|low| rule.whole_shadow(low));
+        found.or_else(|| self.whole.take(key))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.compressed.as_ref().map_or(0, CompressedShadows::bytes) + self.whole.bytes()
+    }
+}
+
+/// Shadows by 32 bits of the key's hash: open addressing, at most 13 sixteenths full. Those that the rule has forgotten go as others
+/// come, so that there is hardly more room than for those that it remembers; it grows by eighths until it has four entries for
+/// each frame, and forgets each second one then. 8 bytes an entry, 9 to 11 for each shadow that is remembered.
+#[derive(Debug, Default)]
+struct WholeShadows {
+    tags: Vec<u32>,
+    low: Vec<u32>,
+    /// Only once a rule has given a shadow of more than 32 bits.
+    high: Vec<u32>,
+    len: usize,
+    most: usize,
+    /// The entry that is looked at next.
+    sweep: usize,
+}
+
+impl WholeShadows {
+    fn new(frames: usize) -> Self {
+        Self {
+            most: (frames * 4).max(FIRST),
+            ..Self::default()
+        }
+    }
+
+    fn tag(key: Key) -> u32 {
+        ((key.hash() >> 32) as u32).max(1)
+    }
+
+    /// The entry where a tag would best be: its share of the way from the first to the last.
+    fn home(&self, tag: u32) -> usize {
+        let spread = tag.wrapping_mul(0x9e37_79b1);
+        ((u64::from(spread) * self.tags.len() as u64) >> 32) as usize
+    }
+
+    fn next(&self, at: usize) -> usize {
+        if at + 1 == self.tags.len() { 0 } else { at + 1 }
+    }
+
+    /// How far it is from one entry to another, going on only.
+    fn way(&self, from: usize, to: usize) -> usize {
+        if to >= from {
+            to - from
+        } else {
+            to + self.tags.len() - from
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.len * 16 >= self.tags.len() * 13
+    }
+
+    /// Notes what was left of a block. `remembers` says of a shadow whether the rule still knows it.
+    fn put(&mut self, key: Key, shadow: Shadow, remembers: impl Fn(Shadow) -> bool) {
+        self.forget(&remembers);
+        if self.full() && !self.make_room() {
+            return;
+        }
+        self.insert(Self::tag(key), shadow.get());
+    }
+
+    /// Looks at some entries, and takes out what the rule has forgotten.
+    fn forget(&mut self, remembers: &impl Fn(Shadow) -> bool) {
+        for _ in 0..SWEEP.min(self.tags.len()) {
+            let at = self.sweep;
+            if self.tags[at] != FREE && !remembers(Shadow::new(self.shadow(at))) {
+                // Another one may be there now, which is looked at next.
+                self.remove(at);
+            } else {
+                self.sweep = self.next(at);
+            }
+        }
+    }
+
+    fn insert(&mut self, tag: u32, shadow: u64) {
+        let high = (shadow >> 32) as u32;
+        if high != 0 && self.high.is_empty() {
+            let Some(words) = free(self.tags.len()) else {
+                return;
+            };
+            self.high = words;
+        }
+        let mut at = self.home(tag);
+        while self.tags[at] != FREE && self.tags[at] != tag {
+            at = self.next(at);
+        }
+        self.len += usize::from(self.tags[at] == FREE);
+        self.tags[at] = tag;
+        self.low[at] = shadow as u32;
+        if let Some(word) = self.high.get_mut(at) {
+            *word = high;
+        }
+    }
+
+    fn shadow(&self, at: usize) -> u64 {
+        let high = self.high.get(at).copied().unwrap_or(0);
+        u64::from(high) << 32 | u64::from(self.low[at])
+    }
+
+    /// Grows, or when it may not, drops each second one. False if there is no memory.
+    fn make_room(&mut self) -> bool {
+        let old = self.tags.len();
+        let len = (old + old / 8).clamp(FIRST, self.most);
+        let keep = if len > old { 1 } else { 2 };
+        let (Some(tags), Some(low)) = (free(len), free(len)) else {
+            return false;
+        };
+        let before = core::mem::replace(
+            self,
+            Self {
+                tags,
+                low,
+                most: self.most,
+                ..Self::default()
+            },
+        );
+        for at in (0..old).filter(|&at| before.tags[at] != FREE).step_by(keep) {
+            self.insert(before.tags[at], before.shadow(at));
+        }
+        true
+    }
+
+    /// Takes what was left of a block.
+    fn take(&mut self, key: Key) -> Option<Shadow> {
+        if self.tags.is_empty() {
+            return None;
+        }
+        let tag = Self::tag(key);
+        let mut at = self.home(tag);
+        while self.tags[at] != tag {
+            if self.tags[at] == FREE {
+                return None;
+            }
+            at = self.next(at);
+        }
+        let shadow = Shadow::new(self.shadow(at));
+        self.remove(at);
+        Some(shadow)
+    }
+
+    /// Takes an entry out, and moves those behind it up, so that no mark of it is left.
+    fn remove(&mut self, mut hole: usize) {
+        let mut at = self.next(hole);
+        while self.tags[at] != FREE {
+            let home = self.home(self.tags[at]);
+            if self.way(home, at) >= self.way(hole, at) {
+                self.tags[hole] = self.tags[at];
+                self.low[hole] = self.low[at];
+                if !self.high.is_empty() {
+                    self.high[hole] = self.high[at];
+                }
+                hole = at;
+            }
+            at = self.next(at);
+        }
+        self.tags[hole] = FREE;
+        self.len -= 1;
+    }
+
+    fn bytes(&self) -> usize {
+        (self.tags.capacity() + self.low.capacity() + self.high.capacity()) * size_of::<u32>()
+    }
+}
+
+/// So many free words; none if there is no memory.
+fn free(len: usize) -> Option<Vec<u32>> {
+    let mut words = Vec::new();
+    words.try_reserve_exact(len).ok()?;
+    words.resize(len, FREE);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, VecDeque};
+
+    use super::*;
+
+    /// Blocks leave, of which the rule remembers the latest `memory`, and some come back.
+    fn run(frames: usize, memory: usize, shift: u32) -> WholeShadows {
+        let mut shadows = WholeShadows::new(frames);
+        let (mut known, mut order) = (HashMap::new(), VecDeque::new());
+        let mut word = 3_u64;
+        for number in 0..60_000_u64 {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let key = Key::new(1, (word >> 40) % 30_000);
+            let found = shadows.take(key).map(Shadow::get);
+            if found.is_none() {
+                // what the rule remembers is never lost
+                let oldest = number.saturating_sub(memory as u64);
+                assert!(known.get(&key).is_none_or(|&at| at < oldest), "{number}");
+            } else {
+                assert_eq!(found, known.get(&key).map(|at| (at + 1) << shift));
+            }
+            known.remove(&key);
+            let remembers = |shadow: Shadow| (shadow.get() >> shift) + memory as u64 > number;
+            shadows.put(key, Shadow::new((number + 1) << shift), remembers);
+            known.insert(key, number);
+            order.push_back(key);
+        }
+        let there = shadows.tags.iter().filter(|&&tag| tag != FREE).count();
+        assert_eq!(there, shadows.len);
+        shadows
+    }
+
+    #[test]
+    fn what_the_rule_remembers_is_there_and_takes_little_more_room_than_it_needs() {
+        let shadows = run(10_000, 9000, 0);
+        assert!(shadows.bytes() <= 9000 * 12, "{} bytes", shadows.bytes());
+        assert!(shadows.high.is_empty());
+        let wide = run(10_000, 9000, 31);
+        assert_eq!(wide.high.len(), wide.tags.len());
+    }
+
+    #[test]
+    fn a_rule_that_never_forgets_gets_a_bounded_table() {
+        let mut shadows = WholeShadows::new(100);
+        for index in 0..10_000 {
+            shadows.put(Key::new(1, index), Shadow::new(index), |_| true);
+            assert_eq!(
+                shadows.take(Key::new(1, index)).map(Shadow::get),
+                Some(index)
+            );
+            shadows.put(Key::new(1, index), Shadow::new(index), |_| true);
+        }
+        assert!(shadows.tags.len() <= 400 && shadows.len >= 100);
+    }
+}

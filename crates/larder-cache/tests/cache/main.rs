@@ -1,0 +1,21 @@
+//! What a block cache does, mostly in one thread.
+
+#![allow(clippy::unwrap_used)]
+
+mod basics;
+#[path = "../common/mod.rs"]
+mod common;
+mod dirty;
+mod faults;
+mod files;
+mod guards;
+mod lost;
+mod maintain;
+mod memory;
+mod model;
+mod open;
+mod own_policy;
+mod replay;
+mod saturated;
+#[cfg(feature = "io-uring")]
+mod uring;

@@ -1,0 +1,453 @@
+//! Nothing that a sync promised is lost, no block is torn, none is another one's, and `Lost` is said when something is, and only
+//! then: threads over a disk that fails, delays, tears and forgets, and one thread that knows all.
+
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+use crate::common::Rng;
+use crate::disk::{BLOCKS, Disk, FILES, Rates, fill, runs, version, word};
+use larder_cache::{BlockCache, CacheError, CachedFile, FileId};
+use larder_policy::rules;
+
+const THREADS: usize = 6;
+/// More than all blocks, so that each one that leaves has a place among those that are remembered one by one.
+const MOST: usize = 256;
+
+const FAULTS: Rates = Rates {
+    reads_fail: 10,
+    writes_fail: 8,
+    writes_are_short: 20,
+    syncs_fail: 60,
+    delays: 100,
+};
+
+/// What was done to a block.
+#[derive(Default)]
+struct Version {
+    /// The latest that was ever made.
+    latest: AtomicU64,
+    /// What it is now, changed by the thread that has the block to write. Unless it is `known`, because it was invalidated or truncated, it is
+    /// one of those up to the latest.
+    now: AtomicU64,
+    known: AtomicBool,
+    /// What the disk has at least, even after a power cut.
+    promised: AtomicU64,
+    /// The latest one when it was truncated last: the disk may have it still.
+    cut: AtomicU64,
+}
+
+/// Invalidations and truncations of a file: as long as one is under way, nothing is known of its blocks.
+#[derive(Default)]
+struct Forgets {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Forgets {
+    /// How many there were, if none is under way.
+    fn quiet(&self) -> Option<u64> {
+        let ended = self.ended.load(SeqCst);
+        (self.begun.load(SeqCst) == ended).then_some(ended)
+    }
+}
+
+struct World {
+    rule: &'static str,
+    disk: Disk,
+    cache: BlockCache,
+    files: Vec<CachedFile>,
+    blocks: Vec<Vec<Version>>,
+    forgets: [Forgets; FILES],
+    /// One thread takes all steps, and knows what an invalidated block is.
+    alone: bool,
+    /// Then this is what it knows of each file.
+    is_lost: [AtomicBool; FILES],
+    /// Held for reading by each step, for writing by a thread that begins a file anew.
+    steps: RwLock<()>,
+    taken: AtomicU64,
+    syncs: AtomicU64,
+    lost: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// Ends the other threads when one panics.
+struct StopOthers<'w>(&'w World);
+
+impl Drop for StopOthers<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop.store(true, SeqCst);
+        }
+    }
+}
+
+impl World {
+    fn new(rule: &'static str, frames: usize, seed: u64, alone: bool) -> Self {
+        // One thread alone gives way to none.
+        let delays = if alone { 0 } else { FAULTS.delays };
+        let disk = Disk::new(Rates { delays, ..FAULTS }, seed);
+        let cache = BlockCache::builder(disk.clone())
+            .bytes(frames * larder::os::page_size())
+            .most_bytes(MOST * larder::os::page_size())
+            .policy(rule)
+            .read_ahead(seed as usize % 3 * 2)
+            .build()
+            .unwrap();
+        let files = (0..FILES).map(|id| cache.file(FileId(id as u64)).unwrap());
+        let block = |_| {
+            let block = Version::default();
+            block.known.store(true, SeqCst);
+            block
+        };
+        Self {
+            rule,
+            disk,
+            files: files.collect(),
+            cache,
+            blocks: (0..FILES)
+                .map(|_| (0..BLOCKS).map(block).collect())
+                .collect(),
+            forgets: Default::default(),
+            alone,
+            is_lost: Default::default(),
+            steps: RwLock::new(()),
+            taken: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    #[track_caller]
+    fn wrong(&self, file: usize, block: usize, what: &str) -> ! {
+        let Version {
+            latest,
+            now,
+            known,
+            promised,
+            ..
+        } = &self.blocks[file][block];
+        panic!(
+            "{}, after {} steps, {} syncs, {} lost: block {block} of file {file}: {what}; {now:?} of {latest:?}, known {known:?}, promised {promised:?}",
+            self.rule,
+            self.taken.load(SeqCst),
+            self.syncs.load(SeqCst),
+            self.lost.load(SeqCst),
+        )
+    }
+
+    /// What a thread that has the block sees is what was written last; unless that is not known, or a failed sync took it.
+    fn look(&self, file: usize, block: usize, bytes: &[u8]) {
+        let is = &self.blocks[file][block];
+        let runs = runs(bytes);
+        for &(_, found) in &runs {
+            let Some(version) = version(file, block, found) else {
+                self.wrong(
+                    file,
+                    block,
+                    &format!("it has {found:#x}, which is another block's"),
+                );
+            };
+            if version > is.latest.load(SeqCst) {
+                self.wrong(
+                    file,
+                    block,
+                    &format!("it has {version}, which was never written"),
+                );
+            }
+        }
+        // In this order: what was forgotten before is marked when it is over.
+        let quiet = self.forgets[file].quiet().is_some();
+        if !quiet || !is.known.load(SeqCst) || self.disk.is_taken(file, block) {
+            return;
+        }
+        let now = word(file, block, is.now.load(SeqCst));
+        if runs != [(0, now)] {
+            self.wrong(file, block, &format!("it is {runs:x?}, not {now:#x}"));
+        }
+    }
+
+    fn write(&self, file: usize, block: usize, bytes: &mut [u8]) {
+        self.look(file, block, bytes);
+        let is = &self.blocks[file][block];
+        let next = is.latest.fetch_add(1, SeqCst) + 1;
+        let (first, second) = bytes.split_at_mut(2048);
+        fill(first, word(file, block, next));
+        fill(second, word(file, block, next));
+        is.now.store(next, SeqCst);
+        is.known.store(true, SeqCst);
+    }
+
+    /// A power cut would leave at least what was promised.
+    fn cut_power(&self, file: usize, block: usize) {
+        let is = &self.blocks[file][block];
+        let promised = is.promised.load(SeqCst);
+        for (_, found) in self.disk.durable(file, block) {
+            match version(file, block, found) {
+                Some(there) if there >= promised => {}
+                there => self.wrong(
+                    file,
+                    block,
+                    &format!("the disk has {there:?}, not {promised}"),
+                ),
+            }
+        }
+    }
+
+    /// One step of a thread. True if the file is lost.
+    fn step(&self, rng: &mut Rng) -> Option<usize> {
+        let _step = self.steps.read().unwrap();
+        self.taken.fetch_add(1, SeqCst);
+        let file = rng.below(FILES);
+        let block = match rng.below(2) {
+            0 => rng.below(BLOCKS),
+            _ => rng.below(12),
+        };
+        let handle = &mut self.cache.handle();
+        let on = &self.files[file];
+        match rng.below(100) {
+            0..40 => {
+                if let Ok(bytes) = handle.read(on, block as u64) {
+                    self.look(file, block, &bytes);
+                }
+            }
+            40..78 => {
+                // Up to two at a time, in ascending order.
+                let first = handle.write(on, block as u64);
+                let next = block + 1;
+                let second =
+                    (next < BLOCKS && rng.below(4) == 0).then(|| handle.overwrite(on, next as u64));
+                if let Some(Ok(mut bytes)) = second {
+                    // Zeroes or what it held.
+                    if runs(&bytes) != [(0, 0)] {
+                        self.look(file, next, &bytes);
+                    } else {
+                        bytes.fill(0);
+                    }
+                    self.overwrite(file, next, &mut bytes);
+                }
+                if let Ok(mut bytes) = first {
+                    self.write(file, block, &mut bytes);
+                }
+            }
+            78..84 => return self.sync(file),
+            84..88 => drop(self.cache.write_back()),
+            88..90 => drop(self.cache.maintain()),
+            90..91 => {
+                let frames = 8 + rng.below(56);
+                drop(self.cache.set_bytes(self.cache.block_size() * frames));
+            }
+            91..93 => {
+                let to = BLOCKS.min(block + rng.below(12));
+                // What was truncated and not written since may be behind the end, where it is not as below.
+                let blocks = (block..to).zip(&self.blocks[file][block..to]);
+                let known = blocks.filter(|(_, is)| self.alone && is.known.load(SeqCst));
+                let known: Vec<_> = known.collect();
+                self.forget(file, block..to, |on| on.invalidate(block as u64..to as u64));
+                for (block, _) in known {
+                    self.is_as_below(file, block);
+                }
+            }
+            93..94 => self.truncate(file, BLOCKS / 2 + rng.below(BLOCKS / 2)),
+            94..95 => self.truncate(file, 0),
+            _ => self.cut_power(file, block),
+        }
+        None
+    }
+
+    /// An invalidated block is what the disk has, unless that is torn.
+    fn is_as_below(&self, file: usize, block: usize) {
+        let is = &self.blocks[file][block];
+        // A write that failed may have torn it.
+        let below = match self.disk.readable(file, block)[..] {
+            [(_, found)] => version(file, block, found),
+            _ => None,
+        };
+        let below = below.filter(|&there| there > is.cut.load(SeqCst));
+        is.now.store(below.unwrap_or(0), SeqCst);
+        is.known.store(below.is_some(), SeqCst);
+    }
+
+    /// After a sync that failed: is there a block that the cache cannot write for the disk to make it safe?
+    fn look_for_lost(&self, file: usize) {
+        let rates = self.disk.set_rates(Rates::default());
+        self.cache.write_back().unwrap();
+        let mut all = self.blocks[file].iter().enumerate();
+        let lost = all.any(|(block, is)| {
+            let now = word(file, block, is.now.load(SeqCst));
+            is.known.load(SeqCst) && self.disk.would_be(file, block) != [(0, now)]
+        });
+        self.is_lost[file].fetch_or(lost, SeqCst);
+        self.disk.set_rates(rates);
+    }
+
+    /// [`write`](Self::write) of a block of which nothing is to be seen.
+    fn overwrite(&self, file: usize, block: usize, bytes: &mut [u8]) {
+        let is = &self.blocks[file][block];
+        let next = is.latest.fetch_add(1, SeqCst) + 1;
+        fill(bytes, word(file, block, next));
+        is.now.store(next, SeqCst);
+        is.known.store(true, SeqCst);
+    }
+
+    fn truncate(&self, file: usize, from: usize) {
+        let bytes = (from * self.cache.block_size()) as u64;
+        self.forget(file, from..BLOCKS, |on| on.truncate(bytes));
+        if from == 0 {
+            // It begins anew.
+            self.is_lost[file].store(false, SeqCst);
+        }
+        for is in &self.blocks[file][from..] {
+            is.cut.store(is.latest.load(SeqCst), SeqCst);
+        }
+    }
+
+    fn forget(
+        &self,
+        file: usize,
+        blocks: std::ops::Range<usize>,
+        forget: impl FnOnce(&CachedFile) -> Result<(), CacheError>,
+    ) {
+        self.forgets[file].begun.fetch_add(1, SeqCst);
+        match forget(&self.files[file]) {
+            Ok(()) | Err(CacheError::Held { .. }) => {}
+            Err(error) => self.wrong(file, blocks.start, &error.to_string()),
+        }
+        for is in &self.blocks[file][blocks] {
+            is.known.store(false, SeqCst);
+        }
+        self.forgets[file].ended.fetch_add(1, SeqCst);
+    }
+
+    /// What was known before is promised when it succeeds, unless something was forgotten meanwhile. The file, if it is lost.
+    fn sync(&self, file: usize) -> Option<usize> {
+        let quiet = self.forgets[file].quiet();
+        let all = &self.blocks[file];
+        let known = |is: &Version| is.known.load(SeqCst).then(|| is.now.load(SeqCst));
+        let before: Vec<Option<u64>> = all.iter().map(known).collect();
+        match self.files[file].sync() {
+            Ok(()) => {
+                if self.is_lost[file].load(SeqCst) {
+                    self.wrong(file, 0, "the file is lost, and a sync does not say so");
+                }
+                self.syncs.fetch_add(1, SeqCst);
+                if quiet.is_some() && self.forgets[file].quiet() == quiet {
+                    for (is, version) in all.iter().zip(before) {
+                        is.promised.fetch_max(version.unwrap_or(0), SeqCst);
+                    }
+                }
+                None
+            }
+            Err(
+                error @ (CacheError::Lost { .. }
+                | CacheError::Write { .. }
+                | CacheError::Sync { .. }),
+            ) => {
+                if self.alone {
+                    self.look_for_lost(file);
+                }
+                matches!(error, CacheError::Lost { .. }).then_some(file)
+            }
+            Err(error) => self.wrong(file, 0, &error.to_string()),
+        }
+    }
+
+    /// A file that is lost is truncated to nothing, and so is what the disk has of it. No other thread takes a step.
+    fn begin_anew(&self, file: usize) {
+        let _alone = self.steps.write().unwrap();
+        if !matches!(self.files[file].sync(), Err(CacheError::Lost { .. })) {
+            return;
+        }
+        self.lost.fetch_add(1, SeqCst);
+        if self.alone && !self.is_lost[file].swap(false, SeqCst) {
+            self.wrong(file, 0, "the file is said to be lost, and nothing is");
+        }
+        self.files[file].truncate(0).unwrap();
+        self.disk.erase(file);
+        for is in &self.blocks[file] {
+            is.now.store(0, SeqCst);
+            is.promised.store(0, SeqCst);
+            is.known.store(true, SeqCst);
+        }
+    }
+
+    /// With a disk that works all is as it was written.
+    fn end(&self) {
+        self.disk.set_rates(Rates::default());
+        for file in 0..FILES {
+            // The first one reports former failures.
+            let ends = [0; 3].map(|_| self.sync(file));
+            if ends[2].is_some() {
+                self.begin_anew(file);
+                continue;
+            }
+            for block in 0..BLOCKS {
+                let is = &self.blocks[file][block];
+                let known =
+                    is.known.load(SeqCst) && is.promised.load(SeqCst) == is.now.load(SeqCst);
+                if is.known.load(SeqCst) && !known {
+                    self.wrong(file, block, "a good sync did not promise it");
+                }
+                self.cut_power(file, block);
+                let bytes = self
+                    .cache
+                    .handle()
+                    .read(&self.files[file], block as u64)
+                    .map(|bytes| bytes.to_vec());
+                self.look(file, block, &bytes.unwrap());
+            }
+        }
+        self.cache.check().unwrap();
+    }
+
+    fn go(&self, steps: u64, seed: u64) {
+        let all = if self.alone { 1 } else { THREADS };
+        std::thread::scope(|threads| {
+            for thread in 0..all {
+                threads.spawn(move || {
+                    let _stop = StopOthers(self);
+                    let mut rng = Rng(seed * 100 + thread as u64);
+                    while self.taken.load(SeqCst) < steps && !self.stop.load(SeqCst) {
+                        if let Some(lost) = self.step(&mut rng) {
+                            self.begin_anew(lost);
+                        }
+                    }
+                });
+            }
+        });
+        self.end();
+    }
+}
+
+/// Steps of all runs together; `LARDER_DURABLE_STEPS` says otherwise.
+fn steps() -> u64 {
+    let said = std::env::var("LARDER_DURABLE_STEPS").ok();
+    said.and_then(|n| n.parse().ok()).unwrap_or(200_000)
+}
+
+#[test]
+fn what_a_sync_promised_is_there_after_a_power_cut() {
+    run_all(false);
+}
+
+#[test]
+fn a_file_is_said_to_be_lost_only_when_it_is() {
+    run_all(true);
+}
+
+fn run_all(alone: bool) {
+    let rules = rules();
+    let each = steps() / rules.len() as u64;
+    let (mut syncs, mut lost) = (0, 0);
+    for (seed, rule) in rules.iter().enumerate() {
+        let world = World::new(rule.name, [8, 16, 33, 64][seed % 4], seed as u64, alone);
+        world.go(each, seed as u64);
+        syncs += world.syncs.load(SeqCst);
+        lost += world.lost.load(SeqCst);
+    }
+    println!("{syncs} syncs succeeded, {lost} times a file was lost");
+    assert!(
+        syncs > 100 && lost > 0,
+        "{syncs} syncs, {lost} lost: nothing was tested"
+    );
+}
