@@ -7,7 +7,7 @@ use super::rule::{MakeRule, by_name, own};
 use super::storage::Storage;
 use larder::os::{page_size, pressure::memory_some_avg10};
 use larder::pages::PagePool;
-use larder_policy::{Adaptive, Named, Policy, PolicyError};
+use larder_policy::{Policy, PolicyError};
 
 /// Says how large a cache is and what rules it; [`BlockCache::builder`] begins one.
 ///
@@ -45,7 +45,7 @@ impl BlockCacheBuilder {
             pool: None,
             bytes: 64 << 20,
             most: None,
-            policy: own(Adaptive::NAME, Adaptive::new),
+            policy: by_name("adaptive".to_owned()),
             read_ahead: 32,
             pressure: Box::new(memory_some_avg10),
         }
@@ -103,7 +103,7 @@ impl BlockCacheBuilder {
     ///
     /// ```
     /// # use larder_cache::{BlockCache, MemoryStorage};
-    /// use larder_policy::{Policy, Sieve};
+    /// use larder_policy::Sieve;
     /// let builder = BlockCache::builder(MemoryStorage::default());
     /// let cache = builder.own_policy("mine", Sieve::new).build()?;
     /// assert_eq!(cache.stats().policy, "mine");

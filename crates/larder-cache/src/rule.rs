@@ -6,7 +6,7 @@ use super::epochs::Marks;
 use super::key::Key;
 use super::shadows::Shadows;
 use super::victims::Victims;
-use larder_policy::{Frame, Named, Policy, PolicyError, Shadow, Touch, Visitor, with_rule};
+use larder_policy::{Frame, Policy, PolicyError, Shadow, Touch, Visitor, with_rule};
 
 /// A use of a block that was found in a frame, reported some time after.
 #[derive(Debug, Clone, Copy)]
@@ -120,17 +120,17 @@ pub(super) fn own<P: Policy>(
     Box::new(move |frames| Ok((name, Box::new(make(frames)?))))
 }
 
-struct ByName;
+struct Boxed;
 
-impl Visitor for ByName {
-    type Out = MakeRule;
+impl Visitor for Boxed {
+    type Out = NamedRule;
 
-    fn visit<P: Named>(self) -> MakeRule {
-        own(P::NAME, P::new)
+    fn visit<P: Policy>(self, name: &'static str, rule: P) -> NamedRule {
+        (name, Box::new(rule))
     }
 }
 
 /// The rule of this name.
 pub(super) fn by_name(name: String) -> MakeRule {
-    Box::new(move |frames| with_rule(&name, ByName)?(frames))
+    Box::new(move |frames| with_rule(&name, frames, Boxed))
 }

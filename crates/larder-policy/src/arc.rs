@@ -3,9 +3,7 @@
 use super::capacity::capacity;
 use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -25,7 +23,7 @@ const UNUSED_BACK: u8 = 3;
 ///
 /// ```
 /// use larder_policy::{Arc, replay::Replay};
-/// let mut cache = Replay::<Arc>::new(4)?;
+/// let mut cache = Replay::new(Arc::new(4)?)?;
 /// for block in [1, 1, 2, 2] {
 ///     cache.access(block, 0); // 1 and 2 are seen again
 /// }
@@ -47,6 +45,22 @@ pub struct Arc {
 }
 
 impl Arc {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            places: table(frames, IN_ONCE)?,
+            lists: [const { List::new() }; 2],
+            ghosts: Ghosts::new(frames)?,
+            target: 0.0,
+            from_again: false,
+        })
+    }
+
     /// A ghost of a list came back; the sizes are those with it.
     fn learn(&mut self, list: usize, once: usize, again: usize) {
         let (once, again) = (once as f64, again as f64);
@@ -90,26 +104,7 @@ impl Arc {
     }
 }
 
-impl Named for Arc {
-    const NAME: &'static str = "arc";
-    const SOURCE: &'static str = "Megiddo and Modha, FAST 2003";
-    const ABOUT: &'static str =
-        "two LRU lists, seen once and seen again; ghosts that come back move the border";
-}
-
 impl Policy for Arc {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            places: table(frames, IN_ONCE)?,
-            lists: [const { List::new() }; 2],
-            ghosts: Ghosts::new(frames)?,
-            target: 0.0,
-            from_again: false,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

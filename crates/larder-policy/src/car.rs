@@ -3,9 +3,7 @@
 use super::capacity::capacity;
 use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -27,7 +25,7 @@ const GHOST_SHIFT: u8 = 3;
 ///
 /// ```
 /// use larder_policy::{Car, replay::Replay};
-/// let mut cache = Replay::<Car>::new(4)?;
+/// let mut cache = Replay::new(Car::new(4)?)?;
 /// for block in [1, 1, 2, 2] {
 ///     cache.access(block, 0);
 /// }
@@ -47,6 +45,21 @@ pub struct Car {
 }
 
 impl Car {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            states: table(frames, 0)?,
+            clocks: [const { List::new() }; 2],
+            ghosts: Ghosts::new(frames)?,
+            target: 0.0,
+        })
+    }
+
     /// A ghost of a list came back; it is taken out already.
     fn learn(&mut self, list: usize) {
         let once = (self.ghosts.len(ONCE) + usize::from(list == ONCE)) as f64;
@@ -87,24 +100,7 @@ impl Car {
     }
 }
 
-impl Named for Car {
-    const NAME: &'static str = "car";
-    const SOURCE: &'static str = "Bansal and Modha, FAST 2004";
-    const ABOUT: &'static str = "ARC with two clocks: a hit only sets a bit";
-}
-
 impl Policy for Car {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            states: table(frames, 0)?,
-            clocks: [const { List::new() }; 2],
-            ghosts: Ghosts::new(frames)?,
-            target: 0.0,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -2,7 +2,7 @@
 
 use super::capacity::capacity;
 use super::random::Dice;
-use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use larder_base::list::NONE;
 use larder_base::table::{grow, table};
 
@@ -23,7 +23,7 @@ struct Life {
 ///
 /// ```
 /// use larder_policy::{Hyperbolic, replay::Replay};
-/// let mut cache = Replay::<Hyperbolic>::new(2)?;
+/// let mut cache = Replay::new(Hyperbolic::new(2)?)?;
 /// for at in 0..100 {
 ///     cache.access(at % 2, at);
 /// }
@@ -42,6 +42,21 @@ pub struct Hyperbolic {
 }
 
 impl Hyperbolic {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            lives: table(frames, Life::default())?,
+            residents: table(frames, NONE)?,
+            len: 0,
+            now: 0,
+            dice: Dice::new(),
+        })
+    }
+
     #[inline]
     fn worth(&self, frame: Frame) -> f64 {
         let life = self.lives[frame as usize];
@@ -64,25 +79,7 @@ impl Hyperbolic {
     }
 }
 
-impl Named for Hyperbolic {
-    const NAME: &'static str = "hyperbolic";
-    const SOURCE: &'static str = "Blankstein, Sen, Freedman, USENIX 2017";
-    const ABOUT: &'static str =
-        "of 64 drawn blocks the one with the fewest uses for its time in memory leaves";
-}
-
 impl Policy for Hyperbolic {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            lives: table(frames, Life::default())?,
-            residents: table(frames, NONE)?,
-            len: 0,
-            now: 0,
-            dice: Dice::new(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

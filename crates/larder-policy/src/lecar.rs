@@ -5,9 +5,7 @@ use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
 use super::heap::Heap;
 use super::random::Dice;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 
 /// The experts, and the ghosts of the blocks that each evicted.
@@ -35,7 +33,7 @@ const STEPS: u64 = 64;
 ///
 /// ```
 /// use larder_policy::{LeCaR, replay::Replay};
-/// let mut cache = Replay::<LeCaR>::new(10)?;
+/// let mut cache = Replay::new(LeCaR::new(10)?)?;
 /// for at in 0..1000 {
 ///     cache.access(at % 5, at);
 /// }
@@ -57,6 +55,23 @@ pub struct LeCaR {
 }
 
 impl LeCaR {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            recency: List::new(),
+            frequency: Heap::new(frames)?,
+            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
+            weight: 0.5,
+            now: 0,
+            dice: Dice::new(),
+        })
+    }
+
     fn ghosts_of(capacity: usize) -> usize {
         (capacity / GHOST_SHARE).max(1)
     }
@@ -86,26 +101,7 @@ impl LeCaR {
     }
 }
 
-impl Named for LeCaR {
-    const NAME: &'static str = "lecar";
-    const SOURCE: &'static str = "Vietri et al., HotStorage 2018";
-    const ABOUT: &'static str = "LRU or LFU chooses, by chance; regret moves their chances";
-}
-
 impl Policy for LeCaR {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            recency: List::new(),
-            frequency: Heap::new(frames)?,
-            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
-            weight: 0.5,
-            now: 0,
-            dice: Dice::new(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -2,9 +2,7 @@
 
 use super::capacity::capacity;
 use super::frames::oldest_loose;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -19,7 +17,7 @@ const HIR_SHARE: usize = 100;
 ///
 /// ```
 /// use larder_policy::{Lirs, replay::Replay};
-/// let mut cache = Replay::<Lirs>::new(90)?;
+/// let mut cache = Replay::new(Lirs::new(90)?)?;
 /// for at in 0..1000 {
 ///     cache.access(at % 100, at); // a loop that does not fit
 /// }
@@ -46,6 +44,23 @@ const HIR: u8 = 0;
 const LIR: u8 = 1;
 
 impl Lirs {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            last: table(frames, 0)?,
+            states: table(frames, HIR)?,
+            lir: List::new(),
+            hir: List::new(),
+            now: 0,
+            lir_share: Self::share_of(frames),
+        })
+    }
+
     /// Is a use at this time in the stack?
     #[inline]
     fn in_stack(&self, last: u64) -> bool {
@@ -95,27 +110,7 @@ impl Lirs {
     }
 }
 
-impl Named for Lirs {
-    const NAME: &'static str = "lirs";
-    const SOURCE: &'static str = "Jiang and Zhang, SIGMETRICS 2002";
-    const ABOUT: &'static str =
-        "keeps blocks whose last two uses were close together; the others pass through 1 %";
-}
-
 impl Policy for Lirs {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            last: table(frames, 0)?,
-            states: table(frames, HIR)?,
-            lir: List::new(),
-            hir: List::new(),
-            now: 0,
-            lir_share: Self::share_of(frames),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

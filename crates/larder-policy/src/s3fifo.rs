@@ -3,8 +3,8 @@
 use super::capacity::capacity;
 use super::ghosts::Ghosts;
 use super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
-    Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
 use larder_base::list::{Linked, Links, List, NONE};
 use larder_base::table::{grow, table};
@@ -29,7 +29,7 @@ const UNUSED_BACK: u8 = 16;
 ///
 /// ```
 /// use larder_policy::{ThreeQueues, replay::Replay};
-/// let mut cache = Replay::<ThreeQueues<3, 2, false>>::new(100)?; // S3-FIFO with two bits
+/// let mut cache = Replay::new(ThreeQueues::<3, 2, false>::new(100)?)?; // S3-FIFO with two bits
 /// for at in 0..3000 {
 ///     cache.access(if at % 3 == 0 { 1000 + at } else { at / 6 % 40 }, at);
 /// }
@@ -56,7 +56,7 @@ pub struct ThreeQueues<const MOST: u8, const NEEDED: u8, const WINDOW: bool> {
 ///
 /// ```
 /// use larder_policy::{S3Fifo, replay::Replay};
-/// let mut cache = Replay::<S3Fifo>::new(10)?;
+/// let mut cache = Replay::new(S3Fifo::new(10)?)?;
 /// for block in [1, 1, 1, 2] {
 ///     cache.access(block, 0);
 /// }
@@ -70,7 +70,7 @@ pub type S3Fifo = ThreeQueues<3, 2, false>;
 ///
 /// ```
 /// use larder_policy::{S3FifoOneBit, replay::Replay};
-/// let mut cache = Replay::<S3FifoOneBit>::new(10)?;
+/// let mut cache = Replay::new(S3FifoOneBit::new(10)?)?;
 /// for block in [1, 1, 2] {
 ///     cache.access(block, 0);
 /// }
@@ -84,7 +84,7 @@ pub type S3FifoOneBit = ThreeQueues<1, 1, false>;
 ///
 /// ```
 /// use larder_policy::{Clock2QPlus, replay::Replay};
-/// let mut cache = Replay::<Clock2QPlus>::new(40)?; // the small FIFO has 4, the window 2
+/// let mut cache = Replay::new(Clock2QPlus::new(40)?)?; // the small FIFO has 4, the window 2
 /// for block in [1, 1, 2, 3, 2, 4, 2] {
 ///     cache.access(block, 0); // 1 was used at once again, 2 later too
 /// }
@@ -95,6 +95,28 @@ pub type S3FifoOneBit = ThreeQueues<1, 1, false>;
 pub type Clock2QPlus = ThreeQueues<1, 1, true>;
 
 impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEEDED, WINDOW> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        let mut rule = Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            states: table(frames, 0)?,
+            since: table(if WINDOW { frames } else { 0 }, 0)?,
+            came: 0,
+            small: List::new(),
+            main: List::new(),
+            ghosts: Ghosts::new(frames)?,
+            ghost_share: 0,
+            small_share: 0,
+            window: 0,
+        };
+        rule.share(frames);
+        Ok(rule)
+    }
+
     fn share(&mut self, frames: usize) {
         self.capacity = frames;
         self.small_share = (frames / SMALL_SHARE).max(1);
@@ -166,47 +188,9 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEE
     }
 }
 
-impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Named
-    for ThreeQueues<MOST, NEEDED, WINDOW>
-{
-    const NAME: &'static str = match (WINDOW, MOST) {
-        (true, _) => "clock2q+",
-        (_, 1) => "s3-fifo-1bit",
-        _ => "s3-fifo",
-    };
-    const SOURCE: &'static str = if WINDOW {
-        "Zhai et al., Clock2Q+, arXiv 2511.21958, VLDB 2026"
-    } else {
-        "Yang, Zhang, Qiu, Yue, Rashmi, SOSP 2023"
-    };
-    const ABOUT: &'static str = match (WINDOW, MOST) {
-        (true, _) => "S3-FIFO with one bit, which uses soon after the arrival do not set",
-        (_, 1) => "a small FIFO for new blocks; a use takes them on to the main FIFO",
-        _ => "a small FIFO for new blocks; two uses take them on to the main FIFO",
-    };
-}
-
 impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
     for ThreeQueues<MOST, NEEDED, WINDOW>
 {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        let mut rule = Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            states: table(frames, 0)?,
-            since: table(if WINDOW { frames } else { 0 }, 0)?,
-            came: 0,
-            small: List::new(),
-            main: List::new(),
-            ghosts: Ghosts::new(frames)?,
-            ghost_share: 0,
-            small_share: 0,
-            window: 0,
-        };
-        rule.share(frames);
-        Ok(rule)
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

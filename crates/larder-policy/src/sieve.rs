@@ -1,7 +1,7 @@
 //! SIEVE: a queue in which no block moves, and a hand that sifts it from the old end to the new.
 
 use super::capacity::capacity;
-use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use larder_base::list::{Linked, Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -14,7 +14,7 @@ const USED: u8 = 2;
 ///
 /// ```
 /// use larder_policy::{Sieve, replay::Replay};
-/// let mut cache = Replay::<Sieve>::new(2)?;
+/// let mut cache = Replay::new(Sieve::new(2)?)?;
 /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
 /// assert_eq!(hits, [false, false, true, false, true, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
@@ -29,15 +29,12 @@ pub struct Sieve {
     capacity: usize,
 }
 
-impl Named for Sieve {
-    const NAME: &'static str = "sieve";
-    const SOURCE: &'static str = "Zhang, Yang, Yue, Vigfusson, Rashmi, NSDI 2024";
-    const ABOUT: &'static str =
-        "a hand sifts a FIFO: the used stay where they are, the first unused leaves";
-}
-
-impl Policy for Sieve {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
+impl Sieve {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             capacity: capacity(frames)?,
             links: Links::new(frames)?,
@@ -46,7 +43,9 @@ impl Policy for Sieve {
             hand: NONE,
         })
     }
+}
 
+impl Policy for Sieve {
     fn capacity(&self) -> usize {
         self.capacity
     }

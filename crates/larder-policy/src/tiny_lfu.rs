@@ -4,9 +4,7 @@
 use super::capacity::capacity;
 use super::frames::oldest_loose;
 use super::sketch::{Key, Sketch};
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -37,7 +35,7 @@ const UNUSED: u8 = 3;
 ///
 /// ```
 /// use larder_policy::{WindowTinyLfu, replay::Replay};
-/// let mut cache = Replay::<WindowTinyLfu<false>>::new(100)?;
+/// let mut cache = Replay::new(WindowTinyLfu::<false>::new(100)?)?;
 /// for at in 0..6000 {
 ///     cache.access(if at % 2 == 0 { at / 2 % 50 } else { 1000 + at }, at);
 /// }
@@ -66,7 +64,7 @@ pub struct WindowTinyLfu<const CLIMB: bool> {
 ///
 /// ```
 /// use larder_policy::{WTinyLfu, replay::Replay};
-/// let mut cache = Replay::<WTinyLfu>::new(100)?;
+/// let mut cache = Replay::new(WTinyLfu::new(100)?)?;
 /// for at in 0..10_000 {
 ///     cache.access(at % 110, at); // a loop that does not fit
 /// }
@@ -79,7 +77,7 @@ pub type WTinyLfu = WindowTinyLfu<false>;
 ///
 /// ```
 /// use larder_policy::{WTinyLfuClimbing, replay::Replay};
-/// let mut cache = Replay::<WTinyLfuClimbing>::new(100)?;
+/// let mut cache = Replay::new(WTinyLfuClimbing::new(100)?)?;
 /// for at in 0..10_000 {
 ///     cache.access(at % 110, at);
 /// }
@@ -89,6 +87,30 @@ pub type WTinyLfu = WindowTinyLfu<false>;
 pub type WTinyLfuClimbing = WindowTinyLfu<true>;
 
 impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        let mut rule = Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            places: table(frames, IN_WINDOW)?,
+            keys: table(frames, Key::default())?,
+            sketch: Sketch::new(frames)?,
+            window: List::new(),
+            probation: List::new(),
+            protected: List::new(),
+            window_share: 0,
+            hits: 0,
+            accesses: 0,
+            ratio_before: 0.0,
+            step: 0.0,
+        };
+        rule.share(frames);
+        Ok(rule)
+    }
+
     fn main(&self) -> usize {
         self.probation.len() + self.protected.len()
     }
@@ -162,45 +184,7 @@ impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
     }
 }
 
-impl<const CLIMB: bool> Named for WindowTinyLfu<CLIMB> {
-    const NAME: &'static str = if CLIMB {
-        "w-tinylfu-climbing"
-    } else {
-        "w-tinylfu"
-    };
-    const SOURCE: &'static str = if CLIMB {
-        "Einziger, Eytan, Friedman, Manes, Middleware 2018"
-    } else {
-        "Einziger, Friedman, Manes, ACM TOS 13(4), 2017"
-    };
-    const ABOUT: &'static str = if CLIMB {
-        "W-TinyLFU whose window grows and shrinks by hill climbing"
-    } else {
-        "an LRU window of 1 %; behind it only what was seen more often than what it puts out"
-    };
-}
-
 impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        let mut rule = Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            places: table(frames, IN_WINDOW)?,
-            keys: table(frames, Key::default())?,
-            sketch: Sketch::new(frames)?,
-            window: List::new(),
-            probation: List::new(),
-            protected: List::new(),
-            window_share: 0,
-            hits: 0,
-            accesses: 0,
-            ratio_before: 0.0,
-            step: 0.0,
-        };
-        rule.share(frames);
-        Ok(rule)
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -3,9 +3,7 @@
 use super::capacity::capacity;
 use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -28,7 +26,7 @@ const MAIN: u8 = 3;
 ///
 /// ```
 /// use larder_policy::{TwoQ, replay::Replay};
-/// let mut cache = Replay::<TwoQ>::new(4)?;
+/// let mut cache = Replay::new(TwoQ::new(4)?)?;
 /// for block in [1, 2, 3, 4, 5, 1] {
 ///     cache.access(block, 0); // 1 leaves for 5, comes back, and is in the LRU list now
 /// }
@@ -47,6 +45,21 @@ pub struct TwoQ {
 }
 
 impl TwoQ {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            places: table(frames, IN)?,
+            fifo: List::new(),
+            main: List::new(),
+            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
+        })
+    }
+
     fn place(&mut self, frame: Frame, place: u8) {
         self.places[frame as usize] = place;
         let list = if place == MAIN {
@@ -63,25 +76,7 @@ impl TwoQ {
     }
 }
 
-impl Named for TwoQ {
-    const NAME: &'static str = "2q";
-    const SOURCE: &'static str = "Johnson and Shasha, VLDB 1994";
-    const ABOUT: &'static str =
-        "a FIFO of a quarter for new blocks; LRU for those that came back within half a cache";
-}
-
 impl Policy for TwoQ {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            places: table(frames, IN)?,
-            fifo: List::new(),
-            main: List::new(),
-            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -9,9 +9,7 @@ use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
 use super::heap::Heap;
 use super::random::Dice;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 use rate::Rate;
@@ -57,7 +55,7 @@ const BACK: u64 = 1;
 ///
 /// ```
 /// use larder_policy::{Cacheus, replay::Replay};
-/// let mut cache = Replay::<Cacheus>::new(10)?;
+/// let mut cache = Replay::new(Cacheus::new(10)?)?;
 /// for at in 0..1000 {
 ///     cache.access(at % 5, at);
 /// }
@@ -101,6 +99,29 @@ fn step(many: usize, few: usize) -> usize {
 }
 
 impl Cacheus {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            stack: List::new(),
+            queue: List::new(),
+            bits: table(frames, 0)?,
+            frequency: Heap::new(frames)?,
+            ghosts: Ghosts::new(ghosts_of(frames))?,
+            weight: 0.5,
+            rate: Rate::new(frames),
+            queue_target: first_target(frames),
+            demoted: 0,
+            warm: false,
+            now: 0,
+            dice: Dice::new(),
+        })
+    }
+
     fn stack_target(&self) -> usize {
         self.capacity - self.queue_target
     }
@@ -202,32 +223,7 @@ impl Cacheus {
     }
 }
 
-impl Named for Cacheus {
-    const NAME: &'static str = "cacheus";
-    const SOURCE: &'static str = "Rodriguez et al., FAST 2021";
-    const ABOUT: &'static str = "a scan-resistant LRU or a churn-resistant LFU chooses, by chance; regret moves their chances";
-}
-
 impl Policy for Cacheus {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            stack: List::new(),
-            queue: List::new(),
-            bits: table(frames, 0)?,
-            frequency: Heap::new(frames)?,
-            ghosts: Ghosts::new(ghosts_of(frames))?,
-            weight: 0.5,
-            rate: Rate::new(frames),
-            queue_target: first_target(frames),
-            demoted: 0,
-            warm: false,
-            now: 0,
-            dice: Dice::new(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -1,7 +1,7 @@
 //! Linux 2.4.10 to 2.4.16: A. Arcangeli's memory management, with the promotion at the second use that Linux still has.
 
 use super::super::capacity::capacity;
-use super::super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use super::SWAP_CLUSTER_MAX;
 use larder_base::list::{Linked, Links, List, NONE};
 use larder_base::table::{grow, table};
@@ -29,7 +29,7 @@ const REFERENCED: u8 = 4;
 ///
 /// ```
 /// use larder_policy::{Linux2416, replay::Replay};
-/// let mut cache = Replay::<Linux2416>::new(100)?;
+/// let mut cache = Replay::new(Linux2416::new(100)?)?;
 /// for round in 0..2 {
 ///     (0..10).for_each(|block| drop(cache.access(block, round)));
 /// }
@@ -52,6 +52,24 @@ pub struct Linux2416 {
 }
 
 impl Linux2416 {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            flags: table(frames, OUT)?,
+            active: List::new(),
+            inactive: List::new(),
+            wanted: 0,
+            priority: DEF_PRIORITY,
+            scans: 0,
+            promotions: 0,
+        })
+    }
+
     fn is(&self, page: Frame, place: u8) -> bool {
         self.flags[page as usize] & PLACE == place
     }
@@ -144,27 +162,7 @@ impl Linux2416 {
     }
 }
 
-impl Named for Linux2416 {
-    const NAME: &'static str = "linux-2.4.16";
-    const SOURCE: &'static str = "Linux 2.4.16, mm/vmscan.c, mm/filemap.c (November 2001)";
-    const ABOUT: &'static str = "active and inactive list, promoted at the second use, no ages";
-}
-
 impl Policy for Linux2416 {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            flags: table(frames, OUT)?,
-            active: List::new(),
-            inactive: List::new(),
-            wanted: 0,
-            priority: DEF_PRIORITY,
-            scans: 0,
-            promotions: 0,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -16,7 +16,7 @@ use super::vm_2_4_7::{Version, Vm};
 ///
 /// ```
 /// use larder_policy::{Linux247UseOnce, replay::Replay};
-/// let mut cache = Replay::<Linux247UseOnce>::new(1_000)?;
+/// let mut cache = Replay::new(Linux247UseOnce::new(1_000)?)?;
 /// for block in 0..300 {
 ///     cache.access(block, 0);
 ///     cache.access(block, 1);
@@ -42,11 +42,6 @@ fn check_used_once(pages: &mut PageLists, page: Frame) {
 }
 
 impl Version for UseOnce {
-    const NAME: &'static str = "linux-2.4.7-use-once";
-    const SOURCE: &'static str =
-        "D. Phillips, Optimization for use-once pages, patch against 2.4.7 (26 July 2001)";
-    const ABOUT: &'static str =
-        "2.4.7, but a block starts inactive and is rescued at the tail if used again";
     const DROPS_BEHIND: bool = false;
 
     fn add(pages: &mut PageLists, page: Frame) {

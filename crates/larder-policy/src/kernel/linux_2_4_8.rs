@@ -43,9 +43,6 @@ fn check_used_once(pages: &mut PageLists, page: Frame) {
 }
 
 impl Version for Merged {
-    const NAME: &'static str = "linux-2.4.8";
-    const SOURCE: &'static str = "Linux 2.4.8 and 2.4.9, mm/filemap.c (August 2001)";
-    const ABOUT: &'static str = "2.4.7 with use-once, promoted at the second use";
     const DROPS_BEHIND: bool = false;
 
     fn add(pages: &mut PageLists, page: Frame) {

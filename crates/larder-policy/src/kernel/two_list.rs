@@ -2,8 +2,8 @@
 
 use super::super::capacity::capacity;
 use super::super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
-    Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
 use super::SWAP_CLUSTER_MAX;
 use super::laundry::Laundry;
@@ -45,7 +45,7 @@ const RESTORE: u64 = 2;
 ///
 /// ```
 /// use larder_policy::{TwoList, replay::Replay};
-/// let mut cache = Replay::<TwoList>::new(100)?;
+/// let mut cache = Replay::new(TwoList::new(100)?)?;
 /// for round in 0..4 {
 ///     (0..60).for_each(|block| drop(cache.access(block, round)));
 /// }
@@ -80,6 +80,26 @@ struct Counts {
 }
 
 impl TwoList {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            flags: table(frames, OUT)?,
+            last: table(frames, 0)?,
+            active: List::new(),
+            inactive: List::new(),
+            laundry: Laundry::new(),
+            nonresident_age: 0,
+            wanted: 0,
+            refaulted: false,
+            counts: Counts::default(),
+        })
+    }
+
     fn is(&self, page: Frame, place: u8) -> bool {
         self.flags[page as usize] & PLACE == place
     }
@@ -206,30 +226,7 @@ impl TwoList {
     }
 }
 
-impl Named for TwoList {
-    const NAME: &'static str = "linux-two-list";
-    const SOURCE: &'static str =
-        "Linux 6.x, mm/swap.c, mm/workingset.c, mm/vmscan.c, without CONFIG_LRU_GEN";
-    const ABOUT: &'static str = "active and inactive list, second use, refaults by their distance";
-}
-
 impl Policy for TwoList {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            flags: table(frames, OUT)?,
-            last: table(frames, 0)?,
-            active: List::new(),
-            inactive: List::new(),
-            laundry: Laundry::new(),
-            nonresident_age: 0,
-            wanted: 0,
-            refaulted: false,
-            counts: Counts::default(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -6,7 +6,7 @@
 use core::marker::PhantomData;
 
 use super::super::capacity::capacity;
-use super::super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use super::age;
 use super::page_lists::{On, PageLists};
 use super::targets::Targets;
@@ -26,10 +26,6 @@ const ALLOC_TRIES: usize = 128;
 
 /// What a version of the kernel does differently.
 pub trait Version: Send + 'static {
-    const NAME: &'static str;
-    const SOURCE: &'static str;
-    const ABOUT: &'static str;
-
     /// drop_behind, and generic_file_write's deactivation of pages that were written to their end, are there.
     const DROPS_BEHIND: bool;
 
@@ -70,6 +66,21 @@ pub struct Vm<V> {
 }
 
 impl<V: Version> Vm<V> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            pages: PageLists::new(frames)?,
+            targets: Targets::new(frames),
+            rescues: 0,
+            ignored: 0,
+            version: PhantomData,
+        })
+    }
+
     fn free(&self) -> usize {
         self.capacity.saturating_sub(self.pages.total())
     }
@@ -264,24 +275,7 @@ impl<V: Version> Vm<V> {
     }
 }
 
-impl<V: Version> Named for Vm<V> {
-    const NAME: &'static str = V::NAME;
-    const SOURCE: &'static str = V::SOURCE;
-    const ABOUT: &'static str = V::ABOUT;
-}
-
 impl<V: Version> Policy for Vm<V> {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            pages: PageLists::new(frames)?,
-            targets: Targets::new(frames),
-            rescues: 0,
-            ignored: 0,
-            version: PhantomData,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -192,7 +192,7 @@ impl Adaptive {
 }
 
 impl Naive for Adaptive {
-    type Rule = larder_policy::Adaptive;
+    const RULE: &'static str = "adaptive";
     fn new(capacity: usize) -> Self {
         Self {
             queues: Queues::new(capacity, SETTINGS[0]),

@@ -169,7 +169,7 @@ impl Cacheus {
 }
 
 impl Naive for Cacheus {
-    type Rule = larder_policy::Cacheus;
+    const RULE: &'static str = "cacheus";
     fn new(n: usize) -> Self {
         let (s_limit, q_limit) = Self::limits(n);
         Self {

@@ -48,7 +48,7 @@ impl Car {
 }
 
 impl Naive for Car {
-    type Rule = larder_policy::Car;
+    const RULE: &'static str = "car";
     fn new(capacity: usize) -> Self {
         Self {
             t: Default::default(),

@@ -31,7 +31,7 @@ pub(crate) struct Lru2 {
 }
 
 impl Naive for Lru2 {
-    type Rule = larder_policy::Lru2;
+    const RULE: &'static str = "lru-2";
     fn new(capacity: usize) -> Self {
         Self {
             pages: Vec::new(),
@@ -115,7 +115,7 @@ pub(crate) struct LfuDa {
 }
 
 impl Naive for LfuDa {
-    type Rule = larder_policy::LfuDa;
+    const RULE: &'static str = "lfu-da";
     fn new(_: usize) -> Self {
         Self {
             pages: Vec::new(),
@@ -191,7 +191,7 @@ impl Mq {
 }
 
 impl Naive for Mq {
-    type Rule = larder_policy::Mq;
+    const RULE: &'static str = "mq";
     fn new(capacity: usize) -> Self {
         Self {
             members: Vec::new(),

@@ -123,7 +123,11 @@ impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
 }
 
 impl<const CLIMB: bool> Naive for WindowTinyLfu<CLIMB> {
-    type Rule = larder_policy::WindowTinyLfu<CLIMB>;
+    const RULE: &'static str = if CLIMB {
+        "w-tinylfu-climbing"
+    } else {
+        "w-tinylfu"
+    };
     fn new(capacity: usize) -> Self {
         let mut model = Self {
             sketch: Sketch::new(capacity),
@@ -220,7 +224,7 @@ pub(crate) struct Hyperbolic {
 }
 
 impl Naive for Hyperbolic {
-    type Rule = larder_policy::Hyperbolic;
+    const RULE: &'static str = "hyperbolic";
     fn new(_: usize) -> Self {
         Self {
             residents: Vec::new(),
@@ -305,7 +309,7 @@ impl LeCaR {
 }
 
 impl Naive for LeCaR {
-    type Rule = larder_policy::LeCaR;
+    const RULE: &'static str = "lecar";
     fn new(capacity: usize) -> Self {
         Self {
             blocks: Vec::new(),

@@ -60,7 +60,7 @@ impl TwoQ {
 }
 
 impl Naive for TwoQ {
-    type Rule = larder_policy::TwoQ;
+    const RULE: &'static str = "2q";
     fn new(capacity: usize) -> Self {
         Self {
             a1in: Vec::new(),
@@ -143,7 +143,7 @@ impl Arc {
 }
 
 impl Naive for Arc {
-    type Rule = larder_policy::Arc;
+    const RULE: &'static str = "arc";
     fn new(capacity: usize) -> Self {
         Self {
             t1: Vec::new(),
@@ -326,7 +326,11 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEE
 impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Naive
     for ThreeQueues<MOST, NEEDED, WINDOW>
 {
-    type Rule = larder_policy::ThreeQueues<MOST, NEEDED, WINDOW>;
+    const RULE: &'static str = match (WINDOW, MOST) {
+        (true, _) => "clock2q+",
+        (_, 1) => "s3-fifo-1bit",
+        _ => "s3-fifo",
+    };
     fn new(capacity: usize) -> Self {
         Self {
             small: Vec::new(),

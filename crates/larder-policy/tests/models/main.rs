@@ -34,7 +34,7 @@ macro_rules! models {
 
         /// Rules that have a model, and what that finds of a load.
         const MODELS: &[(&str, fn(&[u32]) -> u64)] = &[$(
-            (<<$model as Naive>::Rule as larder_policy::Named>::NAME, mixed::hits_of_model::<$model>),
+            (<$model as Naive>::RULE, mixed::hits_of_model::<$model>),
         )*];
     };
 }
@@ -104,7 +104,7 @@ fn a_round_over_held_pages_moves_no_hand() {
 fn a_rule_that_takes_another_victim_is_caught() {
     struct Wrong(queues::Fifo);
     impl Naive for Wrong {
-        type Rule = larder_policy::Lru;
+        const RULE: &'static str = "lru";
         fn new(capacity: usize) -> Self {
             Self(Naive::new(capacity))
         }

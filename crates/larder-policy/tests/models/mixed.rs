@@ -94,8 +94,8 @@ struct Hits<'l>(&'l [u32]);
 
 impl Visitor for Hits<'_> {
     type Out = Result<u64, PolicyError>;
-    fn visit<P: Policy>(self) -> Self::Out {
-        let mut cache = Replay::<P>::new(CAPACITY)?;
+    fn visit<P: Policy>(self, _: &'static str, rule: P) -> Self::Out {
+        let mut cache = Replay::new(rule)?;
         cache.run(self.0, 0);
         assert_eq!(cache.lost(), 0);
         Ok(cache.hits())
@@ -168,7 +168,9 @@ fn every_rule_finds_what_it_found_and_what_its_model_finds() {
         assert!(hits <= best, "{name}, {who}: more than {best}");
     };
     for rule in rules() {
-        let hits = with_rule(rule.name, Hits(&load)).unwrap().unwrap();
+        let hits = with_rule(rule.name, CAPACITY, Hits(&load))
+            .unwrap()
+            .unwrap();
         expect(rule.name, "the rule", hits);
     }
     for &(name, model) in super::MODELS {

@@ -11,7 +11,7 @@ pub(crate) fn first_loose(list: &[u32], loose: &dyn Fn(u32) -> bool) -> Option<u
 pub(crate) struct Fifo(Vec<u32>);
 
 impl Naive for Fifo {
-    type Rule = larder_policy::Fifo;
+    const RULE: &'static str = "fifo";
     fn new(_: usize) -> Self {
         Self(Vec::new())
     }
@@ -32,7 +32,7 @@ impl Naive for Fifo {
 pub(crate) struct Lru(Fifo);
 
 impl Naive for Lru {
-    type Rule = larder_policy::Lru;
+    const RULE: &'static str = "lru";
     fn new(capacity: usize) -> Self {
         Self(Fifo::new(capacity))
     }
@@ -69,7 +69,7 @@ pub(crate) type Clock = Sweep<0, 1>;
 pub(crate) type Gclock = Sweep<1, 5>;
 
 impl<const FIRST: u8, const MOST: u8> Naive for Sweep<FIRST, MOST> {
-    type Rule = larder_policy::Sweep<FIRST, MOST>;
+    const RULE: &'static str = if MOST == 1 { "clock" } else { "gclock" };
     fn new(capacity: usize) -> Self {
         Self {
             ring: vec![None; capacity],
@@ -137,7 +137,7 @@ impl Sieve {
 }
 
 impl Naive for Sieve {
-    type Rule = larder_policy::Sieve;
+    const RULE: &'static str = "sieve";
     fn new(_: usize) -> Self {
         Self {
             list: Vec::new(),

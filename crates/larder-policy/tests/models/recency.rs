@@ -80,7 +80,7 @@ impl Lirs {
 }
 
 impl Naive for Lirs {
-    type Rule = larder_policy::Lirs;
+    const RULE: &'static str = "lirs";
     fn new(capacity: usize) -> Self {
         Self {
             stack: Vec::new(),
@@ -275,7 +275,7 @@ impl ClockPro {
 }
 
 impl Naive for ClockPro {
-    type Rule = larder_policy::ClockPro;
+    const RULE: &'static str = "clock-pro";
     fn new(capacity: usize) -> Self {
         let mut model = Self {
             pages: Vec::new(),
