@@ -1,12 +1,12 @@
 //! LeCaR: LRU and LFU as experts; a miss of a block that one of them evicted takes weight from it.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
 use super::heap::Heap;
+use super::lists::oldest_unpinned;
 use super::random::Dice;
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
-use larder_base::list::{Links, List, NONE};
+use larder_base::list::{Links, List};
 
 /// The experts, and the ghosts of the blocks that each evicted.
 const LRU: usize = 0;
@@ -139,12 +139,12 @@ impl Policy for LeCaR {
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let oldest = oldest_loose(&self.recency, &self.links, frames);
-            let Some(((_, _), rarest)) = self.frequency.first_loose(frames) else {
+            let oldest = oldest_unpinned(&self.recency, &self.links, frames);
+            let Some(((_, _), rarest)) = self.frequency.first_unpinned(frames) else {
                 return gone;
             };
-            // All may have been held when the list was looked at, and one let go before the heap was.
-            let oldest = if oldest == NONE { rarest } else { oldest };
+            // All may have been pinned when the list was looked at, and one unpinned before the heap was.
+            let oldest = oldest.unwrap_or(rarest);
             let expert = if self.dice.part() < self.weight {
                 LRU
             } else {

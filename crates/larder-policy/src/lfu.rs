@@ -74,7 +74,7 @@ impl Policy for LfuDa {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let Some(((key, _), frame)) = self.heap.first_loose(frames) else {
+            let Some(((key, _), frame)) = self.heap.first_unpinned(frames) else {
                 return gone;
             };
             self.age = key;

@@ -82,6 +82,7 @@ mod kernel;
 mod lecar;
 mod lfu;
 mod lirs;
+mod lists;
 mod lru2;
 mod mq;
 mod policy;

@@ -1,8 +1,8 @@
 //! LRU-2: the block whose last use but one is longest ago leaves.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::heap::Heap;
+use super::lists::oldest_unpinned;
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
@@ -186,16 +186,12 @@ impl Policy for Lru2 {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
             self.ripen();
-            let mut frame = oldest_loose(&self.once, &self.links, frames);
-            if frame == NONE {
-                frame = match self.twice.first_loose(frames) {
-                    Some((_, frame)) => frame,
-                    None => oldest_loose(&self.young, &self.links, frames),
-                };
-            }
-            if frame == NONE {
+            let frame = oldest_unpinned(&self.once, &self.links, frames)
+                .or_else(|| Some(self.twice.first_unpinned(frames)?.1))
+                .or_else(|| oldest_unpinned(&self.young, &self.links, frames));
+            let Some(frame) = frame else {
                 return gone;
-            }
+            };
             self.unlink(frame);
             let past = self.pasts[frame as usize];
             let counted = if past.unused {

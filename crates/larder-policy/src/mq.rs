@@ -1,7 +1,7 @@
 //! MQ: eight LRU queues by the logarithm of a block's uses; a block that is not used for a while sinks by one queue.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
+use super::lists::oldest_unpinned;
 use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
@@ -161,11 +161,8 @@ impl Policy for Mq {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut oldest = self
-                .queues
-                .iter()
-                .map(|queue| oldest_loose(queue, &self.links, frames));
-            let Some(frame) = oldest.find(|&frame| frame != NONE) else {
+            let oldest = |queue| oldest_unpinned(queue, &self.links, frames);
+            let Some(frame) = self.queues.iter().find_map(oldest) else {
                 return gone;
             };
             let life = self.dequeue(frame);

@@ -40,12 +40,9 @@ impl Version for Vanilla {
 
     fn used(_: &mut PageLists, _: Frame) {}
 
-    fn first_used(_: &mut PageLists, _: Frame) {}
-
     fn in_use(pages: &PageLists, page: Frame) -> bool {
         pages.referenced(page) || pages.age(page) > 0
     }
 
-    /// Referenced stays set (since 2.4.5): the next scan makes the page older.
     fn rescued(_: &mut PageLists, _: Frame) {}
 }

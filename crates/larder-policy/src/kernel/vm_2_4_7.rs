@@ -24,25 +24,29 @@ const KSWAPD_LOOPS: usize = 2;
 /// Times that an allocation ages the active list while nothing at all is inactive. The oldest age is 0 after 7 rounds of 11.
 const ALLOC_TRIES: usize = 128;
 
-/// What a version of the kernel does differently.
+/// What a version of the kernel does differently. As given here, it is what use-once does.
 pub trait Version: Send + 'static {
     /// drop_behind, and generic_file_write's deactivation of pages that were written to their end, are there.
-    const DROPS_BEHIND: bool;
+    const DROPS_BEHIND: bool = false;
 
     /// `lru_cache_add`.
-    fn add(pages: &mut PageLists, page: Frame);
+    fn add(pages: &mut PageLists, page: Frame) {
+        pages.add(page, On::Dirty, 0);
+    }
 
-    /// A page was found in the cache: the lookup has set Referenced, the data have been copied.
+    /// A page is used: by the call that brought it in, or as one that was found in the cache; then the lookup has set Referenced.
     fn used(pages: &mut PageLists, page: Frame);
 
-    /// A page was used by the call that brought it in.
-    fn first_used(pages: &mut PageLists, page: Frame);
-
     /// `page_launder` and `reclaim_page`: the page's own signs of use. (Other users are the caller's business.)
-    fn in_use(pages: &PageLists, page: Frame) -> bool;
+    fn in_use(pages: &PageLists, page: Frame) -> bool {
+        pages.referenced(page)
+    }
 
-    /// A page with such signs, or with another user, has come from an inactive list to the active one.
-    fn rescued(pages: &mut PageLists, page: Frame);
+    /// A page with such signs, or with another user, has come from an inactive list to the active one. Referenced stays set (since
+    /// 2.4.5): the next scan makes the page older.
+    fn rescued(pages: &mut PageLists, page: Frame) {
+        pages.set_age(page, age::START);
+    }
 }
 
 /// `deactivate_page_nolock`: forgets the uses of a page and moves an active one to an inactive list.
@@ -289,9 +293,9 @@ impl<V: Version> Policy for Vm<V> {
         V::add(&mut self.pages, frame);
         match arrival.reason {
             Reason::Readahead => {}
-            Reason::Demand => V::first_used(&mut self.pages, frame),
+            Reason::Demand => V::used(&mut self.pages, frame),
             Reason::Write => {
-                V::first_used(&mut self.pages, frame);
+                V::used(&mut self.pages, frame);
                 if V::DROPS_BEHIND {
                     deactivate(&mut self.pages, frame); // written to its end
                 }

@@ -10,16 +10,15 @@ use super::super::{
 };
 use super::SWAP_CLUSTER_MAX;
 use controller::{Controller, tier};
-use generations::{FULL, Generations, REFERENCED, REFS, WORKINGSET, refs};
+use generations::{
+    FULL, Generations, MAX_NR_GENS, MIN_NR_GENS, REFERENCED, REFS, WORKINGSET, refs,
+};
 use larder_base::table::{grow, table};
 
 /// A pass of reclaim covers at first so small a share of the pages, as a power of two (`DEF_PRIORITY`).
 const DEF_PRIORITY: u32 = 12;
 /// Pages that one pass isolates and scans, at most (`MIN_LRU_BATCH`, `MAX_LRU_BATCH`).
 const MAX_LRU_BATCH: usize = 64 * 64;
-/// Generations: no more than these, no fewer (`MAX_NR_GENS`, `MIN_NR_GENS`).
-const MAX_NR_GENS: u64 = 4;
-const MIN_NR_GENS: u64 = 2;
 
 /// Admission: as in a shadow, and that the shadow was recent.
 const RECENT: u64 = 1 << 3;
