@@ -256,11 +256,11 @@ impl Policy for ClockPro {
         while gone < wanted {
             if self.cold == 0 || barren >= self.ring.len() {
                 // None that is cold may leave: a hot one has to become cold.
-                let loose = |page: u32| {
+                let unpinned = |page: u32| {
                     let frame = self.ring.frame(page);
                     frame != NONE && frames.state(frame) != FrameState::Pinned
                 };
-                let hot = |page: &u32| self.states[*page as usize] & HOT != 0 && loose(*page);
+                let hot = |page: &u32| self.states[*page as usize] & HOT != 0 && unpinned(*page);
                 let Some(page) = self.ring.iter().find(hot) else {
                     self.hand_cold = from;
                     return gone;

@@ -22,7 +22,7 @@ use super::{Frame, Shadow};
 /// }
 /// let mut owner = Owner(Vec::new());
 /// assert_eq!(rule.evict(&mut owner, 2), 1);
-/// assert_eq!(owner.0, [1]); // the oldest is held
+/// assert_eq!(owner.0, [1]); // the oldest is pinned
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -65,16 +65,16 @@ impl Hyperbolic {
 
     /// The least worthy of a sample; if all of it must stay, the first that may leave.
     fn victim<F: Frames>(&mut self, frames: &F) -> Option<Frame> {
-        let loose = |frame: &Frame| frames.state(*frame) != FrameState::Pinned;
+        let unpinned = |frame: &Frame| frames.state(*frame) != FrameState::Pinned;
         let mut best: Option<(f64, Frame)> = None;
         for _ in 0..if self.len > 0 { SAMPLE } else { 0 } {
             let frame = self.residents[self.dice.below(self.len)];
             let worth = self.worth(frame);
-            if best.is_none_or(|(least, _)| worth < least) && loose(&frame) {
+            if best.is_none_or(|(least, _)| worth < least) && unpinned(&frame) {
                 best = Some((worth, frame));
             }
         }
-        let any = || self.residents[..self.len].iter().copied().find(loose);
+        let any = || self.residents[..self.len].iter().copied().find(unpinned);
         best.map(|(_, frame)| frame).or_else(any)
     }
 }

@@ -104,9 +104,9 @@ impl Adaptive {
     /// more say nothing of how long the block must be kept.
     #[cold]
     fn sampled_use(&mut self, frame: Frame) {
-        let settled = self.settled(frame);
+        let saturated = self.saturated(frame);
         self.queues.touch(frame);
-        if !settled && let Some(tag) = self.tags.show(frame, self.queues.came()) {
+        if !saturated && let Some(tag) = self.tags.show(frame, self.queues.came()) {
             self.learn(tag);
         }
     }
@@ -154,12 +154,12 @@ impl Policy for Adaptive {
     }
 
     #[inline]
-    fn settled(&self, frame: Frame) -> bool {
-        self.queues.settled(frame)
+    fn saturated(&self, frame: Frame) -> bool {
+        self.queues.saturated(frame)
             && (!self.queues.is_sampled(frame) || self.tags.is_shown(frame, self.queues.came()))
     }
 
-    fn unsettled(&mut self) -> bool {
+    fn desaturated(&mut self) -> bool {
         let border = self.queues.border();
         core::mem::replace(&mut self.border, border) != border
     }

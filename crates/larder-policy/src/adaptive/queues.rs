@@ -228,7 +228,7 @@ impl Queues {
 
     /// Would another use change nothing? Until something leaves or the state is otherwise changed.
     #[inline]
-    pub(super) fn settled(&self, frame: Frame) -> bool {
+    pub(super) fn saturated(&self, frame: Frame) -> bool {
         let at = frame as usize;
         let state = self.state[at];
         if state & MAIN != 0 {
@@ -249,7 +249,7 @@ impl Queues {
         self.came
     }
 
-    /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.
+    /// What changes when frames of the small queue or the first one that were [saturated](Self::saturated) no longer are.
     pub(super) fn border(&self) -> (u32, u32) {
         (self.arrivals, self.window)
     }
@@ -268,7 +268,7 @@ impl Queues {
         }
     }
 
-    /// Takes one frame out, if one may leave. `ask` is told of a frame whether it has waited for long enough, so that it should be
+    /// Takes one frame out, if one may leave. `ask` gets a frame and whether it has waited for long enough, so that it should be
     /// written if it is dirty.
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
         let first_leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));

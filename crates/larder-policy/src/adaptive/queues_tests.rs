@@ -78,7 +78,7 @@ proptest! {
         let mut plain = Plain::new(capacity, knobs);
         let mut free: Vec<u32> = (0..capacity as u32).collect();
         let mut gone: Vec<u32> = Vec::new();
-        // some frames are dirty, and some are held, by their numbers and the step
+        // some frames are dirty, and some are pinned, by their numbers and the step
         let state = |step: usize| move |frame: u32| match (u64::from(frame) + step as u64 / 16) % 8 {
             at if at < ways / 2 => FrameState::Pinned,
             at if at < ways => FrameState::Dirty,

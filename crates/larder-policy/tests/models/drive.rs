@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// A frame that left, and the name of the ghost that it left, if it did.
 pub(crate) type Victim = (u32, Option<u64>);
 
-/// What a model is told of a block that comes.
+/// What a model knows of a block that comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) block: u64,
@@ -31,7 +31,7 @@ pub(crate) trait Naive: Sized {
     }
     fn insert(&mut self, frame: u32, arrival: Arrival);
     fn touch(&mut self, frame: u32, request: u32);
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim>;
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim>;
     fn remove(&mut self, frame: u32);
     fn resize(&mut self, capacity: usize);
 }

@@ -78,9 +78,9 @@ fn every_rule_has_a_model() {
 /// How the names of rules begin whose models are in other files of tests.
 const ELSEWHERE: &[&str] = &["linux-", "mglru"];
 
-/// The cold hand of CLOCK-Pro goes over pages that are all held, and is where it was.
+/// The cold hand of CLOCK-Pro goes over pages that are all pinned, and is where it was.
 #[test]
-fn a_round_over_held_pages_moves_no_hand() {
+fn a_round_over_pinned_pages_moves_no_hand() {
     let again = false;
     let used = |block| Op::Use { block, again };
     let ops = [
@@ -112,8 +112,8 @@ fn a_rule_that_takes_another_victim_is_caught() {
             self.0.insert(frame, arrival);
         }
         fn touch(&mut self, _: u32, _: u32) {}
-        fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<drive::Victim> {
-            self.0.evict(loose)
+        fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<drive::Victim> {
+            self.0.evict(unpinned)
         }
         fn remove(&mut self, frame: u32) {
             self.0.remove(frame);

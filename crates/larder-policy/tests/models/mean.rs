@@ -86,8 +86,8 @@ fn most_hits(capacity: usize, load: &[u32]) -> u64 {
 }
 
 /// Hits of one setting alone, by its model.
-fn hits_of_setting(who: usize, capacity: usize, load: &[u32]) -> u64 {
-    let mut queues = Queues::new(capacity, SETTINGS[who]);
+fn hits_of_setting(expert: usize, capacity: usize, load: &[u32]) -> u64 {
+    let mut queues = Queues::new(capacity, SETTINGS[expert]);
     let mut places: HashMap<u32, Result<u32, u64>> = HashMap::new();
     let mut holds: Vec<u32> = Vec::new();
     let mut hits = 0;
@@ -137,7 +137,7 @@ fn the_default_is_on_the_mean_better_than_each_setting_alone() {
                 }
                 let mine = hits_of(Adaptive::new(capacity).unwrap(), &load);
                 let theirs: Vec<u64> = (0..5)
-                    .map(|who| hits_of_setting(who, capacity, &load))
+                    .map(|expert| hits_of_setting(expert, capacity, &load))
                     .collect();
                 let best = theirs.iter().copied().max().unwrap();
                 let below = 100.0 * (best as f64 - mine as f64) / LENGTH as f64;
