@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod cli_common;
-#[path = "../../larder-sim/tests/samples/mod.rs"]
+#[allow(dead_code)]
+#[path = "../../larder-sim/tests/sim/samples.rs"]
 mod sim_samples;
 #[path = "sim_cli/workloads.rs"]
 mod workloads;

@@ -2,20 +2,20 @@
 
 use super::format::{Format, join};
 use super::input::Input;
+use super::options::ReadOptions;
 use super::read::{self, Csv, Lines, OracleGeneral, Piece, vscsi_plausible};
 use super::sink::Sink;
-use super::source::ReadOptions;
-use super::{Place, TraceError};
+use super::{Place, SimError};
 
 /// Lines that are tried.
 const LINES: usize = 300;
 
 /// The format, or an error that names the possible ones.
-pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format, TraceError> {
+pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format, SimError> {
     let name = input.name().to_owned();
     let length = input.length();
     let (head, whole) = input.head()?;
-    let unclear = |fault: String, formats: &[Format]| TraceError::Format {
+    let unclear = |fault: String, formats: &[Format]| SimError::Format {
         trace: name.clone(),
         fault,
         formats: join(formats),
@@ -63,7 +63,7 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
     if matches!(fits.as_slice(), [] | [Format::Txt]) && read::names_a_block(first) {
         // A line with the heading of a block is no data, also where names may be blocks.
         if let Some(fault) = no_table {
-            return Err(TraceError::Columns { trace: name, fault });
+            return Err(SimError::Columns { trace: name, fault });
         }
         if !fits.is_empty() {
             // The reader of tables reports what is wrong, with the line.

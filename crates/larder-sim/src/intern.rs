@@ -1,6 +1,6 @@
 //! Blocks as dense numbers.
 
-use super::TraceError;
+use super::SimError;
 
 const EMPTY: u32 = u32::MAX;
 /// Most blocks: numbers above are kept for marks.
@@ -142,8 +142,8 @@ impl Interner {
     }
 
     /// Why [`number`](Self::number) gave none.
-    pub(super) fn full(&self, trace: &str) -> TraceError {
-        TraceError::TooMuch {
+    pub(super) fn full(&self, trace: &str) -> SimError {
+        SimError::TooMuch {
             trace: trace.to_owned(),
             fault: format!(
                 "no room for more than {} different blocks; take a part of it with --limit",
