@@ -66,6 +66,7 @@
 
 mod adaptive;
 mod arc;
+mod bits;
 mod cacheus;
 mod capacity;
 mod car;

@@ -150,20 +150,16 @@ impl Miniatures {
         self.sweep = (self.sweep + 1) & (self.entries.len() - 1);
     }
 
-    pub(super) fn ruling(&self) -> usize {
-        self.duel.ruling()
-    }
-
-    pub(super) fn switches(&self) -> u64 {
-        self.duel.switches()
-    }
-
-    pub(super) fn accesses(&self) -> u64 {
-        self.accesses
-    }
-
-    pub(super) fn misses(&self, expert: usize) -> u64 {
-        self.misses[expert]
+    /// The expert that rules, and the misses of each.
+    pub(super) fn explain(&self) -> Vec<(&'static str, f64)> {
+        let mut all = vec![
+            ("expert", self.duel.ruling() as f64),
+            ("switches", self.duel.switches() as f64),
+            ("sampled accesses", self.accesses as f64),
+        ];
+        let misses = EXPERTS.iter().zip(self.misses);
+        all.extend(misses.map(|(expert, misses)| (expert.name, misses as f64)));
+        all
     }
 
     pub(super) fn bytes(&self) -> usize {

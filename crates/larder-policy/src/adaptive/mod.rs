@@ -7,8 +7,6 @@ mod ghosts;
 mod knobs;
 mod miniature;
 mod queues;
-#[cfg(test)]
-mod queues_tests;
 mod sample;
 mod tags;
 #[cfg(test)]
@@ -227,20 +225,8 @@ impl Policy for Adaptive {
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
-        let mut all = vec![
-            ("expert", self.miniatures.ruling() as f64),
-            ("switches", self.miniatures.switches() as f64),
-            ("sampled accesses", self.miniatures.accesses() as f64),
-            ("first queue", self.queues.first() as f64),
-            ("small queue", self.queues.small() as f64),
-            ("small queue, target", self.queues.target() as f64),
-            ("main queue", self.queues.main() as f64),
-            ("waiting", self.queues.waiting() as f64),
-            ("ghosts", self.queues.ghosts() as f64),
-        ];
-        for (at, expert) in EXPERTS.iter().enumerate() {
-            all.push((expert.name, self.miniatures.misses(at) as f64));
-        }
+        let mut all = self.miniatures.explain();
+        all.splice(3..3, self.queues.explain());
         all
     }
 }

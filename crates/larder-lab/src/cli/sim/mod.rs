@@ -16,7 +16,7 @@ pub(super) use args::Sim;
 pub(in crate::cli) use bar::Progress;
 pub(in crate::cli) use work::{format_name, sim_fault};
 
-use work::{load, sim_fault, simulate};
+use work::{load, simulate};
 
 use super::failure::{Failure, Outcome};
 use super::global::Global;
