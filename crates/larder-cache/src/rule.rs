@@ -24,7 +24,7 @@ impl Use {
         key: Key::NONE,
     };
 
-    /// In place of a frame: uses of saturated blocks of one file, which need not be reported to the rule.
+    /// In place of a frame: uses of settled blocks of one file, which need not be reported to the rule.
     pub(super) const MANY: Frame = Frame::MAX;
 
     /// How many uses this stands for.
@@ -45,8 +45,8 @@ pub(super) struct Noted<'n> {
 
 /// [`Policy`], and what is compiled for each rule together with the cache's part.
 pub(super) trait CacheRule: Policy {
-    /// Reports uses to the rule in their order. A frame that holds another block by now was not used. Frames that are saturated
-    /// then are marked, if there is something to mark them with. Returns whether frames that were saturated no longer are.
+    /// Reports uses to the rule in their order. A frame that holds another block by now was not used. Frames that are settled
+    /// then are marked, if there is something to mark them with. Returns whether frames that were settled no longer are.
     fn touch_all(&mut self, uses: &[Use], shared: &Shared, marks: Option<Marks>) -> bool;
 
     /// How many frames must leave before one more comes in.
@@ -75,14 +75,14 @@ impl<P: Policy> CacheRule for P {
             let request = used.request;
             self.touch(used.frame, Touch { request });
             if let Some(marks) = marks
-                && self.saturated(used.frame)
+                && self.settled(used.frame)
             {
                 // A writer waits for a barrier if the block may be pinned: this should happen once, and not again and again.
                 let pinned = marks.pinned.filter(|_| !changed.has(used.frame));
                 frames.mark(used.frame, pinned.unwrap_or(marks.counted));
             }
         }
-        self.desaturated()
+        self.unsettled()
     }
 
     fn over(&self) -> usize {

@@ -151,7 +151,7 @@ impl Policy for Arc {
             let from_once =
                 once >= 1.0 && (once > self.target || (self.from_again && once == self.target));
             let first = if from_once { ONCE } else { AGAIN };
-            let Some(frame) = self.lists.unpinned([first, 1 - first], frames) else {
+            let Some(frame) = self.lists.unpinned_of(first, 1 - first, frames) else {
                 return gone;
             };
             self.trim_for_one(self.capacity);

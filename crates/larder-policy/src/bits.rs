@@ -23,8 +23,8 @@ impl Bits {
 
     #[inline]
     fn place(&self, number: u64) -> (usize, u64) {
-        let at = number & (self.len() - 1);
-        ((at / 64) as usize, 1 << (at % 64))
+        let word = (number / 64) as usize & (self.0.len() - 1);
+        (word, 1 << (number % 64))
     }
 
     #[inline]

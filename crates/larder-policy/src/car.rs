@@ -127,7 +127,7 @@ impl Policy for Car {
         while gone < wanted {
             let from_once = self.clocks.len(ONCE) as f64 >= self.target.max(1.0);
             let first = if from_once { ONCE } else { AGAIN };
-            let Some(frame) = self.clocks.unpinned([first, 1 - first], frames) else {
+            let Some(frame) = self.clocks.unpinned_of(first, 1 - first, frames) else {
                 break;
             };
             if self.clocks.bits(frame) == USED {

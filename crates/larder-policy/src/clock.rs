@@ -103,7 +103,7 @@ impl<const FIRST: u8, const MOST: u8> Policy for Sweep<FIRST, MOST> {
     }
 
     #[inline]
-    fn saturated(&self, frame: Frame) -> bool {
+    fn settled(&self, frame: Frame) -> bool {
         self.counts[frame as usize] == COUNT + MOST
     }
 

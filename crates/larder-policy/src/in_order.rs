@@ -82,7 +82,7 @@ impl<const RENEW: bool> Policy for InOrder<RENEW> {
     }
 
     #[inline]
-    fn saturated(&self, _: Frame) -> bool {
+    fn settled(&self, _: Frame) -> bool {
         !RENEW
     }
 

@@ -128,7 +128,7 @@ impl Policy for Lirs {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let Some(frame) = self.lists.unpinned([HIR, LIR], frames) else {
+            let Some(frame) = self.lists.unpinned_of(HIR, LIR, frames) else {
                 return gone;
             };
             self.lists.remove(frame);

@@ -32,7 +32,7 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 ///         let admission = rule.miss(block, None, Reason::Demand);
 ///         rule.insert(frame, Arrival::demand(block, 1, admission));
 ///     }
-///     if !rule.saturated(1) || rule.desaturated() {
+///     if !rule.settled(1) || rule.unsettled() {
 ///         rule.touch(1, Touch { request: 2 });
 ///     }
 ///     rule.drop_behind(0);
@@ -86,16 +86,16 @@ pub trait Policy: Erased + Send + 'static {
     /// A request uses the block of a frame.
     fn touch(&mut self, frame: Frame, touch: Touch);
 
-    /// The frame is saturated: further touches of it, by any request, change nothing. The answer holds until a method other than `touch`
-    /// changes the rule, or until [`desaturated`](Self::desaturated) says otherwise. An owner need not report such
+    /// The frame is settled: further touches of it, by any request, change nothing. The answer holds until a method other than `touch`
+    /// changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner need not report such
     /// touches.
-    fn saturated(&self, frame: Frame) -> bool {
+    fn settled(&self, frame: Frame) -> bool {
         let _ = frame;
         false
     }
 
-    /// A touch, since this was last asked, has changed the rule so that frames which were saturated may no longer be.
-    fn desaturated(&mut self) -> bool {
+    /// A touch, since this was last asked, has changed the rule so that frames which were settled may no longer be.
+    fn unsettled(&mut self) -> bool {
         false
     }
 
@@ -203,12 +203,12 @@ impl Policy for Box<dyn Policy> {
         (**self).touch(frame, touch);
     }
 
-    fn saturated(&self, frame: Frame) -> bool {
-        (**self).saturated(frame)
+    fn settled(&self, frame: Frame) -> bool {
+        (**self).settled(frame)
     }
 
-    fn desaturated(&mut self) -> bool {
-        (**self).desaturated()
+    fn unsettled(&mut self) -> bool {
+        (**self).unsettled()
     }
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {

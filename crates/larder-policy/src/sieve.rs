@@ -67,7 +67,7 @@ impl Policy for Sieve {
     }
 
     #[inline]
-    fn saturated(&self, frame: Frame) -> bool {
+    fn settled(&self, frame: Frame) -> bool {
         self.list.bits(frame) == USED
     }
 

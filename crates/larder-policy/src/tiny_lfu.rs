@@ -198,9 +198,9 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut victim = self.lists.unpinned([PROBATION, PROTECTED], frames);
+            let mut victim = self.lists.unpinned_of(PROBATION, PROTECTED, frames);
             if victim.is_none() || self.lists.len(WINDOW) >= self.window_share {
-                let candidate = self.lists.unpinned([WINDOW], frames);
+                let candidate = self.lists.unpinned(WINDOW, frames);
                 let count = |frame: Frame| self.sketch.count(self.keys[frame as usize]);
                 match (candidate, victim) {
                     (Some(candidate), Some(victim)) if count(candidate) > count(victim) => {

@@ -98,12 +98,12 @@ impl Policy for TwoQ {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
             let in_most = self.capacity / IN_SHARE;
-            let order = if self.lists.len(FIFO) > in_most {
-                [FIFO, MAIN]
+            let first = if self.lists.len(FIFO) > in_most {
+                FIFO
             } else {
-                [MAIN, FIFO]
+                MAIN
             };
-            let Some(frame) = self.lists.unpinned(order, frames) else {
+            let Some(frame) = self.lists.unpinned_of(first, 1 - first, frames) else {
                 return gone;
             };
             let shadow = (self.lists.list_of(frame) != MAIN).then(|| {

@@ -4,7 +4,7 @@ use super::SimError;
 
 const EMPTY: u32 = u32::MAX;
 /// Most blocks: numbers above are kept for marks.
-pub const MOST_DENSE: u32 = u32::MAX - 16;
+const MOST_DENSE: u32 = u32::MAX - 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {

@@ -33,8 +33,8 @@ mod write;
 pub use error::{Place, SimError};
 pub use format::Format;
 pub use input::Meter;
-pub use intern::{Interner, MOST_DENSE};
-pub use load::{CHUNK, Chunk, Counts, Loaded, Loader, room};
+pub use intern::Interner;
+pub use load::{Chunk, Counts, Loaded, Loader, room};
 pub use merge::{MOST_PART_BYTES, Merger};
 pub use mrc::{
     Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,
@@ -43,7 +43,7 @@ pub use mrc::{
 pub use options::ReadOptions;
 pub use originals::Originals;
 pub use part::{Header, Line, Plan, PlannedCell, write_part};
-pub use record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
+pub use record::{Kind, Record, block_of};
 pub use row::{Placed, Row, place, standing};
 pub use run::{
     Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, Tally, Watch, choices, make, names, stream,

@@ -8,7 +8,7 @@ use super::originals::{Collector, Originals};
 use super::{Format, Kind, ReadOptions, Record, SimError, Trace};
 
 /// Records of a chunk. 4 MiB of block numbers: small enough for a CPU's cache, large enough to amortise the work for each chunk.
-pub const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 1 << 20;
 
 /// A part of a trace.
 #[derive(Debug, Default)]

@@ -102,9 +102,9 @@ impl Adaptive {
     /// more say nothing of how long the block must be kept.
     #[cold]
     fn sampled_use(&mut self, frame: Frame) {
-        let saturated = self.saturated(frame);
+        let settled = self.settled(frame);
         self.queues.touch(frame);
-        if !saturated && let Some(tag) = self.tags.show(frame, self.queues.came()) {
+        if !settled && let Some(tag) = self.tags.show(frame, self.queues.came()) {
             self.learn(tag);
         }
     }
@@ -152,12 +152,12 @@ impl Policy for Adaptive {
     }
 
     #[inline]
-    fn saturated(&self, frame: Frame) -> bool {
-        self.queues.saturated(frame)
+    fn settled(&self, frame: Frame) -> bool {
+        self.queues.settled(frame)
             && (!self.queues.is_sampled(frame) || self.tags.is_shown(frame, self.queues.came()))
     }
 
-    fn desaturated(&mut self) -> bool {
+    fn unsettled(&mut self) -> bool {
         let border = self.queues.border();
         core::mem::replace(&mut self.border, border) != border
     }

@@ -279,7 +279,7 @@ impl Policy for Cacheus {
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let oldest = self.lists.unpinned([QUEUE, STACK], frames);
+            let oldest = self.lists.unpinned_of(QUEUE, STACK, frames);
             let Some((_, rarest)) = self.frequency.first_unpinned(frames) else {
                 return gone;
             };

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
+use super::super::record::{Kind, MOST_FILES, Record, block_of};
 use super::super::sink::{MOST_BLOCKS, Sink};
-use super::super::{Kind, MOST_FILES, Record, block_of};
 use super::lines::LineParser;
 use super::ranges::Ranges;
 

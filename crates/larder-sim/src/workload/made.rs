@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::super::input::Input;
 use super::super::parser::BATCH;
 use super::super::read::parser;
+use super::super::record::{MOST_FILES, Record};
 use super::super::sink::Sink;
-use super::super::{Format, MOST_FILES, ReadOptions, Record, SimError};
+use super::super::{Format, ReadOptions, SimError};
 use super::parameter::{Parameter, Range, Values};
 use super::{
     BuildShape, Records, Shape, build_like, correlated, cycle, dbench_client, interleave, mixed,

@@ -231,7 +231,7 @@ impl Queues {
 
     /// Would another use change nothing? Until something leaves or the state is otherwise changed.
     #[inline]
-    pub(super) fn saturated(&self, frame: Frame) -> bool {
+    pub(super) fn settled(&self, frame: Frame) -> bool {
         let at = frame as usize;
         let state = self.state[at];
         if state & MAIN != 0 {
@@ -252,7 +252,7 @@ impl Queues {
         self.came
     }
 
-    /// What changes when frames of the small queue or the first one that were [saturated](Self::saturated) no longer are.
+    /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.
     pub(super) fn border(&self) -> (u32, u32) {
         (self.arrivals, self.window)
     }
