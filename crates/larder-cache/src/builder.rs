@@ -104,7 +104,7 @@ impl BlockCacheBuilder {
     ///
     /// ```
     /// # use larder_cache::{BlockCache, MemoryStorage};
-    /// use larder_policy::{Policy, Sieve};
+    /// use larder_policy::Sieve;
     /// let builder = BlockCache::builder(MemoryStorage::default());
     /// let cache = builder.own_policy("mine", Sieve::new).build()?;
     /// assert_eq!(cache.stats().policy, "mine");

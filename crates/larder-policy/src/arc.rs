@@ -1,31 +1,25 @@
 //! ARC: a list of blocks seen once and one of blocks seen again, whose sizes follow the ghosts that come back.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
-use larder_base::list::{Links, List, NONE};
-use larder_base::table::{grow, table};
+use super::lists::Lists;
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 
 /// The lists of residents and of ghosts: seen once, seen again.
 const ONCE: usize = 0;
 const AGAIN: usize = 1;
 
-/// Where a block is, by frame; an unused one remembers in which ghost list it was.
-const IN_ONCE: u8 = 0;
-const IN_AGAIN: u8 = 1;
-const UNUSED: u8 = 2;
-/// Plus the list of its ghost.
-const UNUSED_BACK: u8 = 3;
+/// Bits of a frame in the first list: it was read ahead and is not used.
+const UNUSED: u8 = 1;
+/// The same, and it had a ghost; plus the list of that.
+const UNUSED_BACK: u8 = 2;
 
 /// The adaptive replacement cache, with as many ghosts as frames. 9 bytes a frame and 12 for its ghost; a hit is a move in a
 /// list. It has no constants.
 ///
 /// ```
 /// use larder_policy::{Arc, replay::Replay};
-/// let mut cache = Replay::<Arc>::new(4)?;
+/// let mut cache = Replay::new(Arc::new(4)?)?;
 /// for block in [1, 1, 2, 2] {
 ///     cache.access(block, 0); // 1 and 2 are seen again
 /// }
@@ -35,9 +29,7 @@ const UNUSED_BACK: u8 = 3;
 /// ```
 #[derive(Debug)]
 pub struct Arc {
-    links: Links,
-    places: Vec<u8>,
-    lists: [List; 2],
+    lists: Lists<2>,
     ghosts: Ghosts<2>,
     /// p: how long the list of those seen once should be.
     target: f64,
@@ -47,6 +39,20 @@ pub struct Arc {
 }
 
 impl Arc {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            lists: Lists::new(frames)?,
+            ghosts: Ghosts::new(frames)?,
+            target: 0.0,
+            from_again: false,
+        })
+    }
+
     /// A ghost of a list came back; the sizes are those with it.
     fn learn(&mut self, list: usize, once: usize, again: usize) {
         let (once, again) = (once as f64, again as f64);
@@ -57,17 +63,10 @@ impl Arc {
         };
     }
 
-    #[inline]
-    fn place(&mut self, frame: Frame, place: u8) {
-        self.places[frame as usize] = place;
-        let list = usize::from(place == IN_AGAIN);
-        self.lists[list].push_newest(&mut self.links, frame);
-    }
-
     /// Ghosts of the first list count against the capacity together with its residents.
     #[inline]
     fn trim(&mut self) {
-        while self.lists[ONCE].len() + self.ghosts.len(ONCE) > self.capacity
+        while self.lists.len(ONCE) + self.ghosts.len(ONCE) > self.capacity
             && self.ghosts.len(ONCE) > 0
         {
             self.ghosts.forget_oldest(ONCE);
@@ -78,7 +77,7 @@ impl Arc {
     #[inline]
     fn trim_for_one(&mut self, most: usize) {
         while self.ghosts.total() >= most {
-            let first_is_full = self.lists[ONCE].len() + self.ghosts.len(ONCE) >= self.capacity;
+            let first_is_full = self.lists.len(ONCE) + self.ghosts.len(ONCE) >= self.capacity;
             let list =
                 if (first_is_full && self.ghosts.len(ONCE) > 0) || self.ghosts.len(AGAIN) == 0 {
                     ONCE
@@ -90,32 +89,13 @@ impl Arc {
     }
 }
 
-impl Named for Arc {
-    const NAME: &'static str = "arc";
-    const SOURCE: &'static str = "Megiddo and Modha, FAST 2003";
-    const ABOUT: &'static str =
-        "two LRU lists, seen once and seen again; ghosts that come back move the border";
-}
-
 impl Policy for Arc {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            places: table(frames, IN_ONCE)?,
-            lists: [const { List::new() }; 2],
-            ghosts: Ghosts::new(frames)?,
-            target: 0.0,
-            from_again: false,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.lists[ONCE].len() + self.lists[AGAIN].len()
+        self.lists.total()
     }
 
     #[inline]
@@ -133,27 +113,26 @@ impl Policy for Arc {
     #[inline]
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         let list = arrival.admission.0 as u8;
-        let place = match (arrival.reason, list) {
-            (Reason::Readahead, 0) => UNUSED,
-            (Reason::Readahead, list) => UNUSED_BACK + list - 1,
-            (_, 0) => IN_ONCE,
-            _ => IN_AGAIN,
+        let (list, bits) = match (arrival.reason, list) {
+            (Reason::Readahead, 0) => (ONCE, UNUSED),
+            (Reason::Readahead, list) => (ONCE, UNUSED_BACK + list - 1),
+            (_, 0) => (ONCE, 0),
+            _ => (AGAIN, 0),
         };
-        self.place(frame, place);
+        self.lists.push(frame, list, bits);
         self.from_again = false;
         self.trim();
     }
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        let place = self.places[frame as usize];
-        if place == IN_AGAIN {
-            self.lists[AGAIN].renew(&mut self.links, frame);
+        if self.lists.list_of(frame) == AGAIN {
+            self.lists.renew(frame);
             return;
         }
-        self.lists[ONCE].unlink(&mut self.links, frame);
-        if place >= UNUSED_BACK {
-            let list = usize::from(place - UNUSED_BACK);
+        let bits = self.lists.bits(frame);
+        if bits >= UNUSED_BACK {
+            let list = usize::from(bits - UNUSED_BACK);
             let (once, again) = (self.ghosts.len(ONCE), self.ghosts.len(AGAIN));
             self.learn(
                 list,
@@ -161,26 +140,22 @@ impl Policy for Arc {
                 again + usize::from(list == AGAIN),
             );
         }
-        self.place(frame, if place == UNUSED { IN_ONCE } else { IN_AGAIN });
+        let list = if bits == UNUSED { ONCE } else { AGAIN };
+        self.lists.move_to(frame, list, 0);
     }
 
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let once = self.lists[ONCE].len() as f64;
+            let once = self.lists.len(ONCE) as f64;
             let from_once =
                 once >= 1.0 && (once > self.target || (self.from_again && once == self.target));
             let first = if from_once { ONCE } else { AGAIN };
-            let mut frame = oldest_loose(&self.lists[first], &self.links, frames);
-            if frame == NONE {
-                frame = oldest_loose(&self.lists[1 - first], &self.links, frames);
-            }
-            if frame == NONE {
+            let Some(frame) = self.lists.unpinned_of(first, 1 - first, frames) else {
                 return gone;
-            }
-            let list = usize::from(self.places[frame as usize] == IN_AGAIN);
+            };
             self.trim_for_one(self.capacity);
-            let shadow = self.ghosts.add(list);
+            let shadow = self.ghosts.add(self.lists.list_of(frame));
             self.remove(frame);
             frames.evicted(frame, Some(shadow));
         }
@@ -188,13 +163,11 @@ impl Policy for Arc {
     }
 
     fn remove(&mut self, frame: Frame) {
-        let list = usize::from(self.places[frame as usize] == IN_AGAIN);
-        self.lists[list].unlink(&mut self.links, frame);
+        self.lists.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.places, frames, IN_ONCE)?;
+        self.lists.grow(capacity(frames)?)?;
         self.ghosts.grow(frames)?;
         self.capacity = frames;
         self.target = self.target.min(frames as f64);
@@ -205,13 +178,8 @@ impl Policy for Arc {
 
     fn check(&self) -> Result<(), String> {
         self.ghosts.check()?;
-        for (at, list) in self.lists.iter().enumerate() {
-            list.check(&self.links, "arc")?;
-            let stray = |&frame: &u32| usize::from(self.places[frame as usize] == IN_AGAIN) != at;
-            if let Some(frame) = list.iter(&self.links).find(stray) {
-                return Err(format!("arc: frame {frame} in list {at}"));
-            }
-        }
+        self.lists
+            .check("arc", |list, bits| list == ONCE || bits == 0)?;
         if self.ghosts.total() > self.capacity
             || !(0.0..=self.capacity as f64).contains(&self.target)
         {
@@ -225,13 +193,13 @@ impl Policy for Arc {
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.places.capacity() + self.ghosts.bytes()
+        self.lists.bytes() + self.ghosts.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("once", self.lists[ONCE].len() as f64),
-            ("again", self.lists[AGAIN].len() as f64),
+            ("once", self.lists.len(ONCE) as f64),
+            ("again", self.lists.len(AGAIN) as f64),
             ("target of once", self.target),
         ]
     }

@@ -1,13 +1,9 @@
 //! CAR: ARC's two lists and ghosts with clocks, so that a hit only sets a bit.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
-use larder_base::list::{Links, List, NONE};
-use larder_base::table::{grow, table};
+use super::lists::Lists;
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 
 /// The clocks and the ghosts of each: seen once, seen again.
 const ONCE: usize = 0;
@@ -15,19 +11,17 @@ const AGAIN: usize = 1;
 
 /// The reference bit.
 const USED: u8 = 1;
-/// The clock.
-const IN_AGAIN: u8 = 2;
 /// Read ahead and not used, in the first clock.
-const UNUSED: u8 = 4;
+const UNUSED: u8 = 2;
 /// The list of the ghost that an unused one had, plus one, from this bit on.
-const GHOST_SHIFT: u8 = 3;
+const GHOST_SHIFT: u8 = 2;
 
 /// CAR, with as many ghosts as frames. 9 bytes a frame and 2 for its ghosts; a hit is a load, a comparison and, the first time, a
 /// store. It has no constants.
 ///
 /// ```
 /// use larder_policy::{Car, replay::Replay};
-/// let mut cache = Replay::<Car>::new(4)?;
+/// let mut cache = Replay::new(Car::new(4)?)?;
 /// for block in [1, 1, 2, 2] {
 ///     cache.access(block, 0);
 /// }
@@ -37,9 +31,7 @@ const GHOST_SHIFT: u8 = 3;
 /// ```
 #[derive(Debug)]
 pub struct Car {
-    links: Links,
-    states: Vec<u8>,
-    clocks: [List; 2],
+    clocks: Lists<2>,
     ghosts: Ghosts<2>,
     /// p: how long the first clock should be.
     target: f64,
@@ -47,6 +39,19 @@ pub struct Car {
 }
 
 impl Car {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            clocks: Lists::new(frames)?,
+            ghosts: Ghosts::new(frames)?,
+            target: 0.0,
+        })
+    }
+
     /// A ghost of a list came back; it is taken out already.
     fn learn(&mut self, list: usize) {
         let once = (self.ghosts.len(ONCE) + usize::from(list == ONCE)) as f64;
@@ -58,23 +63,10 @@ impl Car {
         };
     }
 
-    #[inline]
-    fn place(&mut self, frame: Frame, state: u8) {
-        self.states[frame as usize] = state;
-        self.clocks[usize::from(state & IN_AGAIN != 0)].push_newest(&mut self.links, frame);
-    }
-
-    #[inline]
-    fn unlink(&mut self, frame: Frame) -> usize {
-        let clock = usize::from(self.states[frame as usize] & IN_AGAIN != 0);
-        self.clocks[clock].unlink(&mut self.links, frame);
-        clock
-    }
-
     /// Keeps |T1| + |B1| within the capacity, and the ghosts, too.
     #[inline]
     fn trim(&mut self) {
-        let most = self.capacity.saturating_sub(self.clocks[ONCE].len());
+        let most = self.capacity.saturating_sub(self.clocks.len(ONCE));
         self.ghosts.keep(ONCE, most);
         while self.ghosts.total() > self.capacity {
             let list = if self.ghosts.len(AGAIN) > 0 {
@@ -87,30 +79,13 @@ impl Car {
     }
 }
 
-impl Named for Car {
-    const NAME: &'static str = "car";
-    const SOURCE: &'static str = "Bansal and Modha, FAST 2004";
-    const ABOUT: &'static str = "ARC with two clocks: a hit only sets a bit";
-}
-
 impl Policy for Car {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            states: table(frames, 0)?,
-            clocks: [const { List::new() }; 2],
-            ghosts: Ghosts::new(frames)?,
-            target: 0.0,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.clocks[ONCE].len() + self.clocks[AGAIN].len()
+        self.clocks.total()
     }
 
     #[inline]
@@ -122,29 +97,27 @@ impl Policy for Car {
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         let ghost = arrival.admission.0 as u8;
         if arrival.reason == Reason::Readahead {
-            self.place(frame, UNUSED | ghost << GHOST_SHIFT);
+            let bits = UNUSED | ghost << GHOST_SHIFT;
+            self.clocks.push(frame, ONCE, bits);
         } else if ghost == 0 {
-            self.place(frame, 0);
+            self.clocks.push(frame, ONCE, 0);
         } else {
             self.learn(usize::from(ghost - 1));
-            self.place(frame, IN_AGAIN);
+            self.clocks.push(frame, AGAIN, 0);
         }
         self.trim();
     }
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        let state = self.states[frame as usize];
-        if state < UNUSED {
-            if state & USED == 0 {
-                self.states[frame as usize] = state | USED;
-            }
-        } else if state == UNUSED {
-            self.states[frame as usize] = 0;
-        } else {
-            self.learn(usize::from((state >> GHOST_SHIFT) - 1));
-            self.unlink(frame);
-            self.place(frame, IN_AGAIN);
+        let bits = self.clocks.bits(frame);
+        if bits == 0 {
+            self.clocks.set_bits(frame, USED);
+        } else if bits == UNUSED {
+            self.clocks.set_bits(frame, 0);
+        } else if bits != USED {
+            self.learn(usize::from((bits >> GHOST_SHIFT) - 1));
+            self.clocks.move_to(frame, AGAIN, 0);
         }
     }
 
@@ -152,22 +125,17 @@ impl Policy for Car {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let mut gone = 0;
         while gone < wanted {
-            let from_once = self.clocks[ONCE].len() as f64 >= self.target.max(1.0);
+            let from_once = self.clocks.len(ONCE) as f64 >= self.target.max(1.0);
             let first = if from_once { ONCE } else { AGAIN };
-            let mut frame = oldest_loose(&self.clocks[first], &self.links, frames);
-            if frame == NONE {
-                frame = oldest_loose(&self.clocks[1 - first], &self.links, frames);
-            }
-            if frame == NONE {
+            let Some(frame) = self.clocks.unpinned_of(first, 1 - first, frames) else {
                 break;
-            }
-            let used = self.states[frame as usize] & USED != 0;
-            let clock = self.unlink(frame);
-            if used {
-                self.place(frame, IN_AGAIN);
+            };
+            if self.clocks.bits(frame) == USED {
+                self.clocks.move_to(frame, AGAIN, 0);
                 continue;
             }
-            let shadow = self.ghosts.add(clock);
+            let shadow = self.ghosts.add(self.clocks.list_of(frame));
+            self.clocks.remove(frame);
             self.trim();
             frames.evicted(frame, Some(shadow));
             gone += 1;
@@ -176,12 +144,11 @@ impl Policy for Car {
     }
 
     fn remove(&mut self, frame: Frame) {
-        self.unlink(frame);
+        self.clocks.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.states, frames, 0)?;
+        self.clocks.grow(capacity(frames)?)?;
         self.ghosts.grow(frames)?;
         self.capacity = frames;
         self.target = self.target.min(frames as f64);
@@ -191,14 +158,8 @@ impl Policy for Car {
 
     fn check(&self) -> Result<(), String> {
         self.ghosts.check()?;
-        for (at, list) in self.clocks.iter().enumerate() {
-            list.check(&self.links, "car")?;
-            let stray =
-                |&frame: &u32| usize::from(self.states[frame as usize] & IN_AGAIN != 0) != at;
-            if let Some(frame) = list.iter(&self.links).find(stray) {
-                return Err(format!("car: frame {frame} in clock {at}"));
-            }
-        }
+        self.clocks
+            .check("car", |list, bits| list == ONCE || bits <= USED)?;
         let target = 0.0..=self.capacity as f64;
         if self.ghosts.total() > self.capacity || !target.contains(&self.target) {
             let ghosts = self.ghosts.total();
@@ -208,13 +169,13 @@ impl Policy for Car {
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.states.capacity() + self.ghosts.bytes()
+        self.clocks.bytes() + self.ghosts.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("once", self.clocks[ONCE].len() as f64),
-            ("again", self.clocks[AGAIN].len() as f64),
+            ("once", self.clocks.len(ONCE) as f64),
+            ("again", self.clocks.len(AGAIN) as f64),
             ("target of once", self.target),
         ]
     }

@@ -1,7 +1,7 @@
 //! CLOCK and GCLOCK: a hand goes round the frames and takes the first that was not used since it last came by.
 
 use super::capacity::capacity;
-use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use larder_base::table::{grow, table};
 
 /// The frame has no block.
@@ -20,7 +20,7 @@ const COUNT: u8 = 2;
 ///
 /// ```
 /// use larder_policy::{Policy, Sweep, replay::Replay};
-/// let mut cache = Replay::<Sweep<0, 3>>::new(2)?; // two bits
+/// let mut cache = Replay::new(Sweep::<0, 3>::new(2)?)?; // two bits
 /// for (request, block) in [0, 0, 0, 1, 2, 3].into_iter().enumerate() {
 ///     cache.access(block, request as u32);
 /// }
@@ -39,7 +39,7 @@ pub struct Sweep<const FIRST: u8, const MOST: u8> {
 ///
 /// ```
 /// use larder_policy::{Clock, replay::Replay};
-/// let mut cache = Replay::<Clock>::new(2)?;
+/// let mut cache = Replay::new(Clock::new(2)?)?;
 /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
 /// assert_eq!(hits, [false, false, true, false, true, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
@@ -50,29 +50,19 @@ pub type Clock = Sweep<0, 1>;
 ///
 /// ```
 /// use larder_policy::{Gclock, replay::Replay};
-/// let mut cache = Replay::<Gclock>::new(2)?;
+/// let mut cache = Replay::new(Gclock::new(2)?)?;
 /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
 /// assert_eq!(hits, [false, false, true, false, true, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
 pub type Gclock = Sweep<1, 5>;
 
-impl<const FIRST: u8, const MOST: u8> Named for Sweep<FIRST, MOST> {
-    const NAME: &'static str = if MOST == 1 { "clock" } else { "gclock" };
-    const SOURCE: &'static str = if MOST == 1 {
-        "Corbato, A Paging Experiment with the Multics System, 1968"
-    } else {
-        "Smith, ACM TODS 3(3), 1978; PostgreSQL, src/backend/storage/buffer/freelist.c"
-    };
-    const ABOUT: &'static str = if MOST == 1 {
-        "a hand takes the first block that was not used since it last came by"
-    } else {
-        "a hand counts down each block's uses, at most 5, and takes the first without"
-    };
-}
-
-impl<const FIRST: u8, const MOST: u8> Policy for Sweep<FIRST, MOST> {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
+impl<const FIRST: u8, const MOST: u8> Sweep<FIRST, MOST> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             capacity: capacity(frames)?,
             counts: table(frames, ABSENT)?,
@@ -80,7 +70,9 @@ impl<const FIRST: u8, const MOST: u8> Policy for Sweep<FIRST, MOST> {
             len: 0,
         })
     }
+}
 
+impl<const FIRST: u8, const MOST: u8> Policy for Sweep<FIRST, MOST> {
     fn capacity(&self) -> usize {
         self.capacity
     }

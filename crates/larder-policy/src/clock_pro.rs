@@ -3,8 +3,8 @@
 use super::capacity::capacity;
 use super::ring::Ring;
 use super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
-    Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
 use larder_base::list::NONE;
 use larder_base::table::{grow, table};
@@ -28,7 +28,7 @@ const UNUSED_BACK: u8 = 16;
 ///
 /// ```
 /// use larder_policy::{ClockPro, replay::Replay};
-/// let mut cache = Replay::<ClockPro>::new(90)?;
+/// let mut cache = Replay::new(ClockPro::new(90)?)?;
 /// for at in 0..1000 {
 ///     cache.access(at % 100, at); // a loop that does not fit
 /// }
@@ -53,6 +53,27 @@ pub struct ClockPro {
 }
 
 impl ClockPro {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        let mut rule = Self {
+            capacity: capacity(frames)?,
+            ring: Ring::new(pages_of(frames))?,
+            states: table(pages_of(frames), 0)?,
+            page_of: table(frames, NONE)?,
+            hand_cold: NONE,
+            hand_test: NONE,
+            hot: 0,
+            cold: 0,
+            ghosts: 0,
+            cold_share: 0,
+        };
+        rule.cold_share = rule.least_cold();
+        Ok(rule)
+    }
+
     fn least_cold(&self) -> usize {
         (self.capacity / LEAST_COLD_SHARE).max(1)
     }
@@ -174,31 +195,7 @@ impl ClockPro {
     }
 }
 
-impl Named for ClockPro {
-    const NAME: &'static str = "clock-pro";
-    const SOURCE: &'static str = "Jiang, Chen, Zhang, USENIX 2005";
-    const ABOUT: &'static str =
-        "LIRS as a clock: cold pages are on test, and become hot when they are used in time";
-}
-
 impl Policy for ClockPro {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        let mut rule = Self {
-            capacity: capacity(frames)?,
-            ring: Ring::new(pages_of(frames))?,
-            states: table(pages_of(frames), 0)?,
-            page_of: table(frames, NONE)?,
-            hand_cold: NONE,
-            hand_test: NONE,
-            hot: 0,
-            cold: 0,
-            ghosts: 0,
-            cold_share: 0,
-        };
-        rule.cold_share = rule.least_cold();
-        Ok(rule)
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -259,11 +256,11 @@ impl Policy for ClockPro {
         while gone < wanted {
             if self.cold == 0 || barren >= self.ring.len() {
                 // None that is cold may leave: a hot one has to become cold.
-                let loose = |page: u32| {
+                let unpinned = |page: u32| {
                     let frame = self.ring.frame(page);
                     frame != NONE && frames.state(frame) != FrameState::Pinned
                 };
-                let hot = |page: &u32| self.states[*page as usize] & HOT != 0 && loose(*page);
+                let hot = |page: &u32| self.states[*page as usize] & HOT != 0 && unpinned(*page);
                 let Some(page) = self.ring.iter().find(hot) else {
                     self.hand_cold = from;
                     return gone;

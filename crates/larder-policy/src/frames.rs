@@ -1,7 +1,5 @@
 //! The questions of a rule to its owner while it looks for a victim.
 
-use larder_base::list::{Linked, Links, List, NONE};
-
 use super::{Frame, Shadow};
 
 /// The owner's answer about a frame.
@@ -24,7 +22,7 @@ use super::{Frame, Shadow};
 /// }
 /// let mut owner = Owner(Vec::new());
 /// assert_eq!(rule.evict(&mut owner, 2), 1);
-/// assert_eq!(owner.0, [1]); // the oldest is held
+/// assert_eq!(owner.0, [1]); // the oldest is pinned
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -88,14 +86,4 @@ impl Frames for Vec<Frame> {
     fn evicted(&mut self, frame: Frame, _shadow: Option<Shadow>) {
         self.push(frame);
     }
-}
-
-/// The oldest frame of a list that may leave, or [`NONE`].
-#[inline]
-pub(super) fn oldest_loose<F: Frames>(list: &List, links: &Links, frames: &F) -> Frame {
-    let mut at = list.oldest();
-    while at != NONE && frames.state(at) == FrameState::Pinned {
-        at = links.newer(at);
-    }
-    at
 }

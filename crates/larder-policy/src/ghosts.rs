@@ -1,7 +1,7 @@
 //! What a rule remembers of evicted blocks.
 
+use super::bits::Bits;
 use super::{PolicyError, Shadow};
-use larder_base::table::table;
 
 /// Low bits of a shadow, which say in which list its ghost is.
 const LIST_BITS: u32 = 2;
@@ -23,8 +23,8 @@ pub(super) struct Ghosts<const N: usize> {
 
 #[derive(Debug, Default)]
 struct Departures {
-    /// Bits by departure, modulo their number: the ghost is gone.
-    gone: Vec<u64>,
+    /// By departure: the ghost is gone.
+    gone: Bits,
     /// The number of the next departure.
     next: u64,
     /// All before this are gone.
@@ -35,30 +35,11 @@ struct Departures {
 
 impl Departures {
     #[inline]
-    fn bits(&self) -> u64 {
-        self.gone.len() as u64 * 64
-    }
-
-    /// The word of a departure, and its bit.
-    #[inline]
-    fn place(&self, departure: u64) -> (usize, u64) {
-        let at = departure & (self.bits() - 1);
-        ((at / 64) as usize, 1 << (at % 64))
-    }
-
-    #[inline]
-    fn is_gone(&self, departure: u64) -> bool {
-        let (word, bit) = self.place(departure);
-        self.gone[word] & bit != 0
-    }
-
-    #[inline]
     fn add(&mut self) -> u64 {
-        if self.next - self.oldest == self.bits() {
+        if self.next - self.oldest == self.gone.len() {
             self.forget_oldest(); // it is older than its list can tell
         }
-        let (word, bit) = self.place(self.next);
-        self.gone[word] &= !bit;
+        self.gone.clear(self.next);
         self.next += 1;
         self.len += 1;
         self.next - 1
@@ -69,9 +50,8 @@ impl Departures {
         if departure < self.oldest || departure >= self.next {
             return false;
         }
-        let (word, bit) = self.place(departure);
-        let there = self.gone[word] & bit == 0;
-        self.gone[word] |= bit;
+        let there = !self.gone.get(departure);
+        self.gone.set(departure);
         self.len -= usize::from(there);
         if departure == self.oldest {
             self.pass_gone();
@@ -82,7 +62,7 @@ impl Departures {
     /// Moves the old end up to a ghost, or to the new end.
     #[inline]
     fn pass_gone(&mut self) {
-        while self.oldest < self.next && self.is_gone(self.oldest) {
+        while self.oldest < self.next && self.gone.get(self.oldest) {
             self.oldest += 1;
         }
     }
@@ -98,30 +78,25 @@ impl Departures {
 
     fn grow(&mut self, most: usize) -> Result<(), PolicyError> {
         let span = most.saturating_mul(SPAN).max(LEAST_SPAN);
-        let words = span.checked_next_power_of_two().unwrap_or(usize::MAX) / 64;
-        if words <= self.gone.len() {
+        if span as u64 <= self.gone.len() {
             return Ok(());
         }
-        let mut wider = Self {
-            gone: table(words, 0)?,
-            ..*self
-        };
+        let mut wider = Bits::new(span, false)?;
         for departure in self.oldest..self.next {
-            let (word, bit) = wider.place(departure);
-            if self.is_gone(departure) {
-                wider.gone[word] |= bit;
+            if self.gone.get(departure) {
+                wider.set(departure);
             }
         }
-        *self = wider;
+        self.gone = wider;
         Ok(())
     }
 
     fn check(&self) -> Result<(), String> {
-        let live = (self.oldest..self.next).filter(|&at| !self.is_gone(at));
-        if self.next - self.oldest > self.bits() || live.count() != self.len {
+        let live = (self.oldest..self.next).filter(|&at| !self.gone.get(at));
+        if self.next - self.oldest > self.gone.len() || live.count() != self.len {
             return Err(format!("ghosts: not {} are left", self.len));
         }
-        if self.oldest < self.next && self.is_gone(self.oldest) {
+        if self.oldest < self.next && self.gone.get(self.oldest) {
             return Err("ghosts: the oldest is gone".to_owned());
         }
         Ok(())
@@ -145,8 +120,7 @@ impl<const N: usize> Ghosts<N> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let words = self.lists.iter().map(|list| list.gone.capacity());
-        words.sum::<usize>() * size_of::<u64>()
+        self.lists.iter().map(|list| list.gone.bytes()).sum()
     }
 
     #[inline]

@@ -41,15 +41,15 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
         (self.len > 0).then(|| self.entries[0])
     }
 
-    /// The least that may leave. The first is looked at first; all are searched when it may not.
+    /// The least that is not pinned. The first is looked at first; all are searched when it is pinned.
     #[inline]
-    pub(super) fn first_loose<F: Frames>(&self, frames: &F) -> Option<(K, u32)> {
+    pub(super) fn first_unpinned<F: Frames>(&self, frames: &F) -> Option<(K, u32)> {
         let first = self.first()?;
         if frames.state(first.1) != FrameState::Pinned {
             return Some(first);
         }
-        let loose = |entry: &&(K, u32)| frames.state(entry.1) != FrameState::Pinned;
-        let entries = self.entries[..self.len].iter().filter(loose);
+        let unpinned = |entry: &&(K, u32)| frames.state(entry.1) != FrameState::Pinned;
+        let entries = self.entries[..self.len].iter().filter(unpinned);
         entries
             .copied()
             .reduce(|a, b| if b.0 < a.0 { b } else { a })

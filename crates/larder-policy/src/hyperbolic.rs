@@ -2,7 +2,7 @@
 
 use super::capacity::capacity;
 use super::random::Dice;
-use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use larder_base::list::NONE;
 use larder_base::table::{grow, table};
 
@@ -23,7 +23,7 @@ struct Life {
 ///
 /// ```
 /// use larder_policy::{Hyperbolic, replay::Replay};
-/// let mut cache = Replay::<Hyperbolic>::new(2)?;
+/// let mut cache = Replay::new(Hyperbolic::new(2)?)?;
 /// for at in 0..100 {
 ///     cache.access(at % 2, at);
 /// }
@@ -42,37 +42,11 @@ pub struct Hyperbolic {
 }
 
 impl Hyperbolic {
-    #[inline]
-    fn worth(&self, frame: Frame) -> f64 {
-        let life = self.lives[frame as usize];
-        f64::from(life.uses) / (self.now - life.born + 1) as f64
-    }
-
-    /// The least worthy of a sample; if all of it must stay, the first that may leave.
-    fn victim<F: Frames>(&mut self, frames: &F) -> Option<Frame> {
-        let loose = |frame: &Frame| frames.state(*frame) != FrameState::Pinned;
-        let mut best: Option<(f64, Frame)> = None;
-        for _ in 0..if self.len > 0 { SAMPLE } else { 0 } {
-            let frame = self.residents[self.dice.below(self.len)];
-            let worth = self.worth(frame);
-            if best.is_none_or(|(least, _)| worth < least) && loose(&frame) {
-                best = Some((worth, frame));
-            }
-        }
-        let any = || self.residents[..self.len].iter().copied().find(loose);
-        best.map(|(_, frame)| frame).or_else(any)
-    }
-}
-
-impl Named for Hyperbolic {
-    const NAME: &'static str = "hyperbolic";
-    const SOURCE: &'static str = "Blankstein, Sen, Freedman, USENIX 2017";
-    const ABOUT: &'static str =
-        "of 64 drawn blocks the one with the fewest uses for its time in memory leaves";
-}
-
-impl Policy for Hyperbolic {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             capacity: capacity(frames)?,
             lives: table(frames, Life::default())?,
@@ -83,6 +57,29 @@ impl Policy for Hyperbolic {
         })
     }
 
+    #[inline]
+    fn worth(&self, frame: Frame) -> f64 {
+        let life = self.lives[frame as usize];
+        f64::from(life.uses) / (self.now - life.born + 1) as f64
+    }
+
+    /// The least worthy of a sample; if all of it must stay, the first that may leave.
+    fn victim<F: Frames>(&mut self, frames: &F) -> Option<Frame> {
+        let unpinned = |frame: &Frame| frames.state(*frame) != FrameState::Pinned;
+        let mut best: Option<(f64, Frame)> = None;
+        for _ in 0..if self.len > 0 { SAMPLE } else { 0 } {
+            let frame = self.residents[self.dice.below(self.len)];
+            let worth = self.worth(frame);
+            if best.is_none_or(|(least, _)| worth < least) && unpinned(&frame) {
+                best = Some((worth, frame));
+            }
+        }
+        let any = || self.residents[..self.len].iter().copied().find(unpinned);
+        best.map(|(_, frame)| frame).or_else(any)
+    }
+}
+
+impl Policy for Hyperbolic {
     fn capacity(&self) -> usize {
         self.capacity
     }

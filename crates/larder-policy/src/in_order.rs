@@ -1,15 +1,15 @@
 //! FIFO and LRU: one list, and a use does nothing or moves its block to the end.
 
 use super::capacity::capacity;
-use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Touch};
+use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Touch};
 use larder_base::list::{Linked, Links, List, NONE};
 
 /// A list of the frames, of which the oldest leaves; if `RENEW`, a use makes its frame the newest. 8 bytes a frame.
 ///
 /// ```
 /// use larder_policy::{InOrder, replay::Replay};
-/// let mut renewed = Replay::<InOrder<true>>::new(2)?; // LRU
-/// let mut kept = Replay::<InOrder<false>>::new(2)?; // FIFO
+/// let mut renewed = Replay::new(InOrder::<true>::new(2)?)?; // LRU
+/// let mut kept = Replay::new(InOrder::<false>::new(2)?)?; // FIFO
 /// for (request, block) in (0..).zip([0, 1, 0, 2, 0]) {
 ///     renewed.access(block, request);
 ///     kept.access(block, request);
@@ -28,7 +28,7 @@ pub struct InOrder<const RENEW: bool> {
 ///
 /// ```
 /// use larder_policy::{Fifo, replay::Replay};
-/// let mut cache = Replay::<Fifo>::new(2)?;
+/// let mut cache = Replay::new(Fifo::new(2)?)?;
 /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
 /// assert_eq!(hits, [false, false, true, false, false, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
@@ -39,36 +39,28 @@ pub type Fifo = InOrder<false>;
 ///
 /// ```
 /// use larder_policy::{Lru, replay::Replay};
-/// let mut cache = Replay::<Lru>::new(2)?;
+/// let mut cache = Replay::new(Lru::new(2)?)?;
 /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
 /// assert_eq!(hits, [false, false, true, false, true, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
 pub type Lru = InOrder<true>;
 
-impl<const RENEW: bool> Named for InOrder<RENEW> {
-    const NAME: &'static str = if RENEW { "lru" } else { "fifo" };
-    const SOURCE: &'static str = if RENEW {
-        "folklore; Denning, CACM 11(5), 1968"
-    } else {
-        "folklore"
-    };
-    const ABOUT: &'static str = if RENEW {
-        "the block that was used longest ago leaves"
-    } else {
-        "the block that came first leaves first"
-    };
-}
-
-impl<const RENEW: bool> Policy for InOrder<RENEW> {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
+impl<const RENEW: bool> InOrder<RENEW> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             capacity: capacity(frames)?,
             links: Links::new(frames)?,
             list: List::new(),
         })
     }
+}
 
+impl<const RENEW: bool> Policy for InOrder<RENEW> {
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -120,7 +112,8 @@ impl<const RENEW: bool> Policy for InOrder<RENEW> {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.list.check(&self.links, Self::NAME)
+        self.list
+            .check(&self.links, if RENEW { "lru" } else { "fifo" })
     }
 
     fn bytes(&self) -> usize {

@@ -1,14 +1,12 @@
 //! LeCaR: LRU and LFU as experts; a miss of a block that one of them evicted takes weight from it.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
 use super::heap::Heap;
+use super::lists::oldest_unpinned;
 use super::random::Dice;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
-use larder_base::list::{Links, List, NONE};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
+use larder_base::list::{Links, List};
 
 /// The experts, and the ghosts of the blocks that each evicted.
 const LRU: usize = 0;
@@ -35,7 +33,7 @@ const STEPS: u64 = 64;
 ///
 /// ```
 /// use larder_policy::{LeCaR, replay::Replay};
-/// let mut cache = Replay::<LeCaR>::new(10)?;
+/// let mut cache = Replay::new(LeCaR::new(10)?)?;
 /// for at in 0..1000 {
 ///     cache.access(at % 5, at);
 /// }
@@ -57,6 +55,23 @@ pub struct LeCaR {
 }
 
 impl LeCaR {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            recency: List::new(),
+            frequency: Heap::new(frames)?,
+            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
+            weight: 0.5,
+            now: 0,
+            dice: Dice::new(),
+        })
+    }
+
     fn ghosts_of(capacity: usize) -> usize {
         (capacity / GHOST_SHARE).max(1)
     }
@@ -86,26 +101,7 @@ impl LeCaR {
     }
 }
 
-impl Named for LeCaR {
-    const NAME: &'static str = "lecar";
-    const SOURCE: &'static str = "Vietri et al., HotStorage 2018";
-    const ABOUT: &'static str = "LRU or LFU chooses, by chance; regret moves their chances";
-}
-
 impl Policy for LeCaR {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            recency: List::new(),
-            frequency: Heap::new(frames)?,
-            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
-            weight: 0.5,
-            now: 0,
-            dice: Dice::new(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -143,12 +139,12 @@ impl Policy for LeCaR {
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let oldest = oldest_loose(&self.recency, &self.links, frames);
-            let Some(((_, _), rarest)) = self.frequency.first_loose(frames) else {
+            let oldest = oldest_unpinned(&self.recency, &self.links, frames);
+            let Some(((_, _), rarest)) = self.frequency.first_unpinned(frames) else {
                 return gone;
             };
-            // All may have been held when the list was looked at, and one let go before the heap was.
-            let oldest = if oldest == NONE { rarest } else { oldest };
+            // All may have been pinned when the list was looked at, and one unpinned before the heap was.
+            let oldest = oldest.unwrap_or(rarest);
             let expert = if self.dice.part() < self.weight {
                 LRU
             } else {

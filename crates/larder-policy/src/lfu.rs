@@ -2,7 +2,7 @@
 
 use super::capacity::capacity;
 use super::heap::Heap;
-use super::{Arrival, Frame, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::{Arrival, Frame, Frames, Policy, PolicyError, Reason, Touch};
 use larder_base::table::{grow, table};
 
 /// LFU-DA: a block's key is its number of uses plus the key of the last victim when it was used, so that blocks that were popular
@@ -11,7 +11,7 @@ use larder_base::table::{grow, table};
 ///
 /// ```
 /// use larder_policy::{LfuDa, replay::Replay};
-/// let mut cache = Replay::<LfuDa>::new(2)?;
+/// let mut cache = Replay::new(LfuDa::new(2)?)?;
 /// for block in [1, 1, 2, 3] {
 ///     cache.access(block, 0);
 /// }
@@ -30,23 +30,11 @@ pub struct LfuDa {
 }
 
 impl LfuDa {
-    #[inline]
-    fn set(&mut self, frame: Frame, uses: u32) {
-        self.uses[frame as usize] = uses;
-        self.now += 1;
-        self.heap.set(frame, (self.age + u64::from(uses), self.now));
-    }
-}
-
-impl Named for LfuDa {
-    const NAME: &'static str = "lfu-da";
-    const SOURCE: &'static str = "Arlitt, Cherkasova, Dilley, Friedrich, Jin, WISP 1999";
-    const ABOUT: &'static str =
-        "the block with the fewest uses leaves; newcomers start where it ended";
-}
-
-impl Policy for LfuDa {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             capacity: capacity(frames)?,
             heap: Heap::new(frames)?,
@@ -56,6 +44,15 @@ impl Policy for LfuDa {
         })
     }
 
+    #[inline]
+    fn set(&mut self, frame: Frame, uses: u32) {
+        self.uses[frame as usize] = uses;
+        self.now += 1;
+        self.heap.set(frame, (self.age + u64::from(uses), self.now));
+    }
+}
+
+impl Policy for LfuDa {
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -77,7 +74,7 @@ impl Policy for LfuDa {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let Some(((key, _), frame)) = self.heap.first_loose(frames) else {
+            let Some(((key, _), frame)) = self.heap.first_unpinned(frames) else {
                 return gone;
             };
             self.age = key;

@@ -10,7 +10,7 @@
 //! ```
 //! use larder_policy::{Lru, S3Fifo, replay::Replay};
 //!
-//! let (mut lru, mut s3) = (Replay::<Lru>::new(100)?, Replay::<S3Fifo>::new(100)?);
+//! let (mut lru, mut s3) = (Replay::new(Lru::new(100)?)?, Replay::new(S3Fifo::new(100)?)?);
 //! for at in 0..100_000 {
 //!     // A few blocks again and again, and many that are used once.
 //!     let block = if at % 2 == 0 { at / 2 % 90 } else { 1000 + at };
@@ -56,8 +56,8 @@
 //! | the rule is known | take | calls are |
 //! |---|---|---|
 //! | in the source | its type, as `Lru` | compiled for it |
-//! | by name, and speed matters (a simulator) | [`with_rule`], which calls generic code with the rule's type | compiled for each rule |
-//! | by name (a cache, whose rule its user chooses) | [`rule`], which gives a `Box<dyn `[`Rule`]`>` | virtual |
+//! | by name, and speed matters (a simulator) | [`with_rule`], which calls generic code with the rule | compiled for each rule |
+//! | by name | [`rule`], which gives a `Box<dyn Policy>` | virtual |
 //!
 //! A rule of your own implements [`Policy`] only.
 
@@ -66,7 +66,7 @@
 
 mod adaptive;
 mod arc;
-mod boxed;
+mod bits;
 mod cacheus;
 mod capacity;
 mod car;
@@ -83,13 +83,14 @@ mod kernel;
 mod lecar;
 mod lfu;
 mod lirs;
+mod lists;
 mod lru2;
 mod mq;
+mod policy;
 mod random;
 mod registry;
 pub mod replay;
 mod ring;
-mod rule;
 mod s3fifo;
 mod sieve;
 mod sketch;
@@ -98,7 +99,6 @@ mod two_q;
 
 pub use adaptive::Adaptive;
 pub use arc::Arc;
-pub use boxed::{Rule, rule};
 pub use cacheus::Cacheus;
 pub use capacity::MOST_FRAMES;
 pub use car::Car;
@@ -115,8 +115,8 @@ pub use lfu::LfuDa;
 pub use lirs::Lirs;
 pub use lru2::Lru2;
 pub use mq::Mq;
-pub use registry::{Info, Named, Visitor, rules, with_rule};
-pub use rule::Policy;
+pub use policy::Policy;
+pub use registry::{Info, Visitor, rule, rules, with_rule};
 pub use s3fifo::{Clock2QPlus, S3Fifo, S3FifoOneBit, ThreeQueues};
 pub use sieve::Sieve;
 pub use tiny_lfu::{WTinyLfu, WTinyLfuClimbing, WindowTinyLfu};

@@ -1,11 +1,8 @@
 //! LIRS: blocks are ranked by the distance between their last two uses, not by the time since the last one.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
-use larder_base::list::{Links, List, NONE};
+use super::lists::Lists;
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::table::{grow, table};
 
 /// The queue of blocks with a large distance (HIR) has a hundredth of the cache, the rest has a small one (LIR).
@@ -19,7 +16,7 @@ const HIR_SHARE: usize = 100;
 ///
 /// ```
 /// use larder_policy::{Lirs, replay::Replay};
-/// let mut cache = Replay::<Lirs>::new(90)?;
+/// let mut cache = Replay::new(Lirs::new(90)?)?;
 /// for at in 0..1000 {
 ///     cache.access(at % 100, at); // a loop that does not fit
 /// }
@@ -28,65 +25,57 @@ const HIR_SHARE: usize = 100;
 /// ```
 #[derive(Debug)]
 pub struct Lirs {
-    links: Links,
+    /// The LIR blocks by recency, the HIR blocks by arrival.
+    lists: Lists<2>,
     /// By frame: the last use; of a block read ahead and not used, that of its last life, or 0.
     last: Vec<u64>,
-    states: Vec<u8>,
-    /// By recency.
-    lir: List,
-    /// By arrival.
-    hir: List,
     now: u64,
     /// Most LIR blocks.
     lir_share: usize,
     capacity: usize,
 }
 
-const HIR: u8 = 0;
-const LIR: u8 = 1;
+const HIR: usize = 0;
+const LIR: usize = 1;
 
 impl Lirs {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            lists: Lists::new(frames)?,
+            last: table(frames, 0)?,
+            now: 0,
+            lir_share: Self::share_of(frames),
+        })
+    }
+
     /// Is a use at this time in the stack?
     #[inline]
     fn in_stack(&self, last: u64) -> bool {
-        match self.lir.oldest() {
-            NONE => false,
-            bottom => last > self.last[bottom as usize],
-        }
+        let bottom = self.lists.oldest(LIR);
+        bottom.is_some_and(|bottom| last > self.last[bottom as usize])
     }
 
+    /// A use of a block that is no LIR block and whose last use was at `last`: the list that it belongs to.
     #[inline]
-    fn unlink(&mut self, frame: Frame) {
-        match self.states[frame as usize] {
-            LIR => self.lir.unlink(&mut self.links, frame),
-            _ => self.hir.unlink(&mut self.links, frame),
-        }
-    }
-
-    /// A use of a block that is in no list, whose last use was at `last`.
-    #[inline]
-    fn place(&mut self, frame: Frame, last: u64) {
+    fn used(&mut self, frame: Frame, last: u64) -> usize {
         self.now += 1;
-        let near = self.in_stack(last) || self.lir.len() < self.lir_share;
+        let near = self.in_stack(last) || self.lists.len(LIR) < self.lir_share;
         self.last[frame as usize] = self.now;
-        if near {
-            self.states[frame as usize] = LIR;
-            self.lir.push_newest(&mut self.links, frame);
-            self.demote();
-        } else {
-            self.states[frame as usize] = HIR;
-            self.hir.push_newest(&mut self.links, frame);
-        }
+        if near { LIR } else { HIR }
     }
 
     /// LIR blocks above their share become HIR.
     #[inline]
     fn demote(&mut self) {
-        while self.lir.len() > self.lir_share {
-            let bottom = self.lir.oldest();
-            self.lir.unlink(&mut self.links, bottom);
-            self.states[bottom as usize] = HIR;
-            self.hir.push_newest(&mut self.links, bottom);
+        while self.lists.len(LIR) > self.lir_share
+            && let Some(bottom) = self.lists.oldest(LIR)
+        {
+            self.lists.move_to(bottom, HIR, 0);
         }
     }
 
@@ -95,33 +84,13 @@ impl Lirs {
     }
 }
 
-impl Named for Lirs {
-    const NAME: &'static str = "lirs";
-    const SOURCE: &'static str = "Jiang and Zhang, SIGMETRICS 2002";
-    const ABOUT: &'static str =
-        "keeps blocks whose last two uses were close together; the others pass through 1 %";
-}
-
 impl Policy for Lirs {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            last: table(frames, 0)?,
-            states: table(frames, HIR)?,
-            lir: List::new(),
-            hir: List::new(),
-            now: 0,
-            lir_share: Self::share_of(frames),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.lir.len() + self.hir.len()
+        self.lists.total()
     }
 
     /// The last use in its former life.
@@ -135,36 +104,34 @@ impl Policy for Lirs {
         let last = arrival.admission.0;
         if arrival.reason == Reason::Readahead {
             self.last[frame as usize] = last;
-            self.states[frame as usize] = HIR;
-            self.hir.push_newest(&mut self.links, frame);
+            self.lists.push(frame, HIR, 0);
         } else {
-            self.place(frame, last);
+            let list = self.used(frame, last);
+            self.lists.push(frame, list, 0);
+            self.demote();
         }
     }
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        if self.states[frame as usize] == LIR {
+        if self.lists.list_of(frame) == LIR {
             self.now += 1;
             self.last[frame as usize] = self.now;
-            self.lir.renew(&mut self.links, frame);
+            self.lists.renew(frame);
         } else {
-            self.hir.unlink(&mut self.links, frame);
-            self.place(frame, self.last[frame as usize]);
+            let list = self.used(frame, self.last[frame as usize]);
+            self.lists.move_to(frame, list, 0);
+            self.demote();
         }
     }
 
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut frame = oldest_loose(&self.hir, &self.links, frames);
-            if frame == NONE {
-                frame = oldest_loose(&self.lir, &self.links, frames);
-            }
-            if frame == NONE {
+            let Some(frame) = self.lists.unpinned_of(HIR, LIR, frames) else {
                 return gone;
-            }
-            self.unlink(frame);
+            };
+            self.lists.remove(frame);
             let last = self.last[frame as usize];
             frames.evicted(frame, self.in_stack(last).then(|| Shadow::new(last)));
         }
@@ -172,13 +139,12 @@ impl Policy for Lirs {
     }
 
     fn remove(&mut self, frame: Frame) {
-        self.unlink(frame);
+        self.lists.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
+        self.lists.grow(capacity(frames)?)?;
         grow(&mut self.last, frames, 0)?;
-        grow(&mut self.states, frames, HIR)?;
         self.capacity = frames;
         self.lir_share = Self::share_of(frames);
         self.demote();
@@ -186,35 +152,25 @@ impl Policy for Lirs {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.lir.check(&self.links, "lir")?;
-        self.hir.check(&self.links, "hir")?;
-        let state = |frame: u32| self.states[frame as usize];
-        if self.hir.iter(&self.links).any(|frame| state(frame) != HIR) {
-            return Err("lirs: an LIR block is in the queue".to_owned());
+        self.lists.check("lirs", |_, bits| bits == 0)?;
+        let last = self.lists.iter(LIR).map(|frame| self.last[frame as usize]);
+        if !last.is_sorted_by(|one, next| one < next) {
+            return Err("lirs: the LIR blocks are out of order".to_owned());
         }
-        let mut before = 0;
-        for frame in self.lir.iter(&self.links) {
-            if state(frame) != LIR || self.last[frame as usize] <= before {
-                return Err(format!(
-                    "lirs: frame {frame} is no LIR block or out of order"
-                ));
-            }
-            before = self.last[frame as usize];
-        }
-        if self.lir.len() > self.lir_share {
-            return Err(format!("lirs: {} LIR blocks", self.lir.len()));
+        if self.lists.len(LIR) > self.lir_share {
+            return Err(format!("lirs: {} LIR blocks", self.lists.len(LIR)));
         }
         Ok(())
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.last.capacity() * size_of::<u64>() + self.states.capacity()
+        self.lists.bytes() + self.last.capacity() * size_of::<u64>()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("lir", self.lir.len() as f64),
-            ("hir", self.hir.len() as f64),
+            ("lir", self.lists.len(LIR) as f64),
+            ("hir", self.lists.len(HIR) as f64),
         ]
     }
 }

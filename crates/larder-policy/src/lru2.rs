@@ -1,11 +1,9 @@
 //! LRU-2: the block whose last use but one is longest ago leaves.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::heap::Heap;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::lists::oldest_unpinned;
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -49,7 +47,7 @@ struct Past {
 ///
 /// ```
 /// use larder_policy::{Lru2, replay::Replay};
-/// let mut cache = Replay::<Lru2>::new(3)?;
+/// let mut cache = Replay::new(Lru2::new(3)?)?;
 /// for (block, request) in [1, 2, 1, 2, 3, 4].into_iter().zip(0..) {
 ///     cache.access(block, request); // 1 and 2 are used twice, so that 4 takes the place of 3
 /// }
@@ -72,6 +70,23 @@ pub struct Lru2 {
 }
 
 impl Lru2 {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            pasts: table(frames, Past::default())?,
+            young: List::new(),
+            once: List::new(),
+            twice: Heap::new(frames)?,
+            now: 0,
+            period: Self::period_of(frames),
+        })
+    }
+
     #[inline]
     fn unlink(&mut self, frame: Frame) {
         match self.pasts[frame as usize].place {
@@ -113,26 +128,7 @@ impl Lru2 {
     }
 }
 
-impl Named for Lru2 {
-    const NAME: &'static str = "lru-2";
-    const SOURCE: &'static str = "O'Neil, O'Neil, Weikum, SIGMOD 1993";
-    const ABOUT: &'static str = "the block whose last use but one is longest ago leaves";
-}
-
 impl Policy for Lru2 {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            pasts: table(frames, Past::default())?,
-            young: List::new(),
-            once: List::new(),
-            twice: Heap::new(frames)?,
-            now: 0,
-            period: Self::period_of(frames),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -190,16 +186,12 @@ impl Policy for Lru2 {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
             self.ripen();
-            let mut frame = oldest_loose(&self.once, &self.links, frames);
-            if frame == NONE {
-                frame = match self.twice.first_loose(frames) {
-                    Some((_, frame)) => frame,
-                    None => oldest_loose(&self.young, &self.links, frames),
-                };
-            }
-            if frame == NONE {
+            let frame = oldest_unpinned(&self.once, &self.links, frames)
+                .or_else(|| Some(self.twice.first_unpinned(frames)?.1))
+                .or_else(|| oldest_unpinned(&self.young, &self.links, frames));
+            let Some(frame) = frame else {
                 return gone;
-            }
+            };
             self.unlink(frame);
             let past = self.pasts[frame as usize];
             let counted = if past.unused {

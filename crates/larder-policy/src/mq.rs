@@ -1,10 +1,8 @@
 //! MQ: eight LRU queues by the logarithm of a block's uses; a block that is not used for a while sinks by one queue.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
+use super::lists::oldest_unpinned;
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::list::{Links, List, NONE};
 use larder_base::table::{grow, table};
 
@@ -36,7 +34,7 @@ struct Life {
 ///
 /// ```
 /// use larder_policy::{Mq, replay::Replay};
-/// let mut cache = Replay::<Mq>::new(3)?;
+/// let mut cache = Replay::new(Mq::new(3)?)?;
 /// for block in [1, 1, 1, 1, 2, 3, 4] {
 ///     cache.access(block, 0);
 /// }
@@ -55,6 +53,21 @@ pub struct Mq {
 }
 
 impl Mq {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            links: Links::new(frames)?,
+            lives: table(frames, Life::default())?,
+            queues: [const { List::new() }; QUEUES],
+            now: 0,
+            departures: 0,
+        })
+    }
+
     #[inline]
     fn enqueue(&mut self, frame: Frame, uses: u32) {
         let queue = (uses.max(1).ilog2() as usize).min(QUEUES - 1);
@@ -96,25 +109,7 @@ impl Mq {
     }
 }
 
-impl Named for Mq {
-    const NAME: &'static str = "mq";
-    const SOURCE: &'static str = "Zhou, Philbin, Li, USENIX 2001";
-    const ABOUT: &'static str =
-        "eight LRU queues by the logarithm of the uses; the unused sink, ghosts keep their count";
-}
-
 impl Policy for Mq {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            lives: table(frames, Life::default())?,
-            queues: [const { List::new() }; QUEUES],
-            now: 0,
-            departures: 0,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -166,11 +161,8 @@ impl Policy for Mq {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut oldest = self
-                .queues
-                .iter()
-                .map(|queue| oldest_loose(queue, &self.links, frames));
-            let Some(frame) = oldest.find(|&frame| frame != NONE) else {
+            let oldest = |queue| oldest_unpinned(queue, &self.links, frames);
+            let Some(frame) = self.queues.iter().find_map(oldest) else {
                 return gone;
             };
             let life = self.dequeue(frame);

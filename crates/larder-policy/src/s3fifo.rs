@@ -2,24 +2,26 @@
 
 use super::capacity::capacity;
 use super::ghosts::Ghosts;
+use super::lists::Lists;
 use super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
-    Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
-use larder_base::list::{Linked, Links, List, NONE};
 use larder_base::table::{grow, table};
 
 /// The small FIFO is a tenth of the cache.
 const SMALL_SHARE: usize = 10;
 
-/// The uses that count, in the low bits of a frame's byte.
+/// The lists.
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+
+/// Of a frame's bits, the uses that count.
 const COUNT: u8 = 3;
-/// It is in the main FIFO.
-const MAIN: u8 = 4;
 /// It was read ahead and is not used; it is in the small FIFO.
-const UNUSED: u8 = 8;
+const UNUSED: u8 = 4;
 /// The same, and it had a ghost.
-const UNUSED_BACK: u8 = 16;
+const UNUSED_BACK: u8 = 8;
 
 /// Three queues: uses are counted up to `MOST`; a block of the small FIFO with `NEEDED` of them goes on to the main FIFO, where
 /// each second chance costs one. The ghosts are those of the last departures from the small FIFO, as many as the main FIFO has
@@ -29,7 +31,7 @@ const UNUSED_BACK: u8 = 16;
 ///
 /// ```
 /// use larder_policy::{ThreeQueues, replay::Replay};
-/// let mut cache = Replay::<ThreeQueues<3, 2, false>>::new(100)?; // S3-FIFO with two bits
+/// let mut cache = Replay::new(ThreeQueues::<3, 2, false>::new(100)?)?; // S3-FIFO with two bits
 /// for at in 0..3000 {
 ///     cache.access(if at % 3 == 0 { 1000 + at } else { at / 6 % 40 }, at);
 /// }
@@ -38,13 +40,10 @@ const UNUSED_BACK: u8 = 16;
 /// ```
 #[derive(Debug)]
 pub struct ThreeQueues<const MOST: u8, const NEEDED: u8, const WINDOW: bool> {
-    links: Links,
-    states: Vec<u8>,
+    lists: Lists<2>,
     /// With a window: how many had come into the small FIFO when this one did.
     since: Vec<u32>,
     came: u32,
-    small: List,
-    main: List,
     ghosts: Ghosts<1>,
     ghost_share: usize,
     small_share: usize,
@@ -56,7 +55,7 @@ pub struct ThreeQueues<const MOST: u8, const NEEDED: u8, const WINDOW: bool> {
 ///
 /// ```
 /// use larder_policy::{S3Fifo, replay::Replay};
-/// let mut cache = Replay::<S3Fifo>::new(10)?;
+/// let mut cache = Replay::new(S3Fifo::new(10)?)?;
 /// for block in [1, 1, 1, 2] {
 ///     cache.access(block, 0);
 /// }
@@ -70,7 +69,7 @@ pub type S3Fifo = ThreeQueues<3, 2, false>;
 ///
 /// ```
 /// use larder_policy::{S3FifoOneBit, replay::Replay};
-/// let mut cache = Replay::<S3FifoOneBit>::new(10)?;
+/// let mut cache = Replay::new(S3FifoOneBit::new(10)?)?;
 /// for block in [1, 1, 2] {
 ///     cache.access(block, 0);
 /// }
@@ -84,7 +83,7 @@ pub type S3FifoOneBit = ThreeQueues<1, 1, false>;
 ///
 /// ```
 /// use larder_policy::{Clock2QPlus, replay::Replay};
-/// let mut cache = Replay::<Clock2QPlus>::new(40)?; // the small FIFO has 4, the window 2
+/// let mut cache = Replay::new(Clock2QPlus::new(40)?)?; // the small FIFO has 4, the window 2
 /// for block in [1, 1, 2, 3, 2, 4, 2] {
 ///     cache.access(block, 0); // 1 was used at once again, 2 later too
 /// }
@@ -95,109 +94,16 @@ pub type S3FifoOneBit = ThreeQueues<1, 1, false>;
 pub type Clock2QPlus = ThreeQueues<1, 1, true>;
 
 impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEEDED, WINDOW> {
-    fn share(&mut self, frames: usize) {
-        self.capacity = frames;
-        self.small_share = (frames / SMALL_SHARE).max(1);
-        self.window = (self.small_share / 2) as u32;
-        self.ghost_share = (frames - self.small_share).max(1);
-    }
-
-    #[inline]
-    fn place(&mut self, frame: Frame, state: u8) {
-        self.states[frame as usize] = state;
-        if state & MAIN != 0 {
-            self.main.push_newest(&mut self.links, frame);
-        } else {
-            if WINDOW {
-                self.came = self.came.wrapping_add(1);
-                self.since[frame as usize] = self.came;
-            }
-            self.small.push_newest(&mut self.links, frame);
-        }
-    }
-
-    #[inline]
-    fn correlated(&self, frame: Frame, state: u8) -> bool {
-        WINDOW
-            && state & MAIN == 0
-            && self.came.wrapping_sub(self.since[frame as usize]) < self.window
-    }
-
-    /// One victim of the small FIFO, after those that have earned it went on.
-    #[inline]
-    fn evict_small<F: Frames>(&mut self, frames: &mut F) -> bool {
-        let mut at = self.small.oldest();
-        while at != NONE {
-            let next = self.links.newer(at);
-            if frames.state(at) != FrameState::Pinned {
-                self.small.unlink(&mut self.links, at);
-                if self.states[at as usize] & COUNT < NEEDED {
-                    self.ghosts.keep(0, self.ghost_share - 1);
-                    frames.evicted(at, Some(self.ghosts.add(0)));
-                    return true;
-                }
-                self.place(at, MAIN);
-            }
-            at = next;
-        }
-        false
-    }
-
-    /// One victim of the main FIFO; those with uses left go round.
-    #[inline]
-    fn evict_main<F: Frames>(&mut self, frames: &mut F) -> bool {
-        let mut at = self.main.oldest();
-        while at != NONE {
-            let next = self.links.newer(at);
-            if frames.state(at) != FrameState::Pinned {
-                let state = self.states[at as usize];
-                self.main.unlink(&mut self.links, at);
-                if state & COUNT == 0 {
-                    frames.evicted(at, None);
-                    return true;
-                }
-                self.place(at, state - 1);
-                at = if next == NONE { at } else { next };
-                continue;
-            }
-            at = next;
-        }
-        false
-    }
-}
-
-impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Named
-    for ThreeQueues<MOST, NEEDED, WINDOW>
-{
-    const NAME: &'static str = match (WINDOW, MOST) {
-        (true, _) => "clock2q+",
-        (_, 1) => "s3-fifo-1bit",
-        _ => "s3-fifo",
-    };
-    const SOURCE: &'static str = if WINDOW {
-        "Zhai et al., Clock2Q+, arXiv 2511.21958, VLDB 2026"
-    } else {
-        "Yang, Zhang, Qiu, Yue, Rashmi, SOSP 2023"
-    };
-    const ABOUT: &'static str = match (WINDOW, MOST) {
-        (true, _) => "S3-FIFO with one bit, which uses soon after the arrival do not set",
-        (_, 1) => "a small FIFO for new blocks; a use takes them on to the main FIFO",
-        _ => "a small FIFO for new blocks; two uses take them on to the main FIFO",
-    };
-}
-
-impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
-    for ThreeQueues<MOST, NEEDED, WINDOW>
-{
-    fn new(frames: usize) -> Result<Self, PolicyError> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
         let mut rule = Self {
             capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            states: table(frames, 0)?,
+            lists: Lists::new(frames)?,
             since: table(if WINDOW { frames } else { 0 }, 0)?,
             came: 0,
-            small: List::new(),
-            main: List::new(),
             ghosts: Ghosts::new(frames)?,
             ghost_share: 0,
             small_share: 0,
@@ -207,12 +113,69 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
         Ok(rule)
     }
 
+    fn share(&mut self, frames: usize) {
+        self.capacity = frames;
+        self.small_share = (frames / SMALL_SHARE).max(1);
+        self.window = (self.small_share / 2) as u32;
+        self.ghost_share = (frames - self.small_share).max(1);
+    }
+
+    #[inline]
+    fn correlated(&self, frame: Frame) -> bool {
+        WINDOW
+            && self.lists.list_of(frame) == SMALL
+            && self.came.wrapping_sub(self.since[frame as usize]) < self.window
+    }
+
+    /// One victim of the small FIFO, after those that have earned it went on.
+    #[inline]
+    fn evict_small<F: Frames>(&mut self, frames: &mut F) -> bool {
+        let mut next = self.lists.oldest(SMALL);
+        while let Some(at) = next {
+            next = self.lists.newer(at);
+            if frames.state(at) != FrameState::Pinned {
+                if self.lists.bits(at) & COUNT < NEEDED {
+                    self.lists.remove(at);
+                    self.ghosts.keep(0, self.ghost_share - 1);
+                    frames.evicted(at, Some(self.ghosts.add(0)));
+                    return true;
+                }
+                self.lists.move_to(at, MAIN, 0);
+            }
+        }
+        false
+    }
+
+    /// One victim of the main FIFO; those with uses left go round.
+    #[inline]
+    fn evict_main<F: Frames>(&mut self, frames: &mut F) -> bool {
+        let mut next = self.lists.oldest(MAIN);
+        while let Some(at) = next {
+            next = self.lists.newer(at);
+            if frames.state(at) != FrameState::Pinned {
+                let count = self.lists.bits(at);
+                if count == 0 {
+                    self.lists.remove(at);
+                    frames.evicted(at, None);
+                    return true;
+                }
+                self.lists.move_to(at, MAIN, count - 1);
+                next = next.or(Some(at));
+            }
+        }
+        false
+    }
+}
+
+impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
+    for ThreeQueues<MOST, NEEDED, WINDOW>
+{
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.small.len() + self.main.len()
+        self.lists.total()
     }
 
     #[inline]
@@ -223,34 +186,35 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
     #[inline]
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         let back = arrival.admission.0 != 0;
-        let state = match (arrival.reason, back) {
-            (Reason::Readahead, false) => UNUSED,
-            (Reason::Readahead, true) => UNUSED_BACK,
-            (_, false) => 0,
-            (_, true) => MAIN,
+        let (list, bits) = match (arrival.reason, back) {
+            (Reason::Readahead, false) => (SMALL, UNUSED),
+            (Reason::Readahead, true) => (SMALL, UNUSED_BACK),
+            (_, false) => (SMALL, 0),
+            (_, true) => (MAIN, 0),
         };
-        self.place(frame, state);
+        if WINDOW && list == SMALL {
+            self.came = self.came.wrapping_add(1);
+            self.since[frame as usize] = self.came;
+        }
+        self.lists.push(frame, list, bits);
     }
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        let state = self.states[frame as usize];
-        if state >= UNUSED {
-            if state == UNUSED {
-                self.states[frame as usize] = 0;
-            } else {
-                self.small.unlink(&mut self.links, frame);
-                self.place(frame, MAIN);
+        match self.lists.bits(frame) {
+            UNUSED => self.lists.set_bits(frame, 0),
+            UNUSED_BACK => self.lists.move_to(frame, MAIN, 0),
+            count if count < MOST && !self.correlated(frame) => {
+                self.lists.set_bits(frame, count + 1);
             }
-        } else if state & COUNT < MOST && !self.correlated(frame, state) {
-            self.states[frame as usize] = state + 1;
+            _ => {}
         }
     }
 
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let left = if self.small.len() >= self.small_share {
+            let left = if self.lists.len(SMALL) >= self.small_share {
                 self.evict_small(frames) || self.evict_main(frames)
             } else {
                 self.evict_main(frames) || self.evict_small(frames) || self.evict_main(frames)
@@ -263,16 +227,11 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
     }
 
     fn remove(&mut self, frame: Frame) {
-        if self.states[frame as usize] & MAIN != 0 {
-            self.main.unlink(&mut self.links, frame);
-        } else {
-            self.small.unlink(&mut self.links, frame);
-        }
+        self.lists.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.states, frames, 0)?;
+        self.lists.grow(capacity(frames)?)?;
         self.ghosts.grow(frames)?;
         grow(&mut self.since, if WINDOW { frames } else { 0 }, 0)?;
         self.share(frames);
@@ -281,35 +240,19 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
     }
 
     fn check(&self) -> Result<(), String> {
-        self.small.check(&self.links, "small")?;
-        self.main.check(&self.links, "main")?;
-        let state = |frame: u32| self.states[frame as usize];
-        let wrong = |frame: &u32| state(*frame) & COUNT > MOST;
-        let small = self
-            .small
-            .iter(&self.links)
-            .find(|frame| state(*frame) & MAIN != 0 || wrong(frame));
-        let main = self
-            .main
-            .iter(&self.links)
-            .find(|frame| state(*frame) & MAIN == 0 || state(*frame) >= UNUSED || wrong(frame));
-        match (small, main) {
-            (None, None) => Ok(()),
-            wrong => Err(format!("s3-fifo: frames with a wrong state: {wrong:?}")),
-        }
+        self.lists.check("s3-fifo", |list, bits| {
+            bits <= MOST || list == SMALL && [UNUSED, UNUSED_BACK].contains(&bits)
+        })
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes()
-            + self.states.capacity()
-            + self.since.capacity() * size_of::<u32>()
-            + self.ghosts.bytes()
+        self.lists.bytes() + self.since.capacity() * size_of::<u32>() + self.ghosts.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("small", self.small.len() as f64),
-            ("main", self.main.len() as f64),
+            ("small", self.lists.len(SMALL) as f64),
+            ("main", self.lists.len(MAIN) as f64),
         ]
     }
 }

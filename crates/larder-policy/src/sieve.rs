@@ -1,9 +1,8 @@
 //! SIEVE: a queue in which no block moves, and a hand that sifts it from the old end to the new.
 
 use super::capacity::capacity;
-use super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
-use larder_base::list::{Linked, Links, List, NONE};
-use larder_base::table::{grow, table};
+use super::lists::Lists;
+use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 
 const UNUSED: u8 = 0;
 const FRESH: u8 = 1;
@@ -14,85 +13,79 @@ const USED: u8 = 2;
 ///
 /// ```
 /// use larder_policy::{Sieve, replay::Replay};
-/// let mut cache = Replay::<Sieve>::new(2)?;
+/// let mut cache = Replay::new(Sieve::new(2)?)?;
 /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
 /// assert_eq!(hits, [false, false, true, false, true, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
 #[derive(Debug)]
 pub struct Sieve {
-    links: Links,
-    used: Vec<u8>,
-    list: List,
+    list: Lists<1>,
     /// Where it goes on; none: at the oldest.
-    hand: u32,
+    hand: Option<Frame>,
     capacity: usize,
 }
 
-impl Named for Sieve {
-    const NAME: &'static str = "sieve";
-    const SOURCE: &'static str = "Zhang, Yang, Yue, Vigfusson, Rashmi, NSDI 2024";
-    const ABOUT: &'static str =
-        "a hand sifts a FIFO: the used stay where they are, the first unused leaves";
+impl Sieve {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            list: Lists::new(frames)?,
+            hand: None,
+        })
+    }
 }
 
 impl Policy for Sieve {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            used: table(frames, UNUSED)?,
-            list: List::new(),
-            hand: NONE,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.list.len()
+        self.list.total()
     }
 
     #[inline]
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
-        self.used[frame as usize] = match arrival.reason {
+        let bits = match arrival.reason {
             Reason::Readahead => UNUSED,
             Reason::Demand | Reason::Write => FRESH,
         };
-        self.list.push_newest(&mut self.links, frame);
+        self.list.push(frame, 0, bits);
     }
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        let used = &mut self.used[frame as usize];
-        if *used != USED {
-            *used += 1;
+        let bits = self.list.bits(frame);
+        if bits != USED {
+            self.list.set_bits(frame, bits + 1);
         }
     }
 
     #[inline]
     fn settled(&self, frame: Frame) -> bool {
-        self.used[frame as usize] == USED
+        self.list.bits(frame) == USED
     }
 
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let (mut gone, mut barren) = (0, 0);
-        while gone < wanted && barren < self.list.len() {
-            let at = match self.hand {
-                NONE => self.list.oldest(),
-                at => at,
-            };
-            self.hand = self.links.newer(at);
+        while gone < wanted
+            && barren < self.list.total()
+            && let Some(at) = self.hand.or_else(|| self.list.oldest(0))
+        {
+            self.hand = self.list.newer(at);
             if frames.state(at) == FrameState::Pinned {
                 barren += 1;
-            } else if self.used[at as usize] == USED {
-                self.used[at as usize] = FRESH;
+            } else if self.list.bits(at) == USED {
+                self.list.set_bits(at, FRESH);
                 barren = 0;
             } else {
-                self.list.unlink(&mut self.links, at);
+                self.list.remove(at);
                 frames.evicted(at, None);
                 gone += 1;
                 barren = 0;
@@ -102,31 +95,29 @@ impl Policy for Sieve {
     }
 
     fn remove(&mut self, frame: Frame) {
-        if self.hand == frame {
-            self.hand = self.links.newer(frame);
+        if self.hand == Some(frame) {
+            self.hand = self.list.newer(frame);
         }
-        self.list.unlink(&mut self.links, frame);
+        self.list.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.used, frames, UNUSED)?;
+        self.list.grow(capacity(frames)?)?;
         self.capacity = frames;
         Ok(())
     }
 
     fn check(&self) -> Result<(), String> {
-        self.list.check(&self.links, "sieve")?;
-        if self.hand != NONE && !self.list.iter(&self.links).any(|frame| frame == self.hand) {
-            return Err(format!(
-                "sieve: the hand is at {}, not in the list",
-                self.hand
-            ));
+        self.list.check("sieve", |_, bits| bits <= USED)?;
+        match self.hand {
+            Some(hand) if !self.list.iter(0).any(|frame| frame == hand) => {
+                Err(format!("sieve: the hand is at {hand}, not in the list"))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.used.capacity()
+        self.list.bytes()
     }
 }

@@ -2,18 +2,15 @@
 //! that it would evict.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
+use super::lists::Lists;
 use super::sketch::{Key, Sketch};
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
-use larder_base::list::{Links, List, NONE};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use larder_base::table::{grow, table};
 
 /// The window is a hundredth of the cache, at first.
 const WINDOW_SHARE: usize = 100;
 /// Of the rest, this part in percent is for blocks that were used there.
-const PROTECTED: usize = 80;
+const PROTECTED_PERCENT: usize = 80;
 /// The climber looks after this many times the capacity of accesses.
 const SAMPLE: u64 = 10;
 /// Its first step, and that after a change of the load, as a part of the capacity.
@@ -25,11 +22,10 @@ const DECAY: f64 = 0.98;
 /// The largest window, in percent of the cache.
 const MOST_WINDOW: usize = 80;
 
-const IN_WINDOW: u8 = 0;
-const IN_PROBATION: u8 = 1;
-const IN_PROTECTED: u8 = 2;
-/// In the window, read ahead and not used.
-const UNUSED: u8 = 3;
+/// The lists.
+const WINDOW: usize = 0;
+const PROBATION: usize = 1;
+const PROTECTED: usize = 2;
 
 /// W-TinyLFU; with `CLIMB` the window grows and shrinks by hill climbing on the hit ratio. 13 bytes a frame and 8 to 16 for the
 /// sketch, which is all that is known of blocks that left. A hit is four counters of the sketch and a move in a list; once in ten
@@ -37,7 +33,7 @@ const UNUSED: u8 = 3;
 ///
 /// ```
 /// use larder_policy::{WindowTinyLfu, replay::Replay};
-/// let mut cache = Replay::<WindowTinyLfu<false>>::new(100)?;
+/// let mut cache = Replay::new(WindowTinyLfu::<false>::new(100)?)?;
 /// for at in 0..6000 {
 ///     cache.access(if at % 2 == 0 { at / 2 % 50 } else { 1000 + at }, at);
 /// }
@@ -46,13 +42,9 @@ const UNUSED: u8 = 3;
 /// ```
 #[derive(Debug)]
 pub struct WindowTinyLfu<const CLIMB: bool> {
-    links: Links,
-    places: Vec<u8>,
+    lists: Lists<3>,
     keys: Vec<Key>,
     sketch: Sketch,
-    window: List,
-    probation: List,
-    protected: List,
     /// Most blocks of the window.
     window_share: usize,
     hits: u64,
@@ -66,7 +58,7 @@ pub struct WindowTinyLfu<const CLIMB: bool> {
 ///
 /// ```
 /// use larder_policy::{WTinyLfu, replay::Replay};
-/// let mut cache = Replay::<WTinyLfu>::new(100)?;
+/// let mut cache = Replay::new(WTinyLfu::new(100)?)?;
 /// for at in 0..10_000 {
 ///     cache.access(at % 110, at); // a loop that does not fit
 /// }
@@ -79,7 +71,7 @@ pub type WTinyLfu = WindowTinyLfu<false>;
 ///
 /// ```
 /// use larder_policy::{WTinyLfuClimbing, replay::Replay};
-/// let mut cache = Replay::<WTinyLfuClimbing>::new(100)?;
+/// let mut cache = Replay::new(WTinyLfuClimbing::new(100)?)?;
 /// for at in 0..10_000 {
 ///     cache.access(at % 110, at);
 /// }
@@ -89,43 +81,43 @@ pub type WTinyLfu = WindowTinyLfu<false>;
 pub type WTinyLfuClimbing = WindowTinyLfu<true>;
 
 impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        let mut rule = Self {
+            capacity: capacity(frames)?,
+            lists: Lists::new(frames)?,
+            keys: table(frames, Key::default())?,
+            sketch: Sketch::new(frames)?,
+            window_share: 0,
+            hits: 0,
+            accesses: 0,
+            ratio_before: 0.0,
+            step: 0.0,
+        };
+        rule.share(frames);
+        Ok(rule)
+    }
+
     fn main(&self) -> usize {
-        self.probation.len() + self.protected.len()
-    }
-
-    #[inline]
-    fn unlink(&mut self, frame: Frame) {
-        match self.places[frame as usize] {
-            IN_PROBATION => self.probation.unlink(&mut self.links, frame),
-            IN_PROTECTED => self.protected.unlink(&mut self.links, frame),
-            _ => self.window.unlink(&mut self.links, frame),
-        }
-    }
-
-    #[inline]
-    fn place(&mut self, frame: Frame, place: u8) {
-        self.places[frame as usize] = place;
-        match place {
-            IN_PROBATION => self.probation.push_newest(&mut self.links, frame),
-            IN_PROTECTED => self.protected.push_newest(&mut self.links, frame),
-            _ => self.window.push_newest(&mut self.links, frame),
-        }
+        self.lists.len(PROBATION) + self.lists.len(PROTECTED)
     }
 
     /// What the window has too many goes on, as long as there is room behind it.
     #[inline]
     fn overflow(&mut self) {
-        while self.window.len() > self.window_share
+        while self.lists.len(WINDOW) > self.window_share
             && self.main() < self.capacity - self.window_share
+            && let Some(frame) = self.lists.oldest(WINDOW)
         {
-            let frame = self.window.oldest();
-            self.unlink(frame);
-            self.place(frame, IN_PROBATION);
+            self.lists.move_to(frame, PROBATION, 0);
         }
     }
 
     fn protected_share(&self) -> usize {
-        (self.capacity - self.window_share) * PROTECTED / 100
+        (self.capacity - self.window_share) * PROTECTED_PERCENT / 100
     }
 
     fn accessed(&mut self, hit: bool) {
@@ -162,51 +154,13 @@ impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
     }
 }
 
-impl<const CLIMB: bool> Named for WindowTinyLfu<CLIMB> {
-    const NAME: &'static str = if CLIMB {
-        "w-tinylfu-climbing"
-    } else {
-        "w-tinylfu"
-    };
-    const SOURCE: &'static str = if CLIMB {
-        "Einziger, Eytan, Friedman, Manes, Middleware 2018"
-    } else {
-        "Einziger, Friedman, Manes, ACM TOS 13(4), 2017"
-    };
-    const ABOUT: &'static str = if CLIMB {
-        "W-TinyLFU whose window grows and shrinks by hill climbing"
-    } else {
-        "an LRU window of 1 %; behind it only what was seen more often than what it puts out"
-    };
-}
-
 impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        let mut rule = Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            places: table(frames, IN_WINDOW)?,
-            keys: table(frames, Key::default())?,
-            sketch: Sketch::new(frames)?,
-            window: List::new(),
-            probation: List::new(),
-            protected: List::new(),
-            window_share: 0,
-            hits: 0,
-            accesses: 0,
-            ratio_before: 0.0,
-            step: 0.0,
-        };
-        rule.share(frames);
-        Ok(rule)
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.window.len() + self.main()
+        self.lists.total()
     }
 
     #[inline]
@@ -221,8 +175,7 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
     #[inline]
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         self.keys[frame as usize] = Key::of(arrival.block);
-        let unused = arrival.reason == Reason::Readahead;
-        self.place(frame, if unused { UNUSED } else { IN_WINDOW });
+        self.lists.push(frame, WINDOW, 0);
         self.overflow();
     }
 
@@ -230,61 +183,47 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
     fn touch(&mut self, frame: Frame, _: Touch) {
         self.sketch.add(self.keys[frame as usize]);
         self.accessed(true);
-        match self.places[frame as usize] {
-            IN_PROTECTED => self.protected.renew(&mut self.links, frame),
-            IN_PROBATION => {
-                self.unlink(frame);
-                self.place(frame, IN_PROTECTED);
-                while self.protected.len() > self.protected_share() {
-                    let oldest = self.protected.oldest();
-                    self.unlink(oldest);
-                    self.place(oldest, IN_PROBATION);
-                }
-            }
-            _ => {
-                self.places[frame as usize] = IN_WINDOW;
-                self.window.renew(&mut self.links, frame);
-            }
+        if self.lists.list_of(frame) != PROBATION {
+            self.lists.renew(frame);
+            return;
+        }
+        self.lists.move_to(frame, PROTECTED, 0);
+        while self.lists.len(PROTECTED) > self.protected_share()
+            && let Some(oldest) = self.lists.oldest(PROTECTED)
+        {
+            self.lists.move_to(oldest, PROBATION, 0);
         }
     }
 
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut victim = oldest_loose(&self.probation, &self.links, frames);
-            if victim == NONE {
-                victim = oldest_loose(&self.protected, &self.links, frames);
-            }
-            if victim == NONE || self.window.len() >= self.window_share {
-                let candidate = oldest_loose(&self.window, &self.links, frames);
-                if candidate == NONE && victim == NONE {
-                    return gone;
-                }
+            let mut victim = self.lists.unpinned_of(PROBATION, PROTECTED, frames);
+            if victim.is_none() || self.lists.len(WINDOW) >= self.window_share {
+                let candidate = self.lists.unpinned(WINDOW, frames);
                 let count = |frame: Frame| self.sketch.count(self.keys[frame as usize]);
-                if victim == NONE {
-                    victim = candidate;
-                } else if candidate != NONE {
-                    if count(candidate) > count(victim) {
-                        self.unlink(candidate);
-                        self.place(candidate, IN_PROBATION);
-                    } else {
-                        victim = candidate;
+                match (candidate, victim) {
+                    (Some(candidate), Some(victim)) if count(candidate) > count(victim) => {
+                        self.lists.move_to(candidate, PROBATION, 0);
                     }
+                    _ => victim = candidate.or(victim),
                 }
             }
-            self.unlink(victim);
+            let Some(victim) = victim else {
+                return gone;
+            };
+            self.lists.remove(victim);
             frames.evicted(victim, None);
         }
         wanted
     }
 
     fn remove(&mut self, frame: Frame) {
-        self.unlink(frame);
+        self.lists.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.places, frames, IN_WINDOW)?;
+        self.lists.grow(capacity(frames)?)?;
         grow(&mut self.keys, frames, Key::default())?;
         self.sketch.resize(frames)?;
         self.share(frames);
@@ -292,18 +231,7 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
     }
 
     fn check(&self) -> Result<(), String> {
-        let places = [
-            (&self.window, [IN_WINDOW, UNUSED]),
-            (&self.probation, [IN_PROBATION; 2]),
-            (&self.protected, [IN_PROTECTED; 2]),
-        ];
-        for (list, places) in places {
-            list.check(&self.links, "w-tinylfu")?;
-            let stray = |frame: &u32| !places.contains(&self.places[*frame as usize]);
-            if let Some(frame) = list.iter(&self.links).find(stray) {
-                return Err(format!("w-tinylfu: frame {frame} is not in {places:?}"));
-            }
-        }
+        self.lists.check("w-tinylfu", |_, bits| bits == 0)?;
         if self.window_share == 0 || self.window_share > self.capacity {
             return Err(format!("w-tinylfu: a window of {}", self.window_share));
         }
@@ -312,14 +240,14 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
 
     fn bytes(&self) -> usize {
         let keys = self.keys.capacity() * size_of::<Key>();
-        self.links.bytes() + self.places.capacity() + keys + self.sketch.bytes()
+        self.lists.bytes() + keys + self.sketch.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("window", self.window.len() as f64),
-            ("probation", self.probation.len() as f64),
-            ("protected", self.protected.len() as f64),
+            ("window", self.lists.len(WINDOW) as f64),
+            ("probation", self.lists.len(PROBATION) as f64),
+            ("protected", self.lists.len(PROTECTED) as f64),
             ("target of window", self.window_share as f64),
         ]
     }

@@ -1,34 +1,30 @@
 //! 2Q: a new block passes a FIFO, where no use counts; only one that comes back after it left goes to the LRU list.
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
-use larder_base::list::{Links, List, NONE};
-use larder_base::table::{grow, table};
+use super::lists::Lists;
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 
 /// Kin: the FIFO gives up blocks as soon as it is longer than a quarter of the cache.
 const IN_SHARE: usize = 4;
 /// Kout: ghosts of the FIFO, as a part of the cache.
 const OUT_SHARE: usize = 2;
 
-/// In the FIFO, used.
-const IN: u8 = 0;
-/// In the FIFO, read ahead and not used.
+/// The lists: A1in, and Am, which is LRU.
+const FIFO: usize = 0;
+const MAIN: usize = 1;
+
+/// Bits of a frame in the FIFO: it was read ahead and is not used.
 const UNUSED: u8 = 1;
 /// The same, and it had a ghost.
 const UNUSED_BACK: u8 = 2;
-/// In the LRU list.
-const MAIN: u8 = 3;
 
 /// 2Q in its full version: A1in a quarter, A1out half of the cache. 9 bytes a frame and 6 for its share of the ghosts. A hit in
 /// A1in is a load and a comparison, in Am a move in a list.
 ///
 /// ```
 /// use larder_policy::{TwoQ, replay::Replay};
-/// let mut cache = Replay::<TwoQ>::new(4)?;
+/// let mut cache = Replay::new(TwoQ::new(4)?)?;
 /// for block in [1, 2, 3, 4, 5, 1] {
 ///     cache.access(block, 0); // 1 leaves for 5, comes back, and is in the LRU list now
 /// }
@@ -38,23 +34,22 @@ const MAIN: u8 = 3;
 /// ```
 #[derive(Debug)]
 pub struct TwoQ {
-    links: Links,
-    places: Vec<u8>,
-    fifo: List,
-    main: List,
+    lists: Lists<2>,
     ghosts: Ghosts<1>,
     capacity: usize,
 }
 
 impl TwoQ {
-    fn place(&mut self, frame: Frame, place: u8) {
-        self.places[frame as usize] = place;
-        let list = if place == MAIN {
-            &mut self.main
-        } else {
-            &mut self.fifo
-        };
-        list.push_newest(&mut self.links, frame);
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            lists: Lists::new(frames)?,
+            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
+        })
     }
 
     /// Kout for a capacity; one ghost at least, since without any the LRU list would stay empty.
@@ -63,31 +58,13 @@ impl TwoQ {
     }
 }
 
-impl Named for TwoQ {
-    const NAME: &'static str = "2q";
-    const SOURCE: &'static str = "Johnson and Shasha, VLDB 1994";
-    const ABOUT: &'static str =
-        "a FIFO of a quarter for new blocks; LRU for those that came back within half a cache";
-}
-
 impl Policy for TwoQ {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            places: table(frames, IN)?,
-            fifo: List::new(),
-            main: List::new(),
-            ghosts: Ghosts::new(Self::ghosts_of(frames))?,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.fifo.len() + self.main.len()
+        self.lists.total()
     }
 
     #[inline]
@@ -98,25 +75,22 @@ impl Policy for TwoQ {
     #[inline]
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         let back = arrival.admission.0 != 0;
-        let place = match (arrival.reason, back) {
-            (Reason::Readahead, false) => UNUSED,
-            (Reason::Readahead, true) => UNUSED_BACK,
-            (_, false) => IN,
-            (_, true) => MAIN,
+        let (list, bits) = match (arrival.reason, back) {
+            (Reason::Readahead, false) => (FIFO, UNUSED),
+            (Reason::Readahead, true) => (FIFO, UNUSED_BACK),
+            (_, false) => (FIFO, 0),
+            (_, true) => (MAIN, 0),
         };
-        self.place(frame, place);
+        self.lists.push(frame, list, bits);
     }
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        match self.places[frame as usize] {
-            IN => {}
-            MAIN => self.main.renew(&mut self.links, frame),
-            UNUSED => self.places[frame as usize] = IN,
-            _ => {
-                self.fifo.unlink(&mut self.links, frame);
-                self.place(frame, MAIN);
-            }
+        match (self.lists.list_of(frame), self.lists.bits(frame)) {
+            (MAIN, _) => self.lists.renew(frame),
+            (_, 0) => {}
+            (_, UNUSED) => self.lists.set_bits(frame, 0),
+            _ => self.lists.move_to(frame, MAIN, 0),
         }
     }
 
@@ -124,19 +98,15 @@ impl Policy for TwoQ {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
             let in_most = self.capacity / IN_SHARE;
-            let (first, second) = if self.fifo.len() > in_most {
-                (&self.fifo, &self.main)
+            let first = if self.lists.len(FIFO) > in_most {
+                FIFO
             } else {
-                (&self.main, &self.fifo)
+                MAIN
             };
-            let mut frame = oldest_loose(first, &self.links, frames);
-            if frame == NONE {
-                frame = oldest_loose(second, &self.links, frames);
-            }
-            if frame == NONE {
+            let Some(frame) = self.lists.unpinned_of(first, 1 - first, frames) else {
                 return gone;
-            }
-            let shadow = (self.places[frame as usize] != MAIN).then(|| {
+            };
+            let shadow = (self.lists.list_of(frame) != MAIN).then(|| {
                 self.ghosts.keep(0, Self::ghosts_of(self.capacity) - 1);
                 self.ghosts.add(0)
             });
@@ -147,15 +117,11 @@ impl Policy for TwoQ {
     }
 
     fn remove(&mut self, frame: Frame) {
-        match self.places[frame as usize] {
-            MAIN => self.main.unlink(&mut self.links, frame),
-            _ => self.fifo.unlink(&mut self.links, frame),
-        }
+        self.lists.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.places, frames, IN)?;
+        self.lists.grow(capacity(frames)?)?;
         self.ghosts.grow(Self::ghosts_of(frames))?;
         self.capacity = frames;
         self.ghosts.keep(0, Self::ghosts_of(frames));
@@ -163,28 +129,23 @@ impl Policy for TwoQ {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.fifo.check(&self.links, "a1in")?;
-        self.main.check(&self.links, "am")?;
+        self.lists
+            .check("2q", |list, bits| list == FIFO || bits == 0)?;
         self.ghosts.check()?;
-        let is_main = |frame: u32| self.places[frame as usize] == MAIN;
-        match (
-            self.fifo.iter(&self.links).find(|&frame| is_main(frame)),
-            self.main.iter(&self.links).find(|&frame| !is_main(frame)),
-        ) {
-            (None, None) if self.ghosts.len(0) <= Self::ghosts_of(self.capacity) => Ok(()),
-            (None, None) => Err(format!("2q: {} ghosts", self.ghosts.len(0))),
-            (a, b) => Err(format!("2q: frames in the wrong list: {a:?} {b:?}")),
+        match self.ghosts.len(0) {
+            ghosts if ghosts <= Self::ghosts_of(self.capacity) => Ok(()),
+            ghosts => Err(format!("2q: {ghosts} ghosts")),
         }
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.places.capacity() + self.ghosts.bytes()
+        self.lists.bytes() + self.ghosts.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("fifo", self.fifo.len() as f64),
-            ("main", self.main.len() as f64),
+            ("fifo", self.lists.len(FIFO) as f64),
+            ("main", self.lists.len(MAIN) as f64),
             ("ghosts", self.ghosts.len(0) as f64),
         ]
     }

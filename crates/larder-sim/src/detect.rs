@@ -2,20 +2,20 @@
 
 use super::format::{Format, join};
 use super::input::Input;
+use super::options::ReadOptions;
 use super::read::{self, Csv, Lines, OracleGeneral, Piece, vscsi_plausible};
 use super::sink::Sink;
-use super::source::ReadOptions;
-use super::{Place, TraceError};
+use super::{Place, SimError};
 
 /// Lines that are tried.
 const LINES: usize = 300;
 
 /// The format, or an error that names the possible ones.
-pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format, TraceError> {
+pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format, SimError> {
     let name = input.name().to_owned();
     let length = input.length();
     let (head, whole) = input.head()?;
-    let unclear = |fault: String, formats: &[Format]| TraceError::Format {
+    let unclear = |fault: String, formats: &[Format]| SimError::Format {
         trace: name.clone(),
         fault,
         formats: join(formats),
@@ -26,6 +26,9 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
     if is_binary(head) {
         let by_name = named(&name);
         let fits = binary(head, whole, length);
+        let bare_numbers = Format::ALL.into_iter().filter(|format| bare(*format));
+        let records = [Format::OracleGeneral, Format::Vscsi1, Format::Vscsi2];
+        let unmarked: Vec<Format> = bare_numbers.chain(records).collect();
         return match (by_name, fits.as_slice()) {
             // The name decides among formats of bare numbers, which content cannot tell apart, and where it agrees with the content.
             (Some(format), fits) if bare(format) || fits.contains(&format) => Ok(format),
@@ -40,19 +43,7 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
             )),
             (_, []) => Err(unclear(
                 "is binary, and nothing in it says of which format".to_owned(),
-                &[
-                    Format::U32le,
-                    Format::U32be,
-                    Format::I32le,
-                    Format::I32be,
-                    Format::U64le,
-                    Format::U64be,
-                    Format::I64le,
-                    Format::I64be,
-                    Format::OracleGeneral,
-                    Format::Vscsi1,
-                    Format::Vscsi2,
-                ],
+                &unmarked,
             )),
             (_, several) => Err(unclear("fits several formats".to_owned(), several)),
         };
@@ -63,7 +54,7 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
     if matches!(fits.as_slice(), [] | [Format::Txt]) && read::names_a_block(first) {
         // A line with the heading of a block is no data, also where names may be blocks.
         if let Some(fault) = no_table {
-            return Err(TraceError::Columns { trace: name, fault });
+            return Err(SimError::Columns { trace: name, fault });
         }
         if !fits.is_empty() {
             // The reader of tables reports what is wrong, with the line.
@@ -102,18 +93,9 @@ fn is_binary(head: &[u8]) -> bool {
         })
 }
 
+/// Content cannot tell bare numbers apart.
 const fn bare(format: Format) -> bool {
-    matches!(
-        format,
-        Format::U32le
-            | Format::U32be
-            | Format::I32le
-            | Format::I32be
-            | Format::U64le
-            | Format::U64be
-            | Format::I64le
-            | Format::I64be
-    )
+    format.number().is_some()
 }
 
 /// A binary format by the file's name: any of the parts after dots.

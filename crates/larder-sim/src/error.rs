@@ -1,7 +1,9 @@
-//! Why a trace could not be read, with the place.
+//! Why a trace could not be read or simulated.
 
 use std::fmt;
 use std::io;
+
+use larder_policy::PolicyError;
 
 /// Where in a trace, after decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +23,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a trace could not be read.
+/// Why a trace could not be read, with the place, or why it could not be simulated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TraceError {
+pub enum SimError {
     /// The file cannot be opened.
     #[error("trace {trace}: cannot be opened: {why}")]
     Open {
@@ -101,4 +103,23 @@ pub enum TraceError {
         /// A sentence: the parameter, and what is allowed.
         fault: String,
     },
+    /// A rule cannot be made or has no memory left.
+    #[error("{policy} with {size} blocks: {why}")]
+    Rule {
+        /// Its name.
+        policy: String,
+        /// Its size.
+        size: usize,
+        /// Why.
+        why: PolicyError,
+    },
+    /// OPT was requested for a trace that is not kept.
+    #[error("{policy} has to see the whole trace first; leave out --stream, or the rule")]
+    Future {
+        /// Its name.
+        policy: String,
+    },
+    /// A thread could not be made.
+    #[error("a thread could not be started: {0}; ask for fewer with --threads")]
+    Thread(io::Error),
 }

@@ -1,105 +1,107 @@
 //! The formats of traces, by name.
 
-/// A format. The names are those of `--format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
+/// The table: what the reader's page says of each format, its name, and a line for users.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $format:ident: $name:literal, $about:literal;)*) => {
+        /// A format. The names are those of `--format`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])* $format,)*
+        }
+
+        impl Format {
+            /// All of them, in the order in which they are listed.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$format),*];
+
+            /// The name for `--format`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$format => $name,)*
+                }
+            }
+
+            /// What it is, in a line.
+            #[must_use]
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$format => $about,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// libCacheSim's 24 bytes: time, object, size, next access.
-    OracleGeneral,
+    OracleGeneral: "oracleGeneral", "libCacheSim, 24 bytes: u32 time, u64 object, u32 size, i64 next access";
     /// libCacheSim's own, with a header.
-    Lcs,
+    Lcs: "lcs", "libCacheSim's own format with a header, versions 1 to 8";
     /// Columns, with a header or named by `--columns`.
-    Csv,
+    Csv: "csv", "columns by their headings or --columns; id, or offset/sector and size";
     /// One number a line; `*` lines are marks (LIRS).
-    Txt,
+    Txt: "txt", "one block a line; lines of LIRS traces with * are marks";
     /// VMware's vscsiStats records, first version.
-    Vscsi1,
+    Vscsi1: "vscsi1", "VMware vscsiStats, records of 32 bytes";
     /// The second.
-    Vscsi2,
+    Vscsi2: "vscsi2", "VMware vscsiStats, records of 40 bytes";
     /// Lines `start count ignored request` (ARC).
-    Arc,
+    Arc: "arc", "lines 'start count ignored request' (.lis)";
     /// Numbers of 32 bits, low byte first.
-    U32le,
+    U32le: "u32le", "numbers of 32 bits, low byte first";
     /// Numbers of 32 bits, high byte first.
-    U32be,
+    U32be: "u32be", "numbers of 32 bits, high byte first";
     /// Signed numbers of 32 bits, low byte first.
-    I32le,
+    I32le: "i32le", "signed numbers of 32 bits, low byte first";
     /// Signed numbers of 32 bits, high byte first.
-    I32be,
+    I32be: "i32be", "signed numbers of 32 bits, high byte first";
     /// Numbers of 64 bits, low byte first.
-    U64le,
+    U64le: "u64le", "numbers of 64 bits, low byte first";
     /// Numbers of 64 bits, high byte first.
-    U64be,
+    U64be: "u64be", "numbers of 64 bits, high byte first";
     /// Signed numbers of 64 bits, low byte first.
-    I64le,
+    I64le: "i64le", "signed numbers of 64 bits, low byte first";
     /// Signed numbers of 64 bits, high byte first.
-    I64be,
+    I64be: "i64be", "signed numbers of 64 bits, high byte first";
     /// Storage Performance Council, as UMass publishes: `unit,sector,bytes,r|w,seconds`.
-    Spc,
+    Spc: "spc", "UMass / Storage Performance Council: unit,sector,bytes,r|w,seconds";
     /// MSR Cambridge: `filetime,host,disk,Read|Write,offset,bytes,response`.
-    Msr,
+    Msr: "msr", "MSR Cambridge: timestamp,host,disk,Read|Write,offset,bytes,response";
     /// fio's iolog, versions 2 and 3.
-    Fio,
+    Fio: "fio", "fio's iolog, versions 2 and 3";
     /// The text that blkparse prints.
-    Blkparse,
+    Blkparse: "blkparse", "text of blkparse; queued requests (Q)";
     /// The text that strace prints.
-    Strace,
+    Strace: "strace", "text of strace -f, best with -y";
     /// dbench's load file.
-    Dbench,
+    Dbench: "dbench", "dbench's load file (client.txt)";
+}
+
+/// How a format of bare numbers has them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number {
+    pub(super) bits: u32,
+    pub(super) signed: bool,
+    /// High byte first.
+    pub(super) big: bool,
 }
 
 impl Format {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 21] = [
-        Self::OracleGeneral,
-        Self::Lcs,
-        Self::Csv,
-        Self::Txt,
-        Self::Vscsi1,
-        Self::Vscsi2,
-        Self::Arc,
-        Self::U32le,
-        Self::U32be,
-        Self::I32le,
-        Self::I32be,
-        Self::U64le,
-        Self::U64be,
-        Self::I64le,
-        Self::I64be,
-        Self::Spc,
-        Self::Msr,
-        Self::Fio,
-        Self::Blkparse,
-        Self::Strace,
-        Self::Dbench,
-    ];
-
-    /// The name for `--format`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OracleGeneral => "oracleGeneral",
-            Self::Lcs => "lcs",
-            Self::Csv => "csv",
-            Self::Txt => "txt",
-            Self::Vscsi1 => "vscsi1",
-            Self::Vscsi2 => "vscsi2",
-            Self::Arc => "arc",
-            Self::U32le => "u32le",
-            Self::U32be => "u32be",
-            Self::I32le => "i32le",
-            Self::I32be => "i32be",
-            Self::U64le => "u64le",
-            Self::U64be => "u64be",
-            Self::I64le => "i64le",
-            Self::I64be => "i64be",
-            Self::Spc => "spc",
-            Self::Msr => "msr",
-            Self::Fio => "fio",
-            Self::Blkparse => "blkparse",
-            Self::Strace => "strace",
-            Self::Dbench => "dbench",
-        }
+    /// The numbers of a format that has nothing else.
+    pub(super) const fn number(self) -> Option<Number> {
+        let (bits, signed, big) = match self {
+            Self::U32le => (32, false, false),
+            Self::U32be => (32, false, true),
+            Self::I32le => (32, true, false),
+            Self::I32be => (32, true, true),
+            Self::U64le => (64, false, false),
+            Self::U64be => (64, false, true),
+            Self::I64le => (64, true, false),
+            Self::I64be => (64, true, true),
+            _ => return None,
+        };
+        Some(Number { bits, signed, big })
     }
 
     /// A format by name; case does not matter, and neither do `-` and `_`.
@@ -144,36 +146,6 @@ impl Format {
                 | Self::Blkparse
                 | Self::Strace
         )
-    }
-
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::OracleGeneral => {
-                "libCacheSim, 24 bytes: u32 time, u64 object, u32 size, i64 next access"
-            }
-            Self::Lcs => "libCacheSim's own format with a header, versions 1 to 8",
-            Self::Csv => "columns by their headings or --columns; id, or offset/sector and size",
-            Self::Txt => "one block a line; lines of LIRS traces with * are marks",
-            Self::Vscsi1 => "VMware vscsiStats, records of 32 bytes",
-            Self::Vscsi2 => "VMware vscsiStats, records of 40 bytes",
-            Self::Arc => "lines 'start count ignored request' (.lis)",
-            Self::U32le => "numbers of 32 bits, low byte first",
-            Self::U32be => "numbers of 32 bits, high byte first",
-            Self::I32le => "signed numbers of 32 bits, low byte first",
-            Self::I32be => "signed numbers of 32 bits, high byte first",
-            Self::U64le => "numbers of 64 bits, low byte first",
-            Self::U64be => "numbers of 64 bits, high byte first",
-            Self::I64le => "signed numbers of 64 bits, low byte first",
-            Self::I64be => "signed numbers of 64 bits, high byte first",
-            Self::Spc => "UMass / Storage Performance Council: unit,sector,bytes,r|w,seconds",
-            Self::Msr => "MSR Cambridge: timestamp,host,disk,Read|Write,offset,bytes,response",
-            Self::Fio => "fio's iolog, versions 2 and 3",
-            Self::Blkparse => "text of blkparse; queued requests (Q)",
-            Self::Strace => "text of strace -f, best with -y",
-            Self::Dbench => "dbench's load file (client.txt)",
-        }
     }
 
     /// All names, for messages.

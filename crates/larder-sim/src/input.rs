@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::TraceError;
+use super::SimError;
 
 /// Bytes that format detection reads, and the least that a buffer holds.
 pub(super) const HEAD: usize = 1 << 16;
@@ -64,7 +64,7 @@ impl<R: Read> Read for Counted<R> {
 
 impl Input {
     /// Opens a file, or standard input for `-`.
-    pub(super) fn open(path: &Path) -> Result<(Self, Meter), TraceError> {
+    pub(super) fn open(path: &Path) -> Result<(Self, Meter), SimError> {
         let name = path.display().to_string();
         let done = Arc::new(AtomicU64::new(0));
         if path == Path::new("-") {
@@ -78,19 +78,14 @@ impl Input {
             };
             return Ok((Self::over("-".to_owned(), Box::new(raw), None)?, meter));
         }
-        let open = |why| TraceError::Open {
+        let open = |why| SimError::Open {
             trace: name.clone(),
             why,
         };
-        let file = File::open(path).map_err(|why| match super::workload::hint(path) {
-            Some(hint) if why.kind() == io::ErrorKind::NotFound => {
-                open(io::Error::new(why.kind(), hint))
-            }
-            _ => open(why),
-        })?;
+        let file = File::open(path).map_err(open)?;
         let meta = file.metadata().map_err(open)?;
         if meta.is_dir() {
-            return Err(TraceError::Directory { trace: name });
+            return Err(SimError::Directory { trace: name });
         }
         let length = meta.is_file().then_some(meta.len());
         let meter = Meter {
@@ -106,9 +101,9 @@ impl Input {
         name: String,
         mut raw: Box<dyn Read + Send>,
         length: Option<u64>,
-    ) -> Result<Self, TraceError> {
+    ) -> Result<Self, SimError> {
         let mut head = Vec::new();
-        let fail = |why| TraceError::Read {
+        let fail = |why| SimError::Read {
             trace: name.clone(),
             at: 0,
             why,
@@ -151,7 +146,7 @@ impl Input {
     }
 
     /// Reads until at least `wanted` bytes are there or the end has come.
-    fn want(&mut self, wanted: usize) -> Result<(), TraceError> {
+    fn want(&mut self, wanted: usize) -> Result<(), SimError> {
         while self.end - self.start < wanted && !self.eof {
             if self.start > 0 {
                 self.buffer.copy_within(self.start..self.end, 0);
@@ -166,7 +161,7 @@ impl Input {
                 Ok(n) => self.end += n,
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) => {
-                    return Err(TraceError::Read {
+                    return Err(SimError::Read {
                         trace: self.name.clone(),
                         at: self.before + self.end as u64,
                         why,
@@ -178,7 +173,7 @@ impl Input {
     }
 
     /// The first bytes, without consuming them; true if that is all there is.
-    pub(super) fn head(&mut self) -> Result<(&[u8], bool), TraceError> {
+    pub(super) fn head(&mut self) -> Result<(&[u8], bool), SimError> {
         self.want(HEAD + 1)?;
         let there = &self.buffer[self.start..self.end];
         Ok((&there[..there.len().min(HEAD)], there.len() <= HEAD))
@@ -186,7 +181,7 @@ impl Input {
 
     /// Some whole pieces of `width` bytes, at most `most` of them; an empty slice at the end. [`rest`](Self::rest) then returns the bytes
     /// that are left over.
-    pub(super) fn pieces(&mut self, width: usize, most: usize) -> Result<&[u8], TraceError> {
+    pub(super) fn pieces(&mut self, width: usize, most: usize) -> Result<&[u8], SimError> {
         self.want(width)?;
         let whole = ((self.end - self.start) / width).min(most) * width;
         self.start += whole;
@@ -199,7 +194,7 @@ impl Input {
     }
 
     /// The next line without its end, or nothing at the end.
-    pub(super) fn line(&mut self) -> Result<Option<&[u8]>, TraceError> {
+    pub(super) fn line(&mut self) -> Result<Option<&[u8]>, SimError> {
         let mut wanted = 1;
         loop {
             self.want(wanted)?;
@@ -211,7 +206,7 @@ impl Input {
                 None if self.eof && there.is_empty() => return Ok(None),
                 None if self.eof => (there.len(), there.len()),
                 None if there.len() > LONGEST_LINE => {
-                    return Err(TraceError::Wrong {
+                    return Err(SimError::Wrong {
                         trace: self.name.clone(),
                         place: super::Place::Byte(self.offset()),
                         fault: format!(

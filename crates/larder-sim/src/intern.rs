@@ -1,10 +1,10 @@
 //! Blocks as dense numbers.
 
-use super::TraceError;
+use super::SimError;
 
 const EMPTY: u32 = u32::MAX;
 /// Most blocks: numbers above are kept for marks.
-pub const MOST_DENSE: u32 = u32::MAX - 16;
+const MOST_DENSE: u32 = u32::MAX - 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
@@ -142,8 +142,8 @@ impl Interner {
     }
 
     /// Why [`number`](Self::number) gave none.
-    pub(super) fn full(&self, trace: &str) -> TraceError {
-        TraceError::TooMuch {
+    pub(super) fn full(&self, trace: &str) -> SimError {
+        SimError::TooMuch {
             trace: trace.to_owned(),
             fault: format!(
                 "no room for more than {} different blocks; take a part of it with --limit",

@@ -16,7 +16,9 @@ mod intern;
 mod load;
 mod merge;
 mod mrc;
+mod options;
 mod originals;
+mod parser;
 mod part;
 mod read;
 mod record;
@@ -28,24 +30,25 @@ mod source;
 pub mod workload;
 mod write;
 
-pub use error::{Place, TraceError};
+pub use error::{Place, SimError};
 pub use format::Format;
 pub use input::Meter;
-pub use intern::{Interner, MOST_DENSE};
-pub use load::{CHUNK, Chunk, Counts, Loaded, Loader, room};
+pub use intern::Interner;
+pub use load::{Chunk, Counts, Loaded, Loader, room};
 pub use merge::{MOST_PART_BYTES, Merger};
 pub use mrc::{
     Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,
     sample,
 };
+pub use options::ReadOptions;
 pub use originals::Originals;
 pub use part::{Header, Line, Plan, PlannedCell, write_part};
-pub use record::{Kind, MOST_FILES, MOST_PAGES, Record, block_of};
+pub use record::{Kind, Record, block_of};
 pub use row::{Placed, Row, place, standing};
 pub use run::{
-    Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, SimError, Tally, Watch, choices, make,
-    names, stream, sweep,
+    Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, Tally, Watch, choices, make, names, stream,
+    sweep,
 };
 pub use size::Size;
-pub use source::{BATCH, ReadOptions, Trace};
+pub use source::Trace;
 pub use write::{Encoder, Lost, Output, WRITABLE};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::intern::Interner;
 use super::originals::{Collector, Originals};
-use super::{Format, Kind, ReadOptions, Record, Trace, TraceError};
+use super::{Format, Kind, ReadOptions, Record, SimError, Trace};
 
 /// Records of a chunk. 4 MiB of block numbers: small enough for a CPU's cache, large enough to amortise the work for each chunk.
-pub const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 1 << 20;
 
 /// A part of a trace.
 #[derive(Debug, Default)]
@@ -77,8 +77,8 @@ impl Counts {
     /// Counts a trace to its end and keeps only the blocks' numbers.
     ///
     /// # Errors
-    /// [`TraceError`].
-    pub fn of(mut trace: Trace) -> Result<Self, TraceError> {
+    /// [`SimError`].
+    pub fn of(mut trace: Trace) -> Result<Self, SimError> {
         let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
         let mut records = Vec::new();
@@ -153,14 +153,14 @@ impl Loader {
     /// Adds records; full chunks go to `done`.
     ///
     /// # Errors
-    /// [`TraceError::TooMuch`]: no room, or more memory than the trace may take.
+    /// [`SimError::TooMuch`]: no room, or more memory than the trace may take.
     pub fn add(
         &mut self,
         trace: &str,
         records: &[Record],
-        mut done: impl FnMut(Chunk) -> Result<(), TraceError>,
-    ) -> Result<(), TraceError> {
-        let full = |why: &str| TraceError::TooMuch {
+        mut done: impl FnMut(Chunk) -> Result<(), SimError>,
+    ) -> Result<(), SimError> {
+        let full = |why: &str| SimError::TooMuch {
             trace: trace.to_owned(),
             fault: format!("{why}; take a part of it with --limit"),
         };
@@ -189,7 +189,7 @@ impl Loader {
     }
 
     /// Is there room for the numbers of the blocks, and for `kept` bytes of records?
-    fn room(&self, trace: &str, kept: u64) -> Result<(), TraceError> {
+    fn room(&self, trace: &str, kept: u64) -> Result<(), SimError> {
         let own = self.interner.bytes() + self.originals.bytes();
         room(trace, kept + own, self.max_memory)
     }
@@ -257,12 +257,12 @@ impl Loader {
 /// Is there room for `kept` bytes of a trace?
 ///
 /// # Errors
-/// [`TraceError::TooMuch`], with the bound and what to do.
-pub fn room(trace: &str, kept: u64, most: u64) -> Result<(), TraceError> {
+/// [`SimError::TooMuch`], with the bound and what to do.
+pub fn room(trace: &str, kept: u64, most: u64) -> Result<(), SimError> {
     if kept <= most {
         return Ok(());
     }
-    Err(TraceError::TooMuch {
+    Err(SimError::TooMuch {
         trace: trace.to_owned(),
         fault: format!(
             "what is read of it takes more than the {} MiB that it may take in memory, and it has not ended; raise \
@@ -289,23 +289,23 @@ impl Loaded {
     /// Reads a trace. `progress` is called now and then with the trace that is being read.
     ///
     /// # Errors
-    /// [`TraceError`].
+    /// [`SimError`].
     pub fn read(
         path: &Path,
         options: &ReadOptions,
         progress: impl FnMut(&Trace),
-    ) -> Result<Self, TraceError> {
+    ) -> Result<Self, SimError> {
         Self::from_trace(Trace::open(path, options)?, progress)
     }
 
     /// Reads what is left of a trace.
     ///
     /// # Errors
-    /// [`TraceError`].
+    /// [`SimError`].
     pub fn from_trace(
         mut trace: Trace,
         mut progress: impl FnMut(&Trace),
-    ) -> Result<Self, TraceError> {
+    ) -> Result<Self, SimError> {
         let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
         let mut chunks = Vec::new();
@@ -331,8 +331,8 @@ impl Loaded {
     /// Takes records that are made in some other way.
     ///
     /// # Errors
-    /// [`TraceError::TooMuch`].
-    pub fn from_records(name: &str, records: &[Record]) -> Result<Self, TraceError> {
+    /// [`SimError::TooMuch`].
+    pub fn from_records(name: &str, records: &[Record]) -> Result<Self, SimError> {
         let mut loader = Loader::new();
         let mut chunks = Vec::new();
         loader.add(name, records, |chunk| {

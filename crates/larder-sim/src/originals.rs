@@ -13,7 +13,7 @@ const SEGMENT: usize = 1 << 16;
 /// let record = Record { block: 1 << 40, ..Record::default() };
 /// let trace = Loaded::from_records("one", &[record])?;
 /// assert_eq!(trace.chunks[0].originals.of(0), 1 << 40);
-/// # Ok::<(), larder_sim::TraceError>(())
+/// # Ok::<(), larder_sim::SimError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Originals {

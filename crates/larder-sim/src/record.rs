@@ -48,9 +48,9 @@ pub struct Record {
 }
 
 /// Files that [`block_of`] can tell apart.
-pub const MOST_FILES: u32 = 1 << 24;
+pub(crate) const MOST_FILES: u32 = 1 << 24;
 /// Pages of one file that [`block_of`] can tell apart.
-pub const MOST_PAGES: u64 = 1 << 40;
+pub(crate) const MOST_PAGES: u64 = 1 << 40;
 
 /// The number of a file's page as a block: the file above, the page in the lower 40 bits. None when either is too large.
 ///

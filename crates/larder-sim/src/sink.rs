@@ -22,6 +22,17 @@ pub(super) struct About {
     pub(super) tenant: u16,
 }
 
+impl About {
+    pub(super) fn new(time: u64, kind: Kind, file: u32) -> Self {
+        Self {
+            time,
+            kind,
+            file,
+            tenant: 0,
+        }
+    }
+}
+
 impl Sink {
     pub(super) fn new(block_size: u32) -> Self {
         Self {

@@ -1,58 +1,18 @@
 //! A trace as a stream of records.
 
-use std::io::Read;
+use std::io::{self, ErrorKind::NotFound, Read};
 use std::path::Path;
 
+use super::SimError;
 use super::detect::detect;
 use super::format::Format;
-use super::input::{Input, Meter};
-use super::read::{self, Lines, Pieces};
+use super::input::{HEAD, Input, Meter};
+use super::options::ReadOptions;
+use super::parser::{BATCH, Parser};
+use super::read::parser;
 use super::record::Record;
 use super::sink::Sink;
-use super::workload::{Records, Spec};
-use super::{Place, TraceError};
-
-/// Approximate number of records per call of [`Trace::fill`].
-pub const BATCH: usize = 4096;
-
-/// How a trace is to be read.
-#[derive(Debug, Clone)]
-pub struct ReadOptions {
-    /// The format; detected if none.
-    pub format: Option<Format>,
-    /// Bytes of a block, for traces of byte ranges.
-    pub block_size: u32,
-    /// Columns of a CSV: `name=number` (from 1) or `name=heading`, names as `larder trace formats` lists them.
-    pub columns: Option<String>,
-    /// Delimiter of a CSV's columns; detected if none.
-    pub delimiter: Option<char>,
-    /// Identifiers of a CSV or a list may be any text.
-    pub text_ids: bool,
-    /// Uses of blocks to read; all if none.
-    pub limit: Option<u64>,
-    /// Each use counts as a request of its own.
-    pub touches_apart: bool,
-    /// Uses that count as a second for rules that age by time; 0 if time stands still.
-    pub tick: u32,
-    /// Most bytes of the trace that may be kept, however far it expands.
-    pub max_memory: u64,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self {
-            format: None,
-            block_size: 4096,
-            columns: None,
-            delimiter: None,
-            text_ids: false,
-            limit: None,
-            touches_apart: false,
-            tick: 0,
-            max_memory: u64::MAX,
-        }
-    }
-}
+use super::workload::{Records, Spec, hint};
 
 /// A trace that is being read.
 ///
@@ -65,7 +25,7 @@ impl Default for ReadOptions {
 /// let mut records = Vec::new();
 /// while trace.fill(&mut records)? {}
 /// assert_eq!(records.iter().map(|r| r.block).collect::<Vec<_>>(), [7, 8, 7]);
-/// # Ok::<(), larder_sim::TraceError>(())
+/// # Ok::<(), larder_sim::SimError>(())
 /// ```
 pub struct Trace {
     input: Input,
@@ -81,12 +41,6 @@ pub struct Trace {
     over: bool,
 }
 
-/// The reader of a format.
-pub(super) trait Parser: Send {
-    /// Reads until there are some records; false at the end.
-    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, TraceError>;
-}
-
 impl Trace {
     /// Opens a file, `-` for standard input, or makes a workload (`zipf:blocks=1000`, see [`Spec`]).
     ///
@@ -96,31 +50,31 @@ impl Trace {
     /// let mut records = Vec::new();
     /// while trace.fill(&mut records)? {}
     /// assert_eq!((trace.format(), records.len()), (None, 5));
-    /// # Ok::<(), larder_sim::TraceError>(())
+    /// # Ok::<(), larder_sim::SimError>(())
     /// ```
     ///
     /// # Errors
-    /// [`TraceError`]: not there, a directory, or of no format that is known; a parameter that a workload does not have.
-    pub fn open(path: &Path, options: &ReadOptions) -> Result<Self, TraceError> {
+    /// [`SimError`]: not there, a directory, or of no format that is known; a parameter that a workload does not have.
+    pub fn open(path: &Path, options: &ReadOptions) -> Result<Self, SimError> {
         let spec = path.to_str().map(Spec::parse).transpose()?.flatten();
         match spec {
             Some(spec) => {
-                let input = Input::over(
-                    path.display().to_string(),
-                    Box::new(std::io::empty()),
-                    Some(0),
-                )?;
+                let input =
+                    Input::over(path.display().to_string(), Box::new(io::empty()), Some(0))?;
                 let made = Box::new(Generated(spec.records(options)?));
                 Ok(Self::with(input, Meter::default(), options, None, made))
             }
-            None => Self::file(path, options),
+            None => {
+                let (input, meter) = Input::open(path).map_err(|why| match (why, hint(path)) {
+                    (SimError::Open { trace, why }, Some(hint)) if why.kind() == NotFound => {
+                        let why = io::Error::new(NotFound, hint);
+                        SimError::Open { trace, why }
+                    }
+                    (why, _) => why,
+                })?;
+                Self::begin(input, meter, options)
+            }
         }
-    }
-
-    /// Opens a file, whatever its name.
-    pub(super) fn file(path: &Path, options: &ReadOptions) -> Result<Self, TraceError> {
-        let (input, meter) = Input::open(path)?;
-        Self::begin(input, meter, options)
     }
 
     /// Reads any bytes, compressed or not. `name` is for messages, and its ending helps to find the format.
@@ -131,20 +85,20 @@ impl Trace {
         name: &str,
         bytes: impl Read + Send + 'static,
         options: &ReadOptions,
-    ) -> Result<Self, TraceError> {
+    ) -> Result<Self, SimError> {
         let input = Input::over(name.to_owned(), Box::new(bytes), None)?;
         Self::begin(input, Meter::default(), options)
     }
 
-    fn begin(mut input: Input, meter: Meter, options: &ReadOptions) -> Result<Self, TraceError> {
+    fn begin(mut input: Input, meter: Meter, options: &ReadOptions) -> Result<Self, SimError> {
         let (head, whole) = input.head()?;
         if head.is_empty() {
-            return Err(TraceError::Empty {
+            return Err(SimError::Empty {
                 trace: input.name().to_owned(),
                 bytes: 0,
             });
         }
-        debug_assert!(whole || head.len() == super::input::HEAD);
+        debug_assert!(whole || head.len() == HEAD);
         let format = match options.format {
             Some(format) => format,
             None => detect(&mut input, options)?,
@@ -180,8 +134,8 @@ impl Trace {
     /// Adds the next records, some thousands at a time; false when there are no more.
     ///
     /// # Errors
-    /// [`TraceError`] with the line or byte. The records before it have been added.
-    pub fn fill(&mut self, records: &mut Vec<Record>) -> Result<bool, TraceError> {
+    /// [`SimError`] with the line or byte. The records before it have been added.
+    pub fn fill(&mut self, records: &mut Vec<Record>) -> Result<bool, SimError> {
         if self.over {
             return Ok(false);
         }
@@ -198,7 +152,7 @@ impl Trace {
         if !more? {
             self.over = true;
             if self.given == 0 {
-                return Err(TraceError::Empty {
+                return Err(SimError::Empty {
                     trace: self.input.name().to_owned(),
                     bytes: self.input.offset(),
                 });
@@ -249,57 +203,8 @@ impl Trace {
 struct Generated(Records);
 
 impl Parser for Generated {
-    fn step(&mut self, _: &mut Input, sink: &mut Sink) -> Result<bool, TraceError> {
+    fn step(&mut self, _: &mut Input, sink: &mut Sink) -> Result<bool, SimError> {
         sink.records.extend(self.0.by_ref().take(BATCH));
         Ok(sink.records.len() == BATCH)
     }
-}
-
-/// The reader of a format. `input` stands at the beginning.
-fn parser(
-    format: Format,
-    input: &mut Input,
-    options: &ReadOptions,
-) -> Result<Box<dyn Parser>, TraceError> {
-    let wrong = |input: &Input, fault: String| TraceError::Wrong {
-        trace: input.name().to_owned(),
-        place: Place::Byte(0),
-        fault,
-    };
-    Ok(match format {
-        Format::OracleGeneral => Box::new(Pieces::new(read::OracleGeneral)),
-        Format::Lcs => {
-            let header = {
-                let (head, _) = input.head()?;
-                read::LcsHeader::parse(head)
-            };
-            let header = header.map_err(|fault| wrong(input, fault))?;
-            input.pieces(header.bytes, 1)?;
-            Box::new(Pieces::new(read::Lcs::new(header)))
-        }
-        Format::Vscsi1 => Box::new(Pieces::new(read::Vscsi::<1>)),
-        Format::Vscsi2 => Box::new(Pieces::new(read::Vscsi::<2>)),
-        Format::U32le => Box::new(Pieces::new(read::U32::<false>)),
-        Format::U32be => Box::new(Pieces::new(read::U32::<true>)),
-        Format::I32le => Box::new(Pieces::new(read::I32::<false>)),
-        Format::I32be => Box::new(Pieces::new(read::I32::<true>)),
-        Format::U64le => Box::new(Pieces::new(read::U64::<false>)),
-        Format::U64be => Box::new(Pieces::new(read::U64::<true>)),
-        Format::I64le => Box::new(Pieces::new(read::I64::<false>)),
-        Format::I64be => Box::new(Pieces::new(read::I64::<true>)),
-        Format::Csv => {
-            let csv = {
-                let (head, _) = input.head()?;
-                read::Csv::new(head, options)
-            };
-            let csv = csv.map_err(|fault| TraceError::Columns {
-                trace: input.name().to_owned(),
-                fault,
-            })?;
-            Box::new(Lines::new(csv))
-        }
-        text => Box::new(Lines::new(
-            read::text(text, options).map_err(|fault| wrong(input, fault))?,
-        )),
-    })
 }

@@ -7,7 +7,7 @@ use super::shadows::Shadows;
 use crate::key::Key;
 use crate::table::Table;
 use larder_policy::{
-    Adaptive, Frame, Named, Policy, PolicyError, Shadow, Touch, Visitor, with_rule,
+    Adaptive, Frame, Policy, PolicyError, Shadow, Touch, Visitor, with_rule,
 };
 
 /// A use of a block that was found in a frame, reported some time after.
@@ -125,17 +125,17 @@ pub(crate) fn default_rule() -> MakeRule {
     own("adaptive", Adaptive::new)
 }
 
-struct ByName;
+struct Boxed;
 
-impl Visitor for ByName {
-    type Out = MakeRule;
+impl Visitor for Boxed {
+    type Out = NamedRule;
 
-    fn visit<P: Named>(self) -> MakeRule {
-        own(P::NAME, P::new)
+    fn visit<P: Policy>(self, name: &'static str, rule: P) -> NamedRule {
+        (name, Box::new(rule))
     }
 }
 
 /// The rule of this name.
 pub(crate) fn by_name(name: String) -> MakeRule {
-    Box::new(move |frames| with_rule(&name, ByName)?(frames))
+    Box::new(move |frames| with_rule(&name, frames, Boxed))
 }

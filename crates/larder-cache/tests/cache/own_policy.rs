@@ -9,12 +9,14 @@ struct Stack {
     capacity: usize,
 }
 
-impl Policy for Stack {
+impl Stack {
     fn new(capacity: usize) -> Result<Self, PolicyError> {
         let frames = Vec::new();
         Ok(Self { frames, capacity })
     }
+}
 
+impl Policy for Stack {
     fn capacity(&self) -> usize {
         self.capacity
     }

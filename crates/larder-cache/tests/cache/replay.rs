@@ -92,18 +92,19 @@ impl<P: Policy> Plain<P> {
     }
 }
 
-struct Replayed<'a>(usize, &'a [Access]);
+struct Replayed<'a>(&'a [Access]);
 
 impl Visitor for Replayed<'_> {
     type Out = Vec<Option<bool>>;
 
-    fn visit<P: Policy>(self) -> Self::Out {
-        let mut plain = Plain {
-            rule: P::new(self.0).unwrap(),
-            slots: Slots::default(),
+    fn visit<P: Policy>(self, _: &'static str, rule: P) -> Self::Out {
+        let free = (0..rule.capacity() as Frame).rev().collect();
+        let slots = Slots {
+            free,
+            ..Slots::default()
         };
-        plain.slots.free = (0..self.0 as Frame).rev().collect();
-        self.1.iter().map(|access| plain.access(access)).collect()
+        let mut plain = Plain { rule, slots };
+        self.0.iter().map(|access| plain.access(access)).collect()
     }
 }
 
@@ -146,7 +147,7 @@ fn a_recorded_run_is_replayed_hit_for_hit_under_every_rule() {
         drop(handle);
         let log = log.lock().unwrap();
         let recorded = hits(&log);
-        let replayed = with_rule(rule.name, Replayed(frames, &log)).unwrap();
+        let replayed = with_rule(rule.name, frames, Replayed(&log)).unwrap();
         assert!(recorded.contains(&Some(true)) && recorded.contains(&Some(false)));
         let differ = recorded
             .iter()
@@ -212,7 +213,7 @@ fn what_is_read_ahead_and_what_is_removed_is_recorded_too() {
         let count = |kind| log.iter().filter(|access| access.kind == kind).count() as u64;
         assert_eq!(count(AccessKind::Readahead), cache.stats().read_ahead);
         assert!(count(AccessKind::Remove) > 100 && cache.stats().read_ahead > 100);
-        let replayed = with_rule(rule.name, Replayed(frames, &log)).unwrap();
+        let replayed = with_rule(rule.name, frames, Replayed(&log)).unwrap();
         let recorded = hits(&log);
         let differ = recorded
             .iter()

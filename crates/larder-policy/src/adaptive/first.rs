@@ -1,7 +1,7 @@
 //! Whether the blocks that came first, while the cache filled, are worth more than later blocks.
 
 use super::super::PolicyError;
-use larder_base::table::table;
+use super::super::bits::Bits;
 
 /// Departures after which an observation counts half and the decision is made anew; fewer in a small cache.
 const PERIOD: usize = 64;
@@ -26,8 +26,8 @@ pub(super) struct First {
     bits: u32,
     /// The period for which the question was asked last.
     asked: Option<u32>,
-    /// By period of the latest departures: did the first ones stay? A bit for each, in turn.
-    stayed: Vec<u64>,
+    /// By period of the latest departures: did the first ones stay?
+    stayed: Bits,
 }
 
 impl First {
@@ -64,12 +64,11 @@ impl First {
         let period = number >> self.bits;
         if self.asked != Some(period) {
             self.asked = Some(period);
-            let (word, bit) = self.place(number);
             if self.against > 0 {
                 self.all_stayed = false;
-                self.stayed[word] &= !bit;
+                self.stayed.clear(period.into());
             } else {
-                self.stayed[word] |= bit;
+                self.stayed.set(period.into());
             }
             self.against /= 2;
         }
@@ -96,22 +95,15 @@ impl First {
     }
 
     fn stayed_at(&self, number: u32) -> bool {
-        let (word, bit) = self.place(number);
-        self.stayed[word] & bit != 0
-    }
-
-    /// Of the bit of a departure's period. There are as many as a power of two.
-    fn place(&self, number: u32) -> (usize, u64) {
-        let at = (number >> self.bits) as usize & (self.stayed.len() * 64 - 1);
-        (at / 64, 1 << (at % 64))
+        self.stayed.get((number >> self.bits).into())
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.stayed.capacity() * size_of::<u64>()
+        self.stayed.bytes()
     }
 }
 
 /// A bit for each period of the numbers, and as many more, since the latest numbers may begin within one.
-fn periods(numbers: usize, bits: u32) -> Result<Vec<u64>, PolicyError> {
-    Ok(table(((2 * numbers) >> bits).div_ceil(64), 0)?)
+fn periods(numbers: usize, bits: u32) -> Result<Bits, PolicyError> {
+    Bits::new((2 * numbers) >> bits, false)
 }

@@ -21,7 +21,7 @@ struct Entry {
     words: [u16; COUNT],
 }
 
-const NOBODY: Entry = Entry {
+const EMPTY: Entry = Entry {
     tag: [0; 2],
     words: [0; COUNT],
 };
@@ -55,7 +55,7 @@ impl Miniatures {
             cores,
             holds: table(frames * COUNT, 0)?,
             free: [frames as u16; COUNT],
-            entries: table(sets * WAYS, NOBODY)?,
+            entries: table(sets * WAYS, EMPTY)?,
             frames,
             duel: Duel::new(frames),
             accesses: 0,
@@ -120,11 +120,11 @@ impl Miniatures {
         let first = (tag as usize & (sets - 1)) * WAYS;
         let set = first..first + WAYS;
         let same =
-            |at: &usize| self.entries[*at].tag == halves && self.entries[*at].words != NOBODY.words;
+            |at: &usize| self.entries[*at].tag == halves && self.entries[*at].words != EMPTY.words;
         if let Some(at) = set.clone().find(same) {
             return Some(at);
         }
-        let unused = |at: &usize| self.entries[*at].words == NOBODY.words;
+        let unused = |at: &usize| self.entries[*at].words == EMPTY.words;
         let ghostly = |at: &usize| self.entries[*at].words.iter().all(|word| word & IN == 0);
         let at = set
             .clone()
@@ -132,7 +132,7 @@ impl Miniatures {
             .or_else(|| set.clone().find(ghostly))?;
         self.entries[at] = Entry {
             tag: halves,
-            ..NOBODY
+            ..EMPTY
         };
         Some(at)
     }
@@ -150,20 +150,16 @@ impl Miniatures {
         self.sweep = (self.sweep + 1) & (self.entries.len() - 1);
     }
 
-    pub(super) fn ruling(&self) -> usize {
-        self.duel.ruling()
-    }
-
-    pub(super) fn switches(&self) -> u64 {
-        self.duel.switches()
-    }
-
-    pub(super) fn accesses(&self) -> u64 {
-        self.accesses
-    }
-
-    pub(super) fn misses(&self, expert: usize) -> u64 {
-        self.misses[expert]
+    /// The expert that rules, and the misses of each.
+    pub(super) fn explain(&self) -> Vec<(&'static str, f64)> {
+        let mut all = vec![
+            ("expert", self.duel.ruling() as f64),
+            ("switches", self.duel.switches() as f64),
+            ("sampled accesses", self.accesses as f64),
+        ];
+        let misses = EXPERTS.iter().zip(self.misses);
+        all.extend(misses.map(|(expert, misses)| (expert.name, misses as f64)));
+        all
     }
 
     pub(super) fn bytes(&self) -> usize {

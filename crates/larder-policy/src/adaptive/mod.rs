@@ -7,8 +7,6 @@ mod ghosts;
 mod knobs;
 mod miniature;
 mod queues;
-#[cfg(test)]
-mod queues_tests;
 mod sample;
 mod tags;
 #[cfg(test)]
@@ -16,8 +14,8 @@ mod tests;
 
 use super::capacity::capacity;
 use super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
-    Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
 use knobs::EXPERTS;
 use miniature::Miniatures;
@@ -58,7 +56,7 @@ const RETURNS: u64 = 1;
 /// ```
 /// use larder_policy::{Adaptive, replay::Replay};
 /// // a loop of 110 blocks over a cache of 100, in which LRU never hits
-/// let mut cache = Replay::<Adaptive>::new(100)?;
+/// let mut cache = Replay::new(Adaptive::new(100)?)?;
 /// for at in 0..110_000 {
 ///     cache.access(at % 110, at);
 /// }
@@ -76,6 +74,22 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        let frames = capacity(frames)?;
+        let sample = Sample::new(frames);
+        Ok(Self {
+            queues: Queues::new(frames, EXPERTS[0].knobs)?,
+            tags: Tags::new(sample.frames())?,
+            miniatures: Miniatures::new(sample.frames())?,
+            border: (0, 0),
+            sample,
+        })
+    }
+
     /// Shows a sampled use to the miniatures, and takes over the setting of a better one.
     #[cold]
     fn learn(&mut self, tag: u32) {
@@ -96,25 +110,7 @@ impl Adaptive {
     }
 }
 
-impl Named for Adaptive {
-    const NAME: &'static str = "adaptive";
-    const SOURCE: &'static str = "larder; after S3-FIFO (SOSP 2023), Clock2Q+ (arXiv 2511.21958), LIRS (SIGMETRICS 2002) and SHARDS (FAST 2015)";
-    const ABOUT: &'static str = "two queues, a correlation window and ghosts, with the proportions that do best in miniature";
-}
-
 impl Policy for Adaptive {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        let frames = capacity(frames)?;
-        let sample = Sample::new(frames);
-        Ok(Self {
-            queues: Queues::new(frames, EXPERTS[0].knobs)?,
-            tags: Tags::new(sample.frames())?,
-            miniatures: Miniatures::new(sample.frames())?,
-            border: (0, 0),
-            sample,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.queues.capacity()
     }
@@ -229,20 +225,8 @@ impl Policy for Adaptive {
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
-        let mut all = vec![
-            ("expert", self.miniatures.ruling() as f64),
-            ("switches", self.miniatures.switches() as f64),
-            ("sampled accesses", self.miniatures.accesses() as f64),
-            ("first queue", self.queues.first() as f64),
-            ("small queue", self.queues.small() as f64),
-            ("small queue, target", self.queues.target() as f64),
-            ("main queue", self.queues.main() as f64),
-            ("waiting", self.queues.waiting() as f64),
-            ("ghosts", self.queues.ghosts() as f64),
-        ];
-        for (at, expert) in EXPERTS.iter().enumerate() {
-            all.push((expert.name, self.miniatures.misses(at) as f64));
-        }
+        let mut all = self.miniatures.explain();
+        all.splice(3..3, self.queues.explain());
         all
     }
 }

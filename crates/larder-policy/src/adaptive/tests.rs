@@ -16,7 +16,7 @@ fn ruling(cache: &Replay<Adaptive>) -> &'static str {
 }
 
 fn run(capacity: usize, blocks: impl Iterator<Item = u32>) -> Replay<Adaptive> {
-    let mut cache = Replay::new(capacity).unwrap();
+    let mut cache = Replay::new(Adaptive::new(capacity).unwrap()).unwrap();
     for (at, block) in blocks.enumerate() {
         cache.access(block, at as u32);
     }
@@ -64,7 +64,7 @@ fn blocks_that_come_back_soon_are_given_a_larger_small_queue() {
 fn a_scan_does_not_drive_out_what_is_used() {
     let mut numbers = random(1);
     let mut hot = move || (numbers.next().unwrap() % 800) as u32;
-    let mut cache = Replay::<Adaptive>::new(1000).unwrap();
+    let mut cache = Replay::new(Adaptive::new(1000).unwrap()).unwrap();
     for at in 0..100_000 {
         cache.access(hot(), at);
     }
@@ -313,7 +313,7 @@ fn a_loop_that_is_run_through_a_few_times_hits_from_the_second_time_on() {
 #[test]
 fn every_sequence_leaves_it_whole_also_when_it_is_resized() {
     let mut numbers = random(9);
-    let mut cache = Replay::<Adaptive>::new(2000).unwrap();
+    let mut cache = Replay::new(Adaptive::new(2000).unwrap()).unwrap();
     for at in 0..300_000_u32 {
         let number = numbers.next().unwrap();
         cache.access((number % (100 + number % 5000)) as u32, at);

@@ -5,15 +5,11 @@ mod rate;
 use core::cmp::Reverse;
 
 use super::capacity::capacity;
-use super::frames::oldest_loose;
 use super::ghosts::Ghosts;
 use super::heap::Heap;
+use super::lists::Lists;
 use super::random::Dice;
-use super::{
-    Admission, Arrival, Block, Frame, Frames, Named, Policy, PolicyError, Reason, Shadow, Touch,
-};
-use larder_base::list::{Links, List, NONE};
-use larder_base::table::{grow, table};
+use super::{Admission, Arrival, Block, Frame, Frames, Policy, PolicyError, Reason, Shadow, Touch};
 use rate::Rate;
 
 /// The experts, and the ghosts of the blocks that each evicted.
@@ -33,16 +29,18 @@ const QUEUE_SHARE: f64 = 0.01;
 const DEPARTURE_BITS: u32 = 40;
 const MOST_USES: u32 = (1 << (63 - DEPARTURE_BITS)) - 1;
 
-/// Bits of a frame: it is in the stack, not in the queue.
-const STACKED: u8 = 1;
-/// It fell from the stack into the queue.
-const DEMOTED: u8 = 2;
+/// The lists.
+const STACK: usize = 0;
+const QUEUE: usize = 1;
+
+/// Bits of a frame: it fell from the stack into the queue.
+const DEMOTED: u8 = 1;
 /// It came into a full cache, and not back from a history.
-const NEW: u8 = 4;
+const NEW: u8 = 2;
 /// It was read ahead and has not been used.
-const UNUSED: u8 = 8;
+const UNUSED: u8 = 4;
 /// It was read ahead and comes back from a history.
-const RETURNS: u8 = 16;
+const RETURNS: u8 = 8;
 
 /// In an admission: the block comes back from a history. The uses of its former lives lie above.
 const BACK: u64 = 1;
@@ -57,7 +55,7 @@ const BACK: u64 = 1;
 ///
 /// ```
 /// use larder_policy::{Cacheus, replay::Replay};
-/// let mut cache = Replay::<Cacheus>::new(10)?;
+/// let mut cache = Replay::new(Cacheus::new(10)?)?;
 /// for at in 0..1000 {
 ///     cache.access(at % 5, at);
 /// }
@@ -66,10 +64,7 @@ const BACK: u64 = 1;
 /// ```
 #[derive(Debug)]
 pub struct Cacheus {
-    links: Links,
-    stack: List,
-    queue: List,
-    bits: Vec<u8>,
+    lists: Lists<2>,
     /// By uses, then the latest use first.
     frequency: Heap<(u32, Reverse<u64>)>,
     ghosts: Ghosts<3>,
@@ -101,6 +96,26 @@ fn step(many: usize, few: usize) -> usize {
 }
 
 impl Cacheus {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            lists: Lists::new(frames)?,
+            frequency: Heap::new(frames)?,
+            ghosts: Ghosts::new(ghosts_of(frames))?,
+            weight: 0.5,
+            rate: Rate::new(frames),
+            queue_target: first_target(frames),
+            demoted: 0,
+            warm: false,
+            now: 0,
+            dice: Dice::new(),
+        })
+    }
+
     fn stack_target(&self) -> usize {
         self.capacity - self.queue_target
     }
@@ -131,58 +146,44 @@ impl Cacheus {
         self.frequency.set(frame, (uses, Reverse(self.now)));
     }
 
-    fn push_stack(&mut self, frame: Frame) {
-        self.bits[frame as usize] |= STACKED;
-        self.stack.push_newest(&mut self.links, frame);
-    }
-
     /// Lets the oldest of the stack fall until fewer than `room` are left.
     fn limit_stack(&mut self, room: usize) {
-        while !self.stack.is_empty() && self.stack.len() >= room {
-            let frame = self.stack.oldest();
-            self.stack.unlink(&mut self.links, frame);
-            self.queue.push_newest(&mut self.links, frame);
-            let bits = &mut self.bits[frame as usize];
-            *bits = *bits & !STACKED | DEMOTED;
+        while self.lists.len(STACK) >= room
+            && let Some(frame) = self.lists.oldest(STACK)
+        {
+            let bits = self.lists.bits(frame) | DEMOTED;
+            self.lists.move_to(frame, QUEUE, bits);
             self.demoted += 1;
         }
     }
 
     /// The first use of a block that is in no list: here, or when it was read ahead, later.
-    fn settle(&mut self, frame: Frame, returns: bool) {
-        if returns || !self.warm && self.queue.is_empty() && self.stack.len() < self.stack_target()
-        {
-            self.push_stack(frame);
-        } else {
-            let room = self.queue.len() < self.queue_target;
-            if self.warm || !room {
-                self.bits[frame as usize] |= NEW;
-            }
-            self.queue.push_newest(&mut self.links, frame);
+    fn first_place(&mut self, frame: Frame, returns: bool) {
+        let queued = self.lists.len(QUEUE);
+        let stack = !self.warm && queued == 0 && self.lists.len(STACK) < self.stack_target();
+        let new = self.warm || queued >= self.queue_target;
+        match (returns || stack, new) {
+            (true, _) => self.lists.push(frame, STACK, 0),
+            (false, new) => self.lists.push(frame, QUEUE, if new { NEW } else { 0 }),
         }
     }
 
-    /// Takes a frame out of its list.
-    fn unlist(&mut self, frame: Frame) {
-        let bits = self.bits[frame as usize];
-        if bits & STACKED != 0 {
-            self.stack.unlink(&mut self.links, frame);
-        } else {
-            self.queue.unlink(&mut self.links, frame);
-        }
+    /// Takes a frame out of its list; its bits without [`DEMOTED`].
+    fn unlist(&mut self, frame: Frame) -> u8 {
+        let bits = self.lists.bits(frame);
+        self.lists.remove(frame);
         self.demoted -= usize::from(bits & DEMOTED != 0);
-        self.bits[frame as usize] = bits & !(STACKED | DEMOTED);
+        bits & !DEMOTED
     }
 
     #[cold]
     fn first_use(&mut self, frame: Frame) {
         self.rate.access(false, &mut self.dice);
         let (uses, _) = self.frequency.key(frame);
-        let returns = self.bits[frame as usize] & RETURNS != 0;
+        let returns = self.lists.bits(frame) & RETURNS != 0;
         self.used(frame, if returns { uses } else { 1 });
         self.unlist(frame);
-        self.bits[frame as usize] = 0;
-        self.settle(frame, returns);
+        self.first_place(frame, returns);
         self.limit_stack(self.stack_target());
     }
 
@@ -192,7 +193,7 @@ impl Cacheus {
         let shadow = self.ghosts.add(expert).get() & ((1 << DEPARTURE_BITS) - 1);
         if expert == SR_LRU {
             let same = self.ghosts.add(NEW_ONES);
-            if self.bits[frame as usize] & NEW == 0 {
+            if self.lists.bits(frame) & NEW == 0 {
                 self.ghosts.take(Some(same));
             }
             self.ghosts.forget_before(NEW_ONES, SR_LRU);
@@ -202,38 +203,13 @@ impl Cacheus {
     }
 }
 
-impl Named for Cacheus {
-    const NAME: &'static str = "cacheus";
-    const SOURCE: &'static str = "Rodriguez et al., FAST 2021";
-    const ABOUT: &'static str = "a scan-resistant LRU or a churn-resistant LFU chooses, by chance; regret moves their chances";
-}
-
 impl Policy for Cacheus {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            stack: List::new(),
-            queue: List::new(),
-            bits: table(frames, 0)?,
-            frequency: Heap::new(frames)?,
-            ghosts: Ghosts::new(ghosts_of(frames))?,
-            weight: 0.5,
-            rate: Rate::new(frames),
-            queue_target: first_target(frames),
-            demoted: 0,
-            warm: false,
-            now: 0,
-            dice: Dice::new(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.stack.len() + self.queue.len()
+        self.lists.total()
     }
 
     /// Whether it comes back from a history, and the uses of its former lives.
@@ -268,14 +244,13 @@ impl Policy for Cacheus {
         let returns = arrival.admission.0 & BACK != 0;
         let former = (arrival.admission.0 >> 1) as u32;
         if arrival.reason == Reason::Readahead {
-            self.bits[frame as usize] = UNUSED | if returns { RETURNS } else { 0 };
+            let bits = UNUSED | if returns { RETURNS } else { 0 };
             self.used(frame, former);
-            self.queue.push_newest(&mut self.links, frame);
+            self.lists.push(frame, QUEUE, bits);
             return;
         }
-        self.bits[frame as usize] = 0;
         self.used(frame, if returns { former } else { 1 });
-        self.settle(frame, returns);
+        self.first_place(frame, returns);
         if self.warm || returns {
             self.limit_stack(self.stack_target());
         }
@@ -283,36 +258,33 @@ impl Policy for Cacheus {
 
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        let bits = self.bits[frame as usize];
+        let bits = self.lists.bits(frame);
         if bits & UNUSED != 0 {
             return self.first_use(frame);
         }
         self.rate.access(true, &mut self.dice);
         let (uses, _) = self.frequency.key(frame);
         self.used(frame, uses.saturating_add(1));
-        if bits & STACKED != 0 {
-            self.stack.renew(&mut self.links, frame);
+        if self.lists.list_of(frame) == STACK {
+            self.lists.renew(frame);
             return;
         }
         if bits & DEMOTED != 0 {
             self.shorten_queue();
         }
-        self.unlist(frame);
-        self.push_stack(frame);
+        let bits = self.unlist(frame);
+        self.lists.push(frame, STACK, bits);
         self.limit_stack(self.stack_target() + 1);
     }
 
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         for gone in 0..wanted {
-            let mut oldest = oldest_loose(&self.queue, &self.links, frames);
-            if oldest == NONE {
-                oldest = oldest_loose(&self.stack, &self.links, frames);
-            }
-            let Some((_, rarest)) = self.frequency.first_loose(frames) else {
+            let oldest = self.lists.unpinned_of(QUEUE, STACK, frames);
+            let Some((_, rarest)) = self.frequency.first_unpinned(frames) else {
                 return gone;
             };
-            // All may have been held when the lists were looked at, and one let go before the heap was.
-            let oldest = if oldest == NONE { rarest } else { oldest };
+            // All may have been pinned when the lists were looked at, and one unpinned before the heap was.
+            let oldest = oldest.unwrap_or(rarest);
             let drawn = usize::from(self.dice.part() >= self.weight);
             let victim = [oldest, rarest][drawn];
             self.warm = true;
@@ -331,8 +303,7 @@ impl Policy for Cacheus {
 
     /// Forgets all ghosts and what the rate has learnt; the weights stay.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.bits, frames, 0)?;
+        self.lists.grow(capacity(frames)?)?;
         self.frequency.grow(frames)?;
         self.ghosts.grow(ghosts_of(frames))?;
         self.capacity = frames;
@@ -346,18 +317,15 @@ impl Policy for Cacheus {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.stack.check(&self.links, "cacheus, stack")?;
-        self.queue.check(&self.links, "cacheus, queue")?;
+        self.lists
+            .check("cacheus", |list, bits| list == QUEUE || bits & DEMOTED == 0)?;
         self.frequency.check()?;
         self.ghosts.check()?;
         if self.len() != self.frequency.len() {
             return Err("cacheus: the experts know different blocks".to_owned());
         }
-        let has = |frame: &u32, bit: u8| self.bits[*frame as usize] & bit != 0;
-        let queued = self.queue.iter(&self.links);
-        if queued.filter(|frame| has(frame, DEMOTED)).count() != self.demoted
-            || self.stack.iter(&self.links).any(|at| has(&at, DEMOTED))
-        {
+        let demoted = |frame: &Frame| self.lists.bits(*frame) & DEMOTED != 0;
+        if self.lists.iter(QUEUE).filter(demoted).count() != self.demoted {
             return Err(format!("cacheus: not {} fell", self.demoted));
         }
         if self.ghosts.len(NEW_ONES) > self.ghosts.len(SR_LRU) {
@@ -370,10 +338,7 @@ impl Policy for Cacheus {
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes()
-            + self.frequency.bytes()
-            + self.ghosts.bytes()
-            + self.bits.capacity() * size_of::<u8>()
+        self.lists.bytes() + self.frequency.bytes() + self.ghosts.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {

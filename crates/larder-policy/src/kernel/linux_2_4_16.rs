@@ -1,19 +1,19 @@
 //! Linux 2.4.10 to 2.4.16: A. Arcangeli's memory management, with the promotion at the second use that Linux still has.
 
 use super::super::capacity::capacity;
-use super::super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::super::lists::Lists;
+use super::super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use super::SWAP_CLUSTER_MAX;
-use larder_base::list::{Linked, Links, List, NONE};
-use larder_base::table::{grow, table};
 
 /// Reclaim begins with this priority: a sixth of the inactive list (`DEF_PRIORITY`).
 const DEF_PRIORITY: usize = 6;
 
-const OUT: u8 = 0;
-const INACTIVE: u8 = 1;
-const ACTIVE: u8 = 2;
-const PLACE: u8 = 3;
-const REFERENCED: u8 = 4;
+/// The lists.
+const ACTIVE: usize = 0;
+const INACTIVE: usize = 1;
+
+/// A page's bit.
+const REFERENCED: u8 = 1;
 
 /// Linux 2.4.16. Ages and the third list are gone. A block comes in at the head of the inactive list; the call that brought it
 /// sets its Referenced bit; a use of a referenced inactive block makes it active and clears the bit (`mark_page_accessed`).
@@ -29,7 +29,7 @@ const REFERENCED: u8 = 4;
 ///
 /// ```
 /// use larder_policy::{Linux2416, replay::Replay};
-/// let mut cache = Replay::<Linux2416>::new(100)?;
+/// let mut cache = Replay::new(Linux2416::new(100)?)?;
 /// for round in 0..2 {
 ///     (0..10).for_each(|block| drop(cache.access(block, round)));
 /// }
@@ -39,10 +39,7 @@ const REFERENCED: u8 = 4;
 /// ```
 #[derive(Debug)]
 pub struct Linux2416 {
-    links: Links,
-    active: List,
-    inactive: List,
-    flags: Vec<u8>,
+    lists: Lists<2>,
     capacity: usize,
     /// What is left of the reclaim that is under way: pages wanted, priority, pages to scan at it.
     wanted: usize,
@@ -52,31 +49,40 @@ pub struct Linux2416 {
 }
 
 impl Linux2416 {
-    fn is(&self, page: Frame, place: u8) -> bool {
-        self.flags[page as usize] & PLACE == place
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            lists: Lists::new(frames)?,
+            wanted: 0,
+            priority: DEF_PRIORITY,
+            scans: 0,
+            promotions: 0,
+        })
     }
 
     /// `refill_inactive` and the head of `shrink_cache`, as `shrink_caches` calls them.
     fn begin(&mut self) {
-        let ratio = self.wanted * self.active.len() / ((self.inactive.len() + 1) * 2);
+        let ratio = self.wanted * self.lists.len(ACTIVE) / ((self.lists.len(INACTIVE) + 1) * 2);
         self.refill_inactive(ratio);
-        self.scans = self.inactive.len() / self.priority;
+        self.scans = self.lists.len(INACTIVE) / self.priority;
     }
 
     fn refill_inactive(&mut self, mut pages: usize) {
-        let mut entry = self.active.oldest();
-        while pages > 0 && entry != NONE {
-            let page = entry;
-            entry = self.links.newer(page); // none at the head, even if the page moves there again
-            if self.flags[page as usize] & REFERENCED != 0 {
-                self.flags[page as usize] &= !REFERENCED;
-                self.active.renew(&mut self.links, page);
-                continue;
+        let mut entry = self.lists.oldest(ACTIVE);
+        while pages > 0
+            && let Some(page) = entry
+        {
+            entry = self.lists.newer(page); // none at the head, even if the page moves there again
+            if self.lists.bits(page) == REFERENCED {
+                self.lists.move_to(page, ACTIVE, 0);
+            } else {
+                pages -= 1;
+                self.lists.move_to(page, INACTIVE, REFERENCED);
             }
-            pages -= 1;
-            self.active.unlink(&mut self.links, page);
-            self.inactive.push_newest(&mut self.links, page);
-            self.flags[page as usize] = INACTIVE | REFERENCED;
         }
     }
 
@@ -84,16 +90,13 @@ impl Linux2416 {
     fn shrink_cache<F: Frames>(&mut self, frames: &mut F) -> Option<Frame> {
         while self.scans > 0 {
             self.scans -= 1;
-            let page = self.inactive.oldest();
-            if page == NONE {
-                break;
-            }
+            let page = self.lists.oldest(INACTIVE)?;
             match frames.state(page) {
                 FrameState::Clean => return Some(page),
                 FrameState::Dirty => frames.write_back(page),
                 FrameState::Pinned => {}
             }
-            self.inactive.renew(&mut self.links, page);
+            self.lists.renew(page);
         }
         None
     }
@@ -130,13 +133,7 @@ impl Linux2416 {
     }
 
     fn last_resort<F: Frames>(&mut self, frames: &mut F) -> bool {
-        let pages = || [&self.inactive, &self.active].into_iter();
-        let find = |state| {
-            pages()
-                .flat_map(|list| list.iter(&self.links))
-                .find(|&page| frames.state(page) == state)
-        };
-        let page = find(FrameState::Clean).or_else(|| find(FrameState::Dirty));
+        let page = self.lists.clean_else_dirty([INACTIVE, ACTIVE], frames);
         if let Some(page) = page {
             self.let_go(frames, page);
         }
@@ -144,55 +141,32 @@ impl Linux2416 {
     }
 }
 
-impl Named for Linux2416 {
-    const NAME: &'static str = "linux-2.4.16";
-    const SOURCE: &'static str = "Linux 2.4.16, mm/vmscan.c, mm/filemap.c (November 2001)";
-    const ABOUT: &'static str = "active and inactive list, promoted at the second use, no ages";
-}
-
 impl Policy for Linux2416 {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            flags: table(frames, OUT)?,
-            active: List::new(),
-            inactive: List::new(),
-            wanted: 0,
-            priority: DEF_PRIORITY,
-            scans: 0,
-            promotions: 0,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.active.len() + self.inactive.len()
+        self.lists.total()
     }
 
     #[inline]
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
-        self.inactive.push_newest(&mut self.links, frame);
-        self.flags[frame as usize] = match arrival.reason {
-            Reason::Readahead => INACTIVE,
-            Reason::Demand | Reason::Write => INACTIVE | REFERENCED,
+        let bits = match arrival.reason {
+            Reason::Readahead => 0,
+            Reason::Demand | Reason::Write => REFERENCED,
         };
+        self.lists.push(frame, INACTIVE, bits);
     }
 
     /// `mark_page_accessed`.
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
-        let flags = self.flags[frame as usize];
-        if flags == INACTIVE | REFERENCED {
-            self.inactive.unlink(&mut self.links, frame);
-            self.active.push_newest(&mut self.links, frame);
-            self.flags[frame as usize] = ACTIVE;
+        if self.lists.bits(frame) == 0 {
+            self.lists.set_bits(frame, REFERENCED);
+        } else if self.lists.list_of(frame) == INACTIVE {
+            self.lists.move_to(frame, ACTIVE, 0);
             self.promotions += 1;
-        } else {
-            self.flags[frame as usize] = flags | REFERENCED;
         }
     }
 
@@ -201,49 +175,28 @@ impl Policy for Linux2416 {
     }
 
     fn remove(&mut self, frame: Frame) {
-        if self.is(frame, ACTIVE) {
-            self.active.unlink(&mut self.links, frame);
-        } else {
-            self.inactive.unlink(&mut self.links, frame);
-        }
-        self.flags[frame as usize] = OUT;
+        self.lists.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.flags, frames, OUT)?;
+        self.lists.grow(capacity(frames)?)?;
         self.capacity = frames;
         Ok(())
     }
 
     fn check(&self) -> Result<(), String> {
-        for (list, place, name) in [
-            (&self.active, ACTIVE, "active"),
-            (&self.inactive, INACTIVE, "inactive"),
-        ] {
-            list.check(&self.links, name)?;
-            if let Some(page) = list.iter(&self.links).find(|&page| !self.is(page, place)) {
-                return Err(format!("{name}: frame {page} says that it is elsewhere"));
-            }
-        }
-        let inside = self.flags.iter().filter(|&&flags| flags != OUT).count();
-        if inside != self.len() {
-            return Err(format!(
-                "{inside} frames are in, the lists have {}",
-                self.len()
-            ));
-        }
-        Ok(())
+        self.lists
+            .check("linux-2.4.16", |_, bits| bits <= REFERENCED)
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.flags.capacity()
+        self.lists.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("active", self.active.len() as f64),
-            ("inactive", self.inactive.len() as f64),
+            ("active", self.lists.len(ACTIVE) as f64),
+            ("inactive", self.lists.len(INACTIVE) as f64),
             ("promoted at the second use", self.promotions as f64),
         ]
     }

@@ -17,7 +17,7 @@ use super::vm_2_4_7::{Version, Vm};
 ///
 /// ```
 /// use larder_policy::{Linux247, replay::Replay};
-/// let mut cache = Replay::<Linux247>::new(100)?;
+/// let mut cache = Replay::new(Linux247::new(100)?)?;
 /// for block in 0..1_000 {
 ///     cache.access(block % 10, block);
 ///     cache.access(100 + block, block);
@@ -32,10 +32,6 @@ pub type Linux247 = Vm<Vanilla>;
 pub enum Vanilla {}
 
 impl Version for Vanilla {
-    const NAME: &'static str = "linux-2.4.7";
-    const SOURCE: &'static str = "Linux 2.4.7, mm/vmscan.c, mm/swap.c, mm/filemap.c (20 July 2001)";
-    const ABOUT: &'static str =
-        "active ring with ages, inactive dirty and clean lists, drop-behind";
     const DROPS_BEHIND: bool = true;
 
     fn add(pages: &mut PageLists, page: Frame) {
@@ -44,12 +40,9 @@ impl Version for Vanilla {
 
     fn used(_: &mut PageLists, _: Frame) {}
 
-    fn first_used(_: &mut PageLists, _: Frame) {}
-
     fn in_use(pages: &PageLists, page: Frame) -> bool {
         pages.referenced(page) || pages.age(page) > 0
     }
 
-    /// Referenced stays set (since 2.4.5): the next scan makes the page older.
     fn rescued(_: &mut PageLists, _: Frame) {}
 }

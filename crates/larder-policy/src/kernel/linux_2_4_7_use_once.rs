@@ -2,7 +2,7 @@
 
 use super::super::Frame;
 use super::age;
-use super::page_lists::{On, PageLists};
+use super::page_lists::PageLists;
 use super::vm_2_4_7::{Version, Vm};
 
 /// Linux 2.4.7 with "Optimization for use-once pages" (26 July 2001). A block comes in inactive, at age 0. Its first use, by
@@ -16,7 +16,7 @@ use super::vm_2_4_7::{Version, Vm};
 ///
 /// ```
 /// use larder_policy::{Linux247UseOnce, replay::Replay};
-/// let mut cache = Replay::<Linux247UseOnce>::new(1_000)?;
+/// let mut cache = Replay::new(Linux247UseOnce::new(1_000)?)?;
 /// for block in 0..300 {
 ///     cache.access(block, 0);
 ///     cache.access(block, 1);
@@ -33,40 +33,12 @@ pub type Linux247UseOnce = Vm<UseOnce>;
 #[derive(Debug)]
 pub enum UseOnce {}
 
-/// `check_used_once` of the patch.
-fn check_used_once(pages: &mut PageLists, page: Frame) {
-    if pages.age(page) == 0 {
-        pages.set_age(page, age::START);
-        pages.refer(page, false);
-    }
-}
-
 impl Version for UseOnce {
-    const NAME: &'static str = "linux-2.4.7-use-once";
-    const SOURCE: &'static str =
-        "D. Phillips, Optimization for use-once pages, patch against 2.4.7 (26 July 2001)";
-    const ABOUT: &'static str =
-        "2.4.7, but a block starts inactive and is rescued at the tail if used again";
-    const DROPS_BEHIND: bool = false;
-
-    fn add(pages: &mut PageLists, page: Frame) {
-        pages.add(page, On::Dirty, 0);
-    }
-
+    /// `check_used_once` of the patch.
     fn used(pages: &mut PageLists, page: Frame) {
-        check_used_once(pages, page);
-    }
-
-    fn first_used(pages: &mut PageLists, page: Frame) {
-        check_used_once(pages, page);
-    }
-
-    fn in_use(pages: &PageLists, page: Frame) -> bool {
-        pages.referenced(page)
-    }
-
-    /// Referenced stays set: the next scan makes the page 5.
-    fn rescued(pages: &mut PageLists, page: Frame) {
-        pages.set_age(page, age::START);
+        if pages.age(page) == 0 {
+            pages.set_age(page, age::START);
+            pages.refer(page, false);
+        }
     }
 }

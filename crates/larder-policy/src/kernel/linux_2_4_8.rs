@@ -28,43 +28,18 @@ pub type Linux248 = Vm<Merged>;
 #[derive(Debug)]
 pub enum Merged {}
 
-/// `check_used_once` of 2.4.8.
-fn check_used_once(pages: &mut PageLists, page: Frame) {
-    if pages.is_on(page, On::Active) {
-        return;
-    }
-    if pages.age(page) > 0 {
-        pages.move_to(page, On::Active); // activate_page: it has START at least
-        pages.set_age(page, pages.age(page).max(age::START));
-    } else {
-        pages.set_age(page, age::START);
-        pages.refer(page, false);
-    }
-}
-
 impl Version for Merged {
-    const NAME: &'static str = "linux-2.4.8";
-    const SOURCE: &'static str = "Linux 2.4.8 and 2.4.9, mm/filemap.c (August 2001)";
-    const ABOUT: &'static str = "2.4.7 with use-once, promoted at the second use";
-    const DROPS_BEHIND: bool = false;
-
-    fn add(pages: &mut PageLists, page: Frame) {
-        pages.add(page, On::Dirty, 0);
-    }
-
+    /// `check_used_once` of 2.4.8.
     fn used(pages: &mut PageLists, page: Frame) {
-        check_used_once(pages, page);
-    }
-
-    fn first_used(pages: &mut PageLists, page: Frame) {
-        check_used_once(pages, page);
-    }
-
-    fn in_use(pages: &PageLists, page: Frame) -> bool {
-        pages.referenced(page)
-    }
-
-    fn rescued(pages: &mut PageLists, page: Frame) {
-        pages.set_age(page, age::START);
+        if pages.is_on(page, On::Active) {
+            return;
+        }
+        if pages.age(page) > 0 {
+            pages.move_to(page, On::Active); // activate_page: it has START at least
+            pages.set_age(page, pages.age(page).max(age::START));
+        } else {
+            pages.set_age(page, age::START);
+            pages.refer(page, false);
+        }
     }
 }

@@ -1,25 +1,26 @@
 //! Linux 6.x: two lists, and shadows of what was evicted.
 
 use super::super::capacity::capacity;
+use super::super::lists::Lists;
 use super::super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
-    Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
 use super::SWAP_CLUSTER_MAX;
-use super::laundry::Laundry;
-use larder_base::list::{Links, List, NONE};
+use super::laundry::rotate_written;
 use larder_base::table::{grow, table};
 
 /// Pages of 4 KiB in a GiB, as a power of two.
 const PAGES_OF_A_GIB: u32 = 18;
 
-const OUT: u8 = 0;
-const INACTIVE: u8 = 1;
-const ACTIVE: u8 = 2;
-const LAUNDRY: u8 = 3;
-const PLACE: u8 = 3;
-const REFERENCED: u8 = 4;
-const WORKINGSET: u8 = 8;
+/// The lists; the kernel has its dirty pages that reclaim has met elsewhere, see [`laundry`](super::laundry).
+const ACTIVE: usize = 0;
+const INACTIVE: usize = 1;
+const LAUNDRY: usize = 2;
+
+/// A page's bits.
+const REFERENCED: u8 = 1;
+const WORKINGSET: u8 = 2;
 
 /// Admission: the refault makes it active, and it was in the working set.
 const ACTIVATE: u64 = 1;
@@ -45,7 +46,7 @@ const RESTORE: u64 = 2;
 ///
 /// ```
 /// use larder_policy::{TwoList, replay::Replay};
-/// let mut cache = Replay::<TwoList>::new(100)?;
+/// let mut cache = Replay::new(TwoList::new(100)?)?;
 /// for round in 0..4 {
 ///     (0..60).for_each(|block| drop(cache.access(block, round)));
 /// }
@@ -56,11 +57,7 @@ const RESTORE: u64 = 2;
 /// ```
 #[derive(Debug)]
 pub struct TwoList {
-    links: Links,
-    active: List,
-    inactive: List,
-    laundry: Laundry,
-    flags: Vec<u8>,
+    lists: Lists<3>,
     /// The request of the last marking use.
     last: Vec<u32>,
     capacity: usize,
@@ -80,23 +77,30 @@ struct Counts {
 }
 
 impl TwoList {
-    fn is(&self, page: Frame, place: u8) -> bool {
-        self.flags[page as usize] & PLACE == place
-    }
-
-    fn put(&mut self, page: Frame, place: u8) {
-        let flags = &mut self.flags[page as usize];
-        *flags = (*flags & !PLACE) | place;
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            lists: Lists::new(frames)?,
+            last: table(frames, 0)?,
+            nonresident_age: 0,
+            wanted: 0,
+            refaulted: false,
+            counts: Counts::default(),
+        })
     }
 
     /// Active pages, as the kernel counts them: those that wait for their write are among them.
     fn active_pages(&self) -> usize {
-        self.active.len() + self.laundry.list.len()
+        self.lists.len(ACTIVE) + self.lists.len(LAUNDRY)
     }
 
     /// `inactive_is_low`.
     fn inactive_is_low(&self) -> bool {
-        let (inactive, active) = (self.inactive.len(), self.active_pages());
+        let (inactive, active) = (self.lists.len(INACTIVE), self.active_pages());
         let gib = (inactive + active) >> PAGES_OF_A_GIB;
         let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
         inactive * ratio < active
@@ -105,14 +109,11 @@ impl TwoList {
     /// `shrink_active_list`: up to a batch from the tail.
     fn shrink_active(&mut self) {
         for _ in 0..SWAP_CLUSTER_MAX {
-            let page = self.active.oldest();
-            if page == NONE {
+            let Some(page) = self.lists.oldest(ACTIVE) else {
                 break;
-            }
-            self.active.unlink(&mut self.links, page);
-            self.inactive.push_newest(&mut self.links, page);
-            self.put(page, INACTIVE);
-            self.flags[page as usize] |= WORKINGSET;
+            };
+            let bits = self.lists.bits(page) | WORKINGSET;
+            self.lists.move_to(page, INACTIVE, bits);
         }
     }
 
@@ -123,18 +124,21 @@ impl TwoList {
             self.refaulted = false;
             self.shrink_active();
         }
-        while self.inactive_is_low() && !self.active.is_empty() {
+        while self.inactive_is_low() && self.lists.len(ACTIVE) > 0 {
             self.shrink_active();
         }
     }
 
     fn free_page<F: Frames>(&mut self, frames: &mut F) -> bool {
-        self.rotate_written(frames);
+        rotate_written(&mut self.lists, LAUNDRY, INACTIVE, frames);
         if self.wanted == 0 {
             self.begin();
         }
-        for _ in 0..self.inactive.len() {
-            let page = self.inactive.oldest();
+        for _ in 0..self.lists.len(INACTIVE) {
+            let Some(page) = self.lists.oldest(INACTIVE) else {
+                break;
+            };
+            let bits = self.lists.bits(page);
             match frames.state(page) {
                 FrameState::Clean => {
                     self.wanted -= 1;
@@ -142,13 +146,12 @@ impl TwoList {
                     return true;
                 }
                 FrameState::Dirty => {
-                    self.inactive.unlink(&mut self.links, page);
-                    self.put(page, LAUNDRY);
-                    self.laundry.take(&mut self.links, frames, page);
+                    self.lists.move_to(page, LAUNDRY, bits);
+                    frames.write_back(page);
                 }
                 FrameState::Pinned => {
-                    self.flags[page as usize] &= !REFERENCED; // folio_check_references
-                    self.inactive.renew(&mut self.links, page);
+                    // folio_check_references
+                    self.lists.move_to(page, INACTIVE, bits & !REFERENCED);
                 }
             }
         }
@@ -156,26 +159,10 @@ impl TwoList {
         self.last_resort(frames)
     }
 
-    /// `folio_rotate_reclaimable`: written pages are the next to leave.
-    fn rotate_written<F: Frames>(&mut self, frames: &F) {
-        for _ in 0..Laundry::batch() {
-            let Some(page) = self.laundry.written(&mut self.links, frames) else {
-                break;
-            };
-            self.inactive.push_oldest(&mut self.links, page);
-            self.put(page, INACTIVE);
-        }
-    }
-
     /// Both lists at the highest priority, then a write that is waited for.
     fn last_resort<F: Frames>(&mut self, frames: &mut F) -> bool {
-        let lists = || [&self.inactive, &self.active, &self.laundry.list].into_iter();
-        let find = |state| {
-            lists()
-                .flat_map(|list| list.iter(&self.links))
-                .find(|&page| frames.state(page) == state)
-        };
-        let page = find(FrameState::Clean).or_else(|| find(FrameState::Dirty));
+        let lists = [INACTIVE, ACTIVE, LAUNDRY];
+        let page = self.lists.clean_else_dirty(lists, frames);
         if let Some(page) = page {
             self.let_go(frames, page);
         }
@@ -184,7 +171,7 @@ impl TwoList {
 
     /// `workingset_eviction`.
     fn let_go<F: Frames>(&mut self, frames: &mut F, page: Frame) {
-        let workingset = self.flags[page as usize] & WORKINGSET != 0;
+        let workingset = self.lists.bits(page) & WORKINGSET != 0;
         let shadow = Shadow::new(self.nonresident_age << 1 | u64::from(workingset));
         self.nonresident_age += 1;
         self.remove(page);
@@ -193,49 +180,24 @@ impl TwoList {
 
     /// `folio_mark_accessed`.
     fn mark_accessed(&mut self, page: Frame) {
-        let flags = self.flags[page as usize];
-        if flags & REFERENCED == 0 {
-            self.flags[page as usize] = flags | REFERENCED;
-        } else if flags & PLACE == INACTIVE {
-            self.inactive.unlink(&mut self.links, page);
-            self.active.push_newest(&mut self.links, page);
-            self.flags[page as usize] = (flags & WORKINGSET) | ACTIVE;
+        let bits = self.lists.bits(page);
+        if bits & REFERENCED == 0 {
+            self.lists.set_bits(page, bits | REFERENCED);
+        } else if self.lists.list_of(page) == INACTIVE {
+            self.lists.move_to(page, ACTIVE, bits & WORKINGSET);
             self.nonresident_age += 1; // workingset_activation
             self.counts.promoted += 1;
         }
     }
 }
 
-impl Named for TwoList {
-    const NAME: &'static str = "linux-two-list";
-    const SOURCE: &'static str =
-        "Linux 6.x, mm/swap.c, mm/workingset.c, mm/vmscan.c, without CONFIG_LRU_GEN";
-    const ABOUT: &'static str = "active and inactive list, second use, refaults by their distance";
-}
-
 impl Policy for TwoList {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            links: Links::new(frames)?,
-            flags: table(frames, OUT)?,
-            last: table(frames, 0)?,
-            active: List::new(),
-            inactive: List::new(),
-            laundry: Laundry::new(),
-            nonresident_age: 0,
-            wanted: 0,
-            refaulted: false,
-            counts: Counts::default(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
 
     fn len(&self) -> usize {
-        self.inactive.len() + self.active_pages()
+        self.lists.total()
     }
 
     /// `workingset_refault`.
@@ -259,16 +221,11 @@ impl Policy for TwoList {
 
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         let Admission(refault) = arrival.admission;
-        if refault & ACTIVATE != 0 {
-            self.active.push_newest(&mut self.links, frame);
-            self.flags[frame as usize] = ACTIVE;
-        } else {
-            self.inactive.push_newest(&mut self.links, frame);
-            self.flags[frame as usize] = INACTIVE;
-        }
-        if refault & RESTORE != 0 {
-            self.flags[frame as usize] |= WORKINGSET;
-        }
+        let activate = refault & ACTIVATE != 0;
+        let restore = refault & RESTORE != 0;
+        let list = if activate { ACTIVE } else { INACTIVE };
+        self.lists
+            .push(frame, list, if restore { WORKINGSET } else { 0 });
         if arrival.reason == Reason::Readahead {
             self.last[frame as usize] = arrival.request.wrapping_sub(1);
         } else {
@@ -290,53 +247,30 @@ impl Policy for TwoList {
     }
 
     fn remove(&mut self, frame: Frame) {
-        let list = match self.flags[frame as usize] & PLACE {
-            ACTIVE => &mut self.active,
-            LAUNDRY => &mut self.laundry.list,
-            _ => &mut self.inactive,
-        };
-        list.unlink(&mut self.links, frame);
-        self.flags[frame as usize] = OUT;
+        self.lists.remove(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
-        self.links.grow(capacity(frames)?)?;
-        grow(&mut self.flags, frames, OUT)?;
+        self.lists.grow(capacity(frames)?)?;
         grow(&mut self.last, frames, 0)?;
         self.capacity = frames;
         Ok(())
     }
 
     fn check(&self) -> Result<(), String> {
-        for (list, place, name) in [
-            (&self.active, ACTIVE, "active"),
-            (&self.inactive, INACTIVE, "inactive"),
-            (&self.laundry.list, LAUNDRY, "laundry"),
-        ] {
-            list.check(&self.links, name)?;
-            if let Some(page) = list.iter(&self.links).find(|&page| !self.is(page, place)) {
-                return Err(format!("{name}: frame {page} says that it is elsewhere"));
-            }
-        }
-        let inside = self.flags.iter().filter(|&&flags| flags != OUT).count();
-        if inside != self.len() {
-            return Err(format!(
-                "{inside} frames are in, the lists have {}",
-                self.len()
-            ));
-        }
-        Ok(())
+        self.lists
+            .check("linux-two-list", |_, bits| bits <= REFERENCED | WORKINGSET)
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.flags.capacity() + self.last.capacity() * size_of::<u32>()
+        self.lists.bytes() + self.last.capacity() * size_of::<u32>()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         vec![
-            ("active", self.active.len() as f64),
-            ("inactive", self.inactive.len() as f64),
-            ("waiting for a write", self.laundry.list.len() as f64),
+            ("active", self.lists.len(ACTIVE) as f64),
+            ("inactive", self.lists.len(INACTIVE) as f64),
+            ("waiting for a write", self.lists.len(LAUNDRY) as f64),
             ("promoted at the second use", self.counts.promoted as f64),
             ("refaults", self.counts.refaults as f64),
             ("refaults that activated", self.counts.activated as f64),

@@ -6,7 +6,7 @@
 use core::marker::PhantomData;
 
 use super::super::capacity::capacity;
-use super::super::{Arrival, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason, Touch};
+use super::super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Reason, Touch};
 use super::age;
 use super::page_lists::{On, PageLists};
 use super::targets::Targets;
@@ -24,29 +24,29 @@ const KSWAPD_LOOPS: usize = 2;
 /// Times that an allocation ages the active list while nothing at all is inactive. The oldest age is 0 after 7 rounds of 11.
 const ALLOC_TRIES: usize = 128;
 
-/// What a version of the kernel does differently.
+/// What a version of the kernel does differently. As given here, it is what use-once does.
 pub trait Version: Send + 'static {
-    const NAME: &'static str;
-    const SOURCE: &'static str;
-    const ABOUT: &'static str;
-
     /// drop_behind, and generic_file_write's deactivation of pages that were written to their end, are there.
-    const DROPS_BEHIND: bool;
+    const DROPS_BEHIND: bool = false;
 
     /// `lru_cache_add`.
-    fn add(pages: &mut PageLists, page: Frame);
+    fn add(pages: &mut PageLists, page: Frame) {
+        pages.add(page, On::Dirty, 0);
+    }
 
-    /// A page was found in the cache: the lookup has set Referenced, the data have been copied.
+    /// A page is used: by the call that brought it in, or as one that was found in the cache; then the lookup has set Referenced.
     fn used(pages: &mut PageLists, page: Frame);
 
-    /// A page was used by the call that brought it in.
-    fn first_used(pages: &mut PageLists, page: Frame);
-
     /// `page_launder` and `reclaim_page`: the page's own signs of use. (Other users are the caller's business.)
-    fn in_use(pages: &PageLists, page: Frame) -> bool;
+    fn in_use(pages: &PageLists, page: Frame) -> bool {
+        pages.referenced(page)
+    }
 
-    /// A page with such signs, or with another user, has come from an inactive list to the active one.
-    fn rescued(pages: &mut PageLists, page: Frame);
+    /// A page with such signs, or with another user, has come from an inactive list to the active one. Referenced stays set (since
+    /// 2.4.5): the next scan makes the page older.
+    fn rescued(pages: &mut PageLists, page: Frame) {
+        pages.set_age(page, age::START);
+    }
 }
 
 /// `deactivate_page_nolock`: forgets the uses of a page and moves an active one to an inactive list.
@@ -70,6 +70,21 @@ pub struct Vm<V> {
 }
 
 impl<V: Version> Vm<V> {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            pages: PageLists::new(frames)?,
+            targets: Targets::new(frames),
+            rescues: 0,
+            ignored: 0,
+            version: PhantomData,
+        })
+    }
+
     fn free(&self) -> usize {
         self.capacity.saturating_sub(self.pages.total())
     }
@@ -264,24 +279,7 @@ impl<V: Version> Vm<V> {
     }
 }
 
-impl<V: Version> Named for Vm<V> {
-    const NAME: &'static str = V::NAME;
-    const SOURCE: &'static str = V::SOURCE;
-    const ABOUT: &'static str = V::ABOUT;
-}
-
 impl<V: Version> Policy for Vm<V> {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            pages: PageLists::new(frames)?,
-            targets: Targets::new(frames),
-            rescues: 0,
-            ignored: 0,
-            version: PhantomData,
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -295,9 +293,9 @@ impl<V: Version> Policy for Vm<V> {
         V::add(&mut self.pages, frame);
         match arrival.reason {
             Reason::Readahead => {}
-            Reason::Demand => V::first_used(&mut self.pages, frame),
+            Reason::Demand => V::used(&mut self.pages, frame),
             Reason::Write => {
-                V::first_used(&mut self.pages, frame);
+                V::used(&mut self.pages, frame);
                 if V::DROPS_BEHIND {
                     deactivate(&mut self.pages, frame); // written to its end
                 }

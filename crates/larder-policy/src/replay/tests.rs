@@ -6,7 +6,7 @@ use crate::{Fifo, Lru};
 #[test]
 fn blocks_far_apart_and_room_made_before_count_alike() {
     let trace = [5, 1_000_000, 5, 7, 9, 5, 1_000_000, 7];
-    let mut grown = Replay::<Lru>::new(3).unwrap();
+    let mut grown = Replay::new(Lru::new(3).unwrap()).unwrap();
     let mut made = Replay::with(Lru::new(3).unwrap(), 1_000_001).unwrap();
     let grown_hits = trace.map(|block| grown.access(block, 0));
     assert_eq!(grown_hits, trace.map(|block| made.access(block, 0)));
@@ -21,8 +21,8 @@ fn blocks_far_apart_and_room_made_before_count_alike() {
 fn runs_and_single_accesses_count_alike() {
     let trace: Vec<u32> = (0..1000).map(|at| at * at % 37).collect();
     for len in [0, 1, AHEAD - 1, AHEAD, AHEAD + 1, 1000] {
-        let mut single = Replay::<Lru>::new(9).unwrap();
-        let mut run = Replay::<Lru>::new(9).unwrap();
+        let mut single = Replay::new(Lru::new(9).unwrap()).unwrap();
+        let mut run = Replay::new(Lru::new(9).unwrap()).unwrap();
         for (&block, request) in trace[..len].iter().zip(0..) {
             single.access(block, request);
         }
@@ -38,7 +38,7 @@ fn runs_and_single_accesses_count_alike() {
 
 #[test]
 fn what_is_read_ahead_is_wasted_until_it_is_used() {
-    let mut cache = Replay::<Fifo>::new(2).unwrap();
+    let mut cache = Replay::new(Fifo::new(2).unwrap()).unwrap();
     let ahead = |cache: &mut Replay<Fifo>, block| {
         cache.read_ahead(block, Block(u64::from(block)), 0);
     };
@@ -72,13 +72,13 @@ fn a_rule_sees_the_identity_and_the_ticks() {
         .map(|at| if at % 2 == 0 { draw(150) } else { draw(3000) })
         .collect();
     let hits = |identity: fn(u32) -> Block| {
-        let mut cache = Replay::<WTinyLfu>::new(200).unwrap();
+        let mut cache = Replay::new(WTinyLfu::new(200).unwrap()).unwrap();
         cache.run_as(&trace, |at| at as u32, identity);
         cache.hits()
     };
     assert_ne!(hits(|_| Block(7)), hits(|block| Block(u64::from(block))));
     let aged = |every: u32| {
-        let mut cache = Replay::<Linux247>::new(200).unwrap();
+        let mut cache = Replay::new(Linux247::new(200).unwrap()).unwrap();
         for (&block, at) in trace.iter().zip(1..) {
             cache.access(block, at);
             if at % every == 0 {

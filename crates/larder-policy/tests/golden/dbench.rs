@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use larder_policy::with_rule;
-
-use super::Run;
+use super::percent;
 use super::traces::Trace;
 
 /// Clients of an interleaving, and how far each goes.
@@ -73,10 +71,6 @@ fn loadfile() -> Option<String> {
     };
     let bytes = std::fs::read(path).unwrap();
     Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn percent(rule: &str, trace: &Trace, capacity: usize) -> f64 {
-    with_rule(rule, Run(trace, capacity)).unwrap().unwrap()
 }
 
 /// The other simulator's values have one decimal. S3-FIFO and Clock2Q+ are left out: they have 78.9 and 79.1

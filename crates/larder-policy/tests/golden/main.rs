@@ -7,33 +7,23 @@ mod dbench;
 mod traces;
 
 use larder_policy::replay::Replay;
-use larder_policy::{Named, Policy, PolicyError, Visitor, rules, with_rule};
+use larder_policy::{Policy, PolicyError, Visitor, rules, with_rule};
 use std::time::Instant;
 
 use cells::CELLS;
 use traces::{Trace, directory};
 
-/// Hits in percent on a trace, at a capacity.
-struct Run<'t>(&'t Trace, usize);
+/// Runs a trace: hits in percent, and the seconds that it took.
+struct Run<'t>(&'t Trace);
 
 impl Visitor for Run<'_> {
-    type Out = Result<f64, PolicyError>;
-    fn visit<P: Named>(self) -> Self::Out {
-        Ok(Timed(self, 0.0).visit::<P>()?.0)
-    }
-}
-
-/// The same, and the seconds that it took, or those given if they are fewer.
-struct Timed<'t>(Run<'t>, f64);
-
-impl Visitor for Timed<'_> {
     type Out = Result<(f64, f64), PolicyError>;
-    fn visit<P: Policy>(self) -> Self::Out {
-        let Self(Run(trace, capacity), seconds) = self;
-        let mut cache = Replay::with(P::new(capacity)?, trace.blocks)?;
+    fn visit<P: Policy>(self, _: &'static str, rule: P) -> Self::Out {
+        let Self(trace) = self;
+        let mut cache = Replay::with(rule, trace.blocks)?;
         let begin = Instant::now();
         cache.run(&trace.accesses, 0);
-        let seconds = begin.elapsed().as_secs_f64().min(seconds);
+        let seconds = begin.elapsed().as_secs_f64();
         cache.rule().check().unwrap();
         assert_eq!(cache.lost(), 0);
         Ok((
@@ -43,12 +33,21 @@ impl Visitor for Timed<'_> {
     }
 }
 
+fn run(rule: &str, trace: &Trace, capacity: usize) -> (f64, f64) {
+    with_rule(rule, capacity, Run(trace)).unwrap().unwrap()
+}
+
+/// Hits in percent on a trace, at a capacity.
+fn percent(rule: &str, trace: &Trace, capacity: usize) -> f64 {
+    run(rule, trace, capacity).0
+}
+
 /// Belady, Nelson, Shedler, CACM 12(6), 1969: a FIFO may miss more often with more memory; LRU never does.
 #[test]
 fn the_anomaly_of_1969_is_found_where_it_was_and_nowhere_else() {
     let trace = Trace::of([1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5]);
     let misses = |rule: &str, capacity| {
-        let hits = with_rule(rule, Run(&trace, capacity)).unwrap().unwrap();
+        let hits = percent(rule, &trace, capacity);
         12 - (hits * 12.0 / 100.0).round() as u64
     };
     assert_eq!([3, 4, 5].map(|frames| misses("fifo", frames)), [9, 10, 5]);
@@ -62,7 +61,7 @@ fn the_anomaly_of_1969_is_found_where_it_was_and_nowhere_else() {
 #[test]
 fn a_loop_that_does_not_fit_tells_the_rules_apart() {
     let trace = Trace::of((0..20_000).map(|at| at % 100));
-    let hits = |rule| with_rule(rule, Run(&trace, 90)).unwrap().unwrap();
+    let hits = |rule| percent(rule, &trace, 90);
     for rule in ["fifo", "lru", "clock", "arc", "lru-2", "sieve", "car", "mq"] {
         assert_eq!(hits(rule), 0.0, "{rule}");
     }
@@ -82,9 +81,7 @@ fn every_cell_that_others_computed_is_equal_to_a_twentieth_of_a_point() {
         let trace = Trace::read(&directory, of_trace[0].file);
         for cells in of_trace {
             for &(rule, theirs) in cells.hits {
-                let ours = with_rule(rule, Run(&trace, cells.capacity))
-                    .unwrap()
-                    .unwrap();
+                let ours = percent(rule, &trace, cells.capacity);
                 if (ours - theirs).abs() > 0.05 {
                     let (file, capacity) = (cells.file, cells.capacity);
                     wrong.push(format!(
@@ -128,8 +125,9 @@ fn speed() {
                 let mut seconds = f64::MAX;
                 let mut hits = 0.0;
                 for _ in 0..3 {
-                    let run = Run(&trace, size);
-                    (hits, seconds) = with_rule(rule.name, Timed(run, seconds)).unwrap().unwrap();
+                    let took;
+                    (hits, took) = run(rule.name, &trace, size);
+                    seconds = seconds.min(took);
                 }
                 let rate = trace.accesses.len() as f64 / seconds / 1e6;
                 print!("  {size:6}: {hits:6.2} % {rate:6.1} M/s");

@@ -21,14 +21,14 @@ struct Entry {
     words: [Word; 5],
 }
 
-const NOBODY: Entry = Entry {
+const EMPTY: Entry = Entry {
     block: 0,
     words: [Word::Nothing; 5],
 };
 
 impl Entry {
     fn is_free(&self) -> bool {
-        self.words == NOBODY.words
+        self.words == EMPTY.words
     }
     fn is_in(&self) -> bool {
         self.words.iter().any(|word| matches!(word, Word::In(_)))
@@ -65,7 +65,7 @@ impl Miniatures {
         Self {
             queues: SETTINGS.map(|setting| Queues::new(frames, setting)).into(),
             holds: vec![HashMap::new(); 5],
-            entries: vec![NOBODY; frames.next_power_of_two() * 8],
+            entries: vec![EMPTY; frames.next_power_of_two() * 8],
             uses: 0,
             frames,
             lead: [[0.0; 5]; 5],
@@ -87,7 +87,7 @@ impl Miniatures {
         }
         let free = set.clone().find(|&at| self.entries[at].is_free());
         let at = free.or_else(|| set.find(|&at| !self.entries[at].is_in()))?;
-        self.entries[at] = Entry { block, ..NOBODY };
+        self.entries[at] = Entry { block, ..EMPTY };
         Some(at)
     }
 
@@ -102,13 +102,15 @@ impl Miniatures {
             }
         }
         let entry = self.entry(block)?;
-        let hits: Vec<bool> = (0..5).map(|who| self.access_one(who, entry)).collect();
+        let hits: Vec<bool> = (0..5)
+            .map(|expert| self.access_one(expert, entry))
+            .collect();
         self.compare(&hits)
     }
 
-    fn access_one(&mut self, who: usize, entry: usize) -> bool {
-        let queues = &mut self.queues[who];
-        let returns = match self.entries[entry].words[who] {
+    fn access_one(&mut self, expert: usize, entry: usize) -> bool {
+        let queues = &mut self.queues[expert];
+        let returns = match self.entries[entry].words[expert] {
             Word::In(frame) => {
                 queues.touch(frame);
                 return true;
@@ -116,18 +118,18 @@ impl Miniatures {
             Word::Ghost(ghost) => queues.returns(ghost),
             Word::Nothing => false,
         };
-        let mut frame = self.holds[who].len() as u32;
+        let mut frame = self.holds[expert].len() as u32;
         if queues.len() == self.frames {
             let (gone, ghost) = queues.evict(&|_| true).unwrap();
             frame = gone;
             // 15 bits say which ghost it was, and none that it was none.
             let ghost = ghost.filter(|ghost| ghost % (1 << 15) != 0);
-            let left = self.holds[who][&gone];
-            self.entries[left].words[who] = ghost.map_or(Word::Nothing, Word::Ghost);
+            let left = self.holds[expert][&gone];
+            self.entries[left].words[expert] = ghost.map_or(Word::Nothing, Word::Ghost);
         }
         queues.insert(frame, returns, false);
-        self.holds[who].insert(frame, entry);
-        self.entries[entry].words[who] = Word::In(frame);
+        self.holds[expert].insert(frame, entry);
+        self.entries[entry].words[expert] = Word::In(frame);
         false
     }
 
@@ -148,10 +150,10 @@ impl Miniatures {
         }
         let mine = SETTINGS[self.ruling].0 as f64;
         let leads = self.lead[self.ruling];
-        let enough = |&who: &usize| {
-            let moved = (mine - SETTINGS[who].0 as f64).abs() / 1000.0;
-            let chance = self.differ[self.ruling][who].sqrt();
-            leads[who] > chance + 0.1 * moved * self.frames as f64 + 1.0
+        let enough = |&expert: &usize| {
+            let moved = (mine - SETTINGS[expert].0 as f64).abs() / 1000.0;
+            let chance = self.differ[self.ruling][expert].sqrt();
+            leads[expert] > chance + 0.1 * moved * self.frames as f64 + 1.0
         };
         // Of equal leads the first.
         let better = (0..5)
@@ -192,7 +194,7 @@ impl Adaptive {
 }
 
 impl Naive for Adaptive {
-    type Rule = larder_policy::Adaptive;
+    const RULE: &'static str = "adaptive";
     fn new(capacity: usize) -> Self {
         Self {
             queues: Queues::new(capacity, SETTINGS[0]),
@@ -226,8 +228,8 @@ impl Naive for Adaptive {
             self.learn(block);
         }
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        let victim = self.queues.evict(loose)?;
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        let victim = self.queues.evict(unpinned)?;
         self.shown.remove(&victim.0);
         Some(victim)
     }

@@ -169,7 +169,7 @@ impl Cacheus {
 }
 
 impl Naive for Cacheus {
-    type Rule = larder_policy::Cacheus;
+    const RULE: &'static str = "cacheus";
     fn new(n: usize) -> Self {
         let (s_limit, q_limit) = Self::limits(n);
         Self {
@@ -265,8 +265,8 @@ impl Naive for Cacheus {
             self.demote_while(|len, limit| len > limit);
         }
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        let may = |page: &&Page| loose(page.frame);
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        let may = |page: &&Page| unpinned(page.frame);
         let lru = *self.q.iter().chain(&self.s).find(may)?;
         let all = self.q.iter().chain(&self.s).filter(may);
         let lfu = *all.min_by_key(|page| (page.uses, u64::MAX - page.time))?;

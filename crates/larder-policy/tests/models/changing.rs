@@ -41,7 +41,7 @@ proptest! {
 #[test]
 fn the_default_changes_its_setting_when_its_model_does() {
     const CAPACITY: usize = 120;
-    let mut cache = Replay::<larder_policy::Adaptive>::new(CAPACITY).unwrap();
+    let mut cache = Replay::new(larder_policy::Adaptive::new(CAPACITY).unwrap()).unwrap();
     let mut model = Adaptive::new(CAPACITY);
     let mut places: HashMap<u64, Result<u32, u64>> = HashMap::new();
     let mut holds: HashMap<u32, u64> = HashMap::new();

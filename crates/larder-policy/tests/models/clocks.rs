@@ -48,7 +48,7 @@ impl Car {
 }
 
 impl Naive for Car {
-    type Rule = larder_policy::Car;
+    const RULE: &'static str = "car";
     fn new(capacity: usize) -> Self {
         Self {
             t: Default::default(),
@@ -101,10 +101,10 @@ impl Naive for Car {
             page.unwrap().used = true;
         }
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         loop {
             let heads =
-                [0, 1].map(|at: usize| self.t[at].iter().position(|page| loose(page.frame)));
+                [0, 1].map(|at: usize| self.t[at].iter().position(|page| unpinned(page.frame)));
             let prefer = usize::from((self.t[0].len() as f64) < self.p.max(1.0));
             let (clock, at) = match heads[prefer] {
                 Some(at) => (prefer, at),

@@ -31,7 +31,7 @@ pub(crate) struct Lru2 {
 }
 
 impl Naive for Lru2 {
-    type Rule = larder_policy::Lru2;
+    const RULE: &'static str = "lru-2";
     fn new(capacity: usize) -> Self {
         Self {
             pages: Vec::new(),
@@ -76,14 +76,14 @@ impl Naive for Lru2 {
         page.ripe = false;
         self.pages.push(page);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         for page in &mut self.pages {
             page.ripe |= self.now + 1 - page.last > self.capacity / 5;
         }
         let best = self
             .pages
             .iter()
-            .filter(|page| loose(page.frame))
+            .filter(|page| unpinned(page.frame))
             // Those past their correlated period, then the least HIST(2), then the least LAST, then the first to come.
             .min_by_key(|page| match page.ripe {
                 true => (0, page.hist[1].unwrap_or(0), page.last),
@@ -115,7 +115,7 @@ pub(crate) struct LfuDa {
 }
 
 impl Naive for LfuDa {
-    type Rule = larder_policy::LfuDa;
+    const RULE: &'static str = "lfu-da";
     fn new(_: usize) -> Self {
         Self {
             pages: Vec::new(),
@@ -134,8 +134,8 @@ impl Naive for LfuDa {
         let uses = page.3 + 1;
         *page = (frame, self.age + uses, self.now, uses);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        let pages = self.pages.iter().filter(|page| loose(page.0));
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        let pages = self.pages.iter().filter(|page| unpinned(page.0));
         let &(frame, key, ..) = pages.min_by_key(|page| (page.1, page.2))?;
         self.age = key;
         self.remove(frame);
@@ -191,7 +191,7 @@ impl Mq {
 }
 
 impl Naive for Mq {
-    type Rule = larder_policy::Mq;
+    const RULE: &'static str = "mq";
     fn new(capacity: usize) -> Self {
         Self {
             members: Vec::new(),
@@ -227,10 +227,10 @@ impl Naive for Mq {
         let member = self.members.remove(at);
         self.use_now(frame, member.uses);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         let members = self.members.iter().enumerate();
         let (at, _) = members
-            .filter(|(_, member)| loose(member.frame))
+            .filter(|(_, member)| unpinned(member.frame))
             .min_by_key(|(at, member)| (member.queue, *at))?;
         let member = self.members.remove(at);
         self.departures += 1;

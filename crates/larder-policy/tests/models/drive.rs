@@ -1,8 +1,8 @@
 //! Feeds the same events to a rule and to its model.
 
 use larder_policy::{
-    Admission, Arrival as RuleArrival, Block, Frame, FrameState, Frames, Named, Policy, Reason,
-    Shadow, Touch,
+    Admission, Arrival as RuleArrival, Block, Frame, FrameState, Frames, Policy, Reason, Shadow,
+    Touch, rule,
 };
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// A frame that left, and the name of the ghost that it left, if it did.
 pub(crate) type Victim = (u32, Option<u64>);
 
-/// What a model is told of a block that comes.
+/// What a model knows of a block that comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) block: u64,
@@ -23,14 +23,15 @@ pub(crate) struct Arrival {
 
 /// A rule by its definition. Names of frames are the owner's; ghosts are named by the model, each differently.
 pub(crate) trait Naive: Sized {
-    type Rule: Named;
+    /// The name of the rule that it is a model of.
+    const RULE: &'static str;
     fn new(capacity: usize) -> Self;
     fn miss(&mut self, _block: u64, _ghost: Option<u64>, _ahead: bool) -> u64 {
         0
     }
     fn insert(&mut self, frame: u32, arrival: Arrival);
     fn touch(&mut self, frame: u32, request: u32);
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim>;
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim>;
     fn remove(&mut self, frame: u32);
     fn resize(&mut self, capacity: usize);
 }
@@ -102,7 +103,7 @@ impl Frames for Owner {
 }
 
 struct Both<N: Naive> {
-    rule: N::Rule,
+    rule: Box<dyn Policy>,
     model: N,
     owner: Owner,
     places: HashMap<u64, Place>,
@@ -115,7 +116,7 @@ struct Both<N: Naive> {
 
 pub(crate) fn drive<N: Naive>(capacity: usize, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut both = Both::<N> {
-        rule: N::Rule::new(capacity).unwrap(),
+        rule: rule(N::RULE, capacity).unwrap(),
         model: N::new(capacity),
         owner: Owner::default(),
         places: HashMap::new(),
@@ -127,7 +128,7 @@ pub(crate) fn drive<N: Naive>(capacity: usize, ops: &[Op]) -> Result<(), TestCas
     };
     for (at, &op) in ops.iter().enumerate() {
         both.step(op).map_err(|error| {
-            TestCaseError::fail(format!("event {at} of {}: {op:?}: {error}", N::Rule::NAME))
+            TestCaseError::fail(format!("event {at} of {}: {op:?}: {error}", N::RULE))
         })?;
     }
     Ok(())

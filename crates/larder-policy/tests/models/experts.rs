@@ -123,7 +123,11 @@ impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
 }
 
 impl<const CLIMB: bool> Naive for WindowTinyLfu<CLIMB> {
-    type Rule = larder_policy::WindowTinyLfu<CLIMB>;
+    const RULE: &'static str = if CLIMB {
+        "w-tinylfu-climbing"
+    } else {
+        "w-tinylfu"
+    };
     fn new(capacity: usize) -> Self {
         let mut model = Self {
             sketch: Sketch::new(capacity),
@@ -176,10 +180,10 @@ impl<const CLIMB: bool> Naive for WindowTinyLfu<CLIMB> {
             self.probation.push(self.protected.remove(0));
         }
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         let main = self.probation.iter().chain(&self.protected);
-        let victim = main.clone().find(|at| loose(at.0)).copied();
-        let candidate = self.window.iter().find(|at| loose(at.0)).copied();
+        let victim = main.clone().find(|at| unpinned(at.0)).copied();
+        let candidate = self.window.iter().find(|at| unpinned(at.0)).copied();
         let contest = victim.is_none() || self.window.len() >= self.window_most;
         let gone = match (candidate, victim) {
             (None, victim) => victim?,
@@ -220,7 +224,7 @@ pub(crate) struct Hyperbolic {
 }
 
 impl Naive for Hyperbolic {
-    type Rule = larder_policy::Hyperbolic;
+    const RULE: &'static str = "hyperbolic";
     fn new(_: usize) -> Self {
         Self {
             residents: Vec::new(),
@@ -238,17 +242,17 @@ impl Naive for Hyperbolic {
         let found = self.residents.iter_mut().find(|at| at.0 == frame);
         found.unwrap().2 += 1;
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         if self.residents.is_empty() {
             return None;
         }
         let worth = |at: &(u32, u64, u64)| at.2 as f64 / (self.now - at.1 + 1) as f64;
         let len = self.residents.len() as u64;
         let drawn = (0..64).map(|_| self.residents[((self.dice.next() * len) >> 32) as usize]);
-        let drawn: Vec<_> = drawn.filter(|at| loose(at.0)).collect();
+        let drawn: Vec<_> = drawn.filter(|at| unpinned(at.0)).collect();
         let least = first_least(&drawn, worth).or_else(|| {
             let mut all = self.residents.iter();
-            all.find(|at| loose(at.0)).copied()
+            all.find(|at| unpinned(at.0)).copied()
         })?;
         self.remove(least.0);
         Some((least.0, None))
@@ -305,7 +309,7 @@ impl LeCaR {
 }
 
 impl Naive for LeCaR {
-    type Rule = larder_policy::LeCaR;
+    const RULE: &'static str = "lecar";
     fn new(capacity: usize) -> Self {
         Self {
             blocks: Vec::new(),
@@ -341,8 +345,8 @@ impl Naive for LeCaR {
         let uses = self.blocks.remove(at.unwrap()).uses;
         self.used(frame, uses + 1);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        let may = |known: &&Known| loose(known.name as u32);
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        let may = |known: &&Known| unpinned(known.name as u32);
         let lru = *self.blocks.iter().find(may)?;
         let may = self.blocks.iter().filter(may);
         let lfu = *may.min_by_key(|known| (known.uses, known.time))?;

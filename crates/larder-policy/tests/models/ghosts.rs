@@ -1,7 +1,7 @@
 //! Models of the rules with lists of ghosts.
 
 use super::drive::{Arrival, Naive, Victim};
-use super::queues::first_loose;
+use super::queues::first_unpinned;
 
 /// How often a block that was read ahead may be asked: nothing of it counts before the first use.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -60,7 +60,7 @@ impl TwoQ {
 }
 
 impl Naive for TwoQ {
-    type Rule = larder_policy::TwoQ;
+    const RULE: &'static str = "2q";
     fn new(capacity: usize) -> Self {
         Self {
             a1in: Vec::new(),
@@ -96,10 +96,10 @@ impl Naive for TwoQ {
             self.a1in[at].1 = Ahead::No;
         }
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         let inside: Vec<u32> = self.a1in.iter().map(|at| at.0).collect();
-        let from_in = first_loose(&inside, loose);
-        let from_main = first_loose(&self.am, loose);
+        let from_in = first_unpinned(&inside, unpinned);
+        let from_main = first_unpinned(&self.am, unpinned);
         let prefer_in = self.a1in.len() > self.capacity / 4;
         if let (true, Some(at)) = (prefer_in || from_main.is_none(), from_in) {
             let frame = self.a1in.remove(at).0;
@@ -143,7 +143,7 @@ impl Arc {
 }
 
 impl Naive for Arc {
-    type Rule = larder_policy::Arc;
+    const RULE: &'static str = "arc";
     fn new(capacity: usize) -> Self {
         Self {
             t1: Vec::new(),
@@ -199,12 +199,12 @@ impl Naive for Arc {
         self.t2.retain(|&other| other != frame);
         self.t2.push(frame);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         let t1 = self.t1.len() as f64;
         let once = !self.t1.is_empty() && (t1 > self.p || (self.last_from_b2 && t1 == self.p));
         let list: Vec<u32> = self.t1.iter().map(|at| at.0).collect();
-        let from_t1 = first_loose(&list, loose);
-        let from_t2 = first_loose(&self.t2, loose);
+        let from_t1 = first_unpinned(&list, unpinned);
+        let from_t2 = first_unpinned(&self.t2, unpinned);
         let (at, from_t1) = match (from_t1, from_t2) {
             (Some(at), None) => (at, true),
             (None, Some(at)) => (at, false),
@@ -297,8 +297,8 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEE
             came: 0,
         });
     }
-    fn evict_small(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        while let Some(at) = self.small.iter().position(|entry| loose(entry.frame)) {
+    fn evict_small(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        while let Some(at) = self.small.iter().position(|entry| unpinned(entry.frame)) {
             let entry = self.small.remove(at);
             if entry.uses < NEEDED.into() {
                 let name = self.names.next();
@@ -310,9 +310,9 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEE
         }
         None
     }
-    fn evict_main(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict_main(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         loop {
-            let at = self.main.iter().position(|entry| loose(entry.frame))?;
+            let at = self.main.iter().position(|entry| unpinned(entry.frame))?;
             let mut entry = self.main.remove(at);
             if entry.uses == 0 {
                 return Some((entry.frame, None));
@@ -326,7 +326,11 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEE
 impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Naive
     for ThreeQueues<MOST, NEEDED, WINDOW>
 {
-    type Rule = larder_policy::ThreeQueues<MOST, NEEDED, WINDOW>;
+    const RULE: &'static str = match (WINDOW, MOST) {
+        (true, _) => "clock2q+",
+        (_, 1) => "s3-fifo-1bit",
+        _ => "s3-fifo",
+    };
     fn new(capacity: usize) -> Self {
         Self {
             small: Vec::new(),
@@ -372,14 +376,14 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Naive
             Ahead::No => entry.uses = (entry.uses + 1).min(MOST.into()),
         }
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         if self.small.len() < self.small_most()
-            && let Some(victim) = self.evict_main(loose)
+            && let Some(victim) = self.evict_main(unpinned)
         {
             return Some(victim);
         }
-        let victim = self.evict_small(loose);
-        victim.or_else(|| self.evict_main(loose))
+        let victim = self.evict_small(unpinned);
+        victim.or_else(|| self.evict_main(unpinned))
     }
     fn remove(&mut self, frame: u32) {
         self.small.retain(|entry| entry.frame != frame);

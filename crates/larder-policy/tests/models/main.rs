@@ -34,7 +34,7 @@ macro_rules! models {
 
         /// Rules that have a model, and what that finds of a load.
         const MODELS: &[(&str, fn(&[u32]) -> u64)] = &[$(
-            (<<$model as Naive>::Rule as larder_policy::Named>::NAME, mixed::hits_of_model::<$model>),
+            (<$model as Naive>::RULE, mixed::hits_of_model::<$model>),
         )*];
     };
 }
@@ -78,9 +78,9 @@ fn every_rule_has_a_model() {
 /// How the names of rules begin whose models are in other files of tests.
 const ELSEWHERE: &[&str] = &["linux-", "mglru"];
 
-/// The cold hand of CLOCK-Pro goes over pages that are all held, and is where it was.
+/// The cold hand of CLOCK-Pro goes over pages that are all pinned, and is where it was.
 #[test]
-fn a_round_over_held_pages_moves_no_hand() {
+fn a_round_over_pinned_pages_moves_no_hand() {
     let again = false;
     let used = |block| Op::Use { block, again };
     let ops = [
@@ -104,7 +104,7 @@ fn a_round_over_held_pages_moves_no_hand() {
 fn a_rule_that_takes_another_victim_is_caught() {
     struct Wrong(queues::Fifo);
     impl Naive for Wrong {
-        type Rule = larder_policy::Lru;
+        const RULE: &'static str = "lru";
         fn new(capacity: usize) -> Self {
             Self(Naive::new(capacity))
         }
@@ -112,8 +112,8 @@ fn a_rule_that_takes_another_victim_is_caught() {
             self.0.insert(frame, arrival);
         }
         fn touch(&mut self, _: u32, _: u32) {}
-        fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<drive::Victim> {
-            self.0.evict(loose)
+        fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<drive::Victim> {
+            self.0.evict(unpinned)
         }
         fn remove(&mut self, frame: u32) {
             self.0.remove(frame);

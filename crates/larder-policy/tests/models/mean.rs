@@ -56,8 +56,8 @@ fn loads(seed: u64) -> [(&'static str, Vec<u32>); 5] {
     ]
 }
 
-fn hits_of<P: Policy>(capacity: usize, load: &[u32]) -> u64 {
-    let mut cache = Replay::<P>::new(capacity).unwrap();
+fn hits_of(rule: impl Policy, load: &[u32]) -> u64 {
+    let mut cache = Replay::new(rule).unwrap();
     cache.run(load, 0);
     cache.hits()
 }
@@ -86,8 +86,8 @@ fn most_hits(capacity: usize, load: &[u32]) -> u64 {
 }
 
 /// Hits of one setting alone, by its model.
-fn hits_of_setting(who: usize, capacity: usize, load: &[u32]) -> u64 {
-    let mut queues = Queues::new(capacity, SETTINGS[who]);
+fn hits_of_setting(expert: usize, capacity: usize, load: &[u32]) -> u64 {
+    let mut queues = Queues::new(capacity, SETTINGS[expert]);
     let mut places: HashMap<u32, Result<u32, u64>> = HashMap::new();
     let mut holds: Vec<u32> = Vec::new();
     let mut hits = 0;
@@ -130,14 +130,14 @@ fn the_default_is_on_the_mean_better_than_each_setting_alone() {
     for seed in 1..=3 {
         for (name, load) in loads(seed) {
             for capacity in CAPACITIES {
-                let lru = hits_of::<Lru>(capacity, &load) as f64;
+                let lru = hits_of(Lru::new(capacity).unwrap(), &load) as f64;
                 let gap = most_hits(capacity, &load) as f64 - lru;
                 if gap == 0.0 {
                     continue; // a scan, or what fits: no rule can do better
                 }
-                let mine = hits_of::<Adaptive>(capacity, &load);
+                let mine = hits_of(Adaptive::new(capacity).unwrap(), &load);
                 let theirs: Vec<u64> = (0..5)
-                    .map(|who| hits_of_setting(who, capacity, &load))
+                    .map(|expert| hits_of_setting(expert, capacity, &load))
                     .collect();
                 let best = theirs.iter().copied().max().unwrap();
                 let below = 100.0 * (best as f64 - mine as f64) / LENGTH as f64;

@@ -94,8 +94,8 @@ struct Hits<'l>(&'l [u32]);
 
 impl Visitor for Hits<'_> {
     type Out = Result<u64, PolicyError>;
-    fn visit<P: Policy>(self) -> Self::Out {
-        let mut cache = Replay::<P>::new(CAPACITY)?;
+    fn visit<P: Policy>(self, _: &'static str, rule: P) -> Self::Out {
+        let mut cache = Replay::new(rule)?;
         cache.run(self.0, 0);
         assert_eq!(cache.lost(), 0);
         Ok(cache.hits())
@@ -160,15 +160,17 @@ fn every_rule_finds_what_it_found_and_what_its_model_finds() {
     let load = load();
     let best = best_possible(&load);
     let mut wrong = Vec::new();
-    let mut expect = |name: &str, who: &str, hits: u64| {
+    let mut expect = |name: &str, of: &str, hits: u64| {
         let golden = GOLDEN.iter().find(|at| at.0 == name).map_or(0, |at| at.1);
         if hits != golden {
-            wrong.push(format!("{name}, {who}: {hits}, not {golden}"));
+            wrong.push(format!("{name}, {of}: {hits}, not {golden}"));
         }
-        assert!(hits <= best, "{name}, {who}: more than {best}");
+        assert!(hits <= best, "{name}, {of}: more than {best}");
     };
     for rule in rules() {
-        let hits = with_rule(rule.name, Hits(&load)).unwrap().unwrap();
+        let hits = with_rule(rule.name, CAPACITY, Hits(&load))
+            .unwrap()
+            .unwrap();
         expect(rule.name, "the rule", hits);
     }
     for &(name, model) in super::MODELS {

@@ -213,7 +213,7 @@ impl Queues {
 
     /// The block that leaves, and its number among the ghosts unless it left from the main queue. A block that may not leave in its
     /// turn waits; each waiting block is asked once.
-    pub(crate) fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    pub(crate) fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         self.fills = false;
         self.leaving += 1;
         let period = (self.left + 1) / self.long;
@@ -235,7 +235,7 @@ impl Queues {
             let late = |page: &(Page, bool)| self.inserted - page.0.since >= patience;
             if asked < self.waiting.len() && (queued == 0 || late(&self.waiting[0])) {
                 let (page, returns) = self.waiting.pop_front()?;
-                if loose(page.frame) {
+                if unpinned(page.frame) {
                     return Some(self.ghost_of(page.frame));
                 }
                 self.wait(page.frame, returns);
@@ -246,14 +246,14 @@ impl Queues {
             if let Some(page) = self.first.pop_front_if(|_| from_first) {
                 match page.uses {
                     1.. => self.enter_main(page.frame),
-                    _ if !loose(page.frame) => self.wait(page.frame, true),
+                    _ if !unpinned(page.frame) => self.wait(page.frame, true),
                     _ => return Some(self.ghost_of(page.frame)),
                 }
             } else if self.small.len() >= self.target() || self.main.is_empty() {
                 let page = self.small.pop_front()?;
                 match page.uses {
                     1.. => self.enter_main(page.frame),
-                    _ if !loose(page.frame) => self.wait(page.frame, true),
+                    _ if !unpinned(page.frame) => self.wait(page.frame, true),
                     _ => return Some(self.ghost_of(page.frame)),
                 }
             } else {
@@ -263,7 +263,7 @@ impl Queues {
                         page.uses = times - 1;
                         self.main.push_back(page);
                     }
-                    _ if !loose(page.frame) => self.wait(page.frame, true),
+                    _ if !unpinned(page.frame) => self.wait(page.frame, true),
                     _ => return Some((page.frame, None)),
                 }
             }

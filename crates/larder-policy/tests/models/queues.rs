@@ -2,16 +2,16 @@
 
 use super::drive::{Arrival, Naive, Victim};
 
-/// Takes the first that `loose` lets go.
-pub(crate) fn first_loose(list: &[u32], loose: &dyn Fn(u32) -> bool) -> Option<usize> {
-    list.iter().position(|&frame| loose(frame))
+/// Takes the first that `unpinned` says may leave.
+pub(crate) fn first_unpinned(list: &[u32], unpinned: &dyn Fn(u32) -> bool) -> Option<usize> {
+    list.iter().position(|&frame| unpinned(frame))
 }
 
 /// Oldest first.
 pub(crate) struct Fifo(Vec<u32>);
 
 impl Naive for Fifo {
-    type Rule = larder_policy::Fifo;
+    const RULE: &'static str = "fifo";
     fn new(_: usize) -> Self {
         Self(Vec::new())
     }
@@ -19,8 +19,8 @@ impl Naive for Fifo {
         self.0.push(frame);
     }
     fn touch(&mut self, _: u32, _: u32) {}
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        first_loose(&self.0, loose).map(|at| (self.0.remove(at), None))
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        first_unpinned(&self.0, unpinned).map(|at| (self.0.remove(at), None))
     }
     fn remove(&mut self, frame: u32) {
         self.0.retain(|&other| other != frame);
@@ -32,7 +32,7 @@ impl Naive for Fifo {
 pub(crate) struct Lru(Fifo);
 
 impl Naive for Lru {
-    type Rule = larder_policy::Lru;
+    const RULE: &'static str = "lru";
     fn new(capacity: usize) -> Self {
         Self(Fifo::new(capacity))
     }
@@ -43,8 +43,8 @@ impl Naive for Lru {
         self.0.remove(frame);
         self.0.0.push(frame);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        self.0.evict(loose)
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        self.0.evict(unpinned)
     }
     fn remove(&mut self, frame: u32) {
         self.0.remove(frame);
@@ -69,7 +69,7 @@ pub(crate) type Clock = Sweep<0, 1>;
 pub(crate) type Gclock = Sweep<1, 5>;
 
 impl<const FIRST: u8, const MOST: u8> Naive for Sweep<FIRST, MOST> {
-    type Rule = larder_policy::Sweep<FIRST, MOST>;
+    const RULE: &'static str = if MOST == 1 { "clock" } else { "gclock" };
     fn new(capacity: usize) -> Self {
         Self {
             ring: vec![None; capacity],
@@ -90,8 +90,8 @@ impl<const FIRST: u8, const MOST: u8> Naive for Sweep<FIRST, MOST> {
             Page::Count(count) => Page::Count((count + 1).min(MOST.into())),
         };
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        let any = |(frame, page): (usize, &Option<Page>)| page.is_some() && loose(frame as u32);
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        let any = |(frame, page): (usize, &Option<Page>)| page.is_some() && unpinned(frame as u32);
         if !self.ring.iter().enumerate().any(any) {
             // A hand that finds nothing has gone round once.
             return None;
@@ -100,7 +100,7 @@ impl<const FIRST: u8, const MOST: u8> Naive for Sweep<FIRST, MOST> {
             let at = self.hand;
             self.hand = (at + 1) % self.ring.len();
             match self.ring[at] {
-                Some(_) if !loose(at as u32) => {}
+                Some(_) if !unpinned(at as u32) => {}
                 Some(Page::Count(count)) if count > 0 => {
                     self.ring[at] = Some(Page::Count(count - 1));
                 }
@@ -137,7 +137,7 @@ impl Sieve {
 }
 
 impl Naive for Sieve {
-    type Rule = larder_policy::Sieve;
+    const RULE: &'static str = "sieve";
     fn new(_: usize) -> Self {
         Self {
             list: Vec::new(),
@@ -151,15 +151,15 @@ impl Naive for Sieve {
         let at = self.at(frame);
         self.list[at].1 = (self.list[at].1 + 1).min(1);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        if !self.list.iter().any(|at| loose(at.0)) {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        if !self.list.iter().any(|at| unpinned(at.0)) {
             return None;
         }
         loop {
             let at = self.hand.map_or(0, |frame| self.at(frame));
             self.hand = self.after(at);
             let (frame, uses) = self.list[at];
-            if !loose(frame) {
+            if !unpinned(frame) {
                 continue;
             }
             if uses > 0 {

@@ -80,7 +80,7 @@ impl Lirs {
 }
 
 impl Naive for Lirs {
-    type Rule = larder_policy::Lirs;
+    const RULE: &'static str = "lirs";
     fn new(capacity: usize) -> Self {
         Self {
             stack: Vec::new(),
@@ -117,8 +117,8 @@ impl Naive for Lirs {
         }
         self.used(frame, entry);
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
-        if let Some(at) = self.queue.iter().position(|&frame| loose(frame)) {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        if let Some(at) = self.queue.iter().position(|&frame| unpinned(frame)) {
             let frame = self.queue.remove(at);
             if let Some(at) = self.unused.iter().position(|at| at.0 == frame) {
                 let ghost = self.unused.remove(at).1;
@@ -135,7 +135,7 @@ impl Naive for Lirs {
             return Some((frame, ghost));
         }
         // All of the queue are pinned: the LIR block used longest ago.
-        let lir = |entry: &Entry| entry.status == Status::Lir && loose((entry.name / 2) as u32);
+        let lir = |entry: &Entry| entry.status == Status::Lir && unpinned((entry.name / 2) as u32);
         let at = self.stack.iter().position(lir)?;
         let frame = (self.stack[at].name / 2) as u32;
         let name = self.names.next() * 2 + 1;
@@ -275,7 +275,7 @@ impl ClockPro {
 }
 
 impl Naive for ClockPro {
-    type Rule = larder_policy::ClockPro;
+    const RULE: &'static str = "clock-pro";
     fn new(capacity: usize) -> Self {
         let mut model = Self {
             pages: Vec::new(),
@@ -327,9 +327,9 @@ impl Naive for ClockPro {
             }
         }
     }
-    fn evict(&mut self, loose: &dyn Fn(u32) -> bool) -> Option<Victim> {
+    fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
         loop {
-            let may = |page: &Page| page.frame.is_some_and(loose);
+            let may = |page: &Page| page.frame.is_some_and(unpinned);
             if !self.pages.iter().any(|page| !page.hot && may(page)) {
                 let at = self.pages.iter().position(|page| page.hot && may(page))?;
                 self.pages[at].hot = false;
@@ -339,7 +339,7 @@ impl Naive for ClockPro {
             let at = self.cold_hand.map_or(0, |name| self.at(name));
             self.cold_hand = Some(self.after(at));
             let page = self.pages[at];
-            let Some(frame) = page.frame.filter(|&frame| !page.hot && loose(frame)) else {
+            let Some(frame) = page.frame.filter(|&frame| !page.hot && unpinned(frame)) else {
                 continue;
             };
             match (page.used, page.test) {

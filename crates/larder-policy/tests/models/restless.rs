@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use larder_policy::{
-    Arrival, Block, Frame, FrameState, Frames, Named, Reason, Shadow, Touch, Visitor, rules,
+    Arrival, Block, Frame, FrameState, Frames, Policy, Reason, Shadow, Touch, Visitor, rules,
     with_rule,
 };
 
@@ -40,14 +40,14 @@ impl Frames for Restless {
     }
 }
 
+const CAPACITY: usize = 24;
+
 struct Run;
 
 impl Visitor for Run {
     type Out = ();
 
-    fn visit<P: Named>(self) {
-        const CAPACITY: usize = 24;
-        let mut rule = P::new(CAPACITY).unwrap();
+    fn visit<P: Policy>(self, name: &'static str, mut rule: P) {
         let mut owner = Restless {
             word: Cell::new(7),
             pinned: 0,
@@ -75,7 +75,7 @@ impl Visitor for Run {
                     let admission = rule.miss(Block(block), shadow, reason);
                     if rule.len() == CAPACITY {
                         let said = rule.evict(&mut owner, 1 + at as usize % 3);
-                        assert_eq!(said, owner.gone.len(), "{}", P::NAME);
+                        assert_eq!(said, owner.gone.len(), "{}", name);
                     }
                     forget(&mut owner, &mut inside, &mut shadows);
                     let taken: HashSet<Frame> = inside.values().copied().collect();
@@ -100,15 +100,14 @@ impl Visitor for Run {
                 rule.tick(&mut owner);
                 forget(&mut owner, &mut inside, &mut shadows);
             }
-            assert_eq!(rule.len(), inside.len(), "{}", P::NAME);
-            rule.check()
-                .unwrap_or_else(|why| panic!("{}: {why}", P::NAME));
+            assert_eq!(rule.len(), inside.len(), "{}", name);
+            rule.check().unwrap_or_else(|why| panic!("{}: {why}", name));
         }
-        assert!(refused < 3000, "{}: {refused} times no room", P::NAME);
+        assert!(refused < 3000, "{}: {refused} times no room", name);
         // A rule that finds a frame that may leave finds all of them.
         let left = rule.len();
         let mut all: Vec<Frame> = Vec::new();
-        assert_eq!(rule.evict(&mut all, left), left, "{}", P::NAME);
+        assert_eq!(rule.evict(&mut all, left), left, "{}", name);
     }
 }
 
@@ -127,6 +126,6 @@ fn forget(
 #[test]
 fn frames_may_be_taken_and_let_go_while_a_rule_chooses() {
     for rule in rules() {
-        with_rule(rule.name, Run).unwrap();
+        with_rule(rule.name, CAPACITY, Run).unwrap();
     }
 }

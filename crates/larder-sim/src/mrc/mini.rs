@@ -3,7 +3,7 @@
 
 use super::super::load::Loaded;
 use super::super::run::Tally;
-use super::super::{Record, TraceError};
+use super::super::{Record, SimError};
 use super::shards::{hash, threshold};
 
 /// A part of a trace that has all uses of some of its blocks.
@@ -38,8 +38,8 @@ impl Sample {
 /// Takes a share `rate` of the blocks, chosen by hash.
 ///
 /// # Errors
-/// [`TraceError::TooMuch`]: no memory.
-pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, TraceError> {
+/// [`SimError::TooMuch`]: no memory.
+pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, SimError> {
     let limit = threshold(rate);
     // A second of the sample is as long as one of the trace.
     let tick = trace.chunks.first().map_or(0, |chunk| chunk.tick);

@@ -87,12 +87,7 @@ impl LineParser for Blkparse {
                 .ok_or_else(|| format!("{n} sectors are beyond 64 bits of bytes"))
         };
         self.queued += 1;
-        let about = About {
-            time,
-            kind,
-            file,
-            ..About::default()
-        };
+        let about = About::new(time, kind, file);
         sink.bytes(scale(sector)?, scale(sectors)?, about)
     }
 

@@ -1,17 +1,14 @@
 //! CSV: columns found by their headings or named by `--columns`.
 
+use super::super::options::ReadOptions;
 use super::super::record::{Kind, MOST_FILES, MOST_PAGES, block_of};
 use super::super::sink::{About, Sink};
-use super::super::source::ReadOptions;
 use super::LineParser;
-use super::headings::{Columns, Role, unquoted};
+use super::headings::{Columns, DELIMITERS, Role, unquoted};
 use super::names::Names;
 use super::number::{block, decimal, shown, trim, whole};
 
-/// Possible delimiters of columns.
-pub(super) const DELIMITERS: [u8; 4] = *b",;\t|";
-
-pub(in super::super) struct Csv {
+pub(crate) struct Csv {
     delimiter: u8,
     columns: Columns,
     widest: usize,
@@ -42,7 +39,7 @@ fn delimiter(line: &[u8], headings: bool) -> Result<u8, String> {
 }
 
 impl Csv {
-    pub(in super::super) fn new(head: &[u8], options: &ReadOptions) -> Result<Self, String> {
+    pub(crate) fn new(head: &[u8], options: &ReadOptions) -> Result<Self, String> {
         let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
         let delimiter = match options.delimiter {
             Some(d) => {

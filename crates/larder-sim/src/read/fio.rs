@@ -60,16 +60,7 @@ impl LineParser for Fio {
         let offset = whole(next(), "the offset")?;
         let bytes = whole(next(), "the length")?;
         let file = self.files.number(name)?;
-        sink.bytes(
-            offset,
-            bytes,
-            About {
-                time,
-                kind,
-                file,
-                ..About::default()
-            },
-        )
+        sink.bytes(offset, bytes, About::new(time, kind, file))
     }
 
     fn end(&mut self, _: &mut Sink) -> Result<(), String> {

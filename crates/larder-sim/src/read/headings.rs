@@ -1,7 +1,9 @@
 //! What the columns of a CSV are, by their headings or by `--columns`.
 
-use super::csv::DELIMITERS;
 use super::number::{shown, trim};
+
+/// Possible delimiters of columns.
+pub(super) const DELIMITERS: [u8; 4] = *b",;\t|";
 
 /// What a column can be, with the headings that say so. `host` is none of them: disks of two hosts may have one number.
 const ROLES: [(Role, &[&str]); 9] = [
@@ -91,7 +93,7 @@ fn passed_over(heading: &str) -> bool {
 }
 
 /// Whether a first line names a block's column, with any delimiter.
-pub(in super::super) fn names_a_block(first: &[u8]) -> bool {
+pub(crate) fn names_a_block(first: &[u8]) -> bool {
     first.split(|b| DELIMITERS.contains(b)).any(|cell| {
         core::str::from_utf8(unquoted(trim(cell)))
             .is_ok_and(|cell| role(cell).is_some_and(|role| BLOCKS.contains(&role)))
@@ -230,7 +232,7 @@ impl Columns {
             }
             format!("--columns {}", pairs.join(","))
         };
-        let told: Vec<_> = unknown
+        let named: Vec<_> = unknown
             .iter()
             .take(4)
             .map(|at| format!("'{}'", shown(headings[*at].as_bytes())))
@@ -239,7 +241,7 @@ impl Columns {
         let with: Vec<_> = self.file.iter().chain(unknown).copied().collect();
         format!(
             "larder does not know what the column {}{more} is, and it may be a part of the block's name: say {} if it is, {} if it is not",
-            told.join(", "),
+            named.join(", "),
             option(&with),
             option(&self.file)
         )

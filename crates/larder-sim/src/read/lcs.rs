@@ -8,14 +8,14 @@ use super::super::sink::{About, Sink};
 use super::Piece;
 
 /// The magic word, at both ends of the header.
-pub(in super::super) const MAGIC: u64 = 0x1234_5678_9abc_def0;
+pub(crate) const MAGIC: u64 = 0x1234_5678_9abc_def0;
 /// Bytes of a record by version - 1: 3 fields and a next access; operation and tenant; sizes of 64 bits and a time to live;
 /// then 1, 2, 4, 8 and 16 features.
 const WIDTHS: [usize; 8] = [24, 28, 36, 40, 44, 52, 68, 100];
 
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct LcsHeader {
-    pub(in super::super) bytes: usize,
+pub(crate) struct LcsHeader {
+    pub(crate) bytes: usize,
     version: u64,
     requests: Option<u64>,
 }
@@ -26,7 +26,7 @@ fn word(head: &[u8], at: usize) -> Option<u64> {
 }
 
 impl LcsHeader {
-    pub(in super::super) fn parse(head: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(head: &[u8]) -> Result<Self, String> {
         match word(head, 0) {
             Some(MAGIC) => {}
             Some(other) => {
@@ -69,13 +69,13 @@ impl LcsHeader {
     }
 }
 
-pub(in super::super) struct Lcs {
+pub(crate) struct Lcs {
     header: LcsHeader,
     width: usize,
 }
 
 impl Lcs {
-    pub(in super::super) fn new(header: LcsHeader) -> Self {
+    pub(crate) fn new(header: LcsHeader) -> Self {
         Self {
             header,
             width: WIDTHS[header.version as usize - 1],

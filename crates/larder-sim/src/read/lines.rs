@@ -1,12 +1,12 @@
 //! The shared part of the readers of text.
 
 use super::super::input::Input;
+use super::super::parser::{BATCH, Parser};
 use super::super::sink::Sink;
-use super::super::source::{BATCH, Parser};
-use super::super::{Place, TraceError};
+use super::super::{Place, SimError};
 
 /// Reads one line. An error is a sentence; the caller adds the line's number.
-pub(in super::super) trait LineParser: Send {
+pub(crate) trait LineParser: Send {
     fn line(&mut self, line: &[u8], sink: &mut Sink) -> Result<(), String>;
 
     /// After the last line.
@@ -27,18 +27,18 @@ impl LineParser for Box<dyn LineParser> {
 }
 
 /// A reader of lines as a parser.
-pub(in super::super) struct Lines<P> {
+pub(crate) struct Lines<P> {
     parser: P,
     number: u64,
 }
 
 impl<P: LineParser> Lines<P> {
-    pub(in super::super) fn new(parser: P) -> Self {
+    pub(crate) fn new(parser: P) -> Self {
         Self { parser, number: 0 }
     }
 
     /// The line of the first error in these lines, and the error; none if they can be read. Stops when there are many records.
-    pub(in super::super) fn first_fault<'l>(
+    pub(crate) fn first_fault<'l>(
         &mut self,
         lines: impl Iterator<Item = &'l [u8]>,
         sink: &mut Sink,
@@ -58,7 +58,7 @@ impl<P: LineParser> Lines<P> {
 }
 
 impl<P: LineParser> Parser for Lines<P> {
-    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, TraceError> {
+    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, SimError> {
         while sink.records.len() < BATCH {
             let fault = match input.line()? {
                 Some(line) => {
@@ -71,7 +71,7 @@ impl<P: LineParser> Parser for Lines<P> {
                 },
             };
             if let Some(fault) = fault {
-                return Err(TraceError::Wrong {
+                return Err(SimError::Wrong {
                     trace: input.name().to_owned(),
                     place: Place::Line(self.number),
                     fault,

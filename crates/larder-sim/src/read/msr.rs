@@ -38,15 +38,6 @@ impl LineParser for Msr {
         let bytes = whole(bytes, "the size (column 6)")?;
         let begin = *self.begin.get_or_insert(ticks);
         let time = ticks.saturating_sub(begin) / 10;
-        sink.bytes(
-            offset,
-            bytes,
-            About {
-                time,
-                kind,
-                file,
-                ..About::default()
-            },
-        )
+        sink.bytes(offset, bytes, About::new(time, kind, file))
     }
 }

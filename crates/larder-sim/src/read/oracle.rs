@@ -4,7 +4,7 @@
 use super::super::sink::{About, Sink};
 use super::Piece;
 
-pub(in super::super) struct OracleGeneral;
+pub(crate) struct OracleGeneral;
 
 impl Piece for OracleGeneral {
     fn width(&self) -> usize {

@@ -1,12 +1,12 @@
 //! The shared part of the readers of binary records.
 
 use super::super::input::Input;
+use super::super::parser::{BATCH, Parser};
 use super::super::sink::Sink;
-use super::super::source::{BATCH, Parser};
-use super::super::{Place, TraceError};
+use super::super::{Place, SimError};
 
 /// Reads one record of fixed width.
-pub(in super::super) trait Piece: Send {
+pub(crate) trait Piece: Send {
     /// Bytes of a record.
     fn width(&self) -> usize;
 
@@ -20,19 +20,19 @@ pub(in super::super) trait Piece: Send {
 }
 
 /// A reader of records as a parser.
-pub(in super::super) struct Pieces<P> {
+pub(crate) struct Pieces<P> {
     piece: P,
     read: u64,
 }
 
 impl<P: Piece> Pieces<P> {
-    pub(in super::super) fn new(piece: P) -> Self {
+    pub(crate) fn new(piece: P) -> Self {
         Self { piece, read: 0 }
     }
 }
 
 impl<P: Piece> Parser for Pieces<P> {
-    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, TraceError> {
+    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, SimError> {
         let width = self.piece.width();
         let from = input.offset();
         let name = |input: &Input| input.name().to_owned();
@@ -62,7 +62,7 @@ impl<P: Piece> Parser for Pieces<P> {
             }
         }
         match fault {
-            Some((byte, fault)) => Err(TraceError::Wrong {
+            Some((byte, fault)) => Err(SimError::Wrong {
                 trace: name(input),
                 place: Place::Byte(byte),
                 fault,

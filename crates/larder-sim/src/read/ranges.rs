@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 /// Sets of numbers, as ranges.
 #[derive(Debug, Default)]
-pub(in super::super) struct Ranges(BTreeMap<u64, u64>);
+pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
     /// Adds `first..end`.
-    pub(in super::super) fn add(&mut self, mut first: u64, mut end: u64) {
+    pub(crate) fn add(&mut self, mut first: u64, mut end: u64) {
         if first >= end {
             return;
         }
@@ -24,7 +24,7 @@ impl Ranges {
     }
 
     /// Takes out what is at `from` and beyond, in order.
-    pub(in super::super) fn cut(&mut self, from: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn cut(&mut self, from: u64) -> Vec<(u64, u64)> {
         let mut tail = self.0.split_off(&from);
         if let Some((_, end)) = self.0.iter_mut().next_back()
             && *end > from

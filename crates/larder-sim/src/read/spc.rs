@@ -35,15 +35,6 @@ impl LineParser for Spc {
         let offset = sector
             .checked_mul(SECTOR)
             .ok_or_else(|| format!("sector {sector} is beyond 64 bits of bytes"))?;
-        sink.bytes(
-            offset,
-            bytes,
-            About {
-                time,
-                kind,
-                file,
-                ..About::default()
-            },
-        )
+        sink.bytes(offset, bytes, About::new(time, kind, file))
     }
 }

@@ -1,7 +1,7 @@
 //! One block a line; a line with `*` is a mark and means nothing here (LIRS traces); blank lines and `#` lines are skipped.
 
+use super::super::options::ReadOptions;
 use super::super::sink::{About, Sink};
-use super::super::source::ReadOptions;
 use super::LineParser;
 use super::names::Names;
 use super::number::{block, decimal, shown, trim};

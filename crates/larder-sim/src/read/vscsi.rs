@@ -14,7 +14,7 @@ use super::Piece;
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
-pub(in super::super) struct Vscsi<const VERSION: u16>;
+pub(crate) struct Vscsi<const VERSION: u16>;
 
 struct Fields {
     command: u16,
@@ -88,7 +88,7 @@ impl<const VERSION: u16> Piece for Vscsi<VERSION> {
 }
 
 /// Could these be records of this version? All that are whole must say so.
-pub(in super::super) fn plausible<const VERSION: u16>(head: &[u8]) -> bool {
+pub(crate) fn plausible<const VERSION: u16>(head: &[u8]) -> bool {
     let width = Vscsi::<VERSION>.width();
     let mut records = head.chunks_exact(width).peekable();
     records.peek().is_some()

@@ -6,7 +6,7 @@ use super::Piece;
 macro_rules! bare {
     ($name:ident, $type:ty, $doc:literal) => {
         #[doc = $doc]
-        pub(in super::super) struct $name<const BIG: bool>;
+        pub(crate) struct $name<const BIG: bool>;
 
         impl<const BIG: bool> Piece for $name<BIG> {
             fn width(&self) -> usize {

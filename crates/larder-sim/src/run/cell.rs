@@ -63,8 +63,8 @@ pub(super) struct Ruled<P> {
 }
 
 impl<P: Policy> Ruled<P> {
-    pub(super) fn new(size: usize) -> Result<Self, PolicyError> {
-        let cache = Replay::new(size)?;
+    pub(super) fn new(rule: P) -> Result<Self, PolicyError> {
+        let cache = Replay::new(rule)?;
         Ok(Self { cache, ticked: 0 })
     }
 

@@ -10,4 +10,4 @@ pub use cell::{Cell, Tally};
 pub use opt::{NextUse, Opt};
 pub use opt_heap::OptHeap;
 pub use rules::{Choice, choices, make, names};
-pub use sweep::{Job, Outcome, SimError, Watch, stream, sweep};
+pub use sweep::{Job, Outcome, Watch, stream, sweep};

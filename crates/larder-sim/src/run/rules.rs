@@ -16,9 +16,9 @@ pub struct Choice {
 }
 
 /// OPT by [`Opt`](super::Opt).
-pub(in super::super) const OPT: &str = "opt";
+pub(super) const OPT: &str = "opt";
 /// OPT by [`OptHeap`](super::OptHeap), for checks.
-pub(in super::super) const OPT_HEAP: &str = "opt-heap";
+pub(super) const OPT_HEAP: &str = "opt-heap";
 
 /// All rules of the library, then OPT in its two ways.
 #[must_use]
@@ -76,13 +76,13 @@ pub fn names(asked: &[String]) -> Result<Vec<String>, PolicyError> {
     Ok(names)
 }
 
-struct Make(usize);
+struct Make;
 
 impl Visitor for Make {
     type Out = Result<Box<dyn Cell>, PolicyError>;
 
-    fn visit<P: Policy>(self) -> Self::Out {
-        Ok(Box::new(Ruled::<P>::new(self.0)?))
+    fn visit<P: Policy>(self, _: &'static str, rule: P) -> Self::Out {
+        Ok(Box::new(Ruled::new(rule)?))
     }
 }
 
@@ -91,5 +91,5 @@ impl Visitor for Make {
 /// # Errors
 /// [`PolicyError`].
 pub fn make(name: &str, size: usize) -> Result<Box<dyn Cell>, PolicyError> {
-    with_rule(name, Make(size))?
+    with_rule(name, size, Make)?
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use larder_policy::PolicyError;
 
 use super::super::load::{Chunk, Counts, Loaded, Loader};
-use super::super::{Trace, TraceError};
+use super::super::{SimError, Trace};
 use super::cell::{Cell, Tally};
 use super::rules::{OPT, OPT_HEAP, make};
 use super::{NextUse, Opt, OptHeap};
@@ -36,33 +36,6 @@ pub struct Outcome {
     pub bytes: usize,
     /// The rule's explanation of its decisions.
     pub explain: Vec<(&'static str, f64)>,
-}
-
-/// Why a sweep failed.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    /// The trace.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// A rule.
-    #[error("{policy} with {size} blocks: {why}")]
-    Rule {
-        /// Its name.
-        policy: String,
-        /// Its size.
-        size: usize,
-        /// Why.
-        why: PolicyError,
-    },
-    /// OPT was requested for a trace that is not kept.
-    #[error("{policy} has to see the whole trace first; leave out --stream, or the rule")]
-    Future {
-        /// Its name.
-        policy: String,
-    },
-    /// A thread could not be made.
-    #[error("a thread could not be started: {0}; ask for fewer with --threads")]
-    Thread(std::io::Error),
 }
 
 /// Receives the progress, and may ask to stop.

@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::{Format, MOST_FILES, ReadOptions, Record, Trace, TraceError};
-use super::spec::{Parameter, Range, Spec};
+use super::super::input::Input;
+use super::super::parser::BATCH;
+use super::super::read::parser;
+use super::super::record::{MOST_FILES, Record};
+use super::super::sink::Sink;
+use super::super::{Format, ReadOptions, SimError};
+use super::parameter::{Parameter, Range, Values};
 use super::{
     BuildShape, Records, Shape, build_like, correlated, cycle, dbench_client, interleave, mixed,
     scan, zipf,
@@ -17,7 +22,7 @@ pub struct Made {
     pub about: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
-    pub(super) make: fn(&Spec, &ReadOptions) -> Result<Records, TraceError>,
+    pub(super) make: fn(&Values, &ReadOptions) -> Result<Records, SimError>,
 }
 
 impl core::fmt::Debug for Made {
@@ -65,25 +70,25 @@ pub static MADE: [Made; 8] = [
         name: "zipf",
         about: "blocks by Zipf's law",
         parameters: &[BLOCKS, REQUESTS, ALPHA, SEED],
-        make: |spec, _| Ok(Box::new(zipf(&shape(spec)))),
+        make: |values, _| Ok(Box::new(zipf(&shape(values)))),
     },
     Made {
         name: "scan",
         about: "blocks one after the other, each once",
         parameters: &[REQUESTS],
-        make: |spec, _| Ok(Box::new(scan(&shape(spec)))),
+        make: |values, _| Ok(Box::new(scan(&shape(values)))),
     },
     Made {
         name: "loop",
         about: "the same blocks round and round",
         parameters: &[BLOCKS, REQUESTS],
-        make: |spec, _| Ok(Box::new(cycle(&shape(spec)))),
+        make: |values, _| Ok(Box::new(cycle(&shape(values)))),
     },
     Made {
         name: "mixed",
         about: "Zipf's law with a scan of new blocks now and then",
         parameters: &[BLOCKS, REQUESTS, ALPHA, SEED],
-        make: |spec, _| Ok(Box::new(mixed(&shape(spec)))),
+        make: |values, _| Ok(Box::new(mixed(&shape(values)))),
     },
     Made {
         name: "correlated",
@@ -95,7 +100,7 @@ pub static MADE: [Made; 8] = [
             whole("touches", "4", (1, 4096), "touches of a block at once"),
             SEED,
         ],
-        make: |spec, _| Ok(Box::new(correlated(&shape(spec)))),
+        make: |values, _| Ok(Box::new(correlated(&shape(values)))),
     },
     Made {
         name: "dbench-like",
@@ -105,10 +110,10 @@ pub static MADE: [Made; 8] = [
             whole("turns", "10", (0, 500), "turns of the loadfile's loop"),
             SEED,
         ],
-        make: |spec, _| {
-            let seed = spec.whole("seed");
-            let client = |client| dbench_client(seed, client, spec.small("turns"));
-            let clients = 0..spec.small("clients") as u16;
+        make: |values, _| {
+            let seed = values.whole("seed");
+            let client = |client| dbench_client(seed, client, values.small("turns"));
+            let clients = 0..values.small("clients") as u16;
             Ok(Box::new(interleave(clients.map(client).collect(), seed)))
         },
     },
@@ -133,14 +138,14 @@ pub static MADE: [Made; 8] = [
             ),
             SEED,
         ],
-        make: |spec, _| {
+        make: |values, _| {
             Ok(Box::new(build_like(&BuildShape {
-                seed: spec.whole("seed"),
-                units: spec.small("units"),
-                headers: spec.small("headers"),
-                includes: spec.small("includes"),
-                compiler_pages: spec.whole("compiler-pages"),
-                grep_pages: spec.whole("grep-pages"),
+                seed: values.whole("seed"),
+                units: values.small("units"),
+                headers: values.small("headers"),
+                includes: values.small("includes"),
+                compiler_pages: values.whole("compiler-pages"),
+                grep_pages: values.whole("grep-pages"),
             })))
         },
     },
@@ -161,39 +166,42 @@ pub static MADE: [Made; 8] = [
     },
 ];
 
-fn shape(spec: &Spec) -> Shape {
+fn shape(values: &Values) -> Shape {
     Shape {
-        seed: spec.whole("seed"),
-        blocks: spec.whole("blocks"),
-        records: spec.whole("requests"),
-        skew: spec.real("alpha"),
-        touches: spec.small("touches"),
+        seed: values.whole("seed"),
+        blocks: values.whole("blocks"),
+        records: values.whole("requests"),
+        skew: values.real("alpha"),
+        touches: values.small("touches"),
     }
 }
 
 /// Clients of the loadfile, each with files of its own.
-fn loadfile(spec: &Spec, options: &ReadOptions) -> Result<Records, TraceError> {
-    let path = spec.file("file");
-    let options = ReadOptions {
-        format: Some(Format::Dbench),
-        block_size: options.block_size,
-        ..ReadOptions::default()
-    };
-    let mut trace = Trace::file(path, &options)?;
+fn loadfile(values: &Values, options: &ReadOptions) -> Result<Records, SimError> {
+    let path = values.file("file");
     let mut one: Vec<Record> = Vec::new();
-    let room = |fault: String| TraceError::TooMuch {
+    let room = |fault: String| SimError::TooMuch {
         trace: path.display().to_string(),
         fault,
     };
-    loop {
-        one.try_reserve(super::super::BATCH)
+    let (mut input, _) = Input::open(path)?;
+    let mut parser = parser(Format::Dbench, &mut input, options)?;
+    let mut sink = Sink::new(options.block_size);
+    let mut more = true;
+    while more {
+        one.try_reserve(BATCH)
             .map_err(|_| room(format!("no memory for more than {} records", one.len())))?;
-        if !trace.fill(&mut one)? {
-            break;
-        }
+        more = parser.step(&mut input, &mut sink)?;
+        one.append(&mut sink.records);
+    }
+    if one.is_empty() {
+        return Err(SimError::Empty {
+            trace: path.display().to_string(),
+            bytes: input.offset(),
+        });
     }
     let files = 1 + one.iter().map(|record| record.file).max().unwrap_or(0);
-    let clients = spec.small("clients");
+    let clients = values.small("clients");
     if u64::from(clients) * u64::from(files) > u64::from(MOST_FILES) {
         return Err(room(format!(
             "{clients} clients of {files} files each are more than {MOST_FILES} files; take fewer clients"
@@ -212,5 +220,5 @@ fn loadfile(spec: &Spec, options: &ReadOptions) -> Result<Records, TraceError> {
         })
     };
     let clients = (0..clients).map(client).collect();
-    Ok(Box::new(interleave(clients, spec.whole("seed"))))
+    Ok(Box::new(interleave(clients, values.whole("seed"))))
 }

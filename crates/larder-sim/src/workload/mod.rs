@@ -11,14 +11,14 @@
 //! | `build-like` | a compiler's reads and writes beside a search through a large tree |
 //! | `dbench` | clients of dbench's own loadfile |
 //!
-//! [`Spec`] makes one from its name and parameters, and [`MADE`] lists them. [`Loadfile`] reads dbench's own `client.txt`.
+//! [`Spec`] makes one from its name and parameters, and [`MADE`] lists them.
 
 mod build;
 mod clients;
 mod dbench;
 mod draw;
-mod loadfile;
 mod made;
+mod parameter;
 mod patterns;
 mod spec;
 mod zipf;
@@ -26,12 +26,12 @@ mod zipf;
 pub use build::{BuildShape, build_like};
 pub use clients::interleave;
 pub use dbench::dbench_client;
-pub(super) use loadfile::Operations;
-pub use loadfile::{Loadfile, LoadfileError};
 pub use made::{MADE, Made};
-pub use patterns::{correlated, cycle, mixed, scan, zipf};
+pub use parameter::{Parameter, Range};
+pub use patterns::correlated;
+use patterns::{cycle, mixed, scan, zipf};
+pub use spec::Spec;
 pub(super) use spec::hint;
-pub use spec::{Parameter, Range, Spec};
 
 use super::Record;
 

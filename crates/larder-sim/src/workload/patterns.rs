@@ -28,31 +28,25 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Blocks by Zipf's law, each a request of its own.
-///
-/// ```
-/// use larder_sim::workload::{Shape, zipf};
-/// let shape = Shape { blocks: 10, records: 1_000, ..Shape::default() };
-/// assert!(zipf(&shape).all(|record| record.block < 10));
-/// ```
-pub fn zipf(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
+pub(super) fn zipf(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
     let blocks = shape.blocks.max(1);
     let (law, mut draw) = (Zipf::new(blocks, shape.skew), Draw::new(shape.seed, 1));
     (0..shape.records).map(move |at| read(spread(law.draw(&mut draw), blocks), at))
 }
 
 /// Every record a block that was never seen.
-pub fn scan(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
+pub(super) fn scan(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
     (0..shape.records).map(|at| read(at, at))
 }
 
 /// All blocks in turn, again and again. A rule that evicts what was used longest ago has no hit while one block does not fit.
-pub fn cycle(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
+pub(super) fn cycle(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
     let blocks = shape.blocks.max(1);
     (0..shape.records).map(move |at| read(at % blocks, at))
 }
 
 /// Zipf's law; after every 9 records of it for each block of a twentieth of all, a scan of a tenth of the blocks, always new.
-pub fn mixed(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
+pub(super) fn mixed(shape: &Shape) -> impl Iterator<Item = Record> + Send + use<> {
     let blocks = shape.blocks.max(1);
     let (law, mut draw) = (Zipf::new(blocks, shape.skew), Draw::new(shape.seed, 2));
     let (calm, storm) = (9 * (blocks / 20).max(1), (blocks / 10).max(1));

@@ -2,6 +2,7 @@
 
 mod output;
 
+use super::format::Number;
 use super::{Format, Kind, Record};
 
 pub use output::Output;
@@ -120,16 +121,6 @@ impl Encoder {
         let n = self.written;
         self.written += 1;
         let block = record.block;
-        let narrow = |most: u64| {
-            if block > most {
-                Err(format!(
-                    "use {n}: block {block} is too large for {}; --dense numbers blocks from 0",
-                    self.format.name()
-                ))
-            } else {
-                Ok(())
-            }
-        };
         match self.format {
             Format::OracleGeneral => {
                 let time = u32::try_from(record.time.saturating_sub(self.origin) / self.clock)
@@ -160,33 +151,23 @@ impl Encoder {
                 .map_err(|e| e.to_string())?;
             }
             Format::Txt => writeln!(bytes, "{block}").map_err(|e| e.to_string())?,
-            Format::U32le => {
-                narrow(u64::from(u32::MAX))?;
-                bytes.extend_from_slice(&(block as u32).to_le_bytes());
+            other => {
+                let Some(Number { bits, signed, big }) = other.number() else {
+                    return Err(format!("larder does not write {}", other.name()));
+                };
+                if block > u64::MAX >> (64 - bits + u32::from(signed)) {
+                    return Err(format!(
+                        "use {n}: block {block} is too large for {}; --dense numbers blocks from 0",
+                        other.name()
+                    ));
+                }
+                let width = bits as usize / 8;
+                if big {
+                    bytes.extend_from_slice(&block.to_be_bytes()[8 - width..]);
+                } else {
+                    bytes.extend_from_slice(&block.to_le_bytes()[..width]);
+                }
             }
-            Format::U32be => {
-                narrow(u64::from(u32::MAX))?;
-                bytes.extend_from_slice(&(block as u32).to_be_bytes());
-            }
-            Format::I32le => {
-                narrow(i32::MAX as u64)?;
-                bytes.extend_from_slice(&(block as u32).to_le_bytes());
-            }
-            Format::I32be => {
-                narrow(i32::MAX as u64)?;
-                bytes.extend_from_slice(&(block as u32).to_be_bytes());
-            }
-            Format::U64le => bytes.extend_from_slice(&block.to_le_bytes()),
-            Format::U64be => bytes.extend_from_slice(&block.to_be_bytes()),
-            Format::I64le => {
-                narrow(i64::MAX as u64)?;
-                bytes.extend_from_slice(&block.to_le_bytes());
-            }
-            Format::I64be => {
-                narrow(i64::MAX as u64)?;
-                bytes.extend_from_slice(&block.to_be_bytes());
-            }
-            other => return Err(format!("larder does not write {}", other.name())),
         }
         Ok(())
     }

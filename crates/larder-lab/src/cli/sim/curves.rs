@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::args::What;
-use super::work::{load, sim_fault, simulate, trace_fault};
+use super::work::{load, sim_fault, simulate};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use larder_sim::{
@@ -130,7 +130,7 @@ fn one(
     let (curve, last) = fixed_size(trace, KEPT, SEED);
     let shards = percent(&curve.hit_ratios(sizes));
     curves.push(row("lru", "SHARDS, 8192 blocks", last, shards, Some(&lru)));
-    let mini = sample(trace, rate, SEED).map_err(trace_fault)?;
+    let mini = sample(trace, rate, SEED).map_err(sim_fault)?;
     for policy in policies {
         let jobs = |size: &dyn Fn(usize) -> usize| -> Vec<Job> {
             sizes

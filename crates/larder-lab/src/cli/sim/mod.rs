@@ -14,9 +14,9 @@ use std::path::Path;
 
 pub(super) use args::Sim;
 pub(in crate::cli) use bar::Progress;
-pub(in crate::cli) use work::{format_name, trace_fault};
+pub(in crate::cli) use work::{format_name, sim_fault};
 
-use work::{load, sim_fault, simulate};
+use work::{load, simulate};
 
 use super::failure::{Failure, Outcome};
 use super::global::Global;
@@ -178,7 +178,7 @@ fn streamed(global: &Global, args: &Sim, path: &Path) -> Result<Vec<Row>, Failur
             size: size.of(0),
         }));
     }
-    let trace = Trace::open(path, &args.what.reading.options()?).map_err(trace_fault)?;
+    let trace = Trace::open(path, &args.what.reading.options()?).map_err(sim_fault)?;
     let (name, format) = (
         trace.name().to_owned(),
         format_name(trace.format()).to_owned(),

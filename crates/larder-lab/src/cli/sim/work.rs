@@ -7,30 +7,25 @@ use super::bar::Progress;
 use super::print;
 use crate::cli::failure::Failure;
 use crate::cli::global::Global;
-use larder_sim::{Format, Job, Loaded, Row, SimError, TraceError, Watch, sweep};
+use larder_sim::{Format, Job, Loaded, Row, SimError, Watch, sweep};
 
 /// The name of a format, or that there was no file.
 pub(in crate::cli) fn format_name(format: Option<Format>) -> &'static str {
     format.map_or("generated", Format::name)
 }
 
-/// What a trace's fault means for a script: a file that cannot be read is 5, one that must be named better is 2.
-pub(in crate::cli) fn trace_fault(why: TraceError) -> Failure {
+/// What a fault means for a script: a file that cannot be read is 5, one that must be named better is 2.
+pub(in crate::cli) fn sim_fault(why: SimError) -> Failure {
     match why {
-        TraceError::Format { .. }
-        | TraceError::Columns { .. }
-        | TraceError::Directory { .. }
-        | TraceError::Workload { .. } => Failure::usage(why),
-        TraceError::TooMuch { .. } => Failure::refused(why),
+        SimError::Format { .. }
+        | SimError::Columns { .. }
+        | SimError::Directory { .. }
+        | SimError::Workload { .. }
+        | SimError::Future { .. } => Failure::usage(why),
+        SimError::TooMuch { .. } | SimError::Rule { .. } | SimError::Thread(_) => {
+            Failure::refused(why)
+        }
         other => Failure::io(other),
-    }
-}
-
-pub(super) fn sim_fault(why: SimError) -> Failure {
-    match why {
-        SimError::Trace(why) => trace_fault(why),
-        SimError::Rule { .. } | SimError::Thread(_) => Failure::refused(why),
-        SimError::Future { .. } => Failure::usage(why),
     }
 }
 
@@ -38,8 +33,7 @@ pub(super) fn sim_fault(why: SimError) -> Failure {
 pub(super) fn load(global: &Global, what: &What, path: &Path) -> Result<Loaded, Failure> {
     let options = what.reading.options()?;
     let mut bar = Progress::reading(global, path);
-    let loaded =
-        Loaded::read(path, &options, |trace| bar.at(trace.meter())).map_err(trace_fault)?;
+    let loaded = Loaded::read(path, &options, |trace| bar.at(trace.meter())).map_err(sim_fault)?;
     bar.end();
     Ok(loaded)
 }

@@ -9,7 +9,7 @@ use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output;
 use crate::cli::sim::args::Reading;
-use crate::cli::sim::{Progress, trace_fault};
+use crate::cli::sim::{Progress, sim_fault};
 use larder_sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, WRITABLE, room};
 
 #[derive(Debug, Args)]
@@ -112,7 +112,7 @@ pub(super) fn convert(
     } else {
         (Vec::new(), 0..=0)
     };
-    let mut trace = Trace::open(from, options).map_err(trace_fault)?;
+    let mut trace = Trace::open(from, options).map_err(sim_fault)?;
     let mut bar = Progress::reading(global, from);
     let fail = |e: std::io::Error| {
         Failure::io(format!(
@@ -128,7 +128,7 @@ pub(super) fn convert(
     encoder.begin(&mut bytes);
     loop {
         records.clear();
-        let more = trace.fill(&mut records).map_err(trace_fault)?;
+        let more = trace.fill(&mut records).map_err(sim_fault)?;
         for record in &mut records {
             if dense {
                 record.block = interner
@@ -145,7 +145,7 @@ pub(super) fn convert(
                 .map_err(|fault| Failure::refused(format!("{}: {fault}", from.display())))?;
         }
         let kept = size_of_val(uses.as_slice()) as u64 + interner.bytes();
-        room(trace.name(), kept, options.max_memory).map_err(trace_fault)?;
+        room(trace.name(), kept, options.max_memory).map_err(sim_fault)?;
         file.write(&bytes).map_err(fail)?;
         bytes.clear();
         bar.at(trace.meter());
@@ -204,7 +204,7 @@ fn next_uses(
     from: &Path,
     options: &ReadOptions,
 ) -> Result<(NextUses, RangeInclusive<u64>), Failure> {
-    let mut trace = Trace::open(from, options).map_err(trace_fault)?;
+    let mut trace = Trace::open(from, options).map_err(sim_fault)?;
     let encoder = Encoder::new(Format::OracleGeneral, false);
     let mut bar = Progress::reading(global, from);
     let mut interner = Interner::new();
@@ -213,7 +213,7 @@ fn next_uses(
     let mut records = Vec::new();
     loop {
         records.clear();
-        let more = trace.fill(&mut records).map_err(trace_fault)?;
+        let more = trace.fill(&mut records).map_err(sim_fault)?;
         next.try_reserve(records.len()).map_err(|_| {
             Failure::refused("no memory for another use; take a part of the trace with --limit")
         })?;
@@ -239,7 +239,7 @@ fn next_uses(
             most = most.max(record.time);
         }
         let kept = 4 * (next.len() + last.len()) as u64 + interner.bytes();
-        room(trace.name(), kept, options.max_memory).map_err(trace_fault)?;
+        room(trace.name(), kept, options.max_memory).map_err(sim_fault)?;
         bar.at(trace.meter());
         if !more {
             return Ok((next, least.min(most)..=most));

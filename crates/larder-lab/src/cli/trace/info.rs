@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output::plain;
-use crate::cli::sim::{Progress, args::Reading, format_name, trace_fault};
+use crate::cli::sim::{Progress, args::Reading, format_name, sim_fault};
 use larder_sim::{Counts, Kind, Loader, Record, Trace};
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ struct Facts {
 
 pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome {
     for path in &args.traces {
-        let mut trace = Trace::open(path, &args.reading.options()?).map_err(trace_fault)?;
+        let mut trace = Trace::open(path, &args.reading.options()?).map_err(sim_fault)?;
         let mut bar = Progress::reading(global, path);
         let mut facts = Facts {
             trace: trace.name().to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome 
         let mut records: Vec<Record> = Vec::new();
         loop {
             records.clear();
-            let more = trace.fill(&mut records).map_err(trace_fault)?;
+            let more = trace.fill(&mut records).map_err(sim_fault)?;
             records.iter().for_each(|r| facts.see(r));
             let mut room = Ok(());
             loader
@@ -71,7 +71,7 @@ pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome 
                     room = count(&mut uses, &chunk);
                     Ok(())
                 })
-                .map_err(trace_fault)?;
+                .map_err(sim_fault)?;
             room?;
             bar.at(trace.meter());
             if !more {

@@ -10,7 +10,7 @@ use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output;
 use crate::cli::run::code;
-use crate::cli::sim::trace_fault;
+use crate::cli::sim::sim_fault;
 use larder_sim::{Counts, Format, Output, ReadOptions, Trace};
 
 /// What the reader of strace's text follows.
@@ -127,7 +127,7 @@ fn keep(global: &Global, args: &Record, text: &Path, to: Format) -> Outcome {
     };
     let counts = Trace::open(text, &options)
         .and_then(Counts::of)
-        .map_err(trace_fault)?;
+        .map_err(sim_fault)?;
     if to == Format::Strace {
         copy(text, &args.out)?;
     } else {

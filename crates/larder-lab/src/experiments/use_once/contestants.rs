@@ -8,10 +8,8 @@ use larder_policy::rules;
 use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
-use larder_sim::workload::{
-    BuildShape, Loadfile, Shape, build_like, correlated, dbench_client, interleave,
-};
-use larder_sim::{Cell as SimCell, Loaded, OptHeap, Record, make};
+use larder_sim::workload::{BuildShape, Shape, build_like, correlated, dbench_client, interleave};
+use larder_sim::{Cell as SimCell, Format, Loaded, OptHeap, ReadOptions, Record, Trace, make};
 
 use super::machine::{Machine, Outcome, Setup};
 use super::metrics::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
@@ -57,10 +55,14 @@ fn records(params: &Params) -> anyhow::Result<Vec<Record>> {
         }
         "loadfile" => {
             let path = loadfile().context("dbench's client.txt is not here; install Debian's dbench or name it in LARDER_DBENCH")?;
-            let file = std::fs::File::open(&path).with_context(|| path.display().to_string())?;
-            let one: Vec<Record> = Loadfile::new(std::io::BufReader::new(file), 0)
-                .take(params.count("records")?)
-                .collect::<Result<_, _>>()?;
+            let options = ReadOptions {
+                format: Some(Format::Dbench),
+                limit: Some(params.count("records")? as u64),
+                ..ReadOptions::default()
+            };
+            let mut trace = Trace::open(&path, &options)?;
+            let mut one: Vec<Record> = Vec::new();
+            while trace.fill(&mut one)? {}
             let files = 1 + one.iter().map(|record| record.file).max().unwrap_or(0);
             let clients = u32::try_from(params.count("clients")?)?;
             if u64::from(clients) * u64::from(files) >= 1 << 24 {

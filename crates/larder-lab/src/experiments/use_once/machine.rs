@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use anyhow::{Context, bail};
-use larder_policy::{Arrival, Block, Frame, FrameState, Frames, Reason, Rule, Shadow, Touch, rule};
+use larder_policy::{
+    Arrival, Block, Frame, FrameState, Frames, Policy, Reason, Shadow, Touch, rule,
+};
 
 use larder_sim::{Kind, Record};
 
@@ -174,7 +176,7 @@ impl Frames for House {
 /// The machine.
 pub(super) struct Machine<'a> {
     setup: Setup<'a>,
-    rule: Box<dyn Rule>,
+    rule: Box<dyn Policy>,
     house: House,
     outcome: Outcome,
     number: u32,
@@ -256,7 +258,7 @@ impl<'a> Machine<'a> {
         let now = self.now();
         while ((self.seconds + 1) as f64) <= now {
             self.seconds += 1;
-            self.rule.tick_dyn(&mut self.house);
+            self.rule.tick(&mut self.house);
             self.house.write_asked();
             if self.seconds.is_multiple_of(LOOK) {
                 let seconds = self.seconds as f64;
@@ -295,7 +297,7 @@ impl<'a> Machine<'a> {
         let shadow = (slot != NOTHING).then(|| Shadow::new(slot));
         let admission = self.rule.miss(block, shadow, reason);
         while self.house.free.is_empty() {
-            if self.rule.evict_dyn(&mut self.house, 1) == 0 {
+            if self.rule.evict(&mut self.house, 1) == 0 {
                 return None;
             }
         }

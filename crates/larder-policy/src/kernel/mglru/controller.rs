@@ -1,6 +1,6 @@
 //! Which tiers are worth protecting: a controller that compares each tier with tier 0 (`mm/vmscan.c`).
 
-use super::super::super::kernel::mglru::generations::WORKINGSET;
+use super::generations::WORKINGSET;
 
 /// Tiers (`MAX_NR_TIERS`).
 const TIERS: usize = 4;

@@ -5,21 +5,20 @@ mod generations;
 
 use super::super::capacity::capacity;
 use super::super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Policy, PolicyError, Reason,
-    Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
 use super::SWAP_CLUSTER_MAX;
 use controller::{Controller, tier};
-use generations::{FULL, Generations, REFERENCED, REFS, WORKINGSET, refs};
+use generations::{
+    FULL, Generations, MAX_NR_GENS, MIN_NR_GENS, REFERENCED, REFS, WORKINGSET, refs,
+};
 use larder_base::table::{grow, table};
 
 /// A pass of reclaim covers at first so small a share of the pages, as a power of two (`DEF_PRIORITY`).
 const DEF_PRIORITY: u32 = 12;
 /// Pages that one pass isolates and scans, at most (`MIN_LRU_BATCH`, `MAX_LRU_BATCH`).
 const MAX_LRU_BATCH: usize = 64 * 64;
-/// Generations: no more than these, no fewer (`MAX_NR_GENS`, `MIN_NR_GENS`).
-const MAX_NR_GENS: u64 = 4;
-const MIN_NR_GENS: u64 = 2;
 
 /// Admission: as in a shadow, and that the shadow was recent.
 const RECENT: u64 = 1 << 3;
@@ -45,7 +44,7 @@ const RECENT: u64 = 1 << 3;
 ///
 /// ```
 /// use larder_policy::{Mglru, replay::Replay};
-/// let mut cache = Replay::<Mglru>::new(100)?;
+/// let mut cache = Replay::new(Mglru::new(100)?)?;
 /// for at in 0..10_000 {
 ///     cache.access(at % 120, at); // a loop that does not fit
 /// }
@@ -73,6 +72,22 @@ struct Counts {
 }
 
 impl Mglru {
+    /// A rule for this many frames, with the constants of its source.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
+    pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            capacity: capacity(frames)?,
+            pages: Generations::new(frames)?,
+            last: table(frames, 0)?,
+            controller: Controller::default(),
+            wanted: 0,
+            priority: DEF_PRIORITY,
+            counts: Counts::default(),
+        })
+    }
+
     /// `set_initial_priority`: small memories begin above the first priority.
     fn initial_priority(pages: usize) -> u32 {
         let fls = |value: usize| usize::BITS - value.leading_zeros();
@@ -201,27 +216,7 @@ impl Mglru {
     }
 }
 
-impl Named for Mglru {
-    const NAME: &'static str = "mglru";
-    const SOURCE: &'static str =
-        "Linux 6.14 to 6.18 with CONFIG_LRU_GEN, mm/vmscan.c, mm/workingset.c, mm/swap.c";
-    const ABOUT: &'static str =
-        "four generations; tiers of uses, kept if they refault more than others";
-}
-
 impl Policy for Mglru {
-    fn new(frames: usize) -> Result<Self, PolicyError> {
-        Ok(Self {
-            capacity: capacity(frames)?,
-            pages: Generations::new(frames)?,
-            last: table(frames, 0)?,
-            controller: Controller::default(),
-            wanted: 0,
-            priority: DEF_PRIORITY,
-            counts: Counts::default(),
-        })
-    }
-
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -20,7 +20,7 @@ fn page(pages: &PageLists, page: u32) -> (On, u8, bool) {
 
 #[test]
 fn vanilla_a_new_page_is_active_at_age_two_and_a_use_only_sets_referenced() {
-    let mut owner = Owner::<Linux247>::new(100);
+    let mut owner = Owner::new(Linux247::new, 100);
     owner.read([0]);
     owner.bring(1, Reason::Readahead);
     assert_eq!(page(&owner.rule.pages, 0), (On::Active, 2, false));
@@ -32,7 +32,7 @@ fn vanilla_a_new_page_is_active_at_age_two_and_a_use_only_sets_referenced() {
 
 #[test]
 fn vanilla_a_page_written_to_its_end_and_one_dropped_behind_are_inactive() {
-    let mut owner = Owner::<Linux247>::new(100);
+    let mut owner = Owner::new(Linux247::new, 100);
     owner.bring(0, Reason::Write);
     assert_eq!(page(&owner.rule.pages, 0), (On::Dirty, 0, false));
     owner.read([1]);
@@ -48,7 +48,7 @@ fn vanilla_a_page_written_to_its_end_and_one_dropped_behind_are_inactive() {
 #[test]
 fn vanilla_ages_fall_by_half_and_a_page_at_zero_leaves_the_ring() {
     // 4 frames want 30 inactive ones, so kswapd goes round until nothing is active: 2, 1, 0.
-    let mut owner = Owner::<Linux247>::new(4);
+    let mut owner = Owner::new(Linux247::new, 4);
     owner.read(0..4);
     assert_eq!(owner.evict(1), [0]);
     assert_eq!(list(&owner.rule.pages, On::Active), []);
@@ -57,7 +57,7 @@ fn vanilla_ages_fall_by_half_and_a_page_at_zero_leaves_the_ring() {
 
 #[test]
 fn vanilla_a_referenced_page_grows_older_and_outlives_the_others() {
-    let mut owner = Owner::<Linux247>::new(4);
+    let mut owner = Owner::new(Linux247::new, 4);
     owner.read(0..4);
     owner.touch(0);
     assert_eq!(owner.evict(3), [1, 2, 3]);
@@ -66,7 +66,7 @@ fn vanilla_a_referenced_page_grows_older_and_outlives_the_others() {
 
 #[test]
 fn vanilla_an_inactive_page_that_is_used_is_rescued_with_referenced_left_set() {
-    let mut owner = Owner::<Linux247>::new(100);
+    let mut owner = Owner::new(Linux247::new, 100);
     owner.read(0..100);
     assert_eq!(owner.evict(1), [0]);
     let clean = list(&owner.rule.pages, On::Clean);
@@ -80,7 +80,7 @@ fn vanilla_an_inactive_page_that_is_used_is_rescued_with_referenced_left_set() {
 
 #[test]
 fn use_once_a_page_starts_inactive_and_its_first_use_makes_it_two() {
-    let mut owner = Owner::<Linux247UseOnce>::new(100);
+    let mut owner = Owner::new(Linux247UseOnce::new, 100);
     owner.bring(0, Reason::Readahead);
     assert_eq!(page(&owner.rule.pages, 0), (On::Dirty, 0, false));
     owner.touch(0); // the first use of a page read ahead
@@ -95,7 +95,7 @@ fn use_once_a_page_starts_inactive_and_its_first_use_makes_it_two() {
 
 #[test]
 fn use_once_a_page_read_twice_is_rescued_at_the_tail_not_before() {
-    let mut owner = Owner::<Linux247UseOnce>::new(1000);
+    let mut owner = Owner::new(Linux247UseOnce::new, 1000);
     owner.read(0..1000);
     owner.touch(0);
     owner.touch(2);
@@ -112,7 +112,7 @@ fn use_once_a_page_read_twice_is_rescued_at_the_tail_not_before() {
 
 #[test]
 fn use_once_a_page_whose_age_sank_to_zero_looks_new_at_its_next_use() {
-    let mut owner = Owner::<Linux247UseOnce>::new(4);
+    let mut owner = Owner::new(Linux247UseOnce::new, 4);
     owner.read(0..4);
     (0..4).for_each(|block| owner.touch(block));
     assert_eq!(owner.evict(1), [0]); // all are rescued, age to 0, and the first of them goes
@@ -124,7 +124,7 @@ fn use_once_a_page_whose_age_sank_to_zero_looks_new_at_its_next_use() {
 
 #[test]
 fn the_second_touch_promotes_at_once_in_2_4_8_and_stays_referenced() {
-    let mut owner = Owner::<Linux248>::new(4);
+    let mut owner = Owner::new(Linux248::new, 4);
     owner.read(0..4);
     assert_eq!(page(&owner.rule.pages, 0), (On::Dirty, 2, false));
     owner.touch(0);
@@ -140,7 +140,7 @@ fn the_second_touch_promotes_at_once_in_2_4_8_and_stays_referenced() {
 
 #[test]
 fn dirty_pages_go_to_the_head_then_are_written_and_leave_clean_ones_first() {
-    let mut owner = Owner::<Linux247UseOnce>::new(4);
+    let mut owner = Owner::new(Linux247UseOnce::new, 4);
     owner.read(0..4);
     owner.state.dirty.extend([0, 1]);
     assert_eq!(owner.evict(1), [2]);
@@ -153,7 +153,7 @@ fn dirty_pages_go_to_the_head_then_are_written_and_leave_clean_ones_first() {
 
 #[test]
 fn a_page_in_use_goes_to_the_active_list_and_none_leaves_while_all_are() {
-    let mut owner = Owner::<Linux247UseOnce>::new(4);
+    let mut owner = Owner::new(Linux247UseOnce::new, 4);
     owner.read(0..4);
     owner.state.pinned.extend(0..4);
     assert_eq!(owner.evict(2), []);
@@ -164,11 +164,11 @@ fn a_page_in_use_goes_to_the_active_list_and_none_leaves_while_all_are() {
 
 #[test]
 fn when_everything_is_dirty_and_no_write_ends_the_oldest_leaves_dirty() {
-    let mut owner = Owner::<Linux247>::new(4);
+    let mut owner = Owner::new(Linux247::new, 4);
     owner.read(0..4);
     owner.state.dirty.extend(0..4);
     assert_eq!(owner.evict(1).len(), 1);
-    let mut owner = Owner::<Linux2416>::new(4);
+    let mut owner = Owner::new(Linux2416::new, 4);
     owner.read(0..4);
     owner.state.dirty.extend(0..4);
     assert_eq!(owner.evict(1).len(), 1);
@@ -176,7 +176,7 @@ fn when_everything_is_dirty_and_no_write_ends_the_oldest_leaves_dirty() {
 
 #[test]
 fn a_second_of_2_4_7_launders_decays_and_ages() {
-    let mut owner = Owner::<Linux247>::new(4000); // wants 3 * 31 free pages
+    let mut owner = Owner::new(Linux247::new, 4000); // wants 3 * 31 free pages
     owner.read(0..4000);
     assert_eq!(owner.rule.pages.len(On::Active), 4000);
     for _ in 0..4 {
@@ -197,7 +197,7 @@ fn a_second_of_2_4_7_launders_decays_and_ages() {
 
 #[test]
 fn readahead_that_is_never_used_leaves_before_what_is_used() {
-    let mut owner = Owner::<Linux247UseOnce>::new(6);
+    let mut owner = Owner::new(Linux247UseOnce::new, 6);
     for block in 0..6 {
         owner.bring(
             block,
@@ -216,7 +216,7 @@ fn readahead_that_is_never_used_leaves_before_what_is_used() {
 
 #[test]
 fn a_removed_page_is_on_no_list() {
-    let mut owner = Owner::<Linux247>::new(3);
+    let mut owner = Owner::new(Linux247::new, 3);
     owner.read(0..3);
     owner.rule.drop_behind(1);
     for block in 0..3 {
@@ -233,7 +233,7 @@ fn lists_2416(owner: &Owner<Linux2416>) -> (f64, f64) {
 
 #[test]
 fn the_second_use_promotes_in_2_4_16_and_readahead_is_no_use() {
-    let mut owner = Owner::<Linux2416>::new(4);
+    let mut owner = Owner::new(Linux2416::new, 4);
     owner.read([0]);
     owner.bring(1, Reason::Readahead);
     owner.touch(1); // first use
@@ -246,7 +246,7 @@ fn the_second_use_promotes_in_2_4_16_and_readahead_is_no_use() {
 
 #[test]
 fn a_deactivated_page_of_2_4_16_comes_back_at_one_use() {
-    let mut owner = Owner::<Linux2416>::new(3);
+    let mut owner = Owner::new(Linux2416::new, 3);
     owner.read(0..3);
     owner.touch(0);
     owner.touch(1);
@@ -260,7 +260,7 @@ fn a_deactivated_page_of_2_4_16_comes_back_at_one_use() {
 
 #[test]
 fn a_referenced_active_page_of_2_4_16_goes_round_once() {
-    let mut owner = Owner::<Linux2416>::new(40);
+    let mut owner = Owner::new(Linux2416::new, 40);
     owner.read(0..40);
     (0..30).for_each(|block| owner.touch(block)); // active, 0 the oldest
     owner.touch(0); // and referenced
@@ -272,7 +272,7 @@ fn a_referenced_active_page_of_2_4_16_goes_round_once() {
 
 #[test]
 fn dirty_pages_of_2_4_16_are_written_as_the_scan_meets_them() {
-    let mut owner = Owner::<Linux2416>::new(12);
+    let mut owner = Owner::new(Linux2416::new, 12);
     owner.read(0..12);
     owner.state.dirty.extend(0..3);
     assert_eq!(owner.evict(1), [3]); // a sixth: 0 and 1; a fifth: 2 and 3

@@ -1,17 +1,17 @@
 //! The transitions of 6.x, one by one, worked out by hand.
 
-use super::super::super::{Named, Reason};
+use super::super::super::{Policy, Reason};
 use super::super::{Mglru, TwoList};
 use super::owner::Owner;
 
-fn said<P: Named>(owner: &Owner<P>, name: &str) -> f64 {
+fn said<P: Policy>(owner: &Owner<P>, name: &str) -> f64 {
     let explained = owner.rule.explain();
     explained.iter().find(|(at, _)| *at == name).unwrap().1
 }
 
 #[test]
 fn two_list_promotes_at_the_second_use_but_not_within_a_request() {
-    let mut owner = Owner::<TwoList>::new(4);
+    let mut owner = Owner::new(TwoList::new, 4);
     owner.read([0]);
     (0..5).for_each(|_| owner.again(0)); // the call that brought it
     assert_eq!(said(&owner, "active"), 0.0);
@@ -26,7 +26,7 @@ fn two_list_promotes_at_the_second_use_but_not_within_a_request() {
 
 #[test]
 fn two_list_a_refault_within_the_active_lists_length_starts_active() {
-    let mut owner = Owner::<TwoList>::new(4);
+    let mut owner = Owner::new(TwoList::new, 4);
     owner.read(0..4);
     owner.touch(2);
     owner.touch(3); // two active; two activations
@@ -39,7 +39,7 @@ fn two_list_a_refault_within_the_active_lists_length_starts_active() {
 
 #[test]
 fn two_list_a_longer_distance_or_a_write_starts_inactive() {
-    let mut owner = Owner::<TwoList>::new(4);
+    let mut owner = Owner::new(TwoList::new, 4);
     owner.read(0..4);
     owner.touch(3); // one active
     assert_eq!(owner.evict(3), [0, 1, 2]);
@@ -54,7 +54,7 @@ fn two_list_a_longer_distance_or_a_write_starts_inactive() {
 
 #[test]
 fn two_list_deactivates_when_the_inactive_list_is_low_and_referenced_saves_nobody() {
-    let mut owner = Owner::<TwoList>::new(40);
+    let mut owner = Owner::new(TwoList::new, 40);
     owner.read(0..40);
     (0..40).for_each(|block| owner.touch(block)); // all active
     (0..40).for_each(|block| owner.touch(block)); // and referenced
@@ -69,7 +69,7 @@ fn two_list_deactivates_when_the_inactive_list_is_low_and_referenced_saves_nobod
 
 #[test]
 fn two_list_the_working_set_bit_survives_an_eviction() {
-    let mut owner = Owner::<TwoList>::new(4);
+    let mut owner = Owner::new(TwoList::new, 4);
     owner.read(0..4);
     (0..4).for_each(|block| owner.touch(block));
     assert_eq!(owner.evict(1), [0]); // deactivated first: working set
@@ -83,7 +83,7 @@ fn two_list_the_working_set_bit_survives_an_eviction() {
 
 #[test]
 fn two_list_dirty_pages_go_out_of_the_way_and_are_the_next_once_written() {
-    let mut owner = Owner::<TwoList>::new(6);
+    let mut owner = Owner::new(TwoList::new, 6);
     owner.read(0..6);
     owner.state.dirty.extend([0, 1]);
     assert_eq!(owner.evict(1), [2]);
@@ -100,7 +100,7 @@ fn two_list_dirty_pages_go_out_of_the_way_and_are_the_next_once_written() {
 
 #[test]
 fn mglru_a_new_page_is_in_the_oldest_generation_and_uses_do_not_move_it() {
-    let mut owner = Owner::<Mglru>::new(4);
+    let mut owner = Owner::new(Mglru::new, 4);
     owner.read(0..4);
     owner.touch(0);
     owner.touch(0); // three uses: tier 2
@@ -110,7 +110,7 @@ fn mglru_a_new_page_is_in_the_oldest_generation_and_uses_do_not_move_it() {
 
 #[test]
 fn mglru_a_page_with_every_bit_goes_to_the_next_generation_once() {
-    let mut owner = Owner::<Mglru>::new(4);
+    let mut owner = Owner::new(Mglru::new, 4);
     owner.read(0..4);
     (0..4).for_each(|_| owner.touch(0)); // five uses: 4 counted, then Workingset
     assert_eq!(owner.evict(3), [1, 2, 3]);
@@ -121,7 +121,7 @@ fn mglru_a_page_with_every_bit_goes_to_the_next_generation_once() {
 
 #[test]
 fn mglru_uses_within_a_request_count_once() {
-    let mut owner = Owner::<Mglru>::new(4);
+    let mut owner = Owner::new(Mglru::new, 4);
     owner.read(0..2);
     (0..9).for_each(|_| owner.again(1));
     assert_eq!(owner.evict(2), [0, 1]);
@@ -130,7 +130,7 @@ fn mglru_uses_within_a_request_count_once() {
 
 #[test]
 fn mglru_a_recent_refault_of_the_working_set_starts_in_the_second_oldest() {
-    let mut owner = Owner::<Mglru>::new(6);
+    let mut owner = Owner::new(Mglru::new, 6);
     owner.read(0..4);
     (0..4).for_each(|_| owner.touch(0));
     assert_eq!(owner.evict(3), [1, 2, 3]); // generation 0 is done; 0 is in 1
@@ -146,7 +146,7 @@ fn mglru_a_recent_refault_of_the_working_set_starts_in_the_second_oldest() {
 #[test]
 fn mglru_a_tier_that_refaults_is_protected() {
     // A hundred pages used twice come back a hundred times over; those used once never do.
-    let mut owner = Owner::<Mglru>::new(400);
+    let mut owner = Owner::new(Mglru::new, 400);
     let mut once = 200;
     let mut resident = std::collections::BTreeSet::new();
     for _ in 0..40 {
@@ -176,7 +176,7 @@ fn mglru_a_tier_that_refaults_is_protected() {
 
 #[test]
 fn mglru_dirty_and_pinned_pages_stay() {
-    let mut owner = Owner::<Mglru>::new(4);
+    let mut owner = Owner::new(Mglru::new, 4);
     owner.read(0..4);
     owner.state.dirty.insert(0);
     owner.state.pinned.insert(1);

@@ -116,5 +116,5 @@ impl Model for Plain {
 
 #[test]
 fn linux_2_4_16_agrees_with_a_plain_restatement() {
-    agree::<Linux2416, _>(|_| Plain::default());
+    agree(Linux2416::new, |_| Plain::default());
 }

@@ -344,15 +344,17 @@ impl Model for Plain {
 
 #[test]
 fn vanilla_agrees_with_a_plain_restatement() {
-    agree::<Linux247, _>(|frames| Plain::new(Kernel::Vanilla, frames));
+    agree(Linux247::new, |frames| Plain::new(Kernel::Vanilla, frames));
 }
 
 #[test]
 fn use_once_agrees_with_a_plain_restatement() {
-    agree::<Linux247UseOnce, _>(|frames| Plain::new(Kernel::Patched, frames));
+    agree(Linux247UseOnce::new, |frames| {
+        Plain::new(Kernel::Patched, frames)
+    });
 }
 
 #[test]
 fn linux_2_4_8_agrees_with_a_plain_restatement() {
-    agree::<Linux248, _>(|frames| Plain::new(Kernel::Merged, frames));
+    agree(Linux248::new, |frames| Plain::new(Kernel::Merged, frames));
 }

@@ -194,7 +194,7 @@ impl Model for Lists {
 
 #[test]
 fn two_list_agrees_with_a_plain_restatement() {
-    agree::<TwoList, _>(|_| Lists::default());
+    agree(TwoList::new, |_| Lists::default());
 }
 
 /// Generations as they are numbered, oldest first; each vector's first element is its head.
@@ -447,5 +447,5 @@ impl Model for Plain {
 
 #[test]
 fn mglru_agrees_with_a_plain_restatement() {
-    agree::<Mglru, _>(|_| Plain::new());
+    agree(Mglru::new, |_| Plain::new());
 }

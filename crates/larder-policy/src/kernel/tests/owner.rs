@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::{
-    Arrival, Block, Frame, FrameState, Frames, Named, Reason, Shadow, Touch,
+    Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch,
 };
 
 /// What the owner knows of its frames.
@@ -54,10 +54,10 @@ pub(super) struct Owner<P> {
     request: u32,
 }
 
-impl<P: Named> Owner<P> {
-    pub(super) fn new(capacity: usize) -> Self {
+impl<P: Policy> Owner<P> {
+    pub(super) fn new(make: fn(usize) -> Result<P, PolicyError>, capacity: usize) -> Self {
         Self {
-            rule: P::new(capacity).unwrap(),
+            rule: make(capacity).unwrap(),
             state: State::default(),
             request: 0,
         }
@@ -119,7 +119,7 @@ impl<P: Named> Owner<P> {
 
     pub(super) fn check(&self) {
         if let Err(fault) = self.rule.check() {
-            panic!("{}: {fault}", P::NAME);
+            panic!("{fault}");
         }
     }
 }

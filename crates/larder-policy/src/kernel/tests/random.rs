@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::super::{
-    Admission, Arrival, Block, Frame, FrameState, Frames, Named, Reason, Shadow, Touch,
+    Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
+    Touch,
 };
 use super::owner::State;
 
@@ -108,7 +109,10 @@ impl Side {
 }
 
 /// Runs random events on the rule and the model; after each both have said the same, and the rule's own check holds.
-pub(super) fn agree<P: Named, M: Model>(model: impl Fn(usize) -> M) {
+pub(super) fn agree<P: Policy, M: Model>(
+    make: fn(usize) -> Result<P, PolicyError>,
+    model: impl Fn(usize) -> M,
+) {
     let cases = 1..48_usize;
     let config = ProptestConfig {
         cases: 160,
@@ -121,7 +125,7 @@ pub(super) fn agree<P: Named, M: Model>(model: impl Fn(usize) -> M) {
         prop::collection::vec(event(), 1..400),
     );
     proptest!(config, |((frames, instant, events) in run)| {
-        let mut rule = P::new(frames).unwrap();
+        let mut rule = make(frames).unwrap();
         let mut model = model(frames);
         let mut side = Side::new(frames);
         side.state.instant = instant;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::knobs::Knobs;
-use super::queues::Queues;
+use super::super::knobs::Knobs;
+use super::Queues;
 use crate::FrameState;
 
 /// A small queue of this many thousandths.
@@ -33,7 +33,10 @@ fn what_comes_back_soon_enough_goes_to_the_main_queue() {
     assert!(core.returns(out[2]) && !core.returns(out[2]), "once");
     assert!(core.returns(out[6]));
     core.insert(0, true, false);
-    assert_eq!((core.first() + core.small(), core.main()), (3, 1));
+    assert_eq!(
+        (core.first.len() + core.small.len(), core.main.len()),
+        (3, 1)
+    );
     core.check().unwrap();
 }
 
@@ -78,7 +81,7 @@ proptest! {
         let mut plain = Plain::new(capacity, knobs);
         let mut free: Vec<u32> = (0..capacity as u32).collect();
         let mut gone: Vec<u32> = Vec::new();
-        // some frames are dirty, and some are held, by their numbers and the step
+        // some frames are dirty, and some are pinned, by their numbers and the step
         let state = |step: usize| move |frame: u32| match (u64::from(frame) + step as u64 / 16) % 8 {
             at if at < ways / 2 => FrameState::Pinned,
             at if at < ways => FrameState::Dirty,
@@ -125,7 +128,7 @@ proptest! {
                 _ => {}
             }
             core.check().unwrap();
-            let lengths = [core.first(), core.small(), core.main(), core.waiting()];
+            let lengths = [core.first.len(), core.small.len(), core.main.len(), core.waiting.len()];
             let plains = [plain.first.len(), plain.small.len(), plain.main.len(), plain.waiting.len()];
             prop_assert_eq!(lengths, plains);
         }
@@ -302,7 +305,7 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
     let mut core = Queues::new(100, knobs).unwrap();
     let leave = |core: &mut Queues| core.evict(|_, _| FrameState::Clean).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
-    assert_eq!((core.first(), core.small()), (90, 10));
+    assert_eq!((core.first.len(), core.small.len()), (90, 10));
     // What came last leaves first, and nothing tells otherwise.
     let mut numbers = Vec::new();
     for _ in 0..20 {
@@ -310,32 +313,35 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
         numbers.extend(out.ghost);
         core.insert(out.frame, false, false);
     }
-    assert_eq!((core.first(), core.small()), (90, 10));
+    assert_eq!((core.first.len(), core.small.len()), (90, 10));
     // A few come back, one after the other: from then on the oldest of all leave.
     for at in numbers {
         let out = leave(&mut core);
         assert!(core.returns(at));
         core.insert(out.frame, true, false);
     }
-    let (first, small) = (core.first(), core.small());
+    let (first, small) = (core.first.len(), core.small.len());
     for _ in 0..10 {
         let out = leave(&mut core);
         core.insert(out.frame, false, false);
     }
-    assert_eq!((first - core.first(), core.small() - small), (10, 10));
+    assert_eq!(
+        (first - core.first.len(), core.small.len() - small),
+        (10, 10)
+    );
     // (A period is four departures here.) Uses of those that would have left by now speak for the rest of the first ones: what leaves is late again.
     for frame in 0..90 {
         core.touch(frame);
     }
-    let first = core.first();
+    let first = core.first.len();
     assert!(first > 50);
     for _ in 0..8 {
         let out = leave(&mut core);
         core.insert(out.frame, false, false);
     }
-    let first = core.first();
+    let first = core.first.len();
     let out = leave(&mut core);
-    assert!(out.ghost.is_some() && core.first() == first, "{core:?}");
+    assert!(out.ghost.is_some() && core.first.len() == first, "{core:?}");
     core.check().unwrap();
 }
 
@@ -348,7 +354,7 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
         let out = core.evict(|_, _| FrameState::Clean).unwrap();
         core.insert(out.frame, false, false);
     }
-    assert_eq!((core.first(), core.small()), (98, 2));
+    assert_eq!((core.first.len(), core.small.len()), (98, 2));
     core.check().unwrap();
 }
 
@@ -376,11 +382,11 @@ fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
             (gone, asked)
         };
         let (gone, asked) = turns(&mut core, &[91, 93]);
-        assert_eq!((gone[0], core.waiting(), asked), (90, 2, vec![]));
+        assert_eq!((gone[0], core.waiting.len(), asked), (90, 2, vec![]));
         assert!(!gone.contains(&91) && !gone.contains(&93), "{gone:?}");
         // A use takes one of them to the main queue. The other one is to be written, and waits again.
         core.touch(91);
-        assert_eq!((core.waiting(), core.main()), (1, 1));
+        assert_eq!((core.waiting.len(), core.main.len()), (1, 1));
         let (gone, asked) = turns(&mut core, &[93]);
         assert_eq!((gone.contains(&93), asked), (false, vec![93]));
         // As soon as it may, it leaves.

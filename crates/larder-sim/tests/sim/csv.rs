@@ -1,8 +1,6 @@
 //! Tables: which column is what, and no guess where that is not clear.
 
-#![allow(clippy::unwrap_used)]
-
-use larder_sim::{Format, Kind, ReadOptions, Record, Trace, TraceError};
+use larder_sim::{Format, Kind, ReadOptions, Record, SimError, Trace};
 
 fn options(format: Option<Format>) -> ReadOptions {
     ReadOptions {
@@ -22,14 +20,14 @@ fn read(
     name: &str,
     bytes: &[u8],
     options: &ReadOptions,
-) -> Result<(Format, Vec<Record>), TraceError> {
+) -> Result<(Format, Vec<Record>), SimError> {
     let mut trace = Trace::over(name, std::io::Cursor::new(bytes.to_vec()), options)?;
     let mut records = Vec::new();
     while trace.fill(&mut records)? {}
     Ok((trace.format().unwrap(), records))
 }
 
-fn blocks(text: &str, options: &ReadOptions) -> Result<Vec<u64>, TraceError> {
+fn blocks(text: &str, options: &ReadOptions) -> Result<Vec<u64>, SimError> {
     let (_, records) = read("t", text.as_bytes(), options)?;
     Ok(records.iter().map(|r| r.block).collect())
 }
@@ -70,7 +68,7 @@ fn a_column_that_could_tell_blocks_apart_is_asked_about() {
                     },
                 ] {
                     let said = blocks(&text, &asked).unwrap_err();
-                    assert!(matches!(said, TraceError::Columns { .. }), "{text}: {said}");
+                    assert!(matches!(said, SimError::Columns { .. }), "{text}: {said}");
                     let said = said.to_string();
                     let shown = if name.is_ascii() && !name.contains(' ') {
                         name

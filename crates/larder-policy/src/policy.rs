@@ -4,8 +4,7 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 
 /// A replacement rule. See the [crate](crate) for the order of the calls.
 ///
-/// This is the whole of a rule, for code that is compiled for its type and for code that has a `Box<dyn` [`Rule`](crate::Rule)`>`.
-/// A rule of the registry is [`Named`](crate::Named), too.
+/// Code that is generic over it is compiled for each rule; a `Box<dyn Policy>`, as [`rule`](crate::rule) makes one, is a rule, too.
 ///
 /// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
 /// rule, `touch` and `remove` frames that are. A rule may panic when this is violated; it has no `unsafe`.
@@ -13,7 +12,7 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 /// Every method, as an owner of two frames calls them:
 ///
 /// ```
-/// use larder_policy::{Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch, TwoQ};
+/// use larder_policy::{Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch, TwoQ, rule};
 ///
 /// #[derive(Default)]
 /// struct Owner(Vec<(Frame, Option<Shadow>)>);
@@ -26,8 +25,8 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 ///     }
 /// }
 ///
-/// fn own<P: Policy>() -> Result<usize, PolicyError> {
-///     let (mut rule, mut owner) = (P::new(2)?, Owner::default());
+/// fn own(mut rule: impl Policy) -> Result<usize, PolicyError> {
+///     let mut owner = Owner::default();
 ///     assert!(rule.is_empty());
 ///     for (frame, block) in [(0, Block(10)), (1, Block(11))] {
 ///         let admission = rule.miss(block, None, Reason::Demand);
@@ -55,18 +54,10 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 ///     }
 ///     Ok(rule.bytes())
 /// }
-/// assert!(own::<TwoQ>()? > 0);
+/// assert_eq!(own(TwoQ::new(2)?)?, own(rule("2q", 2)?)?);
 /// # Ok::<(), PolicyError>(())
 /// ```
-pub trait Policy: Send + 'static {
-    /// A rule for `capacity` frames, with the constants of its source.
-    ///
-    /// # Errors
-    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](super::MOST_FRAMES), or no memory.
-    fn new(capacity: usize) -> Result<Self, PolicyError>
-    where
-        Self: Sized;
-
+pub trait Policy: Erased + Send + 'static {
     /// Frames it chooses among.
     fn capacity(&self) -> usize;
 
@@ -95,7 +86,7 @@ pub trait Policy: Send + 'static {
     /// A request uses the block of a frame.
     fn touch(&mut self, frame: Frame, touch: Touch);
 
-    /// Would further touches of this frame, by any request, change nothing? The answer holds until a method other than `touch`
+    /// The frame is settled: further touches of it, by any request, change nothing. The answer holds until a method other than `touch`
     /// changes the rule, or until [`unsettled`](Self::unsettled) says otherwise. An owner need not report such
     /// touches.
     fn settled(&self, frame: Frame) -> bool {
@@ -103,7 +94,7 @@ pub trait Policy: Send + 'static {
         false
     }
 
-    /// Has a touch, since this was last asked, changed the rule so that frames which were settled may no longer be?
+    /// A touch, since this was last asked, has changed the rule so that frames which were settled may no longer be.
     fn unsettled(&mut self) -> bool {
         false
     }
@@ -140,7 +131,7 @@ pub trait Policy: Send + 'static {
     /// and names no frame beyond the largest capacity that there was.
     ///
     /// # Errors
-    /// As for [`new`](Self::new); the rule is as it was then.
+    /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](super::MOST_FRAMES), or no memory. The rule is as it was then.
     fn resize(&mut self, capacity: usize) -> Result<(), PolicyError>;
 
     /// About a second has passed. For rules that age by time, those of the kernels, and that then look for dirty frames to be
@@ -170,5 +161,97 @@ pub trait Policy: Send + 'static {
     /// What it has decided and why, as names and values: for statistics.
     fn explain(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
+    }
+}
+
+/// The methods of [`Policy`] that have the owner's type as a parameter, for an owner whose type is not known: what a boxed rule is
+/// called by. Every rule has them.
+#[doc(hidden)]
+pub trait Erased {
+    fn evict_erased(&mut self, frames: &mut dyn Frames, wanted: usize) -> usize;
+    fn tick_erased(&mut self, frames: &mut dyn Frames);
+}
+
+impl<P: Policy> Erased for P {
+    fn evict_erased(&mut self, mut frames: &mut dyn Frames, wanted: usize) -> usize {
+        self.evict(&mut frames, wanted)
+    }
+
+    fn tick_erased(&mut self, mut frames: &mut dyn Frames) {
+        self.tick(&mut frames);
+    }
+}
+
+impl Policy for Box<dyn Policy> {
+    fn capacity(&self) -> usize {
+        (**self).capacity()
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
+        (**self).miss(block, shadow, reason)
+    }
+
+    fn insert(&mut self, frame: Frame, arrival: Arrival) {
+        (**self).insert(frame, arrival);
+    }
+
+    fn touch(&mut self, frame: Frame, touch: Touch) {
+        (**self).touch(frame, touch);
+    }
+
+    fn settled(&self, frame: Frame) -> bool {
+        (**self).settled(frame)
+    }
+
+    fn unsettled(&mut self) -> bool {
+        (**self).unsettled()
+    }
+
+    fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
+        (**self).evict_erased(frames, wanted)
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        (**self).remove(frame);
+    }
+
+    fn remembers(&self, shadow: Shadow) -> bool {
+        (**self).remembers(shadow)
+    }
+
+    fn shadow_bits(&self) -> Option<u32> {
+        (**self).shadow_bits()
+    }
+
+    fn whole_shadow(&self, low: u64) -> Shadow {
+        (**self).whole_shadow(low)
+    }
+
+    fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
+        (**self).resize(capacity)
+    }
+
+    fn tick<F: Frames>(&mut self, frames: &mut F) {
+        (**self).tick_erased(frames);
+    }
+
+    fn drop_behind(&mut self, frame: Frame) {
+        (**self).drop_behind(frame);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        (**self).check()
+    }
+
+    fn bytes(&self) -> usize {
+        (**self).bytes()
+    }
+
+    fn explain(&self) -> Vec<(&'static str, f64)> {
+        (**self).explain()
     }
 }

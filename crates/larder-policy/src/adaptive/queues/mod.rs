@@ -1,9 +1,12 @@
 //! The two queues.
 
-use super::super::{Frame, FrameState, PolicyError};
+#[cfg(test)]
+mod tests;
+
 use super::first::First;
 use super::ghosts::Ghosts;
 use super::knobs::{Knobs, MOST_GHOSTS, WINDOW};
+use crate::{Frame, FrameState, PolicyError};
 use larder_base::list::{List, NONE, ShortLinks};
 use larder_base::table::{grow, table};
 
@@ -268,7 +271,7 @@ impl Queues {
         }
     }
 
-    /// Takes one frame out, if one may leave. `ask` is told of a frame whether it has waited for long enough, so that it should be
+    /// Takes one frame out, if one may leave. `ask` gets a frame and whether it has waited for long enough, so that it should be
     /// written if it is dirty.
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
         let first_leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
@@ -373,28 +376,16 @@ impl Queues {
         self.first.len() + self.small.len() + self.main.len() + self.waiting.len()
     }
 
-    pub(super) fn first(&self) -> usize {
-        self.first.len()
-    }
-
-    pub(super) fn small(&self) -> usize {
-        self.small.len()
-    }
-
-    pub(super) fn main(&self) -> usize {
-        self.main.len()
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    pub(super) fn target(&self) -> usize {
-        self.target
-    }
-
-    pub(super) fn ghosts(&self) -> usize {
-        self.ghosts.len()
+    pub(super) fn explain(&self) -> [(&'static str, f64); 6] {
+        [
+            ("first queue", self.first.len()),
+            ("small queue", self.small.len()),
+            ("small queue, target", self.target),
+            ("main queue", self.main.len()),
+            ("waiting", self.waiting.len()),
+            ("ghosts", self.ghosts.len()),
+        ]
+        .map(|(name, value)| (name, value as f64))
     }
 
     /// The latest number of which the low `bits` are given.

@@ -1,13 +1,9 @@
 //! Every format: read right, found by looking, and refused with a place when it is broken.
 
-#![allow(clippy::unwrap_used)]
-
-mod samples;
-
 use std::io::Write;
 
-use larder_sim::{Format, Kind, Loaded, ReadOptions, Record, Trace, TraceError};
-use samples::{BLOCKS, DBENCH, all, lcs};
+use super::samples::{self, BLOCKS, DBENCH, all, lcs};
+use larder_sim::{Format, Kind, Loaded, ReadOptions, Record, SimError, Trace};
 
 fn options(format: Option<Format>) -> ReadOptions {
     ReadOptions {
@@ -20,7 +16,7 @@ fn read(
     name: &str,
     bytes: &[u8],
     options: &ReadOptions,
-) -> Result<(Format, Vec<Record>), TraceError> {
+) -> Result<(Format, Vec<Record>), SimError> {
     let mut trace = Trace::over(name, std::io::Cursor::new(bytes.to_vec()), options)?;
     let mut records = Vec::new();
     while trace.fill(&mut records)? {}

@@ -1,9 +1,5 @@
 //! Broken traces by the thousand: none may panic or hang, whatever the format.
 
-#![allow(clippy::unwrap_used)]
-
-mod samples;
-
 use larder_sim::{Format, ReadOptions, Trace};
 
 fn try_read(bytes: &[u8], format: Option<Format>) -> Result<usize, String> {
@@ -77,7 +73,7 @@ fn mutate(bytes: &mut Vec<u8>, dice: &mut Dice) {
 fn mutated_traces_are_read_or_refused() {
     let mut dice = Dice(42);
     let (mut good, mut bad) = (0, 0);
-    for (format, sample) in samples::all() {
+    for (format, sample) in super::samples::all() {
         for n in 0..1500 {
             let mut bytes = sample.clone();
             mutate(&mut bytes, &mut dice);
@@ -96,7 +92,7 @@ fn mutated_traces_are_read_or_refused() {
 
 #[test]
 fn every_format_reads_every_other_or_refuses() {
-    for (_, sample) in samples::all() {
+    for (_, sample) in super::samples::all() {
         for format in Format::ALL {
             if let Err(why) = try_read(&sample, Some(format)) {
                 assert!(why.starts_with("trace t"), "{why}");

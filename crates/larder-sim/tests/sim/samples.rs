@@ -1,7 +1,5 @@
 //! A small good trace of every format, made here.
 
-#![allow(dead_code)]
-
 use larder_sim::{Encoder, Format, Record};
 
 /// The blocks of most samples.

@@ -25,7 +25,7 @@ const AHEAD: usize = 12;
 ///
 /// ```
 /// use larder_policy::{Lru, replay::Replay};
-/// let mut cache = Replay::<Lru>::new(100)?;
+/// let mut cache = Replay::new(Lru::new(100)?)?;
 /// for round in 0..10 {
 ///     for block in 0..100 {
 ///         cache.access(block, round);
@@ -79,19 +79,18 @@ impl Frames for Slots {
 }
 
 impl<P: Policy> Replay<P> {
-    /// A cache of `capacity` blocks under the rule `P`, whose table of blocks grows as they come.
+    /// A cache under a new rule, with as many blocks as that has frames. The table of blocks grows as they come.
     ///
     /// ```
     /// # use larder_policy::{Lru, replay::Replay};
-    /// assert_eq!(Replay::<Lru>::new(100)?.misses(), 0);
-    /// assert!(Replay::<Lru>::new(0).is_err());
+    /// assert_eq!(Replay::new(Lru::new(100)?)?.misses(), 0);
     /// # Ok::<(), larder_policy::PolicyError>(())
     /// ```
     ///
     /// # Errors
-    /// Those of [`Policy::new`].
-    pub fn new(capacity: usize) -> Result<Self, PolicyError> {
-        Self::with(P::new(capacity)?, 0)
+    /// [`PolicyError::Memory`].
+    pub fn new(rule: P) -> Result<Self, PolicyError> {
+        Self::with(rule, 0)
     }
 
     /// A cache under a rule that was made before and has nothing in it. Room is made for the blocks below `blocks`, so that
@@ -145,7 +144,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Lru, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(100)?;
+    /// let mut cache = Replay::new(Lru::new(100)?)?;
     /// cache.reserve(1000)?;
     /// let bytes = cache.bytes();
     /// cache.access(999, 0);
@@ -163,7 +162,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Lru, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// let mut cache = Replay::new(Lru::new(1)?)?;
     /// assert_eq!([7, 7, 8, 7].map(|block| cache.access(block, 0)), [false, true, false, false]);
     /// # Ok::<(), larder_policy::PolicyError>(())
     /// ```
@@ -177,7 +176,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// use larder_policy::{Block, Lru, Reason, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// let mut cache = Replay::new(Lru::new(1)?)?;
     /// assert!(!cache.access_as(0, Block(1 << 40), 0, Reason::Write));
     /// assert!(cache.access_as(0, Block(1 << 40), 1, Reason::Demand));
     /// # Ok::<(), larder_policy::PolicyError>(())
@@ -213,7 +212,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// use larder_policy::{Block, Lru, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// let mut cache = Replay::new(Lru::new(1)?)?;
     /// cache.read_ahead(0, Block(0), 0);
     /// cache.read_ahead(1, Block(1), 0);
     /// assert!(cache.access(1, 1));
@@ -245,7 +244,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// use larder_policy::{Lru, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// let mut cache = Replay::new(Lru::new(1)?)?;
     /// cache.access(3, 0);
     /// cache.remove(3);
     /// assert!(!cache.holds(3));
@@ -267,7 +266,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Linux247, Policy, replay::Replay};
-    /// let mut cache = Replay::<Linux247>::new(2)?;
+    /// let mut cache = Replay::new(Linux247::new(2)?)?;
     /// cache.run(&[0, 1, 0, 1, 0, 1], 0);
     /// assert_eq!(cache.rule().explain()[0], ("active", 2.0));
     /// (0..3).for_each(|_| cache.tick());
@@ -282,7 +281,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// use larder_policy::{Lru, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(1)?;
+    /// let mut cache = Replay::new(Lru::new(1)?)?;
     /// cache.access(3, 0);
     /// assert!(cache.holds(3) && !cache.holds(4));
     /// # Ok::<(), larder_policy::PolicyError>(())
@@ -298,7 +297,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// use larder_policy::{Lru, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(2)?;
+    /// let mut cache = Replay::new(Lru::new(2)?)?;
     /// cache.run(&[1, 2, 1, 3, 1, 2], 0);
     /// assert_eq!((cache.hits(), cache.misses()), (2, 4));
     /// # Ok::<(), larder_policy::PolicyError>(())
@@ -313,7 +312,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// use larder_policy::{Block, Lru, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(2)?;
+    /// let mut cache = Replay::new(Lru::new(2)?)?;
     /// cache.run_as(&[0, 1, 0], |_| 7, |block| Block(900 + u64::from(block)));
     /// assert_eq!((cache.hits(), cache.misses()), (1, 2));
     /// # Ok::<(), larder_policy::PolicyError>(())
@@ -381,7 +380,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Lru, replay::Replay};
-    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// # let mut cache = Replay::new(Lru::new(2)?)?;
     /// cache.run(&[1, 1, 1, 2], 0);
     /// assert_eq!(cache.hits(), 2);
     /// # Ok::<(), larder_policy::PolicyError>(())
@@ -394,7 +393,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Lru, replay::Replay};
-    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// # let mut cache = Replay::new(Lru::new(2)?)?;
     /// cache.run(&[1, 1, 1, 2], 0);
     /// assert_eq!(cache.misses(), 2);
     /// # Ok::<(), larder_policy::PolicyError>(())
@@ -408,7 +407,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Lru, replay::Replay};
-    /// # let mut cache = Replay::<Lru>::new(2)?;
+    /// # let mut cache = Replay::new(Lru::new(2)?)?;
     /// cache.run(&[1, 2, 3], 0);
     /// assert_eq!((cache.misses(), cache.lost()), (3, 0), "all of them were kept for a while");
     /// # Ok::<(), larder_policy::PolicyError>(())
@@ -435,7 +434,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Lru, replay::Replay};
-    /// let (small, large) = (Replay::<Lru>::new(10)?, Replay::<Lru>::new(1000)?);
+    /// let (small, large) = (Replay::new(Lru::new(10)?)?, Replay::new(Lru::new(1000)?)?);
     /// assert!(small.bytes() < large.bytes());
     /// # Ok::<(), larder_policy::PolicyError>(())
     /// ```
@@ -451,7 +450,7 @@ impl<P: Policy> Replay<P> {
     ///
     /// ```
     /// # use larder_policy::{Lru, Policy, replay::Replay};
-    /// let mut cache = Replay::<Lru>::new(2)?;
+    /// let mut cache = Replay::new(Lru::new(2)?)?;
     /// cache.run(&[1, 2, 3], 0);
     /// assert_eq!((cache.rule().len(), cache.rule().capacity()), (2, 2));
     /// # Ok::<(), larder_policy::PolicyError>(())

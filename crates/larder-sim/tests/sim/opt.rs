@@ -1,7 +1,5 @@
 //! OPT in three ways, curves against simulations, streams against loads, parts against wholes.
 
-#![allow(clippy::unwrap_used)]
-
 use larder_sim::{
     Cell, Header, Job, Kind, Line, Loaded, Merger, NextUse, Opt, OptHeap, Plan, ReadOptions,
     Record, Row, Tally, Trace, Watch, difference, fixed_rate, fixed_size, lru_curve, make, sample,

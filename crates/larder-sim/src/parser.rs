@@ -1,0 +1,14 @@
+//! What reads a trace piece by piece.
+
+use super::SimError;
+use super::input::Input;
+use super::sink::Sink;
+
+/// Approximate number of records of a step.
+pub(super) const BATCH: usize = 4096;
+
+/// The reader of a format.
+pub(super) trait Parser: Send {
+    /// Reads until there are some records; false at the end.
+    fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, SimError>;
+}
