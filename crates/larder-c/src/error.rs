@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 use core::fmt::{self, Write};
 
-use larder::arena::{ArenaError, Broken};
+use larder::arena::ArenaError;
 use larder::heap::AllocError;
 use larder::objects::{CreateError, GetError, Misuse};
 use larder::os::OsError;
@@ -128,7 +128,6 @@ enum Why {
     Pool(PoolError),
     Build(BuildError),
     Arena(ArenaError),
-    Broken(Broken),
     Create(CreateError),
     Get(GetError),
     Alloc(AllocError),
@@ -146,7 +145,6 @@ impl fmt::Display for Why {
             Self::Pool(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
             Self::Arena(error) => error.fmt(f),
-            Self::Broken(error) => error.fmt(f),
             Self::Create(error) => error.fmt(f),
             Self::Get(error) => error.fmt(f),
             Self::Alloc(error) => error.fmt(f),

@@ -59,8 +59,8 @@ impl Lists {
         let it = tags.get(tag);
         let n = Self::of(it.size());
         let head = self.heads[n as usize];
+        // With nothing before it.
         it.set_kind(Kind::Free);
-        it.set_left(NONE);
         it.set_right(head);
         if head != NONE {
             tags.get(head).set_left(tag);

@@ -1,22 +1,21 @@
-//! Boundary tags, out of line: 64 bytes of our own for each segment, never a byte of the resource.
+//! Boundary tags, out of line: 32 bytes of our own for each segment, never a byte of the resource.
 //!
-//! A tag is named by a 32-bit number and never moves, so numbers can be links, and rounds of a magazine. Its words are
-//! atomic, since a free that takes no lock reads them while another thread changes others; under the lock they are
-//! plain loads and stores.
+//! A tag is named by a number and never moves, so numbers can be links, and rounds of a magazine. Its words are atomic, since
+//! the quantum caches read them without a lock; for the owner they are plain loads and stores.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::os::grown::Grown;
 use crate::os::{OsError, System};
 
 /// No tag: number 0 is never used, so that zeroed links lead nowhere.
-pub(super) const NONE: u32 = 0;
+pub(crate) const NONE: u32 = 0;
 
 /// What a tag describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
-pub(super) enum Kind {
+#[repr(u32)]
+pub(crate) enum Kind {
     /// Nothing.
     Unused = 0,
     /// A span that was added by hand. It is also the end of the ring of its segments.
@@ -25,7 +24,7 @@ pub(super) enum Kind {
     Imported = 2,
     /// A segment that is free.
     Free = 3,
-    /// A segment that was allocated under the lock.
+    /// A segment that is allocated.
     Allocated = 4,
     /// A segment of a quantum cache, in a consumer's hands.
     Lent = 5,
@@ -34,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(word: u64) -> Self {
+    fn of(word: u32) -> Self {
         match word {
             1 => Self::Added,
             2 => Self::Imported,
@@ -47,99 +46,115 @@ impl Kind {
     }
 
     /// A span, by hand or imported.
-    pub(super) fn is_span(self) -> bool {
+    pub(crate) fn is_span(self) -> bool {
         matches!(self, Self::Added | Self::Imported)
     }
 
     /// A segment that is not free.
-    pub(super) fn is_taken(self) -> bool {
+    pub(crate) fn is_taken(self) -> bool {
         matches!(self, Self::Allocated | Self::Lent | Self::Cached)
     }
 }
+
+/// The number of a tag is below this: the rest of a word says what it describes.
+const NUMBERS: u32 = 1 << KIND;
+/// Bits below a tag's kind.
+const KIND: u32 = 29;
+
+/// The words of a tag.
+type Words = ([AtomicU64; 2], [AtomicU32; 4]);
 
 /// One tag.
 ///
 /// | word | segment | span |
 /// |---|---|---|
-/// | 0, 1 | first address and size | the same |
-/// | 2, 3 | neighbours in the span | last and first segment |
-/// | 4, 5 | free list, or the hash chain | subtrees in the index of spans |
-/// | 6 | kind | kind |
-/// | 7 | | idle spans: the older and the newer one, 32 bits each |
+/// | long 0, 1 | first address and size | the same |
+/// | short 0, 1 | neighbours in the span | last and first segment |
+/// | short 2, below the kind; 3 | free list; 3: the hash chain | subtrees in the index of spans |
+///
+/// The segment of an idle span has no neighbours but the span, and word 0 of both has the place on the list of idle spans.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tag<'a>(&'a [AtomicU64; 8]);
+pub(crate) struct Tag<'a>(&'a Words);
 
 /// A word that is read and written as it is, or as the number of a tag.
 macro_rules! word {
-    ($index:literal, $get:ident, $set:ident, $type:ty, $doc:literal) => {
+    ($part:tt, $index:literal, $get:ident, $set:ident, $type:ty, $doc:literal) => {
         #[doc = $doc]
         #[inline]
-        pub(super) fn $get(self) -> $type {
-            self.0[$index].load(Ordering::Acquire) as $type
+        pub(crate) fn $get(self) -> $type {
+            self.0.$part[$index].load(Ordering::Acquire)
         }
         #[doc = $doc]
         #[inline]
         pub(super) fn $set(self, to: $type) {
-            self.0[$index].store(u64::from(to), Ordering::Release);
+            self.0.$part[$index].store(to, Ordering::Release);
         }
     };
 }
 
 impl Tag<'_> {
-    word!(0, start, set_start, u64, "First address.");
-    word!(1, size, set_size, u64, "Size, a multiple of the quantum.");
-    word!(2, prev, set_prev, u32, "The segment before, in its span.");
-    word!(3, next, set_next, u32, "The segment after, in its span.");
-    word!(4, left, set_left, u32, "Before it in a list, or a subtree.");
+    word!(0, 0, start, set_start, u64, "First address.");
     word!(
-        5,
+        0,
+        1,
+        size,
+        set_size,
+        u64,
+        "Size, a multiple of the quantum."
+    );
+    word!(
+        1,
+        0,
+        prev,
+        set_prev,
+        u32,
+        "The segment before, in its span."
+    );
+    word!(1, 1, next, set_next, u32, "The segment after, in its span.");
+    word!(
+        1,
+        3,
         right,
         set_right,
         u32,
         "After it in a list or chain, or a subtree."
     );
 
-    /// The idle span that is one older.
-    pub(super) fn older(self) -> u32 {
-        (self.0[7].load(Ordering::Relaxed) >> 32) as u32
+    #[inline]
+    fn what(&self) -> &AtomicU32 {
+        &self.0.1[2]
     }
 
-    /// The idle span that is one newer.
-    pub(super) fn newer(self) -> u32 {
-        self.0[7].load(Ordering::Relaxed) as u32
+    /// Before it in a list, or a subtree.
+    pub(super) fn left(self) -> u32 {
+        self.what().load(Ordering::Acquire) & (NUMBERS - 1)
     }
 
-    /// Under the lock, so that the other half does not change meanwhile.
-    pub(super) fn set_older(self, to: u32) {
-        let word = u64::from(to) << 32 | u64::from(self.newer());
-        self.0[7].store(word, Ordering::Relaxed);
-    }
-
-    /// Under the lock.
-    pub(super) fn set_newer(self, to: u32) {
-        let word = u64::from(self.older()) << 32 | u64::from(to);
-        self.0[7].store(word, Ordering::Relaxed);
+    /// Before it in a list, or a subtree. The tag is not lent, so no other thread changes its kind.
+    pub(super) fn set_left(self, to: u32) {
+        let kind = self.what().load(Ordering::Relaxed) & !(NUMBERS - 1);
+        self.what().store(kind | to, Ordering::Release);
     }
 
     /// What it describes.
     #[inline]
-    pub(super) fn kind(self) -> Kind {
-        Kind::of(self.0[6].load(Ordering::Acquire))
+    pub(crate) fn kind(self) -> Kind {
+        Kind::of(self.what().load(Ordering::Acquire) >> KIND)
     }
 
-    /// Makes it a tag of another kind.
+    /// Makes it a tag of another kind, on no list and without subtrees.
     #[inline]
-    pub(super) fn set_kind(self, to: Kind) {
-        self.0[6].store(to as u64, Ordering::Release);
+    pub(crate) fn set_kind(self, to: Kind) {
+        self.what().store((to as u32) << KIND, Ordering::Release);
     }
 
     /// Takes a lent segment back for its cache; of two threads that try it, one succeeds.
     #[inline]
-    pub(super) fn take_back(self) -> bool {
-        self.0[6]
+    pub(crate) fn take_back(self) -> bool {
+        self.what()
             .compare_exchange(
-                Kind::Lent as u64,
-                Kind::Cached as u64,
+                (Kind::Lent as u32) << KIND,
+                (Kind::Cached as u32) << KIND,
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             )
@@ -147,37 +162,38 @@ impl Tag<'_> {
     }
 
     /// Last address.
-    pub(super) fn last(self) -> u64 {
+    pub(crate) fn last(self) -> u64 {
         self.start() + (self.size() - 1)
     }
 }
 
 /// All tags of an arena.
 #[derive(Debug)]
-pub(super) struct Tags(Grown<[AtomicU64; 8]>);
+pub(crate) struct Tags(Grown<Words>);
 
 impl Tags {
+    /// Most tags of an arena.
+    pub(super) const MOST: u32 = NUMBERS;
+
     /// # Errors
-    /// The system's refusal of the first tags.
-    pub(super) fn new(system: Arc<dyn System>) -> Result<Self, OsError> {
-        let tags = Grown::new(system);
-        tags.grow()?;
-        Ok(Self(tags))
+    /// The system's refusal of addresses for `most` tags, or of memory for the first.
+    pub(super) fn new(system: Arc<dyn System>, most: u32) -> Result<Self, OsError> {
+        Ok(Self(Grown::new(system, most.min(Self::MOST))?))
     }
 
-    /// Tags that there is memory for.
-    pub(super) fn room(&self) -> usize {
-        self.0.room()
+    /// Bytes that tags may use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.room() * size_of::<Words>()
     }
 
     /// Tag number `tag`, which exists.
     #[inline]
-    pub(super) fn get(&self, tag: u32) -> Tag<'_> {
+    pub(crate) fn get(&self, tag: u32) -> Tag<'_> {
         Tag(&self.0[tag])
     }
 }
 
-/// The tags that describe nothing. Under the arena's lock.
+/// The tags that describe nothing.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// First of those that were used before, linked by `next`.

@@ -1,4 +1,4 @@
-//! Spans by address: a treap (Seidel and Aragon 1996) through their tags, balanced by a hash of the address.
+//! The spans by address: a treap (Seidel and Aragon 1996) through their tags, balanced by a hash of the address.
 //!
 //! It answers which span an address lies in, and refuses spans that overlap.
 
