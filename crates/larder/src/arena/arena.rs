@@ -133,10 +133,9 @@ impl Arena {
         let arena = self.name();
         let rounded = round_up(arena, size, self.quantum())?;
         let not_allocated = ArenaError::NotAllocated { arena, addr, size };
-        let table = &self.ranges.table;
         let mut locked = self.ranges.lock();
-        let number = table.hash.find(&table.tags, addr);
-        let tag = table.tags.get(number);
+        let number = locked.segments().taken_at(addr);
+        let tag = self.ranges.table.tags.get(number);
         if number == NONE || tag.kind() == Kind::Cached {
             return Err(not_allocated);
         }

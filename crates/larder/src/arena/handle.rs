@@ -5,7 +5,7 @@ use core::fmt;
 use super::arena::Arena;
 use super::error::{ArenaError, MOST_CACHES};
 use super::quantum::lend;
-use crate::magazine::Handle;
+use crate::magazine::StockHandle;
 
 /// Two magazines for each size that it was asked for, over the caches of an [`Arena`]. It can move between threads, and
 /// what it took may be freed by others, and the other way round.
@@ -25,7 +25,7 @@ use crate::magazine::Handle;
 /// ```
 pub struct ArenaHandle<'a> {
     arena: &'a Arena,
-    own: [Option<Handle<'a>>; MOST_CACHES as usize],
+    own: [Option<StockHandle<'a>>; MOST_CACHES as usize],
 }
 
 impl Arena {
@@ -104,12 +104,12 @@ impl<'a> ArenaHandle<'a> {
 
     /// The magazines for a size, and the number of its cache.
     #[inline]
-    fn magazines(&mut self, size: u64) -> Option<(&mut Handle<'a>, usize)> {
+    fn magazines(&mut self, size: u64) -> Option<(&mut StockHandle<'a>, usize)> {
         let cache = self.arena.quantum_number(size)?;
         let own = self.own.get_mut(cache)?;
         if own.is_none() {
             // Without memory for magazines the arena's own will do.
-            *own = Handle::new(&self.arena.quanta[cache].stock).ok();
+            *own = StockHandle::new(&self.arena.quanta[cache].stock).ok();
         }
         own.as_mut().map(|own| (own, cache))
     }

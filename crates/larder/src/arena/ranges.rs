@@ -68,10 +68,7 @@ pub(super) struct Locked<'a> {
 impl Locked<'_> {
     #[inline]
     pub(super) fn segments(&mut self) -> Segments<'_> {
-        Segments {
-            table: self.table,
-            state: &mut self.guard.state,
-        }
+        Segments::new(self.table, &mut self.guard.state)
     }
 }
 

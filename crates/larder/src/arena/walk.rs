@@ -152,7 +152,7 @@ impl Walk<'_> {
 }
 
 fn describe(segments: &Segments<'_>, tag: u32) -> Segment {
-    let it = segments.table.tags.get(tag);
+    let it = segments.tags.get(tag);
     Segment {
         addr: it.start(),
         size: it.size(),
@@ -168,7 +168,7 @@ fn describe(segments: &Segments<'_>, tag: u32) -> Segment {
 
 /// What follows `segment`, which was `tag` when it was read.
 fn resume(segments: &Segments<'_>, tag: u32, segment: Segment) -> u32 {
-    let tags = &segments.table.tags;
+    let tags = segments.tags;
     let it = tags.get(tag);
     let span = matches!(
         segment.kind,

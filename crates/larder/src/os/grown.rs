@@ -59,6 +59,14 @@ impl<T: SharedZero> Grown<T> {
         self.room.load(Ordering::Acquire)
     }
 
+    /// What is accessible now.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[T] {
+        // SAFETY: the committed part, which lives as long as `self`. It begins at a page, so elements are aligned. Its bytes
+        // were zero, which is a value; from then on it is only used through shared references.
+        unsafe { core::slice::from_raw_parts(self.span.at.cast::<T>().as_ptr(), self.room()) }
+    }
+
     /// Doubles the array, as far as its addresses reach.
     ///
     /// # Errors
@@ -85,19 +93,8 @@ impl<T: SharedZero> Index<u32> for Grown<T> {
     /// Where a slice does.
     #[inline]
     fn index(&self, index: u32) -> &T {
-        if index as usize >= self.room() {
-            beyond(index);
-        }
-        // SAFETY: within the committed part, which lives as long as `self`. It begins at a page, so elements are aligned. Its
-        // bytes were zero, which is a value; from then on it is only used through shared references.
-        unsafe { self.span.at.cast::<T>().add(index as usize).as_ref() }
+        &self.as_slice()[index as usize]
     }
-}
-
-#[cold]
-#[inline(never)]
-fn beyond(index: u32) -> ! {
-    panic!("element {index} is not there");
 }
 
 impl<T> Drop for Grown<T> {
@@ -144,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "is not there")]
+    #[should_panic(expected = "out of bounds")]
     fn what_is_not_there_is_not_read() {
         let array = Grown::<Record>::new(system(), u16::MAX.into()).unwrap();
         let room = array.room() as u32;

@@ -18,6 +18,7 @@ mod linux;
 pub(crate) mod lock;
 pub(crate) mod membarrier;
 mod meta;
+#[doc(hidden)]
 pub mod pressure;
 pub(crate) mod random;
 pub mod rseq;
@@ -25,14 +26,19 @@ pub(crate) mod say;
 mod sched;
 pub(crate) mod signals;
 mod system;
+#[doc(hidden)]
 pub mod testing;
+pub(crate) mod tries;
 pub mod zero;
 
+#[doc(hidden)]
 pub use cpu::{CpuCaches, cpu_caches, physical_memory, possible_cpus};
 pub(crate) use cpu::{MAX_CPUS, counts_all_memory, usable_cpus};
 pub use error::OsError;
 pub use linux::Linux;
+#[doc(hidden)]
 pub use meta::{MetaRegion, MetaSlice, ZeroIsValid};
+#[doc(hidden)]
 pub use sched::{lower_priority, thread_cpu_time};
 pub(crate) use sched::{turns, wait_turn};
 pub use system::{Decommit, HugeAdvice, HugePageSize, Span, System};
@@ -67,6 +73,7 @@ pub fn page_size() -> usize {
 /// let before = larder::os::coarse_now();
 /// assert!(larder::os::coarse_now() >= before);
 /// ```
+#[doc(hidden)]
 #[must_use]
 pub fn coarse_now() -> u64 {
     // The interpreter knows the clocks of the standard library only.

@@ -27,7 +27,7 @@ impl Segments<'_> {
     /// # Errors
     /// The invariant that does not hold.
     pub(crate) fn audit(&self) -> Result<(), Broken> {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let mut seen = Seen {
             counts: Counts::default(),
             taken: 0,
@@ -69,7 +69,7 @@ impl Segments<'_> {
 
     /// The segments of a span tile it, and free neighbours are joined.
     fn audit_span(&self, span: u32, seen: &mut Seen) -> Result<(), Broken> {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let whole = tags.get(span);
         seen.counts.spans += 1;
         seen.counts.total += whole.size();
@@ -136,7 +136,7 @@ impl Segments<'_> {
 
     /// Each list has the free segments of its sizes and nothing else.
     fn audit_lists(&self, seen: &Seen) -> Result<(), Broken> {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         for n in 0..64 {
             let (mut many, mut before) = (0, NONE);
             for tag in self.state.lists.segments(tags, n) {
@@ -173,7 +173,7 @@ impl Segments<'_> {
         let hash = &self.table.hash;
         let mut many = 0;
         for bucket in 0..hash.buckets() {
-            many += hash.chain(&self.table.tags, bucket).count();
+            many += hash.chain(self.tags, bucket).count();
         }
         ensure(
             hash.len() == seen.taken && many == seen.taken as usize,

@@ -32,13 +32,13 @@ impl Segments<'_> {
     }
 
     fn place_in(&self, want: &Want, tag: u32) -> Place {
-        let it = self.table.tags.get(tag);
+        let it = self.tags.get(tag);
         want.place(it.start(), it.last()).map(|addr| (tag, addr))
     }
 
     /// The first segment of the first list whose segments are all large enough: a bit scan and a load.
     fn instant(&self, want: &Want, effort: Effort) -> Place {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let lists = &self.state.lists;
         if let Some(enough) = want.enough(self.table.quantum) {
             // Rounded up: below that, a list has segments that are too small.
@@ -62,7 +62,7 @@ impl Segments<'_> {
 
     /// The smallest segment in which there is a fit: in the first list that has one, since later ones have larger.
     fn best(&self, want: &Want) -> Place {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let lists = &self.state.lists;
         lists.filled_from(Lists::of(want.size)).find_map(|n| {
             let mut best: Option<(u64, (u32, u64))> = None;
@@ -83,7 +83,7 @@ impl Segments<'_> {
 
     /// The first fit after the last allocation's end, in the order of addresses, which begins again at its end.
     fn next(&self, want: &Want) -> Place {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let from = match self.state.rotor.last {
             None => return self.walk_to(want, self.state.index.first(tags), NONE),
             Some(last) => last,
@@ -111,7 +111,7 @@ impl Segments<'_> {
 
     /// The first fit in the segments after `at`, a segment or a span, once around up to and with `end`.
     fn walk_to(&self, want: &Want, at: u32, end: u32) -> Place {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let mut at = if at == NONE {
             self.state.index.first(tags)
         } else {
@@ -148,7 +148,7 @@ impl Segments<'_> {
     /// The segment that contains the end of the last allocation. Constant time, unless allocations by other rules have
     /// cut that segment since.
     fn rotor_segment(&self, last: u64) -> u32 {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let hint = self.state.rotor.hint;
         let contains = |tag: u32| {
             let it = tags.get(tag);

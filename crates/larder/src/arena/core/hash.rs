@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::tag::{NONE, Tag, Tags};
+use super::tag::{NONE, Tag, TagArray, Tags};
 use crate::os::grown::Grown;
 use crate::os::{OsError, System};
 
@@ -83,7 +83,7 @@ impl Hash {
     /// Looks without the lock for a segment that begins at `addr`. That it finds nothing may mean that the table was just
     /// changing, and what it finds may be a tag that has been given up. About 30 instructions.
     #[inline]
-    pub(crate) fn glimpse<'t>(&self, tags: &'t Tags, addr: u64) -> Option<(u32, Tag<'t>)> {
+    pub(crate) fn glimpse<'t>(&self, tags: &'t TagArray, addr: u64) -> Option<(u32, Tag<'t>)> {
         let bucket = self.bucket(addr, self.shape.load(Ordering::Acquire));
         let number = self.buckets[bucket].load(Ordering::Acquire);
         // Number 0 will do: it describes nothing.
@@ -95,7 +95,7 @@ impl Hash {
     }
 
     #[inline(never)]
-    fn glimpse_on(tags: &Tags, addr: u64, mut number: u32) -> Option<(u32, Tag<'_>)> {
+    fn glimpse_on(tags: &TagArray, addr: u64, mut number: u32) -> Option<(u32, Tag<'_>)> {
         for _ in 0..LOOKS {
             let tag = tags.get(number);
             if number == NONE || tag.start() == addr {
@@ -107,14 +107,14 @@ impl Hash {
     }
 
     /// The segment that begins at `addr`, or `NONE`.
-    pub(crate) fn find(&self, tags: &Tags, addr: u64) -> u32 {
+    pub(super) fn find(&self, tags: Tags<'_>, addr: u64) -> u32 {
         self.chain(tags, self.bucket_now(addr))
             .find(|&tag| tags.get(tag).start() == addr)
             .unwrap_or(NONE)
     }
 
     /// The segments of a bucket.
-    pub(super) fn chain<'t>(&self, tags: &'t Tags, bucket: u32) -> impl Iterator<Item = u32> + 't {
+    pub(super) fn chain<'t>(&self, tags: Tags<'t>, bucket: u32) -> impl Iterator<Item = u32> + 't {
         let mut at = self.buckets[bucket].load(Ordering::Relaxed);
         core::iter::from_fn(move || {
             let tag = (at != NONE).then_some(at)?;
@@ -124,7 +124,7 @@ impl Hash {
     }
 
     /// Adds a segment.
-    pub(super) fn insert(&self, tags: &Tags, tag: u32) {
+    pub(super) fn insert(&self, tags: Tags<'_>, tag: u32) {
         self.push(tags, self.bucket_now(tags.get(tag).start()), tag);
         let many = self.len() + 1;
         self.many.store(many, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Hash {
     }
 
     /// Removes a segment that is there.
-    pub(super) fn remove(&self, tags: &Tags, tag: u32) {
+    pub(super) fn remove(&self, tags: Tags<'_>, tag: u32) {
         let bucket = self.bucket_now(tags.get(tag).start());
         let next = tags.get(tag).right();
         if self.buckets[bucket].load(Ordering::Relaxed) == tag {
@@ -148,14 +148,14 @@ impl Hash {
         self.many.store(self.len() - 1, Ordering::Relaxed);
     }
 
-    fn push(&self, tags: &Tags, bucket: u32, tag: u32) {
+    fn push(&self, tags: Tags<'_>, bucket: u32, tag: u32) {
         let head = &self.buckets[bucket];
         tags.get(tag).set_right(head.load(Ordering::Relaxed));
         head.store(tag, Ordering::Release);
     }
 
     /// Adds a bucket and shares the chain of the one that stood for it. Without memory the chains grow a little longer.
-    fn split(&self, tags: &Tags) {
+    fn split(&self, tags: Tags<'_>) {
         let used = self.buckets();
         if used as usize >= self.buckets.room() && self.buckets.grow().is_err() {
             return;

@@ -20,7 +20,7 @@ impl Idle {
     }
 
     /// The spans, oldest first.
-    pub(super) fn spans<'t>(&self, tags: &'t Tags) -> impl Iterator<Item = u32> + 't {
+    pub(super) fn spans<'t>(&self, tags: Tags<'t>) -> impl Iterator<Item = u32> + 't {
         let mut at = self.oldest;
         core::iter::from_fn(move || {
             let span = (at != NONE).then_some(at)?;
@@ -30,7 +30,7 @@ impl Idle {
     }
 
     /// Adds a span with one segment.
-    pub(super) fn push(&mut self, tags: &Tags, span: u32) {
+    pub(super) fn push(&mut self, tags: Tags<'_>, span: u32) {
         set_older(tags, span, self.newest);
         set_newer(tags, span, NONE);
         match self.newest {
@@ -41,7 +41,7 @@ impl Idle {
     }
 
     /// Removes a span that is there, whose links back lead to its segment and from there again.
-    pub(super) fn remove(&mut self, tags: &Tags, span: u32) {
+    pub(super) fn remove(&mut self, tags: Tags<'_>, span: u32) {
         let segment = tags.get(span).next();
         let (older, newer) = (tags.get(segment).prev(), tags.get(span).prev());
         match older {
@@ -57,10 +57,10 @@ impl Idle {
     }
 }
 
-fn set_newer(tags: &Tags, span: u32, to: u32) {
+fn set_newer(tags: Tags<'_>, span: u32, to: u32) {
     tags.get(span).set_prev(to);
 }
 
-fn set_older(tags: &Tags, span: u32, to: u32) {
+fn set_older(tags: Tags<'_>, span: u32, to: u32) {
     tags.get(tags.get(span).next()).set_prev(to);
 }

@@ -85,7 +85,7 @@ impl Core {
             table: Table {
                 quantum,
                 hash: hash::Hash::new(system.clone(), quantum.trailing_zeros(), most)?,
-                tags: tag::Tags::new(system, most)?,
+                tags: tag::TagArray::new(system, most)?,
             },
             state: State::new(),
         })
@@ -102,10 +102,7 @@ impl Core {
 )]
 impl Core {
     fn segments(&mut self) -> Segments<'_> {
-        Segments {
-            table: &self.table,
-            state: &mut self.state,
-        }
+        Segments::new(&self.table, &mut self.state)
     }
 
     fn change<T>(
@@ -206,7 +203,7 @@ impl Core {
         let mut at = segments.span_from(0);
         core::iter::from_fn(move || {
             while at != NONE {
-                let tag = segments.table.tags.get(at);
+                let tag = segments.tags.get(at);
                 at = segments.following(at);
                 if tag.kind() == Kind::Free {
                     return Some(Extent {

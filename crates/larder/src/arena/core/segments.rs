@@ -4,14 +4,14 @@ use super::hash::Hash;
 use super::idle::Idle;
 use super::index::Index;
 use super::list::Lists;
-use super::tag::{Kind, NONE, Pool, Tags};
+use super::tag::{Kind, NONE, Pool, TagArray, Tags};
 use super::{CoreError, Extent};
 
 /// What others than the owner may read.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) quantum: u64,
-    pub(crate) tags: Tags,
+    pub(crate) tags: TagArray,
     pub(crate) hash: Hash,
 }
 
@@ -76,14 +76,24 @@ pub(crate) struct Counts {
 /// The core in its owner's hands.
 #[derive(Debug)]
 pub(crate) struct Segments<'a> {
-    pub(crate) table: &'a Table,
-    pub(crate) state: &'a mut State,
+    pub(super) table: &'a Table,
+    pub(crate) tags: Tags<'a>,
+    pub(super) state: &'a mut State,
 }
 
-impl Segments<'_> {
+impl<'a> Segments<'a> {
+    #[inline]
+    pub(crate) fn new(table: &'a Table, state: &'a mut State) -> Self {
+        Self {
+            table,
+            tags: table.tags.view(),
+            state,
+        }
+    }
+
     /// The span of a segment that fills it, when that came from the source.
     pub(super) fn idle_import(&self, tag: u32) -> Option<u32> {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let it = tags.get(tag);
         let span = it.next();
         let whole = tags.get(span);
@@ -94,9 +104,14 @@ impl Segments<'_> {
     ///
     /// # Errors
     /// [`CoreError::Memory`]; nothing has changed.
-    pub(crate) fn reserve(&self, n: u32) -> Result<(), CoreError> {
-        let pool = &self.state.pool;
-        pool.reserve(&self.table.tags, n).map_err(CoreError::Memory)
+    #[inline]
+    pub(crate) fn reserve(&mut self, n: u32) -> Result<(), CoreError> {
+        if self.state.pool.has(self.tags, n) {
+            return Ok(());
+        }
+        let grown = self.state.pool.reserve(&self.table.tags, n);
+        self.tags = self.table.tags.view();
+        grown.map_err(CoreError::Memory)
     }
 
     /// Checks a span and adds it, as one free segment, whose tag is returned. Two tags are reserved. O(log spans).
@@ -105,7 +120,7 @@ impl Segments<'_> {
     /// [`CoreError::Span`], [`CoreError::Overlap`].
     pub(crate) fn add_span(&mut self, span: Extent, kind: Kind) -> Result<u32, CoreError> {
         let table = self.table;
-        let tags = &table.tags;
+        let tags = self.tags;
         let Extent { addr, size } = span;
         let aligned = (addr | size) & (table.quantum - 1) == 0;
         let last = size.checked_sub(1).and_then(|n| addr.checked_add(n));
@@ -143,7 +158,7 @@ impl Segments<'_> {
     /// Removes an idle span.
     fn remove_span(&mut self, span: u32) -> Extent {
         self.wake(span);
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let state = &mut *self.state;
         let segment = tags.get(span).next();
         state.lists.remove(tags, segment);
@@ -161,14 +176,14 @@ impl Segments<'_> {
 
     /// Notes that an imported span has become free as a whole.
     fn rest(&mut self, span: u32) {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         self.state.counts.idle += tags.get(span).size();
         self.state.idle.push(tags, span);
     }
 
     /// Notes that an idle span is used, or goes.
     fn wake(&mut self, span: u32) {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         self.state.counts.idle -= tags.get(span).size();
         self.state.idle.remove(tags, span);
     }
@@ -181,7 +196,7 @@ impl Segments<'_> {
         let newest = self.state.idle.newest;
         let counts = &self.state.counts;
         let used = counts.total - counts.free;
-        let kept = self.table.tags.get(newest).size().max(used / SHARE);
+        let kept = self.tags.get(newest).size().max(used / SHARE);
         (newest != NONE && counts.idle > kept)
             .then(|| self.take_idle())
             .flatten()
@@ -201,7 +216,7 @@ impl Segments<'_> {
     /// [`CoreError::Span`] when there is none or the new end is no number; [`CoreError::Memory`].
     pub(super) fn grow(&mut self, size: u64) -> Result<(), CoreError> {
         let table = self.table;
-        let tags = &table.tags;
+        let tags = self.tags;
         let span = self.state.index.floor(tags, u64::MAX);
         let fits = size > 0 && size & (table.quantum - 1) == 0;
         if span == NONE || !fits || tags.get(span).last().checked_add(size).is_none() {
@@ -229,13 +244,18 @@ impl Segments<'_> {
         Ok(())
     }
 
+    /// The segment that begins at `addr` and is not free, or `NONE`.
+    pub(crate) fn taken_at(&self, addr: u64) -> u32 {
+        self.table.hash.find(self.tags, addr)
+    }
+
     /// The allocated segment of this address and size.
     ///
     /// # Errors
     /// [`CoreError::NotAllocated`], [`CoreError::WrongSize`].
     pub(super) fn allocated(&self, addr: u64, size: u64) -> Result<u32, CoreError> {
-        let tags = &self.table.tags;
-        match self.table.hash.find(tags, addr) {
+        let tags = self.tags;
+        match self.taken_at(addr) {
             NONE => Err(CoreError::NotAllocated),
             tag if tags.get(tag).size() == size => Ok(tag),
             tag => Err(CoreError::WrongSize(tags.get(tag).size())),
@@ -244,7 +264,7 @@ impl Segments<'_> {
 
     /// Gives an allocated segment `more` units of its free neighbour. False when that has not so many. Constant time.
     pub(super) fn extend(&mut self, tag: u32, more: u64) -> bool {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let next = tags.get(tag).next();
         let neighbour = tags.get(next);
         let Some(rest) = neighbour.size().checked_sub(more) else {
@@ -268,7 +288,7 @@ impl Segments<'_> {
 
     /// Frees the last `less` units of an allocated segment, which has more. One tag is reserved. Constant time.
     pub(super) fn shrink(&mut self, tag: u32, less: u64) {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let it = tags.get(tag);
         it.set_size(it.size() - less);
         let end = it.last() + 1;
@@ -290,7 +310,7 @@ impl Segments<'_> {
 
     /// The span or segment after `tag`, or `NONE`.
     pub(crate) fn following(&self, tag: u32) -> u32 {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let next = tags.get(tag).next();
         if tags.get(next).kind().is_span() {
             self.state.index.after(tags, next)
@@ -301,7 +321,7 @@ impl Segments<'_> {
 
     /// The first span that begins at `addr` or later, or `NONE`.
     pub(crate) fn span_from(&self, addr: u64) -> u32 {
-        self.state.index.ceiling(&self.table.tags, addr)
+        self.state.index.ceiling(self.tags, addr)
     }
 
     /// Tags that were ever used, number 0 included.
@@ -311,7 +331,7 @@ impl Segments<'_> {
 
     /// Puts the segment `tag` after `before`, its neighbour or its span.
     fn link_after(&mut self, before: u32, tag: u32) {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let after = tags.get(before).next();
         tags.get(tag).set_prev(before);
         tags.get(tag).set_next(after);
@@ -322,7 +342,7 @@ impl Segments<'_> {
 
     /// Takes a segment out of the ring of its span, and its tag back.
     fn unlink(&mut self, tag: u32) {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let it = tags.get(tag);
         tags.get(it.prev()).set_next(it.next());
         tags.get(it.next()).set_prev(it.prev());
@@ -335,7 +355,7 @@ impl Segments<'_> {
     /// What lies before keeps the tag, what lies after gets a new one. Constant time.
     pub(crate) fn cut(&mut self, tag: u32, addr: u64, size: u64, kind: Kind) -> u32 {
         let table = self.table;
-        let tags = &table.tags;
+        let tags = self.tags;
         let whole = tags.get(tag);
         let (start, old) = (whole.start(), whole.size());
         if let Some(span) = self.idle_import(tag) {
@@ -375,7 +395,7 @@ impl Segments<'_> {
     /// Frees an allocated segment and joins it with free neighbours. Constant time, but for the hash chain.
     pub(crate) fn free(&mut self, tag: u32) {
         let table = self.table;
-        let tags = &table.tags;
+        let tags = self.tags;
         table.hash.remove(tags, tag);
         self.state.counts.free += tags.get(tag).size();
         self.state.counts.frees += 1;
@@ -398,7 +418,7 @@ impl Segments<'_> {
 
     /// Makes `tag` larger by its next neighbour, whose tag goes. Neither is on a list.
     fn absorb(&mut self, tag: u32) -> u32 {
-        let tags = &self.table.tags;
+        let tags = self.tags;
         let next = tags.get(tag).next();
         tags.get(tag)
             .set_size(tags.get(tag).size() + tags.get(next).size());
@@ -411,8 +431,8 @@ impl Segments<'_> {
 
     /// The span that contains `addr`, or `NONE`.
     pub(crate) fn span_of(&self, addr: u64) -> u32 {
-        let span = self.state.index.floor(&self.table.tags, addr);
-        if span != NONE && self.table.tags.get(span).last() >= addr {
+        let span = self.state.index.floor(self.tags, addr);
+        if span != NONE && self.tags.get(span).last() >= addr {
             span
         } else {
             NONE

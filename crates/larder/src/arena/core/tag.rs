@@ -167,18 +167,15 @@ impl Tag<'_> {
     }
 }
 
-/// All tags of an arena.
+/// All tags, for readers that do not own them.
 #[derive(Debug)]
-pub(crate) struct Tags(Grown<Words>);
+pub(crate) struct TagArray(Grown<Words>);
 
-impl Tags {
-    /// Most tags of an arena.
-    pub(super) const MOST: u32 = NUMBERS;
-
+impl TagArray {
     /// # Errors
     /// The system's refusal of addresses for `most` tags, or of memory for the first.
     pub(super) fn new(system: Arc<dyn System>, most: u32) -> Result<Self, OsError> {
-        Ok(Self(Grown::new(system, most.min(Self::MOST))?))
+        Ok(Self(Grown::new(system, most.min(NUMBERS))?))
     }
 
     /// Bytes that tags may use.
@@ -190,6 +187,24 @@ impl Tags {
     #[inline]
     pub(crate) fn get(&self, tag: u32) -> Tag<'_> {
         Tag(&self.0[tag])
+    }
+
+    /// For the owner, until it needs more tags.
+    #[inline]
+    pub(super) fn view(&self) -> Tags<'_> {
+        Tags(self.0.as_slice())
+    }
+}
+
+/// All tags, for their owner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tags<'a>(&'a [Words]);
+
+impl<'a> Tags<'a> {
+    /// Tag number `tag`, which exists.
+    #[inline]
+    pub(crate) fn get(self, tag: u32) -> Tag<'a> {
+        Tag(&self.0[tag as usize])
     }
 }
 
@@ -218,19 +233,26 @@ impl Pool {
         (self.made, self.many)
     }
 
-    /// Makes sure that [`take`](Self::take) can be called `n` times.
+    /// Whether [`take`](Self::take) can be called `n` times.
+    #[inline]
+    pub(super) fn has(&self, tags: Tags<'_>, n: u32) -> bool {
+        self.made as usize + n.saturating_sub(self.many) as usize <= tags.0.len()
+    }
+
+    /// Makes sure of that.
     ///
     /// # Errors
     /// The system's refusal; nothing has changed.
-    pub(super) fn reserve(&self, tags: &Tags, n: u32) -> Result<(), OsError> {
-        while tags.0.room() < (self.made as usize + n.saturating_sub(self.many) as usize) {
+    #[cold]
+    pub(super) fn reserve(&self, tags: &TagArray, n: u32) -> Result<(), OsError> {
+        while !self.has(tags.view(), n) {
             tags.0.grow()?;
         }
         Ok(())
     }
 
     /// An unused tag, which was reserved.
-    pub(super) fn take(&mut self, tags: &Tags) -> u32 {
+    pub(super) fn take(&mut self, tags: Tags<'_>) -> u32 {
         if self.first == NONE {
             self.made += 1;
             return self.made - 1;
@@ -242,7 +264,7 @@ impl Pool {
     }
 
     /// Takes a tag back.
-    pub(super) fn put(&mut self, tags: &Tags, tag: u32) {
+    pub(super) fn put(&mut self, tags: Tags<'_>, tag: u32) {
         let it = tags.get(tag);
         it.set_kind(Kind::Unused);
         it.set_next(self.first);

@@ -70,7 +70,7 @@ impl World {
         let total: u64 = self.spans.iter().map(|(start, end)| end - start).sum();
         let counts = self.core.state.counts;
         assert_eq!(counts.total, total);
-        assert_eq!(counts.free, seen.iter().map(|s| s.size).sum());
+        assert_eq!(counts.free, seen.iter().map(|s| s.size).sum::<u64>());
         assert_eq!(counts.spans, self.spans.len() as u64);
         result
     }
