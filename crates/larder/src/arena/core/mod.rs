@@ -97,7 +97,7 @@ impl Core {
     not(test),
     expect(
         dead_code,
-        reason = "arenas use the parts, and runs of pages will use these"
+        reason = "an arena uses the parts; this is for an owner without a lock"
     )
 )]
 impl Core {

@@ -213,16 +213,19 @@ impl<'a> Segments<'a> {
     /// Makes the last span larger by `size` units at its end.
     ///
     /// # Errors
-    /// [`CoreError::Span`] when there is none or the new end is no number; [`CoreError::Memory`].
+    /// [`CoreError::Span`] when there is none that was added, or the new end is no number; [`CoreError::Memory`].
     pub(super) fn grow(&mut self, size: u64) -> Result<(), CoreError> {
+        // First, since the tags that are seen now are those that are there now.
+        self.reserve(1)?;
         let table = self.table;
         let tags = self.tags;
         let span = self.state.index.floor(tags, u64::MAX);
-        let fits = size > 0 && size & (table.quantum - 1) == 0;
-        if span == NONE || !fits || tags.get(span).last().checked_add(size).is_none() {
+        // An imported span goes back as it came.
+        let grows = tags.get(span).kind() == Kind::Added && size > 0;
+        let fits = size & (table.quantum - 1) == 0;
+        if !grows || !fits || tags.get(span).last().checked_add(size).is_none() {
             return Err(CoreError::Span);
         }
-        self.reserve(1)?;
         let whole = tags.get(span);
         let end = whole.last() + 1;
         let last = whole.prev();
