@@ -79,7 +79,6 @@ impl Arena {
     /// assert_eq!(free, 90);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn walk(&self) -> impl Iterator<Item = Segment> + '_ {
         Walk {
             arena: self,

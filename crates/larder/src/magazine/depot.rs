@@ -95,7 +95,7 @@ impl Depot {
         let (index, retries) = self.full.pop(&*self.magazines);
         self.note(retries);
         // SAFETY: the stack gives a number to one taker, and `put` left it there.
-        let magazine = index.and_then(|index| unsafe { self.magazines.from_index(index) })?;
+        let magazine = index.and_then(|index| unsafe { self.magazines.at_index(index) })?;
         let left = self
             .full_now
             .fetch_sub(1, Ordering::Relaxed)
@@ -123,7 +123,7 @@ impl Depot {
         if magazine.len() == 0 {
             return self.magazines.put_empty(magazine);
         }
-        self.push(self.magazines.into_index(magazine));
+        self.push(self.magazines.index_of(magazine));
     }
 
     /// Puts the number of a magazine with rounds on the stack.
@@ -140,7 +140,7 @@ impl Depot {
         if magazine.len() == 0 {
             return self.put(magazine);
         }
-        let index = self.magazines.into_index(magazine);
+        let index = self.magazines.index_of(magazine);
         let left = &self.left[place()].0;
         // Release: the thread that takes the magazine sees its rounds. Acquire: so does the thread that gets the former one
         // from the stack.
@@ -176,7 +176,7 @@ impl Depot {
         }
         let index = left.swap(0, Ordering::Acquire).checked_sub(1)?;
         // SAFETY: the exchange gives a number to one taker, and `leave` left it there.
-        unsafe { self.magazines.from_index(index) }
+        unsafe { self.magazines.at_index(index) }
     }
 
     /// Moves what owners left onto the stack, where the working set is found.

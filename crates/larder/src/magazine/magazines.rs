@@ -229,13 +229,13 @@ impl Magazines {
     fn pop_empty(&self) -> Option<Magazine> {
         let (index, _) = self.empty.pop(self);
         // SAFETY: the stack gives a number to one taker, and `put_empty` left it there.
-        index.and_then(|index| unsafe { self.from_index(index) })
+        index.and_then(|index| unsafe { self.at_index(index) })
     }
 
     /// Keeps an empty magazine for the next caller that needs one.
     pub(crate) fn put_empty(&self, magazine: Magazine) {
         debug_assert_eq!(magazine.len(), 0);
-        self.empty.push(self, self.into_index(magazine));
+        self.empty.push(self, self.index_of(magazine));
     }
 
     /// Makes an empty magazine. Without a lock: a thread that is descheduled here delays no other thread.
@@ -268,15 +268,15 @@ impl Magazines {
     }
 
     /// Gives up a magazine; the number finds it again.
-    pub(crate) fn into_index(&self, magazine: Magazine) -> u32 {
+    pub(crate) fn index_of(&self, magazine: Magazine) -> u32 {
         magazine.into_index()
     }
 
     /// Takes up a magazine whose number the caller alone holds.
     ///
     /// # Safety
-    /// The number came from [`into_index`](Self::into_index), and no other caller took it up since.
-    pub(crate) unsafe fn from_index(&self, index: u32) -> Option<Magazine> {
+    /// The number came from [`index_of`](Self::index_of), and no other caller took it up since.
+    pub(crate) unsafe fn at_index(&self, index: u32) -> Option<Magazine> {
         let header = self.header(index as usize);
         // SAFETY: the magazine exists and is the caller's, so its tally is too; the top lies inside the magazine.
         unsafe { Magazine::from_top(header as usize + ((*header).tally & 0xFF) as usize * WORD) }
@@ -382,15 +382,15 @@ mod tests {
             }
             assert_eq!(m.push(7), Err(7));
             assert_eq!(m.len(), MAX_ROUNDS);
-            let index = magazines.into_index(m);
+            let index = magazines.index_of(m);
             // SAFETY: just put there, and only here.
-            let mut m = unsafe { magazines.from_index(index) }.unwrap();
+            let mut m = unsafe { magazines.at_index(index) }.unwrap();
             assert_eq!(m.rounds().len(), MAX_ROUNDS);
             for r in (0..MAX_ROUNDS).rev() {
                 assert_eq!(m.pop(), Some(r));
             }
             assert_eq!(m.pop(), None);
-            magazines.into_index(m);
+            magazines.index_of(m);
         }
         assert_eq!(magazines.made(), 100);
     }
@@ -399,7 +399,7 @@ mod tests {
     fn the_system_is_let_go_with_the_magazines() {
         let system: Arc<dyn System> = system();
         let magazines = Magazines::new(system.clone());
-        magazines.into_index(magazines.make().unwrap());
+        magazines.index_of(magazines.make().unwrap());
         drop(magazines);
         assert_eq!(Arc::strong_count(&system), 1);
     }

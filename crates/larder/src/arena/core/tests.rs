@@ -80,8 +80,8 @@ impl World {
         match (kind % 10, self.pick(a)) {
             (0, _) => {
                 let (addr, size) = (u64::from(a) * QUANTUM, 8 * size);
-                let other = self.spans.iter().map(|(&s, &e)| (s, e));
-                let other = other.filter(|&(s, e)| s < addr + size && addr < e).last();
+                let mut other = self.spans.iter().map(|(&s, &e)| (s, e));
+                let other = other.rfind(|&(s, e)| s < addr + size && addr < e);
                 let added = self.core.add(addr, size);
                 match added {
                     Err(CoreError::Memory(error)) => return Err(error),
@@ -295,4 +295,21 @@ fn an_allocation_changes_its_size_in_place() {
     core.add(100, 5).unwrap();
     core.grow(5).unwrap();
     assert_eq!(core.alloc(10, 1, Fit::Best), Ok(100), "the last span grew");
+}
+
+/// What needs one tag finds it, however many there are.
+#[test]
+fn a_span_grows_when_all_tags_are_used() {
+    for shrunk in 0..100 {
+        let mut core = Core::new(system(), 1, 1 << 10).unwrap();
+        core.add(0, 200).unwrap();
+        let held: Vec<_> = (0..100)
+            .map(|_| core.alloc(2, 1, Fit::Best).unwrap())
+            .collect();
+        for &addr in &held[..shrunk] {
+            core.shrink(addr, 2, 1).unwrap();
+        }
+        core.grow(1).unwrap();
+        assert_eq!(core.free_segments().last().map(|last| last.addr), Some(200));
+    }
 }
