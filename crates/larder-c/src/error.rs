@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 use core::fmt::{self, Write};
 
-use larder::arena::{ArenaError, Broken};
+use larder::arena::ArenaError;
 use larder::heap::AllocError;
 use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
@@ -127,7 +127,6 @@ enum Why {
     Number(&'static str, u64, &'static str),
     Pool(PoolError),
     Arena(ArenaError),
-    Broken(Broken),
     Object(ObjectError),
     Alloc(AllocError),
     Misuse(Misuse),
@@ -143,7 +142,6 @@ impl fmt::Display for Why {
             Self::Number(before, number, after) => write!(f, "{before} {number}{after}"),
             Self::Pool(error) => error.fmt(f),
             Self::Arena(error) => error.fmt(f),
-            Self::Broken(error) => error.fmt(f),
             Self::Object(error) => error.fmt(f),
             Self::Alloc(error) => error.fmt(f),
             Self::Misuse(error) => error.fmt(f),

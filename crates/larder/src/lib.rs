@@ -6,7 +6,6 @@
 //! | [`pages`] | page buffers: a pool of whole pages, recycled before the kernel is asked |
 //! | [`heap`] | memory of any size: heaps of one owner, a front for all threads |
 //! | [`objects`] | caches of objects of one size, constructed once, over slabs |
-//! | [`magazine`] | the stock layer: per-CPU, per-handle, depot; knows nothing of what it keeps |
 //! | [`arena`] | vmem: ranges of any integer resource, by boundary tags, in spans from a source |
 //! | [`ids`] | identifiers of a range, by reuse rule; the only part that is there without the feature `std` |
 //! | [`os`] | the only module that makes system calls |
@@ -37,6 +36,7 @@ pub mod ids;
 #[doc(hidden)]
 pub mod internal;
 #[cfg(feature = "std")]
+#[doc(hidden)]
 pub mod magazine;
 #[cfg(feature = "std")]
 pub mod objects;

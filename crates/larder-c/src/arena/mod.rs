@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use larder::arena::{Arena, ArenaError, Import, ImportedSpan, Refusal};
+use larder::arena::{Arena, ArenaError, Extent, Import, Refusal};
 
 use crate::error::{Failed, larder_error, larder_status};
 use crate::guard::{guard, value};
@@ -82,11 +82,11 @@ impl Named {
 }
 
 impl Import for Named {
-    fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal> {
+    fn import(&self, size: u64, align: u64) -> Result<Extent, Refusal> {
         self.arena.import(size, align)
     }
 
-    fn release(&self, span: ImportedSpan) {
+    fn release(&self, span: Extent) {
         self.arena.release(span);
     }
 }
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn larder_arena_reap(
     units: *mut u64,
 ) -> larder_status {
     // SAFETY: the same promises.
-    unsafe { give_back(arena, units, Arena::reap) }
+    unsafe { give_back(arena, units, Arena::maintain) }
 }
 
 /// Empties the quantum caches and gives all spans without allocations back to the source. `units`, which may be NULL, gets the units
@@ -318,7 +318,7 @@ pub unsafe extern "C" fn larder_arena_drain(
     units: *mut u64,
 ) -> larder_status {
     // SAFETY: the same promises.
-    unsafe { give_back(arena, units, Arena::drain) }
+    unsafe { give_back(arena, units, Arena::trim) }
 }
 
 /// Whether a number lies in one of the arena's spans, allocated or not; false for a pointer that is no arena.

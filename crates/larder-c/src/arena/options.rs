@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use larder::arena::{Arena, ArenaError, BuildError, Builder, Import};
+use larder::arena::{Arena, ArenaBuilder, ArenaError, Import};
 
 use super::request::policy;
 use super::source::{Given, larder_import_fn, larder_release_fn};
@@ -110,7 +110,7 @@ impl larder_arena_options {
         Ok(unsafe { Named::new(arena, own) })
     }
 
-    fn settings(&self, mut builder: Builder) -> Result<Builder, Failed> {
+    fn settings(&self, mut builder: ArenaBuilder) -> Result<ArenaBuilder, Failed> {
         builder = builder
             .quantum(self.quantum.max(1))
             .quantum_max(self.quantum_max)
@@ -126,7 +126,7 @@ impl larder_arena_options {
             builder = builder.mode(mode);
         }
         if let Some(policy) = policy("options.fit is", self.fit)? {
-            builder = builder.policy(policy);
+            builder = builder.fit(policy);
         }
         Ok(builder)
     }
@@ -160,17 +160,17 @@ impl larder_arena_options {
 }
 
 /// The library's error without the name, which goes with the arena.
-pub(crate) fn refused(error: BuildError) -> Failed {
+pub(crate) fn refused(error: ArenaError) -> Failed {
     match error {
-        BuildError::Quantum { quantum, .. } => {
+        ArenaError::Quantum { quantum, .. } => {
             Failed::argument("options.quantum is", quantum, "; it must be a power of two")
         }
-        BuildError::QuantumMax { max, .. } => Failed::argument(
+        ArenaError::QuantumMax { max, .. } => Failed::argument(
             "options.quantum_max is",
             max,
             "; it is at most 16 quanta, and a number when rounded up to one",
         ),
-        BuildError::Memory { cause, .. } => cause.into(),
+        ArenaError::Memory { cause, .. } => cause.into(),
         _ => Failed::said(
             larder_status::LARDER_ARGUMENT,
             "the options",

@@ -38,7 +38,7 @@ numbers!(larder_quantum_stats {
 });
 
 fn take(named: &Arc<Named>, cache: usize) -> Result<larder_quantum_stats, Failed> {
-    let stats = named.arena.quantum_stats().nth(cache).ok_or_else(|| {
+    let (units, stock) = named.arena.quantum_stats().nth(cache).ok_or_else(|| {
         Failed::argument(
             "the arena has no quantum cache number",
             cache as u64,
@@ -47,12 +47,12 @@ fn take(named: &Arc<Named>, cache: usize) -> Result<larder_quantum_stats, Failed
     })?;
     Ok(larder_quantum_stats {
         size: size_of::<larder_quantum_stats>(),
-        units: stats.size,
-        hits: stats.stock.pops,
-        misses: stats.stock.misses,
-        puts: stats.stock.pushes,
-        full_magazines: stats.stock.full_magazines as u64,
-        magazine_segments: stats.stock.rounds as u64,
+        units,
+        hits: stock.pops,
+        misses: stock.misses,
+        puts: stock.pushes,
+        full_magazines: stock.full_magazines as u64,
+        magazine_segments: stock.rounds as u64,
     })
 }
 

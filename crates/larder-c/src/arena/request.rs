@@ -1,6 +1,6 @@
 //! What an allocation asks for, and where it may lie.
 
-use larder::arena::{Policy, Request};
+use larder::arena::{Fit, Request};
 
 use crate::error::{Failed, larder_status};
 use crate::options::init;
@@ -67,12 +67,12 @@ pub unsafe extern "C" fn larder_arena_request_init(
 }
 
 /// The fit that a number names; `None` is the arena's own.
-pub(super) fn policy(what: &'static str, fit: u32) -> Result<Option<Policy>, Failed> {
+pub(super) fn policy(what: &'static str, fit: u32) -> Result<Option<Fit>, Failed> {
     Ok(match fit {
         LARDER_FIT_DEFAULT => None,
-        LARDER_FIT_INSTANT => Some(Policy::Instant),
-        LARDER_FIT_BEST => Some(Policy::Best),
-        LARDER_FIT_NEXT => Some(Policy::Next),
+        LARDER_FIT_INSTANT => Some(Fit::Instant),
+        LARDER_FIT_BEST => Some(Fit::Best),
+        LARDER_FIT_NEXT => Some(Fit::Next),
         other => return Err(Failed::argument(what, other.into(), ", which is no fit")),
     })
 }
@@ -94,7 +94,7 @@ impl larder_arena_request {
             request = request.nocross(self.nocross);
         }
         if let Some(policy) = policy("request.fit is", self.fit)? {
-            request = request.policy(policy);
+            request = request.fit(policy);
         }
         Ok(request)
     }

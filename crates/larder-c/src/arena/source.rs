@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::fmt;
 
-use larder::arena::{Import, ImportedSpan, Refusal};
+use larder::arena::{Extent, Import, Refusal};
 
 /// A span that a source gives: `units` numbers from `addr` on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,12 +46,12 @@ impl fmt::Debug for Given {
 }
 
 impl Import for Given {
-    fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal> {
+    fn import(&self, size: u64, align: u64) -> Result<Extent, Refusal> {
         let mut span = larder_span::default();
         // SAFETY: the program's function, called as the header says; the span is on this stack.
         let given = unsafe { (self.import)(size, align, &raw mut span, self.user) };
         if given {
-            Ok(ImportedSpan {
+            Ok(Extent {
                 addr: span.addr,
                 size: span.units,
             })
@@ -64,7 +64,7 @@ impl Import for Given {
         }
     }
 
-    fn release(&self, span: ImportedSpan) {
+    fn release(&self, span: Extent) {
         if let Some(release) = self.release {
             let span = larder_span {
                 addr: span.addr,

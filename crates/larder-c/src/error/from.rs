@@ -1,6 +1,6 @@
 //! Which status an error of the library's becomes, and which system call is behind it.
 
-use larder::arena::{ArenaError, Broken};
+use larder::arena::ArenaError;
 use larder::heap::AllocError;
 use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
@@ -96,21 +96,13 @@ impl From<ArenaError> for Failed {
             ArenaError::NotAllocated { .. } => LARDER_FOREIGN,
             ArenaError::WrongSize { .. } => LARDER_SIZE,
             ArenaError::Memory { cause, .. } => status_of_system(cause),
+            ArenaError::Broken { .. } => LARDER_PANIC,
             // What makes no sense whatever the arena holds.
             _ => LARDER_ARGUMENT,
         };
         Self {
             status,
             why: Why::Arena(error),
-        }
-    }
-}
-
-impl From<Broken> for Failed {
-    fn from(error: Broken) -> Self {
-        Self {
-            status: LARDER_PANIC,
-            why: Why::Broken(error),
         }
     }
 }

@@ -1,26 +1,20 @@
 //! The arena as users see it.
 
 use core::fmt;
-use core::sync::atomic::AtomicU64;
-use std::sync::Arc;
+use core::sync::atomic::Ordering;
 
-use super::builder::Builder;
-use super::error::ArenaError;
-use super::fit::Effort;
+use super::check::{check, round_up};
+use super::core::{Extent, Kind, NONE, Want};
+use super::error::{ArenaError, Refusal};
 use super::import::Import;
-use super::quantum::Quantum;
-use super::request::{Policy, Request, Want, round_up};
-use super::segments::{Segments, Shared, State};
-use super::tag::{Kind, NONE};
-use crate::os::forked::ForkLock;
-
-/// Tags that one operation needs at most: two for a span, two for what is left around a segment.
-const TAGS: u32 = 4;
+use super::quantum::{Quantum, take_back};
+use super::ranges::Ranges;
+use super::request::Request;
 
 /// Ranges of an integer resource: addresses, page numbers, identifiers, anything that is counted.
 ///
 /// An arena never looks at what it hands out. It may be used from all threads; sizes with a quantum cache take no lock.
-/// Made by a [`Builder`].
+/// Made by an [`ArenaBuilder`](super::ArenaBuilder).
 ///
 /// The child of a fork goes on with its copy: the lock is taken around the fork. What another thread of the parent was
 /// just moving between its magazines, or importing, is lost to the child's copy. Nothing here may be called from a signal
@@ -39,33 +33,14 @@ const TAGS: u32 = 4;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Arena {
-    pub(super) shared: Shared,
-    pub(super) state: ForkLock<State>,
+    pub(super) ranges: Ranges,
     /// Cache n has segments of n + 1 quanta.
     pub(super) quanta: Vec<Quantum>,
     /// The quantum is two to this power.
     pub(super) shift: u32,
-    pub(super) policy: Policy,
-    pub(super) source: Option<Arc<dyn Import>>,
-    /// Imports are multiples of this.
-    pub(super) unit: u64,
-    pub(super) limit: AtomicU64,
 }
 
 impl Arena {
-    /// Begins an arena: quantum 1, no quantum caches, no source, no limit, instant fit.
-    ///
-    /// ```
-    /// # use larder::arena::Arena;
-    /// let pages = Arena::builder("pages").quantum(4096).build()?;
-    /// pages.add(1 << 30, 1 << 20)?;
-    /// assert_eq!(pages.alloc(1)? % 4096, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn builder(name: &'static str) -> Builder {
-        Builder::new(name)
-    }
-
     /// Takes `size` units, rounded up to a multiple of the quantum, anywhere.
     ///
     /// Constant time: from a quantum cache without a lock; else, under instant fit, a bit scan and at most 32 looks before
@@ -88,7 +63,7 @@ impl Arena {
     #[inline]
     pub fn alloc(&self, size: u64) -> Result<u64, ArenaError> {
         if let Some(cache) = self.quantum_of(size)
-            && let Ok(addr) = self.alloc_cached(cache)
+            && let Ok(addr) = cache.alloc(&self.ranges)
         {
             return Ok(addr);
         }
@@ -98,8 +73,8 @@ impl Arena {
     #[cold]
     fn alloc_slow(&self, size: u64) -> Result<u64, ArenaError> {
         round_up(self.name(), size, self.quantum())
-            .and_then(|size| self.take_hard(&Want::plain(size, self.quantum())))
-            .inspect_err(|_| self.lock().state.counts.fails += 1)
+            .and_then(|size| self.take_hard(&Want::aligned(size, self.quantum())))
+            .inspect_err(|_| self.ranges.lock().guard.fails += 1)
     }
 
     /// Takes what a [`Request`] describes. Never from a quantum cache.
@@ -119,10 +94,9 @@ impl Arena {
     /// As [`alloc`](Self::alloc), and [`ArenaError::Align`], [`ArenaError::Phase`], [`ArenaError::Nocross`],
     /// [`ArenaError::Bounds`].
     pub fn xalloc(&self, request: &Request) -> Result<u64, ArenaError> {
-        request
-            .check(self.name(), self.quantum())
+        check(request, self.name(), self.quantum())
             .and_then(|want| self.take_hard(&want))
-            .inspect_err(|_| self.lock().state.counts.fails += 1)
+            .inspect_err(|_| self.ranges.lock().guard.fails += 1)
     }
 
     /// Gives back what was taken: the address and the size, as asked for or rounded up to the quantum.
@@ -146,9 +120,9 @@ impl Arena {
     #[inline]
     pub fn free(&self, addr: u64, size: u64) -> Result<(), ArenaError> {
         if let Some(cache) = self.quantum_of(size)
-            && let Some(tag) = self.glimpse_back(cache, addr)
+            && let Some(tag) = cache.glimpse_back(&self.ranges, addr)
         {
-            cache.stock.put(tag as usize, &cache.supply(self));
+            cache.stock.put(tag as usize, &cache.supply(&self.ranges));
             return Ok(());
         }
         self.free_slow(addr, size)
@@ -159,9 +133,9 @@ impl Arena {
         let arena = self.name();
         let rounded = round_up(arena, size, self.quantum())?;
         let not_allocated = ArenaError::NotAllocated { arena, addr, size };
-        let mut segments = self.lock();
-        let number = self.shared.hash.find(&self.shared.tags, addr);
-        let tag = self.shared.tags.get(number);
+        let mut locked = self.ranges.lock();
+        let number = locked.segments().taken_at(addr);
+        let tag = self.ranges.table.tags.get(number);
         if number == NONE || tag.kind() == Kind::Cached {
             return Err(not_allocated);
         }
@@ -175,17 +149,19 @@ impl Arena {
             });
         }
         if tag.kind() == Kind::Allocated {
-            segments.free(number);
-            self.release_idle(segments, false);
+            locked.segments().free(number);
+            self.ranges.release_idle(locked, false);
             return Ok(());
         }
         // Lent by a quantum cache, but the look without the lock missed it.
-        if !self.take_back(tag, addr) {
+        if !take_back(tag, addr) {
             return Err(not_allocated);
         }
-        drop(segments);
+        drop(locked);
         if let Some(cache) = self.quantum_of(allocated) {
-            cache.stock.put(number as usize, &cache.supply(self));
+            cache
+                .stock
+                .put(number as usize, &cache.supply(&self.ranges));
         }
         Ok(())
     }
@@ -201,7 +177,7 @@ impl Arena {
     /// ```
     #[must_use]
     pub fn contains(&self, addr: u64) -> bool {
-        self.lock().span_of(addr) != NONE
+        self.ranges.lock().segments().span_of(addr) != NONE
     }
 
     /// The name that it was made with; errors begin with it.
@@ -213,7 +189,7 @@ impl Arena {
     /// ```
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.shared.name
+        self.ranges.name
     }
 
     /// What all sizes and addresses are multiples of.
@@ -226,89 +202,72 @@ impl Arena {
     #[inline]
     #[must_use]
     pub fn quantum(&self) -> u64 {
-        self.shared.quantum
+        self.ranges.table.quantum
     }
 
+    /// Adds a span by hand. It stays for as long as the arena does.
+    ///
+    /// O(log spans).
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, ArenaError};
+    /// let ids = Arena::builder("ids").build()?;
+    /// ids.add(100, 50)?;
+    /// assert_eq!(ids.alloc(50)?, 100);
+    /// assert!(matches!(ids.add(149, 1), Err(ArenaError::Overlap { other: 100, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ArenaError::Span`], [`ArenaError::Overlap`], [`ArenaError::Limit`], [`ArenaError::Memory`].
+    pub fn add(&self, addr: u64, size: u64) -> Result<(), ArenaError> {
+        self.ranges.add(Extent { addr, size })
+    }
+
+    /// Most units that all spans together may have.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// assert_eq!(Arena::builder("ids").limit(10).build()?.limit(), 10);
+    /// assert_eq!(Arena::builder("ids").build()?.limit(), u64::MAX);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.ranges.limit()
+    }
+
+    /// Changes the limit. A lower one takes nothing away; it only keeps further spans out.
+    ///
+    /// ```
+    /// # use larder::arena::{Arena, ArenaError};
+    /// let ids = Arena::builder("ids").limit(10).build()?;
+    /// assert!(matches!(ids.add(0, 11), Err(ArenaError::Limit { limit: 10, .. })));
+    /// ids.set_limit(11);
+    /// ids.add(0, 11)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, units: u64) {
+        self.ranges.limit.store(units, Ordering::Relaxed);
+    }
+
+    /// The number of the cache for a size, if there is one: a shift and a comparison.
     #[inline]
-    pub(super) fn lock(&self) -> Segments<'_> {
-        Segments {
-            shared: &self.shared,
-            state: self.state.lock(),
-        }
+    pub(super) fn quantum_number(&self, size: u64) -> Option<usize> {
+        let number = usize::try_from(size.wrapping_sub(1) >> self.shift).ok()?;
+        (number < self.quanta.len()).then_some(number)
     }
 
-    /// Makes sure that there are tags for one operation.
-    pub(super) fn reserve(&self, segments: &Segments<'_>) -> Result<(), ArenaError> {
-        segments
-            .state
-            .pool
-            .reserve(&self.shared.tags, TAGS)
-            .map_err(|cause| ArenaError::Memory {
-                arena: self.name(),
-                cause,
-            })
-    }
-
-    pub(super) fn no_space(&self, want: &Want) -> ArenaError {
-        ArenaError::NoSpace {
-            arena: self.name(),
-            request: want.request(),
-            free: self.lock().state.counts.free,
-        }
-    }
-
-    /// Cuts a request from a free segment, or from a new span.
-    pub(super) fn take(&self, want: &Want, kind: Kind) -> Result<u32, ArenaError> {
-        let bounded = self.source.is_some() && !want.is_bounded();
-        let effort = if bounded {
-            Effort::Bounded
-        } else {
-            Effort::Full
-        };
-        if let Some(tag) = self.take_here(want, kind, effort)? {
-            return Ok(tag);
-        }
-        self.import(want, kind).or_else(|error| {
-            // The search may have been cut short.
-            match bounded.then(|| self.take_here(want, kind, Effort::Full)) {
-                Some(Ok(Some(tag))) => Ok(tag),
-                _ => Err(error),
-            }
-        })
-    }
-
-    /// Cuts a request from a free segment.
-    fn take_here(
-        &self,
-        want: &Want,
-        kind: Kind,
-        effort: Effort,
-    ) -> Result<Option<u32>, ArenaError> {
-        let policy = want.policy.unwrap_or(self.policy);
-        let mut segments = self.lock();
-        self.reserve(&segments)?;
-        let fit = segments.find(want, policy, effort);
-        Ok(fit.map(|(tag, addr)| segments.cut(tag, addr, want.size, kind)))
-    }
-
-    /// Cuts as many more of the same from free segments as `out` has places. Says how many there were.
-    pub(super) fn take_more(&self, want: &Want, kind: Kind, out: &mut [usize]) -> usize {
-        let mut segments = self.lock();
-        for (n, slot) in out.iter_mut().enumerate() {
-            let fit = self
-                .reserve(&segments)
-                .ok()
-                .and_then(|()| segments.find(want, self.policy, Effort::Bounded));
-            let Some((tag, addr)) = fit else { return n };
-            *slot = segments.cut(tag, addr, want.size, kind) as usize;
-        }
-        out.len()
+    /// The cache for a size, if there is one.
+    #[inline]
+    fn quantum_of(&self, size: u64) -> Option<&Quantum> {
+        self.quanta.get(self.quantum_number(size)?)
     }
 
     /// Takes a request for a consumer. Before it fails, it empties the quantum caches, so that their segments are joined, and
     /// returns idle imported spans.
     fn take_hard(&self, want: &Want) -> Result<u64, ArenaError> {
-        let take = || self.take(want, Kind::Allocated);
+        let take = || self.ranges.take(want, Kind::Allocated);
         let taken = take().or_else(|error| {
             // Segments in magazines may be the missing neighbours, and their tags may be needed.
             if self.empty_caches() > 0
@@ -317,19 +276,87 @@ impl Arena {
                 return Ok(tag);
             }
             // The source or the limit may have room for one large span instead of several small ones.
-            if self.release_idle(self.lock(), true) > 0 {
+            if self.ranges.release_idle(self.ranges.lock(), true) > 0 {
                 return take().map_err(|_| error);
             }
             Err(error)
         })?;
-        Ok(self.shared.tags.get(taken).start())
+        Ok(self.ranges.table.tags.get(taken).start())
+    }
+
+    /// Ends a working-set interval: what the quantum caches did not need since the last call is freed, and imported
+    /// spans that are free as a whole go back to the source. Returns how many units went there.
+    ///
+    /// O(what is freed).
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let arena = Arena::builder("ids").quantum_max(4).build()?;
+    /// arena.add(0, 1000)?;
+    /// let id = arena.alloc(1)?;
+    /// arena.free(id, 1)?;
+    /// arena.maintain();
+    /// arena.trim();
+    /// assert_eq!(arena.stats().free, 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn maintain(&self) -> u64 {
+        for cache in &self.quanta {
+            cache.stock.reap(usize::MAX, &cache.supply(&self.ranges));
+        }
+        self.ranges.release_idle(self.ranges.lock(), true)
+    }
+
+    /// Empties the quantum caches, those of all CPUs, and gives imported spans that are free as a whole back to the
+    /// source. Returns how many units went there. A round that another thread is just moving may stay.
+    ///
+    /// O(what is freed), and a barrier on all CPUs for each cache.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let ids = Arena::builder("ids").quantum_max(4).build()?;
+    /// ids.add(0, 1000)?;
+    /// ids.free(ids.alloc(1)?, 1)?;
+    /// assert!(ids.stats().free < 1000, "it lies in a magazine");
+    /// ids.trim();
+    /// assert_eq!(ids.stats().free, 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&self) -> u64 {
+        self.empty_caches();
+        self.ranges.release_idle(self.ranges.lock(), true)
+    }
+
+    /// Empties the quantum caches. Says how many segments were freed.
+    fn empty_caches(&self) -> usize {
+        self.quanta
+            .iter()
+            .map(|cache| cache.stock.drain(&cache.supply(&self.ranges)))
+            .sum()
+    }
+}
+
+impl Import for Arena {
+    fn import(&self, size: u64, align: u64) -> Result<Extent, Refusal> {
+        let addr = if align <= self.quantum() {
+            self.alloc(size)?
+        } else {
+            self.xalloc(&Request::new(size).align(align))?
+        };
+        let size = round_up(self.name(), size, self.quantum())?;
+        Ok(Extent { addr, size })
+    }
+
+    fn release(&self, span: Extent) {
+        let freed = self.free(span.addr, span.size);
+        debug_assert!(freed.is_ok(), "{freed:?}");
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        if self.source.is_some() {
-            self.drain();
+        if self.ranges.source.is_some() {
+            self.trim();
         }
     }
 }
@@ -339,7 +366,7 @@ impl fmt::Debug for Arena {
         f.debug_struct("Arena")
             .field("name", &self.name())
             .field("quantum", &self.quantum())
-            .field("policy", &self.policy)
+            .field("fit", &self.ranges.fit)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }

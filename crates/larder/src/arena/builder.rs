@@ -6,17 +6,20 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::arena::Arena;
-use super::error::BuildError;
-use super::hash::Hash;
+use super::core::{Core, Fit};
+use super::error::{ArenaError, MOST_CACHES};
 use super::import::Import;
-use super::quantum::{MOST, Quantum};
-use super::request::Policy;
-use super::segments::{Shared, State};
-use super::tag::Tags;
+use super::quantum::Quantum;
+use super::ranges::{Guarded, Ranges};
 use crate::magazine::{Magazines, Stock, StockConfig};
 use crate::os::forked::ForkLock;
 use crate::os::rseq::Mode;
 use crate::os::{Linux, OsError, System};
+
+/// Most spans and segments, where the system has addresses for so many. Each takes 36 bytes of them.
+const MOST: u32 = 1 << 28;
+/// Fewer than this are no use.
+const LEAST: u32 = 1 << 20;
 
 /// Segments of the largest cached size in an imported span, by default.
 const UNIT: u64 = 64;
@@ -25,7 +28,7 @@ const UNIT: u64 = 64;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use larder::arena::{Arena, Policy};
+/// use larder::arena::{Arena, Fit};
 ///
 /// let addresses = Arc::new(Arena::builder("addresses").quantum(1 << 16).build()?);
 /// addresses.add(1 << 32, 1 << 32)?;
@@ -35,7 +38,7 @@ const UNIT: u64 = 64;
 ///     .source(addresses.clone())
 ///     .import_unit(1 << 20)
 ///     .limit(1 << 30)
-///     .policy(Policy::Best)
+///     .fit(Fit::Best)
 ///     .build()?;
 /// let page = pages.alloc(4096)?;
 /// assert!(addresses.contains(page) && pages.contains(page));
@@ -43,20 +46,20 @@ const UNIT: u64 = 64;
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Builder {
+pub struct ArenaBuilder {
     name: &'static str,
     quantum: u64,
     quantum_max: u64,
     source: Option<Arc<dyn Import>>,
     unit: Option<u64>,
     limit: u64,
-    policy: Policy,
+    fit: Fit,
     magazine: Option<(usize, usize)>,
     mode: Option<Mode>,
     system: Option<Arc<dyn System>>,
 }
 
-impl Builder {
+impl ArenaBuilder {
     pub(super) fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -65,7 +68,7 @@ impl Builder {
             source: None,
             unit: None,
             limit: u64::MAX,
-            policy: Policy::default(),
+            fit: Fit::default(),
             magazine: None,
             mode: None,
             system: None,
@@ -156,15 +159,15 @@ impl Builder {
     /// By which rule a free segment is chosen; instant fit by default.
     ///
     /// ```
-    /// # use larder::arena::{Arena, Policy};
-    /// let ids = Arena::builder("ids").policy(Policy::Next).build()?;
+    /// # use larder::arena::{Arena, Fit};
+    /// let ids = Arena::builder("ids").fit(Fit::Next).build()?;
     /// ids.add(0, 10)?;
     /// ids.free(ids.alloc(1)?, 1)?;
     /// assert_eq!(ids.alloc(1)?, 1, "what was freed is not soon handed out again");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+    pub fn fit(mut self, fit: Fit) -> Self {
+        self.fit = fit;
         self
     }
 
@@ -173,7 +176,7 @@ impl Builder {
     /// ```
     /// # use larder::arena::Arena;
     /// let ids = Arena::builder("ids").quantum_max(1).magazine(8, 8).build()?;
-    /// let rounds: Vec<_> = ids.quantum_stats().map(|cache| cache.stock.rounds).collect();
+    /// let rounds: Vec<_> = ids.quantum_stats().map(|(_, cache)| cache.rounds).collect();
     /// assert_eq!(rounds, [8]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -216,29 +219,31 @@ impl Builder {
 
     /// Makes the arena. It has no spans yet.
     ///
-    /// This is the only call that uses the global allocator. Takes a page for the hash table, and addresses for the
-    /// magazines of each quantum cache.
+    /// This is the only call that uses the global allocator. Takes two pages, and addresses for segments and for the magazines of
+    /// each quantum cache.
     ///
     /// ```
-    /// # use larder::arena::{Arena, BuildError};
-    /// assert!(matches!(Arena::builder("ids").quantum(3).build(), Err(BuildError::Quantum { quantum: 3, .. })));
+    /// # use larder::arena::{Arena, ArenaError};
+    /// assert!(matches!(Arena::builder("ids").quantum(3).build(), Err(ArenaError::Quantum { quantum: 3, .. })));
     /// ```
     ///
     /// # Errors
-    /// [`BuildError::Quantum`], [`BuildError::QuantumMax`], [`BuildError::Memory`].
-    pub fn build(self) -> Result<Arena, BuildError> {
+    /// [`ArenaError::Quantum`], [`ArenaError::QuantumMax`], [`ArenaError::Memory`].
+    pub fn build(self) -> Result<Arena, ArenaError> {
         let arena = self.name;
         if !self.quantum.is_power_of_two() {
-            return Err(BuildError::Quantum {
+            return Err(ArenaError::Quantum {
                 arena,
                 quantum: self.quantum,
             });
         }
         let shift = self.quantum.trailing_zeros();
         let caches = self.quantum_max.div_ceil(self.quantum);
-        let cached = caches.checked_mul(self.quantum).filter(|_| caches <= MOST);
+        let cached = caches
+            .checked_mul(self.quantum)
+            .filter(|_| caches <= MOST_CACHES);
         let Some(cached) = cached else {
-            return Err(BuildError::QuantumMax {
+            return Err(ArenaError::QuantumMax {
                 arena,
                 max: self.quantum_max,
                 quantum: self.quantum,
@@ -248,26 +253,24 @@ impl Builder {
             .unit
             .unwrap_or_else(|| cached.saturating_mul(UNIT))
             .max(self.quantum);
-        let memory = |cause| BuildError::Memory { arena, cause };
+        let memory = |cause| ArenaError::Memory { arena, cause };
         let system = self
             .system
             .clone()
             .unwrap_or_else(|| Arc::new(Linux) as Arc<dyn System>);
-        let hash = Hash::new(system.clone(), shift).map_err(memory)?;
+        let core = core(&system, self.quantum).map_err(memory)?;
         Ok(Arena {
             quanta: self.quanta(&system, caches).map_err(memory)?,
-            shared: Shared {
+            ranges: Ranges {
                 name: arena,
-                quantum: self.quantum,
-                tags: Tags::new(system).map_err(memory)?,
-                hash,
+                table: core.table,
+                guarded: ForkLock::new(Guarded::new(core.state)).map_err(memory)?,
+                fit: self.fit,
+                source: self.source,
+                unit: unit & !(self.quantum - 1),
+                limit: AtomicU64::new(self.limit),
             },
-            state: ForkLock::new(State::new()).map_err(memory)?,
             shift,
-            policy: self.policy,
-            source: self.source,
-            unit: unit & !(self.quantum - 1),
-            limit: AtomicU64::new(self.limit),
         })
     }
 
@@ -291,5 +294,39 @@ impl Builder {
             });
         }
         Ok(quanta)
+    }
+}
+
+/// A core for as many segments as the system has addresses for: a limit (`ulimit -v`) may leave few.
+fn core(system: &Arc<dyn System>, quantum: u64) -> Result<Core, OsError> {
+    let mut most = MOST;
+    loop {
+        match Core::new(system.clone(), quantum, most) {
+            Err(_) if most > LEAST => most >>= 4,
+            made => return made,
+        }
+    }
+}
+
+impl Arena {
+    /// An arena with the defaults.
+    ///
+    /// # Errors
+    /// [`ArenaError::Memory`].
+    pub fn new(name: &'static str) -> Result<Self, ArenaError> {
+        Self::builder(name).build()
+    }
+
+    /// Begins an arena: quantum 1, no quantum caches, no source, no limit, instant fit.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let pages = Arena::builder("pages").quantum(4096).build()?;
+    /// pages.add(1 << 30, 1 << 20)?;
+    /// assert_eq!(pages.alloc(1)? % 4096, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder(name: &'static str) -> ArenaBuilder {
+        ArenaBuilder::new(name)
     }
 }

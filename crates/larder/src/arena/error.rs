@@ -5,6 +5,9 @@ use core::fmt;
 use super::request::Request;
 use crate::os::OsError;
 
+/// Most quantum caches of an arena, as in libumem.
+pub(super) const MOST_CACHES: u64 = 16;
+
 /// Why an operation on an arena failed. Nothing has changed when it is returned.
 ///
 /// ```
@@ -187,6 +190,36 @@ pub enum ArenaError {
         #[source]
         cause: OsError,
     },
+    /// A quantum that is no power of two.
+    #[error("arena {arena}: a quantum of {quantum}; it must be a power of two")]
+    Quantum {
+        /// The arena's name.
+        arena: &'static str,
+        /// What was asked for.
+        quantum: u64,
+    },
+    /// Quantum caches for more sizes than there can be.
+    #[error(
+        "arena {arena}: quantum caches up to {max} were asked for; at most {MOST_CACHES} quanta of {quantum}"
+    )]
+    QuantumMax {
+        /// The arena's name.
+        arena: &'static str,
+        /// What was asked for.
+        max: u64,
+        /// The quantum.
+        quantum: u64,
+    },
+    /// An invariant does not hold: a program wrote into the arena's own memory, or the arena has a mistake.
+    #[error("arena {arena}: {what} at {addr}; report it, and do not use the arena any more")]
+    Broken {
+        /// The arena's name.
+        arena: &'static str,
+        /// What is wrong.
+        what: &'static str,
+        /// Where.
+        addr: u64,
+    },
 }
 
 /// What a source says when it has no span to give.
@@ -245,51 +278,12 @@ impl From<ArenaError> for Refusal {
             | ArenaError::Bounds { arena, .. }
             | ArenaError::Span { arena, .. }
             | ArenaError::NotAllocated { arena, .. }
-            | ArenaError::WrongSize { arena, .. } => {
+            | ArenaError::WrongSize { arena, .. }
+            | ArenaError::Quantum { arena, .. }
+            | ArenaError::QuantumMax { arena, .. }
+            | ArenaError::Broken { arena, .. } => {
                 refusal(arena, "no arena has spans of such a size", None)
             }
         }
     }
-}
-
-/// Why an arena could not be made.
-///
-/// ```
-/// # use larder::arena::Arena;
-/// let error = Arena::builder("ids").quantum_max(17).build().unwrap_err();
-/// assert!(error.to_string().contains("at most 16 quanta"));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// A quantum that is no power of two.
-    #[error("arena {arena}: a quantum of {quantum}; it must be a power of two")]
-    Quantum {
-        /// The arena's name.
-        arena: &'static str,
-        /// What was asked for.
-        quantum: u64,
-    },
-    /// Quantum caches for more sizes than there can be.
-    #[error(
-        "arena {arena}: quantum caches up to {max} were asked for; at most {} quanta of {quantum}",
-        super::quantum::MOST
-    )]
-    QuantumMax {
-        /// The arena's name.
-        arena: &'static str,
-        /// What was asked for.
-        max: u64,
-        /// The quantum.
-        quantum: u64,
-    },
-    /// The system has no memory for the arena's own bookkeeping.
-    #[error("arena {arena}: {cause}")]
-    Memory {
-        /// The arena's name.
-        arena: &'static str,
-        /// What the system said.
-        #[source]
-        cause: OsError,
-    },
 }

@@ -3,15 +3,14 @@
 use core::fmt;
 
 use super::arena::Arena;
-use super::error::ArenaError;
-use super::quantum::MOST;
-use super::tag::Kind;
-use crate::magazine::Handle;
+use super::error::{ArenaError, MOST_CACHES};
+use super::quantum::lend;
+use crate::magazine::StockHandle;
 
 /// Two magazines for each size that it was asked for, over the caches of an [`Arena`]. It can move between threads, and
 /// what it took may be freed by others, and the other way round.
 ///
-/// Segments in its magazines are out of reach of [`Arena::drain`]; dropping the handle gives them to the caches.
+/// Segments in its magazines are out of reach of [`Arena::trim`]; dropping the handle gives them to the caches.
 ///
 /// ```
 /// # use larder::arena::Arena;
@@ -26,7 +25,7 @@ use crate::magazine::Handle;
 /// ```
 pub struct ArenaHandle<'a> {
     arena: &'a Arena,
-    own: [Option<Handle<'a>>; MOST as usize],
+    own: [Option<StockHandle<'a>>; MOST_CACHES as usize],
 }
 
 impl Arena {
@@ -46,7 +45,7 @@ impl Arena {
     pub fn handle(&self) -> ArenaHandle<'_> {
         ArenaHandle {
             arena: self,
-            own: [const { None }; MOST as usize],
+            own: [const { None }; MOST_CACHES as usize],
         }
     }
 }
@@ -69,11 +68,9 @@ impl<'a> ArenaHandle<'a> {
     pub fn alloc(&mut self, size: u64) -> Result<u64, ArenaError> {
         let arena = self.arena;
         if let Some((handle, cache)) = self.magazines(size)
-            && let Ok(round) = handle.get(&arena.quanta[cache].supply(arena))
+            && let Ok(round) = handle.get(&arena.quanta[cache].supply(&arena.ranges))
         {
-            let tag = arena.shared.tags.get(round as u32);
-            tag.set_kind(Kind::Lent);
-            return Ok(tag.start());
+            return Ok(lend(&arena.ranges, round));
         }
         arena.alloc(size)
     }
@@ -97,9 +94,9 @@ impl<'a> ArenaHandle<'a> {
     pub fn free(&mut self, addr: u64, size: u64) -> Result<(), ArenaError> {
         let arena = self.arena;
         if let Some((handle, cache)) = self.magazines(size)
-            && let Some(tag) = arena.glimpse_back(&arena.quanta[cache], addr)
+            && let Some(tag) = arena.quanta[cache].glimpse_back(&arena.ranges, addr)
         {
-            handle.put(tag as usize, &arena.quanta[cache].supply(arena));
+            handle.put(tag as usize, &arena.quanta[cache].supply(&arena.ranges));
             return Ok(());
         }
         arena.free(addr, size)
@@ -107,12 +104,12 @@ impl<'a> ArenaHandle<'a> {
 
     /// The magazines for a size, and the number of its cache.
     #[inline]
-    fn magazines(&mut self, size: u64) -> Option<(&mut Handle<'a>, usize)> {
+    fn magazines(&mut self, size: u64) -> Option<(&mut StockHandle<'a>, usize)> {
         let cache = self.arena.quantum_number(size)?;
         let own = self.own.get_mut(cache)?;
         if own.is_none() {
             // Without memory for magazines the arena's own will do.
-            *own = Handle::new(&self.arena.quanta[cache].stock).ok();
+            *own = StockHandle::new(&self.arena.quanta[cache].stock).ok();
         }
         own.as_mut().map(|own| (own, cache))
     }

@@ -2,47 +2,29 @@
 
 use core::fmt;
 
-use super::arena::Arena;
+use super::core::Extent;
 use super::error::Refusal;
-use super::request::{Request, round_up};
 
-/// A span that a source gave.
-///
-/// ```
-/// # use larder::arena::{Arena, Import, ImportedSpan};
-/// let all = Arena::builder("all").quantum(8).build()?;
-/// all.add(8, 56)?;
-/// assert_eq!(all.import(10, 32)?, ImportedSpan { addr: 32, size: 16 }, "whole quanta");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImportedSpan {
-    /// First address.
-    pub addr: u64,
-    /// Size, at least what was asked for.
-    pub size: u64,
-}
-
-/// A source of spans. An [`Arena`] is one; another might reserve addresses or ask a server for identifiers.
+/// A source of spans. An [`Arena`](super::Arena) is one; another might reserve addresses or ask a server for identifiers.
 ///
 /// The arena calls it without holding a lock, from any thread, also from several at once.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
-/// use larder::arena::{Arena, Import, ImportedSpan, Refusal};
+/// use larder::arena::{Arena, Import, Extent, Refusal};
 ///
 /// /// Numbers that were never given before.
 /// #[derive(Debug, Default)]
 /// struct Counter(AtomicU64);
 ///
 /// impl Import for Counter {
-///     fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal> {
+///     fn import(&self, size: u64, align: u64) -> Result<Extent, Refusal> {
 ///         let room = size + align;
 ///         let addr = self.0.fetch_add(room, Ordering::Relaxed).next_multiple_of(align);
-///         Ok(ImportedSpan { addr, size })
+///         Ok(Extent { addr, size })
 ///     }
-///     fn release(&self, _: ImportedSpan) {}
+///     fn release(&self, _: Extent) {}
 /// }
 ///
 /// let arena = Arena::builder("tickets").source(Arc::new(Counter::default())).build()?;
@@ -65,7 +47,7 @@ pub trait Import: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What refused, and why.
-    fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal>;
+    fn import(&self, size: u64, align: u64) -> Result<Extent, Refusal>;
 
     /// Takes back a span exactly as it was given. What the source cannot take it must keep account of itself.
     ///
@@ -77,22 +59,5 @@ pub trait Import: fmt::Debug + Send + Sync {
     /// assert_eq!(all.stats().free, 100);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    fn release(&self, span: ImportedSpan);
-}
-
-impl Import for Arena {
-    fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal> {
-        let addr = if align <= self.quantum() {
-            self.alloc(size)?
-        } else {
-            self.xalloc(&Request::new(size).align(align))?
-        };
-        let size = round_up(self.name(), size, self.quantum())?;
-        Ok(ImportedSpan { addr, size })
-    }
-
-    fn release(&self, span: ImportedSpan) {
-        let freed = self.free(span.addr, span.size);
-        debug_assert!(freed.is_ok(), "{freed:?}");
-    }
+    fn release(&self, span: Extent);
 }

@@ -19,43 +19,39 @@
 //!
 //! # How it works
 //!
-//! A *span* is what was added or imported; *segments* tile it. Each has a boundary tag (`tag`), out of line, in a ring
-//! with its neighbours, so that freeing joins in constant time. Free segments lie on power-of-two lists (`list`), allocated
-//! ones in a hash by address (`hash`), spans in a tree (`index`). `request` says what is wanted and where it fits, `fit`
-//! finds a segment, `segments` cuts and joins, `span` brings spans and `idle` gives them back, `quantum` puts magazines in front.
+//! | level | modules |
+//! |---|---|
+//! | an arena and its handles: the quantum caches first, then the ranges | `arena`, `handle`, `walk`, `stats`, `builder` |
+//! | quantum caches: magazines of segments over the ranges | `quantum` |
+//! | ranges: a core behind a lock, with spans from a source | `ranges`, `import`, `request`, `check` |
+//! | the core: segments and fits, below all that hands out memory | `core` |
 //!
 //! What differs from 2001: magazines are per CPU without a lock and their rounds are tags, not addresses, so that a segment's
 //! owner is known without a lock and a second free is an error; the hash grows by one bucket at a time and never stalls;
-//! tags come from the system in doubling chunks instead of from an arena below.
+//! tags come from the system in one range of addresses instead of from an arena below.
 
 #![forbid(unsafe_code)]
 
 #[allow(clippy::module_inception)]
 mod arena;
-mod audit;
 mod builder;
+mod check;
+pub(crate) mod core;
 mod error;
-mod fit;
 mod handle;
-mod hash;
-mod idle;
 mod import;
-mod index;
-mod list;
 mod quantum;
+mod ranges;
 mod request;
-mod segments;
-mod span;
 mod stats;
-mod tag;
 mod walk;
 
+pub use self::core::{Extent, Fit};
 pub use arena::Arena;
-pub use audit::Broken;
-pub use builder::Builder;
-pub use error::{ArenaError, BuildError, Refusal};
+pub use builder::ArenaBuilder;
+pub use error::{ArenaError, Refusal};
 pub use handle::ArenaHandle;
-pub use import::{Import, ImportedSpan};
-pub use request::{Policy, Request};
-pub use stats::{ArenaStats, QuantumStats};
-pub use walk::{Segment, SegmentKind, Walk};
+pub use import::Import;
+pub use request::Request;
+pub use stats::ArenaStats;
+pub use walk::{Segment, SegmentKind};

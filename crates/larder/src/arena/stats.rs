@@ -1,7 +1,7 @@
 //! What an arena has done and holds.
 
 use super::arena::Arena;
-use super::tag::Kind;
+use super::core::Kind;
 use crate::magazine::StockStats;
 
 /// Numbers of an arena, of one moment.
@@ -48,25 +48,6 @@ pub struct ArenaStats {
     pub bookkeeping_bytes: usize,
 }
 
-/// Numbers of one quantum cache.
-///
-/// ```
-/// # use larder::arena::Arena;
-/// let ids = Arena::builder("ids").quantum_max(1).build()?;
-/// for cache in ids.quantum_stats() {
-///     println!("size {}: {} hits, {} misses", cache.size, cache.stock.pops, cache.stock.misses);
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct QuantumStats {
-    /// Size of its segments.
-    pub size: u64,
-    /// What its magazines did.
-    pub stock: StockStats,
-}
-
 impl Arena {
     /// Reads the counters. Constant time, under the lock.
     ///
@@ -81,8 +62,9 @@ impl Arena {
     /// ```
     #[must_use]
     pub fn stats(&self) -> ArenaStats {
-        let counts = self.lock().state.counts;
-        let (tags, hash) = (self.shared.tags.room() * 64, self.shared.hash.room() * 4);
+        let locked = self.ranges.lock();
+        let counts = locked.guard.state.counts;
+        let table = &self.ranges.table;
         ArenaStats {
             total: counts.total,
             free: counts.free,
@@ -93,26 +75,27 @@ impl Arena {
             segments: counts.segments,
             allocs: counts.allocs,
             frees: counts.frees,
-            fails: counts.fails,
-            imports: counts.imports,
-            releases: counts.releases,
-            bookkeeping_bytes: tags + hash,
+            fails: locked.guard.fails,
+            imports: locked.guard.imports,
+            releases: locked.guard.releases,
+            bookkeeping_bytes: table.tags.bytes() + table.hash.bytes(),
         }
     }
 
-    /// The numbers of each quantum cache, by size.
+    /// The size of each quantum cache's segments, and what its magazines did.
     ///
     /// ```
     /// # use larder::arena::Arena;
     /// let ids = Arena::builder("ids").quantum_max(2).build()?;
-    /// assert_eq!(ids.quantum_stats().map(|q| q.size).collect::<Vec<_>>(), [1, 2]);
+    /// for (size, cache) in ids.quantum_stats() {
+    ///     println!("size {size}: {} hits, {} misses", cache.pops, cache.misses);
+    /// }
+    /// assert_eq!(ids.quantum_stats().map(|(size, _)| size).collect::<Vec<_>>(), [1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn quantum_stats(&self) -> impl Iterator<Item = QuantumStats> + '_ {
-        self.quanta.iter().map(|cache| QuantumStats {
-            size: cache.size,
-            stock: cache.stock.stats(),
-        })
+    pub fn quantum_stats(&self) -> impl Iterator<Item = (u64, StockStats)> + '_ {
+        let caches = self.quanta.iter();
+        caches.map(|cache| (cache.size, cache.stock.stats()))
     }
 
     /// Units in consumers' hands: what is allocated without what lies in magazines.
@@ -130,9 +113,9 @@ impl Arena {
     /// ```
     #[must_use]
     pub fn in_use(&self) -> u64 {
-        let (made, _) = self.lock().state.pool.counts();
-        (0..made)
-            .map(|number| self.shared.tags.get(number))
+        let tags = self.ranges.lock().segments().tags();
+        (0..tags)
+            .map(|number| self.ranges.table.tags.get(number))
             .filter(|tag| matches!(tag.kind(), Kind::Allocated | Kind::Lent))
             .fold(0, |sum: u64, tag| sum.saturating_add(tag.size()))
     }

@@ -1,8 +1,8 @@
 //! All segments, in the order of addresses.
 
 use super::arena::Arena;
-use super::segments::Segments;
-use super::tag::{Kind, NONE};
+use super::core::{Broken, Kind, NONE, Segments};
+use super::error::ArenaError;
 
 /// Segments that are read under one lock.
 const BATCH: usize = 64;
@@ -52,18 +52,9 @@ pub struct Segment {
     pub kind: SegmentKind,
 }
 
-/// The segments of an arena; made by [`Arena::walk`].
-///
-/// ```
-/// # use larder::arena::Arena;
-/// let ids = Arena::builder("ids").build()?;
-/// ids.add(0, 100)?;
-/// let mut walk = ids.walk();
-/// assert!(walk.next().is_some_and(|span| span.size == 100));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A walk, with the segments that it read last.
 #[derive(Debug)]
-pub struct Walk<'a> {
+struct Walk<'a> {
     arena: &'a Arena,
     batch: [Option<Segment>; BATCH],
     at: usize,
@@ -88,8 +79,7 @@ impl Arena {
     /// assert_eq!(free, 90);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn walk(&self) -> Walk<'_> {
+    pub fn walk(&self) -> impl Iterator<Item = Segment> + '_ {
         Walk {
             arena: self,
             batch: [None; BATCH],
@@ -97,6 +87,30 @@ impl Arena {
             last: None,
             done: false,
         }
+    }
+
+    /// Checks that tags, lists, hash, index and counters agree. For tests, and for programs in which memory may be corrupt;
+    /// debug builds do it on their own after operations, as often as keeps that affordable.
+    ///
+    /// O(segments), under the lock.
+    ///
+    /// ```
+    /// # use larder::arena::Arena;
+    /// let ids = Arena::builder("ids").build()?;
+    /// ids.add(0, 100)?;
+    /// ids.audit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ArenaError::Broken`].
+    pub fn audit(&self) -> Result<(), ArenaError> {
+        let audited = self.ranges.lock().segments().audit();
+        audited.map_err(|Broken { what, addr }| ArenaError::Broken {
+            arena: self.name(),
+            what,
+            addr,
+        })
     }
 }
 
@@ -115,10 +129,11 @@ impl Iterator for Walk<'_> {
 
 impl Walk<'_> {
     fn read(&mut self) {
-        let segments = self.arena.lock();
+        let mut locked = self.arena.ranges.lock();
+        let segments = locked.segments();
         let mut at = match self.last {
-            None => segments.state.index.first(&segments.shared.tags),
-            Some((tag, segment)) => segments.resume(tag, segment),
+            None => segments.span_from(0),
+            Some((tag, segment)) => resume(&segments, tag, segment),
         };
         self.batch = [None; BATCH];
         self.at = 0;
@@ -127,7 +142,7 @@ impl Walk<'_> {
                 self.done = true;
                 return;
             }
-            let segment = segments.describe(at);
+            let segment = describe(&segments, at);
             *slot = Some(segment);
             self.last = Some((at, segment));
             at = segments.following(at);
@@ -135,58 +150,45 @@ impl Walk<'_> {
     }
 }
 
-impl Segments<'_> {
-    fn describe(&self, tag: u32) -> Segment {
-        let it = self.shared.tags.get(tag);
-        Segment {
-            addr: it.start(),
-            size: it.size(),
-            kind: match it.kind() {
-                Kind::Added => SegmentKind::AddedSpan,
-                Kind::Imported => SegmentKind::ImportedSpan,
-                Kind::Allocated | Kind::Lent => SegmentKind::Allocated,
-                Kind::Cached => SegmentKind::Cached,
-                Kind::Free | Kind::Unused => SegmentKind::Free,
-            },
-        }
+fn describe(segments: &Segments<'_>, tag: u32) -> Segment {
+    let it = segments.tags.get(tag);
+    Segment {
+        addr: it.start(),
+        size: it.size(),
+        kind: match it.kind() {
+            Kind::Added => SegmentKind::AddedSpan,
+            Kind::Imported => SegmentKind::ImportedSpan,
+            Kind::Allocated | Kind::Lent => SegmentKind::Allocated,
+            Kind::Cached => SegmentKind::Cached,
+            Kind::Free | Kind::Unused => SegmentKind::Free,
+        },
     }
+}
 
-    /// The span or segment after `tag`, or `NONE`.
-    fn following(&self, tag: u32) -> u32 {
-        let tags = &self.shared.tags;
-        let next = tags.get(tag).next();
-        if tags.get(next).kind().is_span() {
-            self.state.index.after(tags, next)
-        } else {
-            next
-        }
+/// What follows `segment`, which was `tag` when it was read.
+fn resume(segments: &Segments<'_>, tag: u32, segment: Segment) -> u32 {
+    let tags = segments.tags;
+    let it = tags.get(tag);
+    let span = matches!(
+        segment.kind,
+        SegmentKind::AddedSpan | SegmentKind::ImportedSpan
+    );
+    let same = it.kind() != Kind::Unused
+        && it.kind().is_span() == span
+        && (it.start(), it.size()) == (segment.addr, segment.size);
+    if same {
+        return segments.following(tag);
     }
-
-    /// What follows `segment`, which was `tag` when it was read.
-    fn resume(&self, tag: u32, segment: Segment) -> u32 {
-        let tags = &self.shared.tags;
-        let it = tags.get(tag);
-        let span = matches!(
-            segment.kind,
-            SegmentKind::AddedSpan | SegmentKind::ImportedSpan
-        );
-        let same = it.kind() != Kind::Unused
-            && it.kind().is_span() == span
-            && (it.start(), it.size()) == (segment.addr, segment.size);
-        if same {
-            return self.following(tag);
-        }
-        // It was cut or joined. The first segment that begins after it, in its span or after.
-        let from = segment.addr + (segment.size - 1);
-        let mut at = match self.span_of(segment.addr) {
-            NONE => return self.state.index.ceiling(tags, segment.addr),
-            at => at,
-        };
-        loop {
-            at = self.following(at);
-            if at == NONE || tags.get(at).start() > from || span {
-                return at;
-            }
+    // It was cut or joined. The first segment that begins after it, in its span or after.
+    let from = segment.addr + (segment.size - 1);
+    let mut at = match segments.span_of(segment.addr) {
+        NONE => return segments.span_from(segment.addr),
+        at => at,
+    };
+    loop {
+        at = segments.following(at);
+        if at == NONE || tags.get(at).start() > from || span {
+            return at;
         }
     }
 }

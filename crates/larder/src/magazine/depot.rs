@@ -94,8 +94,8 @@ impl Depot {
     pub(crate) fn take_full(&self) -> Option<Magazine> {
         let (index, retries) = self.full.pop(&*self.magazines);
         self.note(retries);
-        // SAFETY: the stack gives a number to one taker, and `put` parked it.
-        let magazine = index.and_then(|index| unsafe { self.magazines.unpark(index) })?;
+        // SAFETY: the stack gives a number to one taker, and `put` left it there.
+        let magazine = index.and_then(|index| unsafe { self.magazines.at_index(index) })?;
         let left = self
             .full_now
             .fetch_sub(1, Ordering::Relaxed)
@@ -123,7 +123,7 @@ impl Depot {
         if magazine.len() == 0 {
             return self.magazines.put_empty(magazine);
         }
-        self.push(self.magazines.park(magazine));
+        self.push(self.magazines.index_of(magazine));
     }
 
     /// Puts the number of a magazine with rounds on the stack.
@@ -140,7 +140,7 @@ impl Depot {
         if magazine.len() == 0 {
             return self.put(magazine);
         }
-        let index = self.magazines.park(magazine);
+        let index = self.magazines.index_of(magazine);
         let left = &self.left[place()].0;
         // Release: the thread that takes the magazine sees its rounds. Acquire: so does the thread that gets the former one
         // from the stack.
@@ -175,8 +175,8 @@ impl Depot {
             return None;
         }
         let index = left.swap(0, Ordering::Acquire).checked_sub(1)?;
-        // SAFETY: the exchange gives a number to one taker, and `leave` parked it.
-        unsafe { self.magazines.unpark(index) }
+        // SAFETY: the exchange gives a number to one taker, and `leave` left it there.
+        unsafe { self.magazines.at_index(index) }
     }
 
     /// Moves what owners left onto the stack, where the working set is found.

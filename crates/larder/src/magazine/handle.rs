@@ -10,7 +10,7 @@ use crate::os::OsError;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use larder::magazine::{Handle, Stock, StockConfig, Supply};
+/// # use larder::magazine::{StockHandle, Stock, StockConfig, Supply};
 /// # struct Sevens;
 /// # impl Supply for Sevens {
 /// #     type Error = ();
@@ -18,25 +18,25 @@ use crate::os::OsError;
 /// #     fn accept(&self, _: &[usize]) {}
 /// # }
 /// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
-/// let mut handle = Handle::new(&stock)?;
+/// let mut handle = StockHandle::new(&stock)?;
 /// let round = handle.get(&Sevens).unwrap();
 /// handle.put(round, &Sevens);
 /// # Ok::<(), larder::os::OsError>(())
 /// ```
 #[derive(Debug)]
-pub struct Handle<'s> {
+pub struct StockHandle<'s> {
     pair: Pair,
     stock: &'s Stock,
 }
 
-impl<'s> Handle<'s> {
+impl<'s> StockHandle<'s> {
     /// A handle with two empty magazines.
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use larder::magazine::{Handle, Stock, StockConfig};
+    /// # use larder::magazine::{StockHandle, Stock, StockConfig};
     /// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
-    /// assert!(Handle::new(&stock)?.is_empty());
+    /// assert!(StockHandle::new(&stock)?.is_empty());
     /// assert!(stock.stats().magazines >= 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -85,7 +85,7 @@ impl<'s> Handle<'s> {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use larder::magazine::{Handle, Stock, StockConfig, Supply};
+    /// # use larder::magazine::{StockHandle, Stock, StockConfig, Supply};
     /// # struct Sevens;
     /// # impl Supply for Sevens {
     /// #     type Error = larder::os::OsError;
@@ -93,7 +93,7 @@ impl<'s> Handle<'s> {
     /// #     fn accept(&self, _: &[usize]) {}
     /// # }
     /// # let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig { rounds: 8, ..StockConfig::default() });
-    /// let mut handle = Handle::new(&stock)?;
+    /// let mut handle = StockHandle::new(&stock)?;
     /// assert_eq!(handle.try_get(), None, "it does not ask the supply");
     /// let round = handle.get(&Sevens)?;
     /// assert_eq!(handle.len(), 7, "the rest of a magazine came with it");
@@ -111,9 +111,9 @@ impl<'s> Handle<'s> {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use larder::magazine::{Handle, Stock, StockConfig};
+    /// # use larder::magazine::{StockHandle, Stock, StockConfig};
     /// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
-    /// assert!(Handle::new(&stock)?.is_empty());
+    /// assert!(StockHandle::new(&stock)?.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -122,7 +122,7 @@ impl<'s> Handle<'s> {
     }
 }
 
-impl Drop for Handle<'_> {
+impl Drop for StockHandle<'_> {
     /// Gives both magazines to the depot: constant time, no round is looked at.
     fn drop(&mut self) {
         self.pair.give_up(self.stock);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::patience::Patience;
+use super::backoff::Backoff;
 use super::stack::{Links, Stack};
 use super::{FILL_MASK, MAGAZINE_BYTES, MAX_ROUNDS, WORD};
 use crate::os::{MetaRegion, OsError, Span, System};
@@ -180,7 +180,7 @@ impl Magazine {
     }
 
     /// Ends the ownership of this value: writes the number of rounds into the header and returns the magazine's number.
-    fn park(self) -> u32 {
+    fn into_index(self) -> u32 {
         let n = self.len();
         // SAFETY: slot 0 is the header, and its tally is the owner's.
         unsafe {
@@ -199,7 +199,7 @@ pub(crate) struct Magazines {
     empty: Stack,
     /// Number of magazines made.
     made: AtomicUsize,
-    patience: Patience,
+    backoff: Backoff,
     /// Base address of every chunk that exists; 0 otherwise. Chunk c holds `FIRST_CHUNK << c` magazines.
     chunks: [AtomicUsize; CHUNKS],
 }
@@ -210,7 +210,7 @@ impl Magazines {
             system,
             empty: Stack::new(),
             made: AtomicUsize::new(0),
-            patience: Patience::default(),
+            backoff: Backoff::default(),
             chunks: [const { AtomicUsize::new(0) }; CHUNKS],
         }
     }
@@ -223,19 +223,19 @@ impl Magazines {
     /// As [`take_empty`](Self::take_empty), for a caller that can do without one.
     pub(crate) fn spare_empty(&self) -> Option<Magazine> {
         self.pop_empty()
-            .or_else(|| self.patience.ask(|| self.make().ok()))
+            .or_else(|| self.backoff.attempt(|| self.make().ok()))
     }
 
     fn pop_empty(&self) -> Option<Magazine> {
         let (index, _) = self.empty.pop(self);
-        // SAFETY: the stack gives a number to one taker, and `put_empty` parked it.
-        index.and_then(|index| unsafe { self.unpark(index) })
+        // SAFETY: the stack gives a number to one taker, and `put_empty` left it there.
+        index.and_then(|index| unsafe { self.at_index(index) })
     }
 
     /// Keeps an empty magazine for the next caller that needs one.
     pub(crate) fn put_empty(&self, magazine: Magazine) {
         debug_assert_eq!(magazine.len(), 0);
-        self.empty.push(self, self.park(magazine));
+        self.empty.push(self, self.index_of(magazine));
     }
 
     /// Makes an empty magazine. Without a lock: a thread that is descheduled here delays no other thread.
@@ -268,15 +268,15 @@ impl Magazines {
     }
 
     /// Gives up a magazine; the number finds it again.
-    pub(crate) fn park(&self, magazine: Magazine) -> u32 {
-        magazine.park()
+    pub(crate) fn index_of(&self, magazine: Magazine) -> u32 {
+        magazine.into_index()
     }
 
     /// Takes up a magazine whose number the caller alone holds.
     ///
     /// # Safety
-    /// The number came from [`park`](Self::park), and no other caller took it up since.
-    pub(crate) unsafe fn unpark(&self, index: u32) -> Option<Magazine> {
+    /// The number came from [`index_of`](Self::index_of), and no other caller took it up since.
+    pub(crate) unsafe fn at_index(&self, index: u32) -> Option<Magazine> {
         let header = self.header(index as usize);
         // SAFETY: the magazine exists and is the caller's, so its tally is too; the top lies inside the magazine.
         unsafe { Magazine::from_top(header as usize + ((*header).tally & 0xFF) as usize * WORD) }
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_magazine_holds_what_it_says_and_survives_parking() {
+    fn a_magazine_holds_what_it_says_and_survives_as_a_number() {
         let magazines = Magazines::new(system());
         for _ in 0..100 {
             let mut m = magazines.make().unwrap();
@@ -382,15 +382,15 @@ mod tests {
             }
             assert_eq!(m.push(7), Err(7));
             assert_eq!(m.len(), MAX_ROUNDS);
-            let index = magazines.park(m);
-            // SAFETY: just parked, and only here.
-            let mut m = unsafe { magazines.unpark(index) }.unwrap();
+            let index = magazines.index_of(m);
+            // SAFETY: just put there, and only here.
+            let mut m = unsafe { magazines.at_index(index) }.unwrap();
             assert_eq!(m.rounds().len(), MAX_ROUNDS);
             for r in (0..MAX_ROUNDS).rev() {
                 assert_eq!(m.pop(), Some(r));
             }
             assert_eq!(m.pop(), None);
-            magazines.park(m);
+            magazines.index_of(m);
         }
         assert_eq!(magazines.made(), 100);
     }
@@ -399,7 +399,7 @@ mod tests {
     fn the_system_is_let_go_with_the_magazines() {
         let system: Arc<dyn System> = system();
         let magazines = Magazines::new(system.clone());
-        magazines.park(magazines.make().unwrap());
+        magazines.index_of(magazines.make().unwrap());
         drop(magazines);
         assert_eq!(Arc::strong_count(&system), 1);
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::os::rseq::Mode;
 use crate::os::testing::{Base, Call, Counting, Failing, Hooked, system};
 
-/// A stock whose system refuses its reservations from number `first` on: the first magazines', then the shelf's.
+/// A stock whose system refuses its reservations from number `first` on: the first magazines', then the CPU layer's.
 fn without_memory(first: usize, mode: Mode) -> Stock {
     let system = Hooked::new(
         Base::default(),
@@ -23,7 +23,7 @@ fn without_memory(first: usize, mode: Mode) -> Stock {
 }
 
 #[test]
-fn without_memory_for_the_shelf_rounds_flow_through_the_depot() {
+fn without_memory_for_the_cpu_layer_rounds_flow_through_the_depot() {
     for mode in modes() {
         let stock = without_memory(1, mode);
         let tokens = Tokens::new(10);
@@ -33,7 +33,7 @@ fn without_memory_for_the_shelf_rounds_flow_through_the_depot() {
         for token in out {
             stock.put(token, &tokens);
         }
-        assert_eq!(stock.stats().pushes, 0, "there is no shelf");
+        assert_eq!(stock.stats().pushes, 0, "there is no CPU layer");
         assert_eq!(stock.drain(&tokens), 10);
         assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
     }
@@ -53,7 +53,7 @@ fn a_stock_that_nobody_used_has_taken_no_memory() {
         assert_eq!(stock.drain(&tokens), 0);
         assert_eq!(system.hook().count(Call::Reserve), 0);
         stock.put(stock.get(&tokens).unwrap(), &tokens);
-        assert_eq!(stock.stats().pushes, 1, "and now it has a shelf");
+        assert_eq!(stock.stats().pushes, 1, "and now it has a CPU layer");
         drop(stock);
         let hook = system.hook();
         assert_eq!(hook.count(Call::Reserve), hook.count(Call::Release));
@@ -71,7 +71,7 @@ fn without_memory_for_magazines_rounds_still_flow() {
             stock.put(token, &tokens);
         }
         assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
-        assert!(Handle::new(&stock).is_err());
+        assert!(StockHandle::new(&stock).is_err());
         let mut pair = Pair::none();
         let token = pair.get(&stock, &tokens).unwrap();
         assert_eq!(
@@ -87,7 +87,7 @@ fn without_memory_for_magazines_rounds_still_flow() {
 /// At a memory limit every put would ask the system again, in vain.
 #[test]
 fn memory_that_was_refused_is_not_asked_for_at_each_put() {
-    // The magazines' memory, or the shelf's.
+    // The magazines' memory, or the CPU layer's.
     for first in 0..2 {
         for mode in modes() {
             let failing = Hooked::new(

@@ -1,7 +1,7 @@
 //! The stock layer: magazines of rounds between a slow supplier and an impatient consumer.
 //!
 //! A *round* is one word (an address, an identifier). A *magazine* is an array of rounds. A [`Stock`] keeps two
-//! magazines for every CPU (its `shelf`); a [`Handle`] keeps two of its own. Behind both stands the depot, a lock-free
+//! magazines for every CPU (`cpu_layer`); a [`StockHandle`] keeps two of its own. Behind both stands the depot, a lock-free
 //! stack of full magazines beside one of empty ones, which several stocks may share, and behind the depot a [`Supply`]. The
 //! scheme is Bonwick and Adams' ("Magazines and Vmem", USENIX 2001) with three changes:
 //!
@@ -14,15 +14,14 @@
 //!
 //! Nothing here knows what a round means. Pages are one user; identifiers and objects need no change.
 
-mod crowd;
+mod backoff;
+mod cpu_layer;
 mod depot;
 mod handle;
 mod magazines;
 mod owned;
 mod pair;
-mod patience;
-mod refused;
-mod shelf;
+mod refill_limiter;
 mod slot;
 mod stack;
 mod stock;
@@ -47,7 +46,7 @@ mod memory_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use handle::Handle;
+pub use handle::StockHandle;
 pub(crate) use locked::thread_number;
 pub(crate) use magazines::Magazines;
 pub(crate) use pair::Pair;

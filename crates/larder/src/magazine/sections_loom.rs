@@ -1,4 +1,4 @@
-//! Stands in for the restartable sections where loom explores the shelf: what the kernel promises of them, and no more.
+//! Stands in for the restartable sections where loom explores the CPU layer: what the kernel promises of them, and no more.
 //!
 //! A section is alone on its CPU until it commits: another thread that runs on the CPU meanwhile makes it start anew, as if it
 //! had begun afterwards. A lock for each CPU models that. Other CPUs see the section's loads and stores one by one. The
@@ -8,13 +8,13 @@ use core::cell::Cell;
 use loom::sync::{Mutex, MutexGuard};
 
 use super::owned::Owned;
-use super::slot::{Slot, parked};
+use super::slot::{Slot, disabled};
 use super::sync::{AtomicUsize, Ordering};
 use super::{FILL_MASK, WORD};
 use crate::os::rseq::Registration;
 
 pub(super) const NOT_NOW: usize = 1;
-pub(super) const PARKED: usize = 2;
+pub(super) const DISABLED: usize = 2;
 pub(super) const BEYOND: usize = 3;
 
 /// CPUs of the model.
@@ -80,18 +80,18 @@ impl Section {
     /// What may be done with this CPU's slot among those at `slots`.
     ///
     /// # Safety
-    /// There are slots, and they are not the parked ones.
+    /// There are slots, and they are not the disabled ones.
     unsafe fn own(&self, slots: usize) -> Owned<'_> {
         // SAFETY: the caller's promise; that no other thread changes it is what the model checks.
         unsafe { Owned::new(self.slot(slots) as *const Slot) }
     }
 
-    /// The slot through `base`, unless that says that the shelf is parked: such a slot is zero, and no section writes to it.
+    /// The slot through `base`, unless that says that the CPU layer is disabled: such a slot is zero, and no section writes to it.
     /// A load of x86-64 acquires.
     fn own_through(&self, base: &AtomicUsize) -> Option<Owned<'_>> {
         let slots = base.load(Ordering::Acquire);
-        // SAFETY: other slots than the parked ones are live.
-        (slots != parked()).then(|| unsafe { self.own(slots) })
+        // SAFETY: other slots than the disabled ones are live.
+        (slots != disabled()).then(|| unsafe { self.own(slots) })
     }
 }
 
@@ -104,7 +104,7 @@ fn exchange(
 ) -> usize {
     let section = Section::enter();
     if base.load(Ordering::Acquire) != live {
-        return PARKED;
+        return DISABLED;
     }
     if section.slot(live) >= end {
         return BEYOND;

@@ -5,7 +5,7 @@ pub(super) use crate::os::membarrier::restart_sequences;
 use crate::os::rseq::Registration;
 
 pub(super) const NOT_NOW: usize = 1;
-pub(super) const PARKED: usize = 2;
+pub(super) const DISABLED: usize = 2;
 pub(super) const BEYOND: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +28,10 @@ impl Sections {
         false
     }
     pub(super) unsafe fn pop_many(self, _: &AtomicUsize, _: *mut usize, _: usize) -> usize {
-        unreachable!("no shelf of this machine is per CPU")
+        unreachable!("no CPU layer of this machine is per CPU")
     }
     pub(super) unsafe fn push_many(self, _: &AtomicUsize, _: *const usize, _: usize) -> usize {
-        unreachable!("no shelf of this machine is per CPU")
+        unreachable!("no CPU layer of this machine is per CPU")
     }
     pub(super) unsafe fn replace_empty(
         self,
@@ -40,7 +40,7 @@ impl Sections {
         _: usize,
         _: usize,
     ) -> usize {
-        unreachable!("no shelf of this machine is per CPU")
+        unreachable!("no CPU layer of this machine is per CPU")
     }
     pub(super) unsafe fn replace_full(
         self,
@@ -49,7 +49,7 @@ impl Sections {
         _: usize,
         _: usize,
     ) -> usize {
-        unreachable!("no shelf of this machine is per CPU")
+        unreachable!("no CPU layer of this machine is per CPU")
     }
     pub(super) unsafe fn set_if_none(
         self,
@@ -59,9 +59,9 @@ impl Sections {
         _: usize,
         _: usize,
     ) -> usize {
-        unreachable!("no shelf of this machine is per CPU")
+        unreachable!("no CPU layer of this machine is per CPU")
     }
     pub(super) unsafe fn set_capacity(self, _: &AtomicUsize, _: usize, _: usize) -> bool {
-        unreachable!("no shelf of this machine is per CPU")
+        unreachable!("no CPU layer of this machine is per CPU")
     }
 }

@@ -19,8 +19,8 @@ use crate::os::rseq::Registration;
 
 /// What an exchange of magazines returns instead of an old top. Tops are multiples of 8.
 pub(super) const NOT_NOW: usize = 1;
-/// The shelf is parked.
-pub(super) const PARKED: usize = 2;
+/// The CPU layer is disabled.
+pub(super) const DISABLED: usize = 2;
 /// This CPU has no slot that is ever emptied: `end` says where those end.
 pub(super) const BEYOND: usize = 3;
 
@@ -68,12 +68,56 @@ macro_rules! enter {
          4: mov {slot:e}, dword ptr fs:[{id}]
          shl {slot}, 7"
     };
-    // For sections that put a magazine on the shelf: the slot is a live one whatever `base` says, and the section goes on
-    // only if `base` says so too. Were the slot found through `base`, unparking between two loads would let a section
-    // commit into a parked slot; parking after the comparison restarts it.
+    // For sections that put a magazine in the CPU layer: the slot is a live one whatever `base` says, and the section goes on
+    // only if `base` says so too. Were the slot found through `base`, enabling between two loads would let a section
+    // commit into a disabled slot; disabling after the comparison restarts it.
     (live) => {
         concat!(enter!(common), "\nadd {slot}, {live}")
     };
+}
+
+/// A section: its instructions, and the operands that it has beside those of all sections. With `live`, the address of the live
+/// slots, it enters there.
+macro_rules! section {
+    ($self:ident, $base:ident $(, $live:ident)?; $($line:literal),* $(,)? ; $($operand:tt)*) => {
+        asm!(
+            enter!($($live)?),
+            $($line,)*
+            "5:",
+            slot = out(reg) _,
+            $($live = in(reg) $live,)?
+            base = in(reg) $base.as_ptr(),
+            offset = in(reg) $self.offset,
+            id = in(reg) $self.id,
+            $($operand)*
+            options(nostack),
+        )
+    };
+}
+
+/// A section that puts a magazine into a live slot, and leaves what was there, or why it did not, in `old`.
+macro_rules! exchange {
+    ($self:ident, $base:ident, $live:ident, $end:ident; $($line:literal),* $(,)? ; $($operand:tt)*) => {{
+        let old: usize;
+        section!(
+            $self, $base, $live;
+            "mov {old:e}, {disabled}",
+            "cmp {live}, qword ptr [{base}]",
+            "jne 5f",
+            "mov {old:e}, {beyond}",
+            "cmp {slot}, {end}",
+            "jae 5f",
+            $($line,)*
+            ;
+            old = out(reg) old,
+            end = in(reg) $end,
+            disabled = const DISABLED,
+            beyond = const BEYOND,
+            not_now = const NOT_NOW,
+            $($operand)*
+        );
+        old
+    }};
 }
 
 impl Sections {
@@ -84,7 +128,7 @@ impl Sections {
         }
     }
 
-    /// For a shelf that is parked for good: [`pop`](Self::pop) finds nothing there and [`push`](Self::push) no room.
+    /// For a CPU layer that is disabled for good: [`pop`](Self::pop) finds nothing there and [`push`](Self::push) no room.
     pub(super) fn idle() -> Self {
         let offset: isize;
         // SAFETY: reads where the words above lie for every thread that the C library started.
@@ -110,8 +154,8 @@ impl Sections {
         let (top, round): (usize, usize);
         // SAFETY: reads the slot, the top round of a magazine that the slot owns; commits the slot's new top.
         unsafe {
-            asm!(
-                enter!(),
+            section!(
+                self, base;
                 "mov {top}, qword ptr [{slot}]",
                 "test {top:e}, {mask}",
                 "jnz 6f",
@@ -122,16 +166,11 @@ impl Sections {
                 "6: mov {round}, qword ptr [{top}]",
                 "lea {new}, [{top} - 8]",
                 "mov qword ptr [{slot}], {new}",
-                "5:",
-                slot = out(reg) _,
+                ;
                 top = out(reg) top,
                 round = out(reg) round,
                 new = out(reg) _,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
                 mask = const FILL_MASK,
-                options(nostack),
             );
         }
         (top, round)
@@ -148,8 +187,8 @@ impl Sections {
         // SAFETY: writes the free slot above the top of a magazine that the CPU's slot owns; commits the new top. The label
         // is a way to leave early.
         unsafe {
-            asm!(
-                enter!(),
+            section!(
+                self, base;
                 "mov {top}, qword ptr [{slot}]",
                 "mov {fill:e}, {top:e}",
                 "and {fill:e}, {mask}",
@@ -166,18 +205,13 @@ impl Sections {
                 "inc qword ptr [{slot} + 24]",
                 "add {top}, 8",
                 "mov qword ptr [{slot}], {top}",
-                "5:",
-                slot = out(reg) _,
+                ;
                 top = out(reg) _,
                 fill = out(reg) _,
                 new = out(reg) _,
                 round = in(reg) round,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
                 mask = const FILL_MASK,
                 full = label { return false },
-                options(nostack),
             );
         }
         true
@@ -191,8 +225,8 @@ impl Sections {
         let taken: usize;
         // SAFETY: as `pop`; besides, it writes to the caller's array, which an aborted section writes again.
         unsafe {
-            asm!(
-                enter!(),
+            section!(
+                self, base;
                 "mov {top}, qword ptr [{slot}]",
                 "mov {taken:e}, {top:e}",
                 "and {taken:e}, {mask}",
@@ -213,19 +247,14 @@ impl Sections {
                 "cmp {i}, {taken}",
                 "jb 8b",
                 "mov qword ptr [{slot}], {top}",
-                "5:",
-                slot = out(reg) _,
+                ;
                 top = out(reg) _,
                 taken = out(reg) taken,
                 i = out(reg) _,
                 word = out(reg) _,
                 out = in(reg) out,
                 n = in(reg) n,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
                 mask = const FILL_MASK,
-                options(nostack),
             );
         }
         taken
@@ -244,8 +273,8 @@ impl Sections {
         let given: usize;
         // SAFETY: as `push`, for several free slots above the top.
         unsafe {
-            asm!(
-                enter!(),
+            section!(
+                self, base;
                 "mov {top}, qword ptr [{slot}]",
                 "mov {word:e}, {top:e}",
                 "and {word:e}, {mask}",
@@ -273,19 +302,14 @@ impl Sections {
                 "jb 8b",
                 "add qword ptr [{slot} + 24], {given}",
                 "mov qword ptr [{slot}], {top}",
-                "5:",
-                slot = out(reg) _,
+                ;
                 top = out(reg) _,
                 given = out(reg) given,
                 i = out(reg) _,
                 word = out(reg) _,
                 from = in(reg) from,
                 n = in(reg) n,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
                 mask = const FILL_MASK,
-                options(nostack),
             );
         }
         given
@@ -295,7 +319,7 @@ impl Sections {
     ///
     /// # Safety
     /// As for [`pop`](Self::pop); `live` is the address of the live slots, and `end` where those end that may have
-    /// magazines; the caller gives up `new` unless the result is [`NOT_NOW`], [`PARKED`] or [`BEYOND`].
+    /// magazines; the caller gives up `new` unless the result is [`NOT_NOW`], [`DISABLED`] or [`BEYOND`].
     pub(super) unsafe fn replace_empty(
         self,
         base: &AtomicUsize,
@@ -303,17 +327,10 @@ impl Sections {
         end: usize,
         new: usize,
     ) -> usize {
-        let old: usize;
         // SAFETY: reads the slot; commits the new top.
         unsafe {
-            asm!(
-                enter!(live),
-                "mov {old:e}, {parked}",
-                "cmp {live}, qword ptr [{base}]",
-                "jne 5f",
-                "mov {old:e}, {beyond}",
-                "cmp {slot}, {end}",
-                "jae 5f",
+            exchange!(
+                self, base, live, end;
                 "mov {old}, qword ptr [{slot}]",
                 "test {old:e}, {mask}",
                 "jz 6f",
@@ -324,23 +341,11 @@ impl Sections {
                 "mov {old:e}, {not_now}",
                 "jmp 5f",
                 "6: mov qword ptr [{slot}], {new}",
-                "5:",
-                slot = out(reg) _,
-                old = out(reg) old,
-                live = in(reg) live,
+                ;
                 new = in(reg) new,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
                 mask = const FILL_MASK,
-                parked = const PARKED,
-                beyond = const BEYOND,
-                end = in(reg) end,
-                not_now = const NOT_NOW,
-                options(nostack),
-            );
+            )
         }
-        old
     }
 
     /// Puts magazine `new` in the place of a full one (or of none), whose top it returns.
@@ -354,17 +359,10 @@ impl Sections {
         end: usize,
         new: usize,
     ) -> usize {
-        let old: usize;
         // SAFETY: reads the slot; commits the new top.
         unsafe {
-            asm!(
-                enter!(live),
-                "mov {old:e}, {parked}",
-                "cmp {live}, qword ptr [{base}]",
-                "jne 5f",
-                "mov {old:e}, {beyond}",
-                "cmp {slot}, {end}",
-                "jae 5f",
+            exchange!(
+                self, base, live, end;
                 "mov {capacity}, qword ptr [{slot} + 16]",
                 "mov {old}, qword ptr [{slot}]",
                 "mov {fill:e}, {old:e}",
@@ -380,29 +378,17 @@ impl Sections {
                 "mov {old:e}, {not_now}",
                 "jmp 5f",
                 "6: mov qword ptr [{slot}], {new}",
-                "5:",
-                slot = out(reg) _,
-                old = out(reg) old,
+                ;
                 capacity = out(reg) _,
                 fill = out(reg) _,
-                live = in(reg) live,
                 new = in(reg) new,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
                 mask = const FILL_MASK,
-                parked = const PARKED,
-                beyond = const BEYOND,
-                end = in(reg) end,
-                not_now = const NOT_NOW,
-                options(nostack),
-            );
+            )
         }
-        old
     }
 
     /// Puts `new` into the word at `word` bytes of the slot if that word is zero. Returns 0 when it did, [`NOT_NOW`]
-    /// when the word was not zero, [`PARKED`] or [`BEYOND`].
+    /// when the word was not zero, [`DISABLED`] or [`BEYOND`].
     ///
     /// # Safety
     /// As for [`replace_empty`](Self::replace_empty); `word` is 0 or 8.
@@ -414,42 +400,23 @@ impl Sections {
         word: usize,
         new: usize,
     ) -> usize {
-        let result: usize;
         // SAFETY: reads one word of the slot; commits it.
         unsafe {
-            asm!(
-                enter!(live),
-                "mov {result:e}, {parked}",
-                "cmp {live}, qword ptr [{base}]",
-                "jne 5f",
-                "mov {result:e}, {beyond}",
-                "cmp {slot}, {end}",
-                "jae 5f",
-                "mov {result:e}, {not_now}",
+            exchange!(
+                self, base, live, end;
+                "mov {old:e}, {not_now}",
                 "cmp qword ptr [{slot} + {word}], 0",
                 "jne 5f",
-                "xor {result:e}, {result:e}",
+                "xor {old:e}, {old:e}",
                 "mov qword ptr [{slot} + {word}], {new}",
-                "5:",
-                slot = out(reg) _,
-                result = out(reg) result,
+                ;
                 word = in(reg) word,
-                live = in(reg) live,
                 new = in(reg) new,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
-                parked = const PARKED,
-                beyond = const BEYOND,
-                end = in(reg) end,
-                not_now = const NOT_NOW,
-                options(nostack),
-            );
+            )
         }
-        result
     }
 
-    /// Sets the capacity of this CPU's magazines in bytes, if it has both. False when it has not or is parked.
+    /// Sets the capacity of this CPU's magazines in bytes, if it has both. False when it has not or is disabled.
     ///
     /// # Safety
     /// As for [`replace_empty`](Self::replace_empty); `bytes` is at most the fill of a full magazine.
@@ -457,8 +424,8 @@ impl Sections {
         let done: usize;
         // SAFETY: reads the slot; commits its capacity.
         unsafe {
-            asm!(
-                enter!(live),
+            section!(
+                self, base, live;
                 "xor {done:e}, {done:e}",
                 "cmp {live}, qword ptr [{base}]",
                 "jne 5f",
@@ -468,15 +435,9 @@ impl Sections {
                 "je 5f",
                 "mov {done:e}, 1",
                 "mov qword ptr [{slot} + 16], {bytes}",
-                "5:",
-                slot = out(reg) _,
+                ;
                 done = out(reg) done,
-                live = in(reg) live,
                 bytes = in(reg) bytes,
-                base = in(reg) base.as_ptr(),
-                offset = in(reg) self.offset,
-                id = in(reg) self.id,
-                options(nostack),
             );
         }
         done == 1

@@ -1,4 +1,4 @@
-//! A CPU's slot, and the zero slots that stand in for all slots while a shelf is parked.
+//! A CPU's slot, and the zero slots that stand in for all slots while a CPU layer is disabled.
 
 use core::cell::UnsafeCell;
 
@@ -94,36 +94,36 @@ const _: () = {
     assert!(offset_of!(Slot, beside) + offset_of!(Beside, pushes) == 24);
 };
 
-/// The parked slots of all shelves: nothing is ever written to them, for a section that finds neither a round nor room
+/// The disabled slots of all CPU layers: nothing is ever written to them, for a section that finds neither a round nor room
 /// leaves.
-struct Parked(UnsafeCell<[Slots; MAX_CPUS / 16]>);
+struct Disabled(UnsafeCell<[Slots; MAX_CPUS / 16]>);
 
 /// Zeroes for sixteen slots, aligned as slots are.
 #[repr(align(128))]
 struct Slots(#[allow(dead_code)] [u8; 16 * size_of::<Slot>()]);
 
 // SAFETY: it is never written.
-unsafe impl Sync for Parked {}
+unsafe impl Sync for Disabled {}
 
 /// In a cell, so that it costs no place in the program's file.
-static PARKED_SLOTS: Parked = Parked(UnsafeCell::new(
+static DISABLED_SLOTS: Disabled = Disabled(UnsafeCell::new(
     [const { Slots([0; 16 * size_of::<Slot>()]) }; MAX_CPUS / 16],
 ));
 
-/// Address of the parked slots.
-pub(super) fn parked() -> usize {
-    PARKED_SLOTS.0.get().expose_provenance()
+/// Address of the disabled slots.
+pub(super) fn disabled() -> usize {
+    DISABLED_SLOTS.0.get().expose_provenance()
 }
 
 /// Bytes of slots for every CPU that Linux can number, whatever this machine reports: a container may show a doctored
 /// /sys, and a section does not check its CPU number before it indexes. Untouched slots cost addresses only.
 pub(super) const LIVE_BYTES: usize = MAX_CPUS * size_of::<Slot>() + COLOURS * size_of::<Slot>();
 
-/// Places in a page where the slots of a shelf may begin.
+/// Places in a page where the slots of a CPU layer may begin.
 const COLOURS: usize = 4096 / size_of::<Slot>();
 
-/// Where the slots of the next shelf begin in their region, in bytes below a page. Regions begin at pages, so without it the
-/// slots that one CPU has on all shelves would meet in the same few sets of its caches: with 40 size classes there are more
+/// Where the slots of the next CPU layer begin in their region, in bytes below a page. Regions begin at pages, so without it the
+/// slots that one CPU has on all CPU layers would meet in the same few sets of its caches: with 40 size classes there are more
 /// of them than the cache has ways.
 fn colour() -> usize {
     use core::sync::atomic::AtomicUsize;

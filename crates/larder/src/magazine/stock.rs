@@ -13,11 +13,10 @@ pub use stats::StockStats;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::crowd::{Crowd, Place};
+use super::cpu_layer::{CpuLayer, NotExchanged};
 use super::depot::Depot;
 use super::magazines::{Magazine, Magazines};
-use super::refused::Refused;
-use super::shelf::Shelf;
+use super::refill_limiter::{Refill, RefillLimiter};
 use super::supply::Supply;
 use super::sync::fence;
 use crate::os::{System, fork};
@@ -91,11 +90,11 @@ use crate::os::{System, fork};
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stock {
-    /// First, so that a pointer to the stock, or to a cache that begins with its stock, is also one to the shelf.
-    shelf: Shelf,
+    /// First, so that a pointer to the stock, or to a cache that begins with its stock, is also one to the CPU layer.
+    cpu_layer: CpuLayer,
     depot: Depot,
     misses: AtomicU64,
-    crowd: Crowd,
+    refills: RefillLimiter,
 }
 
 impl Stock {
@@ -122,10 +121,10 @@ impl Stock {
         // The child of a fork must recognise that it is one, or it would take its parent's unfinished work for its own.
         fork::install();
         Self {
-            shelf: Shelf::new(system, config.mode),
+            cpu_layer: CpuLayer::new(system, config.mode),
             depot: Depot::new(magazines, config.rounds, config.most_rounds),
             misses: AtomicU64::new(0),
-            crowd: Crowd::new(),
+            refills: RefillLimiter::new(),
         }
     }
 
@@ -134,7 +133,7 @@ impl Stock {
     /// See the [example](Self#examples).
     #[inline]
     pub fn try_get(&self) -> Option<usize> {
-        self.shelf.pop()
+        self.cpu_layer.pop()
     }
 
     /// Takes a round from this CPU or the depot, without a supply.
@@ -142,7 +141,7 @@ impl Stock {
     /// See the [example](Self#examples).
     #[inline]
     pub fn get_stocked(&self) -> Option<usize> {
-        self.shelf.pop().or_else(|| self.get_from_depot())
+        self.cpu_layer.pop().or_else(|| self.get_from_depot())
     }
 
     /// Gives a round to this CPU's magazines, and nothing more; false when they have no room.
@@ -151,7 +150,7 @@ impl Stock {
     #[inline]
     #[must_use]
     pub fn try_put(&self, round: usize) -> bool {
-        self.shelf.push(round)
+        self.cpu_layer.push(round)
     }
 
     /// Takes a round: from this CPU, the depot or the supply, in that order.
@@ -162,7 +161,7 @@ impl Stock {
     /// The supply's, after the other CPUs' magazines were emptied in vain.
     #[inline]
     pub fn get<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
-        match self.shelf.pop() {
+        match self.cpu_layer.pop() {
             Some(round) => Ok(round),
             None => self.get_slow(supply),
         }
@@ -173,7 +172,7 @@ impl Stock {
     /// See the [example](Self#examples).
     #[inline]
     pub fn put<S: Supply>(&self, round: usize, supply: &S) {
-        if !self.shelf.push(round) {
+        if !self.cpu_layer.push(round) {
             self.put_slow(round, supply);
         }
     }
@@ -188,7 +187,7 @@ impl Stock {
     pub fn get_many<S: Supply>(&self, out: &mut [usize], supply: &S) -> Result<usize, S::Error> {
         let mut n = 0;
         while n < out.len() {
-            let taken = self.shelf.pop_many(&mut out[n..]);
+            let taken = self.cpu_layer.pop_many(&mut out[n..]);
             n += taken;
             if taken == 0 {
                 match self.get_slow(supply) {
@@ -210,7 +209,7 @@ impl Stock {
     /// See the [example](Self#examples).
     pub fn put_many<S: Supply>(&self, mut rounds: &[usize], supply: &S) {
         while let [first, rest @ ..] = rounds {
-            let given = self.shelf.push_many(rounds);
+            let given = self.cpu_layer.push_many(rounds);
             if given == 0 {
                 self.put_slow(*first, supply);
                 rounds = rest;
@@ -263,7 +262,9 @@ impl Stock {
     pub fn gather(&self) -> bool {
         // Within the drain, because threads that find nothing meanwhile wait for its end.
         let begun = || self.depot.gather_left();
-        let all = self.shelf.drain(begun, |magazine| self.depot.put(magazine));
+        let all = self
+            .cpu_layer
+            .drain(begun, |magazine| self.depot.put(magazine));
         if !all {
             // `begun` may not have run: another thread drains, or the system cannot restart sections.
             self.depot.gather_left();
@@ -274,7 +275,7 @@ impl Stock {
     /// Moves all CPUs' magazines into the depot, or waits a while for the thread that already does.
     pub(super) fn gather_or_wait(&self) {
         if !self.gather() {
-            self.shelf.await_drain();
+            self.cpu_layer.await_drain();
         }
     }
 
@@ -284,7 +285,7 @@ impl Stock {
     ///
     /// No thread may be getting from the stock, and its handles must be gone: what they bring to the depot later stays there.
     pub(crate) fn close<S: Supply>(&self, supply: &S) -> bool {
-        let all = self.shelf.close(|magazine| self.depot.put(magazine));
+        let all = self.cpu_layer.close(|magazine| self.depot.put(magazine));
         self.depot.gather_left();
         // The counterpart of the fence in `put_slow`.
         fence(Ordering::SeqCst);
@@ -300,7 +301,7 @@ impl Stock {
     /// Pretends that the machine reports so many CPUs.
     #[cfg(test)]
     pub(super) fn pretend_cpus(&mut self, cpus: usize) {
-        self.shelf.pretend_cpus(cpus);
+        self.cpu_layer.pretend_cpus(cpus);
     }
 
     pub(super) fn depot(&self) -> &Depot {
@@ -327,13 +328,13 @@ impl Stock {
     #[cold]
     fn get_slow<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
         self.misses.fetch_add(1, Ordering::Relaxed);
-        let place = self.crowd.enter();
+        let refill = self.refills.enter();
         // Another thread may take what this one gathers, so this tries twice before it asks the supply for the last time.
         for _ in 0..2 {
             if let Some(round) = self.get_from_depot() {
                 return Ok(round);
             }
-            match self.get_from_supply(supply, &place) {
+            match self.get_from_supply(supply, &refill) {
                 Ok(round) => return Ok(round),
                 Err(error) if S::is_final(&error) => return Err(error),
                 // Nothing is out of stock as long as another CPU's magazine has some.
@@ -345,7 +346,7 @@ impl Stock {
                 }
             }
         }
-        self.get_from_supply(supply, &place)
+        self.get_from_supply(supply, &refill)
     }
 
     fn get_from_depot(&self) -> Option<usize> {
@@ -356,13 +357,17 @@ impl Stock {
         round
     }
 
-    fn get_from_supply<S: Supply>(&self, supply: &S, place: &Place<'_>) -> Result<usize, S::Error> {
+    fn get_from_supply<S: Supply>(
+        &self,
+        supply: &S,
+        refill: &Refill<'_>,
+    ) -> Result<usize, S::Error> {
         let one = |supply: &S| {
             let mut round = [0];
             supply.fetch(&mut round).map(|_| round[0])
         };
-        let rounds = place.share(self.depot.rounds());
-        if rounds == 1 || self.shelf.is_closed() {
+        let rounds = refill.share(self.depot.rounds());
+        if rounds == 1 || self.cpu_layer.is_closed() {
             return one(supply);
         }
         // Without memory for a magazine there is still the supply itself.
@@ -390,32 +395,32 @@ impl Stock {
 
     /// Puts a magazine in the place of an empty one of this CPU, or in the depot.
     fn shelve(&self, magazine: Magazine) {
-        match self.shelf.replace_empty(magazine) {
+        match self.cpu_layer.replace_empty(magazine) {
             Ok(Some(old)) => self.depot.put(old),
             Ok(None) => {}
-            Err(Refused::NotNow(magazine)) => self.depot.put(magazine),
-            Err(Refused::Parked(magazine)) => {
+            Err(NotExchanged::NotNow(magazine)) => self.depot.put(magazine),
+            Err(NotExchanged::Disabled(magazine)) => {
                 self.depot.put(magazine);
-                self.shelf.heal();
+                self.cpu_layer.heal();
             }
         }
     }
 
     #[cold]
     fn put_slow<S: Supply>(&self, round: usize, supply: &S) {
-        if self.shelf.is_closed() {
+        if self.cpu_layer.is_closed() {
             return supply.accept(&[round]);
         }
         // Twice: the first turn may only give this CPU its magazines, or find that the thread has moved.
         for _ in 0..2 {
-            if self.make_room() && self.shelf.push(round) {
+            if self.make_room() && self.cpu_layer.push(round) {
                 return;
             }
         }
         self.put_into_depot(round, supply);
         // Either this thread sees that the stock is closed, or the thread that closes it sees the magazine.
         fence(Ordering::SeqCst);
-        if self.shelf.is_closed() {
+        if self.cpu_layer.is_closed() {
             // Closed in between: the closing thread may have emptied the depot before this round came.
             self.give_back(usize::MAX, usize::MAX, supply);
         }
@@ -443,40 +448,40 @@ impl Stock {
     /// Gives this CPU two magazines of today's size, and an empty one in the place of a full one.
     fn make_room(&self) -> bool {
         let mut exchanged = false;
-        if !self.shelf.set_capacity(self.depot.rounds()) {
+        if !self.cpu_layer.set_capacity(self.depot.rounds()) {
             for which in 0..2 {
                 let Some(magazine) = self.depot.spare_empty() else {
                     return false;
                 };
-                if let Err(refused) = self.shelf.add(which, magazine) {
-                    self.refused(refused);
+                if let Err(kept) = self.cpu_layer.add(which, magazine) {
+                    self.keep(kept);
                 }
             }
-            exchanged = self.shelf.set_capacity(self.depot.rounds());
+            exchanged = self.cpu_layer.set_capacity(self.depot.rounds());
         }
         // One exchange serves a magazine's worth of puts; when only the capacity was missing there is room already.
         let Some(magazine) = self.depot.spare_empty() else {
             return exchanged;
         };
-        match self.shelf.replace_full(magazine) {
+        match self.cpu_layer.replace_full(magazine) {
             Ok(Some(old)) => {
                 self.depot.put(old);
                 true
             }
             Ok(None) => true,
-            Err(refused) => {
-                self.refused(refused);
+            Err(kept) => {
+                self.keep(kept);
                 true
             }
         }
     }
 
-    fn refused(&self, refused: Refused) {
-        match refused {
-            Refused::NotNow(magazine) => self.depot.put(magazine),
-            Refused::Parked(magazine) => {
+    fn keep(&self, magazine: NotExchanged) {
+        match magazine {
+            NotExchanged::NotNow(magazine) => self.depot.put(magazine),
+            NotExchanged::Disabled(magazine) => {
                 self.depot.put(magazine);
-                self.shelf.heal();
+                self.cpu_layer.heal();
             }
         }
     }
@@ -488,7 +493,7 @@ impl Drop for Stock {
     fn drop(&mut self) {
         if self.depot.shares() {
             let depot = &self.depot;
-            self.shelf.clear(|magazine| depot.forget(magazine));
+            self.cpu_layer.clear(|magazine| depot.forget(magazine));
             depot.gather_left();
             while let Some(magazine) = depot.take_full() {
                 depot.forget(magazine);

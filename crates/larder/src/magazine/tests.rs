@@ -133,8 +133,8 @@ fn handles_and_stock_share_their_rounds() {
     each_mode(5, 5, |stock| {
         let tokens = Tokens::new(100);
         {
-            let mut a = Handle::new(&stock).unwrap();
-            let mut b = Handle::new(&stock).unwrap();
+            let mut a = StockHandle::new(&stock).unwrap();
+            let mut b = StockHandle::new(&stock).unwrap();
             let out: Vec<_> = (0..100).map(|_| a.get(&tokens).unwrap()).collect();
             assert_eq!(b.get(&tokens), Err("no tokens"));
             for &token in &out {
@@ -157,13 +157,13 @@ fn handles_and_stock_share_their_rounds() {
 }
 
 #[test]
-fn a_handle_takes_what_lies_on_the_shelf_before_it_fails() {
+fn a_handle_takes_what_lies_in_the_cpu_layer_before_it_fails() {
     each_mode(50, 50, |stock| {
         let tokens = Tokens::new(3);
         for _ in 0..3 {
             stock.put(stock.get(&tokens).unwrap(), &tokens);
         }
-        let mut handle = Handle::new(&stock).unwrap();
+        let mut handle = StockHandle::new(&stock).unwrap();
         let mut got: Vec<_> = (0..3).map(|_| handle.get(&tokens).unwrap()).collect();
         got.sort_unstable();
         assert_eq!(got, [1, 2, 3]);
@@ -173,7 +173,7 @@ fn a_handle_takes_what_lies_on_the_shelf_before_it_fails() {
 
 /// Has a handle take three rounds of the supply, give them back and go.
 fn leave_three(stock: &Stock, tokens: &Tokens) {
-    let mut handle = Handle::new(stock).unwrap();
+    let mut handle = StockHandle::new(stock).unwrap();
     let got: Vec<_> = (0..3).map(|_| handle.get(tokens).unwrap()).collect();
     for token in got {
         handle.put(token, tokens);
@@ -265,7 +265,7 @@ fn stray_rounds_share_a_magazine() {
 }
 
 /// Every thread holds tokens, checks that no other thread holds them, and gives them back in another order, while one
-/// thread empties the shelf again and again.
+/// thread empties the CPU layer again and again.
 #[test]
 fn no_token_has_two_owners() {
     const THREADS: usize = 6;
@@ -288,7 +288,7 @@ fn no_token_has_two_owners() {
                     s.spawn(move || {
                         let mut held = Vec::new();
                         let mut state = me as u64;
-                        let mut handle = (me % 2 == 0).then(|| Handle::new(stock).unwrap());
+                        let mut handle = (me % 2 == 0).then(|| StockHandle::new(stock).unwrap());
                         for _ in 0..turns {
                             state = state
                                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -341,7 +341,7 @@ fn no_token_has_two_owners() {
 }
 
 /// Sections that fault in their middle, because they copy a magazine to fresh memory, against a thread that does
-/// nothing but empty the shelf: a fault does not restart a section, so without the barrier the shelf would lose
+/// nothing but empty the CPU layer: a fault does not restart a section, so without the barrier the CPU layer would lose
 /// magazines that a section is still reading.
 #[test]
 #[cfg_attr(
@@ -457,7 +457,7 @@ fn an_error_that_must_be_told_is_told_whatever_is_in_stock() {
         };
         assert_eq!(stock.get(&broken), Err("broken"));
         stock.drain(&broken.tokens);
-        let mut handle = Handle::new(&stock).unwrap();
+        let mut handle = StockHandle::new(&stock).unwrap();
         assert_eq!(handle.get(&broken), Err("broken"));
         stock.drain(&broken.tokens);
         let tokens = Tokens::new(5);
@@ -484,7 +484,7 @@ fn the_depot_is_emptied_where_it_may_have_enough() {
         assert_eq!(tokens.home().len(), 100);
         assert_eq!(stock.empty_depot(8, &tokens), 8);
         assert_eq!(tokens.home().len(), 108);
-        let mut handle = Handle::new(&stock).unwrap();
+        let mut handle = StockHandle::new(&stock).unwrap();
         handle.put(109, &tokens);
         assert_eq!(stock.empty_depot(1, &tokens), 0, "it is not in the depot");
         drop(handle);

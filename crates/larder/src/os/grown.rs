@@ -1,150 +1,107 @@
-//! An array that grows and never moves, so that it can be read while it grows.
-//!
-//! Each chunk is as large as all before it together and one more, straight from the system. A chunk stays where it is
-//! until the array is dropped, so a reference into it never dangles and readers need no lock.
+//! An array that grows and never moves, so that it can be read while it grows: one reserved range of addresses, of which as much
+//! is accessible as is in use.
 
 use core::marker::PhantomData;
 use core::ops::Index;
-use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::{MetaRegion, OsError, Span, System, page_size};
-
-/// Bytes of the first chunk; every later one doubles.
-const FIRST_BYTES: usize = 4096;
+use super::{OsError, Span, System, page_size};
 
 /// Types that are shared by reference, and for which all bytes zero are a value.
 ///
 /// # Safety
-/// Exactly that, the size is a power of two of at most 4096 bytes, the alignment is no more than that, and the type
-/// needs no drop.
+/// Exactly that, the size is a power of two of at most a page, the alignment is no more than that, and the type needs no drop.
 pub(crate) unsafe trait SharedZero: Sync {}
 
 // SAFETY: a number.
 unsafe impl SharedZero for AtomicU32 {}
-// SAFETY: eight numbers.
-unsafe impl SharedZero for [AtomicU64; 8] {}
+// SAFETY: 32 bytes of numbers.
+unsafe impl SharedZero for ([AtomicU64; 2], [AtomicU32; 4]) {}
+
+const _: () = assert!(size_of::<([AtomicU64; 2], [AtomicU32; 4])>() == 32);
 
 /// The array. Elements are zero at first.
 #[derive(Debug)]
 pub(crate) struct Grown<T> {
-    system: Arc<dyn System>,
-    /// Elements that are there.
+    span: Span,
+    /// Elements that are accessible.
     room: AtomicUsize,
-    /// Element i is number i + FIRST, and chunk c has the numbers from 2^c on, so that a number's chunk is its logarithm.
-    /// What is kept is where number 0 would lie if the chunk went back so far; null while the chunk is not there.
-    chunks: [AtomicPtr<T>; usize::BITS as usize],
+    system: Arc<dyn System>,
     of: PhantomData<T>,
 }
 
 impl<T: SharedZero> Grown<T> {
-    /// Elements of the first chunk.
-    const FIRST: usize = FIRST_BYTES / size_of::<T>();
-
-    /// An array without elements. Asks the system for nothing.
-    pub(crate) fn new(system: Arc<dyn System>) -> Self {
-        Self {
-            system,
+    /// An array of a page, with addresses for `most` elements.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub(crate) fn new(system: Arc<dyn System>, most: u32) -> Result<Self, OsError> {
+        let bytes = (most as usize)
+            .checked_mul(size_of::<T>())
+            .and_then(|bytes| bytes.max(1).checked_next_multiple_of(page_size()))
+            .ok_or(OsError::new("reserve(array)", most as usize, Errno::NOMEM))?;
+        let array = Self {
+            span: system.reserve(bytes, page_size())?,
             room: AtomicUsize::new(0),
-            chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; usize::BITS as usize],
+            system,
             of: PhantomData,
-        }
+        };
+        array.grow()?;
+        Ok(array)
     }
 
-    /// Elements that are there.
+    /// Elements that are accessible.
+    #[inline]
     pub(crate) fn room(&self) -> usize {
         self.room.load(Ordering::Acquire)
     }
 
-    /// Adds a chunk: about as many elements as there are. Untouched elements cost addresses only.
-    ///
-    /// # Errors
-    /// The system's refusal, or `ENOMEM` when a 32-bit index would not reach.
-    pub(crate) fn grow(&self) -> Result<(), OsError> {
-        let room = self.room();
-        // The chunk's first number, which is also how many it has.
-        let first = room + Self::FIRST;
-        let refused = OsError::new("grow(array)", room, Errno::NOMEM);
-        if room + first > u32::MAX as usize {
-            return Err(refused);
-        }
-        let region = MetaRegion::new(self.system.clone(), first * size_of::<T>(), FIRST_BYTES)?;
-        let zeroth = region.span().at.cast::<T>().as_ptr().wrapping_sub(first);
-        // No machine of today has chunks so far down.
-        if zeroth.is_null() {
-            return Err(refused);
-        }
-        if self.chunks[first.ilog2() as usize]
-            .compare_exchange(
-                core::ptr::null_mut(),
-                zeroth,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            )
-            .is_ok()
-        {
-            // Released by `drop` below. The loser of a race drops its region at once.
-            region.into_span();
-            self.room.store(room + first, Ordering::Release);
-        }
-        Ok(())
+    /// What is accessible now.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[T] {
+        // SAFETY: the committed part, which lives as long as `self`. It begins at a page, so elements are aligned. Its bytes
+        // were zero, which is a value; from then on it is only used through shared references.
+        unsafe { core::slice::from_raw_parts(self.span.at.cast::<T>().as_ptr(), self.room()) }
     }
 
-    /// Number of element `index`, and where number 0 of its chunk would lie, or null.
-    #[inline]
-    fn place(&self, index: u32) -> (usize, *mut T) {
-        let number = index as usize + Self::FIRST;
-        (
-            number,
-            self.chunks[number.ilog2() as usize].load(Ordering::Acquire),
-        )
+    /// Doubles the array, as far as its addresses reach.
+    ///
+    /// # Errors
+    /// The system's refusal, or `ENOMEM` when the addresses are used up. Nothing has changed.
+    pub(crate) fn grow(&self) -> Result<(), OsError> {
+        let from = self.room() * size_of::<T>();
+        let to = (2 * from).max(page_size()).min(self.span.len);
+        if to <= from {
+            return Err(OsError::new("grow(array)", 2 * from, Errno::NOMEM));
+        }
+        // SAFETY: a part of this array's own reservation. A thread that grows it at the same time commits the same part.
+        unsafe { self.system.commit(self.span.part(from, to - from)) }?;
+        self.room.fetch_max(to / size_of::<T>(), Ordering::Release);
+        Ok(())
     }
 }
 
 impl<T: SharedZero> Index<u32> for Grown<T> {
     type Output = T;
 
-    /// Element `index`: 7 instructions.
+    /// Element `index`: 5 instructions.
     ///
     /// # Panics
     /// Where a slice does.
     #[inline]
     fn index(&self, index: u32) -> &T {
-        let (number, zeroth) = self.place(index);
-        if zeroth.is_null() {
-            beyond(index);
-        }
-        // SAFETY: the chunk has the numbers from 2^c to 2^(c+1) - 1, of which `number` is one, so this is inside of it; it
-        // is aligned, since chunks are aligned to 4096, and lives as long as `self`. Its bytes were zero, which is a
-        // value; from then on it is only used through shared references.
-        unsafe { &*zeroth.wrapping_add(number) }
+        &self.as_slice()[index as usize]
     }
-}
-
-#[cold]
-#[inline(never)]
-fn beyond(index: u32) -> ! {
-    panic!("element {index} is not there");
 }
 
 impl<T> Drop for Grown<T> {
     fn drop(&mut self) {
-        for (c, zeroth) in self.chunks.iter_mut().enumerate() {
-            let zeroth = *zeroth.get_mut();
-            if zeroth.is_null() {
-                continue;
-            }
-            let first = 1 << c;
-            let len = (first * size_of::<T>()).next_multiple_of(page_size());
-            if let Some(at) = NonNull::new(zeroth.wrapping_add(first).cast::<u8>()) {
-                // SAFETY: exactly the region that `grow` mapped, and with its owner gone no reference to it is left. A
-                // refusal leaks addresses; `drop` cannot report it.
-                let _ = unsafe { self.system.release(Span { at, len }) };
-            }
-        }
+        // SAFETY: exactly what `new` reserved, and with its owner gone no reference to it is left. A refusal leaks addresses;
+        // `drop` cannot report it.
+        let _ = unsafe { self.system.release(self.span) };
     }
 }
 
@@ -153,44 +110,57 @@ mod tests {
     use super::*;
     use crate::os::testing::{Base, Call, Counting, Failing, Hooked, system};
 
+    type Record = ([AtomicU64; 2], [AtomicU32; 4]);
+
+    /// Elements of a page.
+    fn first<T>() -> usize {
+        page_size() / size_of::<T>()
+    }
+
     #[test]
     fn elements_stay_where_they_are() {
-        let array = Grown::<AtomicU32>::new(system());
-        array.grow().unwrap();
+        let array = Grown::<AtomicU32>::new(system(), 8 * first::<AtomicU32>() as u32).unwrap();
         let first = &array[0];
         first.store(7, Ordering::Relaxed);
-        while array.room() < 10_000 {
-            array.grow().unwrap();
+        array[array.room() as u32 - 1].store(8, Ordering::Relaxed);
+        let mut rooms = vec![array.room()];
+        while array.grow().is_ok() {
+            rooms.push(array.room());
         }
+        let n = page_size() / 4;
+        assert_eq!(rooms, [n, 2 * n, 4 * n, 8 * n]);
         for i in 0..array.room() as u32 {
-            assert_eq!(array[i].load(Ordering::Relaxed), if i == 0 { 7 } else { i });
-            if i + 1 < array.room() as u32 {
-                array[i + 1].store(i + 1, Ordering::Relaxed);
-            }
+            let expected = match i as usize {
+                0 => 7,
+                i if i == n - 1 => 8,
+                _ => 0,
+            };
+            assert_eq!(array[i].load(Ordering::Relaxed), expected);
         }
         assert!(core::ptr::eq(first, &array[0]));
     }
 
     #[test]
-    #[should_panic(expected = "element 64 is not there")]
+    #[should_panic(expected = "out of bounds")]
     fn what_is_not_there_is_not_read() {
-        let array = Grown::<[AtomicU64; 8]>::new(system());
-        array.grow().unwrap();
-        array[63][7].store(1, Ordering::Relaxed);
-        array[64][0].store(1, Ordering::Relaxed);
+        let array = Grown::<Record>::new(system(), u16::MAX.into()).unwrap();
+        let room = array.room() as u32;
+        array[room - 1].1[3].store(1, Ordering::Relaxed);
+        array[room].1[3].store(1, Ordering::Relaxed);
     }
 
     #[test]
-    fn what_was_mapped_is_released() {
+    fn what_was_reserved_is_released() {
         let system = Arc::new(Hooked::new(Base::default(), Counting::default()));
-        let array = Grown::<[AtomicU64; 8]>::new(system.clone());
-        for _ in 0..4 {
+        let array = Grown::<Record>::new(system.clone(), u16::MAX.into()).unwrap();
+        for _ in 0..3 {
             array.grow().unwrap();
         }
-        assert_eq!(array.room(), 64 * 15);
+        assert_eq!(array.room(), 8 * first::<Record>());
         drop(array);
-        assert_eq!(system.hook().count(Call::Reserve), 4);
-        assert_eq!(system.hook().count(Call::Release), 4);
+        assert_eq!(system.hook().count(Call::Reserve), 1);
+        assert_eq!(system.hook().count(Call::Commit), 4);
+        assert_eq!(system.hook().count(Call::Release), 1);
     }
 
     #[test]
@@ -199,11 +169,22 @@ mod tests {
             Base::default(),
             Failing::only(Call::Commit, 1, 1),
         ));
-        let array = Grown::<[AtomicU64; 8]>::new(system);
-        array.grow().unwrap();
+        let array = Grown::<Record>::new(system, u16::MAX.into()).unwrap();
+        let room = array.room();
         assert!(array.grow().is_err());
-        assert_eq!(array.room(), 64);
+        assert_eq!(array.room(), room);
         array.grow().unwrap();
-        assert_eq!(array.room(), 192);
+        assert_eq!(array.room(), 2 * room);
+    }
+
+    #[test]
+    fn it_ends_with_its_addresses() {
+        let most = 3 * first::<Record>();
+        let array = Grown::<Record>::new(system(), most as u32).unwrap();
+        array.grow().unwrap();
+        array.grow().unwrap();
+        assert_eq!(array.room(), most);
+        assert!(array.grow().is_err());
+        assert_eq!(array.room(), most);
     }
 }

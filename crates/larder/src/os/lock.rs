@@ -14,6 +14,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use super::tries::LOCK_SPINS;
 pub use mutex::{Condvar, Mutex, MutexGuard, RwLock};
 use order::{Place, Rank, Ranked};
 #[cfg(all(test, loom))]
@@ -23,9 +24,6 @@ use word::Word;
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const AWAITED: u32 = 2;
-
-/// Tries before sleeping: a slow path holds the lock for well under a microsecond unless it is descheduled.
-const SPINS: u32 = if cfg!(loom) { 1 } else { 64 };
 
 /// The lock without what it protects.
 #[derive(Debug)]
@@ -85,7 +83,7 @@ impl<W: Word> RawLock<W> {
     }
 
     fn wait(&self) {
-        for _ in 0..SPINS {
+        for _ in 0..LOCK_SPINS {
             if self.take() {
                 return;
             }

@@ -19,6 +19,7 @@ mod linux;
 pub(crate) mod lock;
 pub(crate) mod membarrier;
 mod meta;
+#[doc(hidden)]
 pub mod pressure;
 pub(crate) mod random;
 pub mod rseq;
@@ -26,16 +27,21 @@ pub(crate) mod say;
 mod sched;
 pub(crate) mod signals;
 mod system;
+#[doc(hidden)]
 pub mod testing;
+pub(crate) mod tries;
 pub mod zero;
 
+#[doc(hidden)]
 pub use cpu::{CpuCaches, cpu_caches, physical_memory, possible_cpus};
 pub(crate) use cpu::{MAX_CPUS, counts_all_memory, usable_cpus};
 pub use error::OsError;
 pub(crate) use helper::HelperThread;
 pub use linux::Linux;
 pub(crate) use linux::map_sealed;
+#[doc(hidden)]
 pub use meta::{MetaRegion, MetaSlice, ZeroIsValid};
+#[doc(hidden)]
 pub use sched::{lower_priority, thread_cpu_time};
 pub(crate) use sched::{turns, wait_turn};
 pub use system::{Decommit, HugeAdvice, HugePageSize, Span, System};
@@ -70,6 +76,7 @@ pub fn page_size() -> usize {
 /// let before = larder::os::coarse_now();
 /// assert!(larder::os::coarse_now() >= before);
 /// ```
+#[doc(hidden)]
 #[must_use]
 pub fn coarse_now() -> u64 {
     // The interpreter knows the clocks of the standard library only.

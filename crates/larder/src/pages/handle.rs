@@ -7,7 +7,7 @@ use super::PageBuf;
 use super::error::PoolError;
 use super::inner::PoolRef;
 use super::round;
-use crate::magazine::{Handle, Stock};
+use crate::magazine::{Stock, StockHandle};
 use crate::os::OsError;
 
 /// Two magazines of pages behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads. Pages
@@ -23,7 +23,7 @@ use crate::os::OsError;
 #[derive(Debug)]
 pub struct PageHandle {
     /// Dropped by hand, before its pool may go. The lifetime stands for that of `pool`.
-    handle: ManuallyDrop<Handle<'static>>,
+    handle: ManuallyDrop<StockHandle<'static>>,
     pool: PoolRef,
 }
 
@@ -31,7 +31,7 @@ impl PageHandle {
     pub(super) fn new(pool: PoolRef) -> Result<Self, OsError> {
         let stock: *const Stock = &raw const pool.stock;
         // SAFETY: the stock stays where it is as long as the pool has an owner, which this handle becomes below.
-        let handle = Handle::new(unsafe { &*stock })?;
+        let handle = StockHandle::new(unsafe { &*stock })?;
         Ok(Self {
             handle: ManuallyDrop::new(handle),
             pool: pool.own(),

@@ -26,7 +26,7 @@ fn use_arena(arena: &Arena, seed: u64, turns: u64, stop: &AtomicBool) {
             arena.free(addr, size).unwrap();
         }
         if rng.below(500) == 0 {
-            arena.drain();
+            arena.trim();
             arena.audit().unwrap();
         }
     }
@@ -78,7 +78,7 @@ fn a_child_goes_on() {
         );
         arena.free(mine, 5).unwrap();
         assert_eq!(arena.in_use(), 0);
-        arena.drain();
+        arena.trim();
         assert_eq!(source.in_use(), 0);
     });
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::common::Rng;
-use larder::arena::{Arena, ArenaError, BuildError, Policy, Request, Segment, SegmentKind};
+use larder::arena::{Arena, ArenaError, Fit, Request, Segment, SegmentKind};
 
 fn sourced(unit: u64) -> (Arc<Arena>, Arena) {
     let source = Arc::new(Arena::builder("source").quantum(16).build().unwrap());
@@ -28,7 +28,7 @@ fn one_allocation_back_and_forth_imports_once() {
     assert_eq!((stats.imports, stats.releases), (1, 0));
     assert_eq!((stats.idle, stats.imported), (64, 64));
     assert_eq!(source.in_use(), 64);
-    assert_eq!(arena.drain(), 64);
+    assert_eq!(arena.trim(), 64);
     assert_eq!(source.in_use(), 0);
 }
 
@@ -53,7 +53,7 @@ fn idle_spans_go_back_but_for_one_and_an_eighth_of_what_is_used() {
         }
     }
     assert_eq!(arena.stats().releases, 255);
-    assert_eq!(arena.drain(), 64);
+    assert_eq!(arena.trim(), 64);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn thousands_of_spans_come_and_go_in_any_order() {
 
 #[test]
 fn next_fit_goes_around() {
-    let arena = Arena::builder("pids").policy(Policy::Next).build().unwrap();
+    let arena = Arena::builder("pids").fit(Fit::Next).build().unwrap();
     arena.add(100, 4).unwrap();
     arena.add(10, 4).unwrap();
     let mut seen = Vec::new();
@@ -193,8 +193,8 @@ fn next_fit_goes_around() {
 
 #[test]
 fn a_hundred_thousand_segments_and_every_policy() {
-    for policy in [Policy::Instant, Policy::Best, Policy::Next] {
-        let arena = Arena::builder("many").policy(policy).build().unwrap();
+    for policy in [Fit::Instant, Fit::Best, Fit::Next] {
+        let arena = Arena::builder("many").fit(policy).build().unwrap();
         arena.add(1 << 50, 1 << 24).unwrap();
         let mut rng = Rng(11);
         let mut held: Vec<(u64, u64)> = (0..100_000)
@@ -276,7 +276,10 @@ fn quantum_caches_keep_what_is_freed_and_know_whose_it_is() {
         .unwrap();
     arena.add(0, 1 << 20).unwrap();
     assert_eq!(
-        arena.quantum_stats().map(|q| q.size).collect::<Vec<_>>(),
+        arena
+            .quantum_stats()
+            .map(|(size, _)| size)
+            .collect::<Vec<_>>(),
         [8, 16, 24, 32]
     );
     let addr = arena.alloc(17).unwrap();
@@ -314,7 +317,7 @@ fn quantum_caches_keep_what_is_freed_and_know_whose_it_is() {
         arena.free(again, 24).unwrap();
     }
     assert_eq!(arena.stats().allocs, cut, "nothing was cut again");
-    assert!(arena.quantum_stats().nth(2).unwrap().stock.pops >= 1000);
+    assert!(arena.quantum_stats().nth(2).unwrap().1.pops >= 1000);
 }
 
 #[test]
@@ -327,19 +330,19 @@ fn what_makes_no_sense_is_refused() {
     };
     assert!(matches!(
         build(0, 0),
-        Err(BuildError::Quantum { quantum: 0, .. })
+        Err(ArenaError::Quantum { quantum: 0, .. })
     ));
     assert!(matches!(
         build(12, 0),
-        Err(BuildError::Quantum { quantum: 12, .. })
+        Err(ArenaError::Quantum { quantum: 12, .. })
     ));
     assert!(matches!(
         build(4, 65),
-        Err(BuildError::QuantumMax { max: 65, .. })
+        Err(ArenaError::QuantumMax { max: 65, .. })
     ));
     assert!(matches!(
         build(1 << 63, u64::MAX),
-        Err(BuildError::QuantumMax { .. })
+        Err(ArenaError::QuantumMax { .. })
     ));
     build(4, 64).unwrap();
 

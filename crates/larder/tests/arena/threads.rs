@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Instant;
 
 use crate::common::*;
-use larder::arena::{Arena, ArenaError, Policy, Request, SegmentKind};
+use larder::arena::{Arena, ArenaError, Fit, Request, SegmentKind};
 use larder::os::rseq::Mode;
 
 const UNITS: u64 = 1 << 16;
@@ -29,10 +29,10 @@ impl Owners {
     }
 }
 
-fn arena(mode: Mode, policy: Policy, sourced: bool) -> Arena {
+fn arena(mode: Mode, policy: Fit, sourced: bool) -> Arena {
     let builder = Arena::builder("threads")
         .mode(mode)
-        .policy(policy)
+        .fit(policy)
         .magazine(3, 15)
         .quantum_max(4);
     if sourced {
@@ -95,8 +95,8 @@ fn hammer(arena: &Arena, me: u32, owners: &Owners, given: &Mutex<Vec<(u64, u64)>
             }
             if rng.below(2000) == 0 {
                 match rng.below(4) {
-                    0 => drop(arena.reap()),
-                    1 => drop(arena.drain()),
+                    0 => drop(arena.maintain()),
+                    1 => drop(arena.trim()),
                     2 => {
                         let sum: u64 = arena
                             .walk()
@@ -120,10 +120,10 @@ fn hammer(arena: &Arena, me: u32, owners: &Owners, given: &Mutex<Vec<(u64, u64)>
 fn no_unit_has_two_owners_and_none_is_lost() {
     for mode in modes() {
         for (policy, sourced) in [
-            (Policy::Instant, false),
-            (Policy::Instant, true),
-            (Policy::Best, true),
-            (Policy::Next, false),
+            (Fit::Instant, false),
+            (Fit::Instant, true),
+            (Fit::Best, true),
+            (Fit::Next, false),
         ] {
             let arena = arena(mode, policy, sourced);
             let owners = Owners::new();
@@ -140,12 +140,12 @@ fn no_unit_has_two_owners_and_none_is_lost() {
             }
             assert_eq!(arena.in_use(), 0);
             arena.audit().unwrap();
-            arena.drain();
+            arena.trim();
             let stats = arena.stats();
             assert_eq!(stats.allocated, 0, "a segment was lost");
             assert_eq!(stats.total, if sourced { 0 } else { UNITS });
             assert!(
-                arena.quantum_stats().all(|q| q.stock.pops > 0),
+                arena.quantum_stats().all(|(_, cache)| cache.pops > 0),
                 "the caches were not used"
             );
         }
@@ -157,7 +157,7 @@ fn no_unit_has_two_owners_and_none_is_lost() {
 fn one_of_two_frees_fails() {
     for mode in modes() {
         for size in [1, 6] {
-            let arena = arena(mode, Policy::Instant, false);
+            let arena = arena(mode, Fit::Instant, false);
             let barrier = Barrier::new(2);
             let (addr, well, ill) = (
                 AtomicUsize::new(0),

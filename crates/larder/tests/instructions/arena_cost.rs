@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::common::*;
 use crate::{can_count, collected};
-use larder::arena::{Arena, Policy};
+use larder::arena::{Arena, Fit};
 
 /// Instructions of a warm pair through a handle at any number of live segments.
 const HANDLE_PAIR: f64 = 130.0;
@@ -24,29 +24,29 @@ enum Way {
     /// A quantum cache, by CPU; locked under valgrind.
     Cpu,
     /// No quantum cache, all live segments in a row.
-    Row(Policy),
+    Row(Fit),
     /// No quantum cache, every second segment free and too small for what is asked.
-    Holes(Policy),
+    Holes(Fit),
 }
 
 const WAYS: &[(&str, Way)] = &[
     ("quantum, handle", Way::Handle),
     ("quantum, per CPU", Way::Cpu),
-    ("instant", Way::Row(Policy::Instant)),
-    ("best", Way::Row(Policy::Best)),
-    ("next", Way::Row(Policy::Next)),
-    ("instant, fragmented", Way::Holes(Policy::Instant)),
-    ("best, fragmented", Way::Holes(Policy::Best)),
+    ("instant", Way::Row(Fit::Instant)),
+    ("best", Way::Row(Fit::Best)),
+    ("next", Way::Row(Fit::Next)),
+    ("instant, fragmented", Way::Holes(Fit::Instant)),
+    ("best, fragmented", Way::Holes(Fit::Best)),
 ];
 
 /// An arena with `live` segments in use.
 fn arena(way: Way, live: u64) -> Arena {
     let (policy, max) = match way {
-        Way::Handle | Way::Cpu => (Policy::Instant, 1),
+        Way::Handle | Way::Cpu => (Fit::Instant, 1),
         Way::Row(policy) | Way::Holes(policy) => (policy, 0),
     };
     let arena = Arena::builder("cost")
-        .policy(policy)
+        .fit(policy)
         .quantum_max(max)
         .build()
         .unwrap();
@@ -143,7 +143,7 @@ fn a_pair_costs_the_same_among_many() {
             continue;
         };
         assert!(few > 4.0, "the compiler removed the loop");
-        if *way != Way::Row(Policy::Next) {
+        if *way != Way::Row(Fit::Next) {
             assert!(
                 many <= few * FLAT,
                 "{name}: {few} among ten, {many} among many"

@@ -5,7 +5,7 @@
 mod loops;
 mod ranges;
 
-use larder::arena::Policy;
+use larder::arena::Fit;
 
 use self::loops::{BOOKKEEPING, COST, run, units};
 use self::ranges::arena;
@@ -131,24 +131,24 @@ fn contestants() -> Vec<Box<dyn Contestant>> {
         bench(
             "quantum",
             "larder's arena with quantum caches: the CPU's magazines, no lock",
-            |params| with_arena(Policy::Instant, true, params),
+            |params| with_arena(Fit::Instant, true, params),
         ),
         bench(
             "handle",
             "the same through a handle of the thread's own",
             |params| {
                 let before = resident_bytes();
-                let arena = arena(units(params.count("live")?), Policy::Instant, true)?;
+                let arena = arena(units(params.count("live")?), Fit::Instant, true)?;
                 run(&mut arena.handle(), before, params)
             },
         ),
         plain(
             "instant",
             "larder's arena without quantum caches, instant fit",
-            Policy::Instant,
+            Fit::Instant,
         ),
-        plain("best", "the same, best fit", Policy::Best),
-        plain("next", "the same, next fit", Policy::Next),
+        plain("best", "the same, best fit", Fit::Best),
+        plain("next", "the same, next fit", Fit::Next),
     ];
     #[cfg(feature = "peers")]
     all.extend([
@@ -212,7 +212,7 @@ fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan 
     plan.finish()
 }
 
-fn with_arena(policy: Policy, cached: bool, params: &Params) -> anyhow::Result<Measures> {
+fn with_arena(policy: Fit, cached: bool, params: &Params) -> anyhow::Result<Measures> {
     let before = resident_bytes();
     let mut arena = arena(units(params.count("live")?), policy, cached)?;
     run(&mut arena, before, params)

@@ -1,6 +1,6 @@
 //! The suppliers of ranges of numbers: larder's arenas, and two crates.
 
-use larder::arena::{Arena, ArenaHandle, Policy};
+use larder::arena::{Arena, ArenaHandle, Fit};
 
 /// Ranges of up to [`LARGEST`] units out of as many as it was made for.
 pub(super) trait Ranges {
@@ -23,8 +23,8 @@ pub(super) const LARGEST: u64 = 4;
 ///
 /// # Errors
 /// What it needs and does not get.
-pub(super) fn arena(units: u64, policy: Policy, cached: bool) -> anyhow::Result<Arena> {
-    let builder = Arena::builder("ranges").policy(policy);
+pub(super) fn arena(units: u64, fit: Fit, cached: bool) -> anyhow::Result<Arena> {
+    let builder = Arena::builder("ranges").fit(fit);
     let builder = if cached {
         builder.quantum_max(LARGEST)
     } else {

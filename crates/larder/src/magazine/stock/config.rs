@@ -1,7 +1,7 @@
 //! How a stock is made.
 
 use crate::magazine::MAX_ROUNDS;
-use crate::magazine::shelf::Shelf;
+use crate::magazine::cpu_layer::CpuLayer;
 use crate::os::rseq::Mode;
 
 /// How a stock is made.
@@ -28,7 +28,7 @@ impl Default for StockConfig {
         Self {
             rounds: 63,
             most_rounds: MAX_ROUNDS,
-            mode: Shelf::default_mode(),
+            mode: CpuLayer::default_mode(),
         }
     }
 }

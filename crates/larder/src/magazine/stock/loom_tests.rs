@@ -1,4 +1,4 @@
-//! The shelf and the depot together under every order of events: `RUSTFLAGS="--cfg loom" cargo test -p larder --lib --target-dir
+//! The CPU layer and the depot together under every order of events: `RUSTFLAGS="--cfg loom" cargo test -p larder --lib --target-dir
 //! target/loom stock`.
 
 use core::cell::RefCell;
@@ -37,7 +37,7 @@ fn stocked(mode: Mode) -> Stock {
     );
     stock.pretend_cpus(2);
     stock.put(0, &Home::default());
-    assert_eq!(stock.stats().pushes, 1, "it lies on the shelf");
+    assert_eq!(stock.stats().pushes, 1, "it lies in the CPU layer");
     stock
 }
 
@@ -70,13 +70,13 @@ fn beside(
             let (others, gone) = other.join().unwrap();
             let mut all: Vec<_> = [home.0.take(), gone].concat();
             all.extend(held.into_iter().chain(others));
-            if stock.shelf.is_closed() {
+            if stock.cpu_layer.is_closed() {
                 // In locked mode the other thread may have held a slot's lock: under loom the closing thread does not wait
                 // long.
                 let per_cpu = matches!(mode, Mode::PerCpu(_));
                 Shared::get_mut(&mut stock)
                     .unwrap()
-                    .shelf
+                    .cpu_layer
                     .clear(|magazine| {
                         assert!(!per_cpu || magazine.len() == 0, "left behind");
                         all.extend(magazine.rounds());

@@ -7,23 +7,23 @@ impl Stock {
     /// path calls [`locked_get`](Self::locked_get) or `try_get`.
     #[inline(always)]
     pub(crate) fn quick_get(&self) -> Option<usize> {
-        self.shelf.pop_section()
+        self.cpu_layer.pop_section()
     }
 
     /// As [`try_put`](Self::try_put), but without a lock: in locked mode there is never room.
     #[inline(always)]
     #[must_use]
     pub(crate) fn quick_put(&self, round: usize) -> bool {
-        self.shelf.push_section(round)
+        self.cpu_layer.push_section(round)
     }
 
     /// What [`quick_get`](Self::quick_get) leaves: a round under a lock, in locked mode only.
     pub(crate) fn locked_get(&self) -> Option<usize> {
-        self.shelf.pop_locked()
+        self.cpu_layer.pop_locked()
     }
 
     /// What [`quick_put`](Self::quick_put) leaves.
     pub(crate) fn locked_put(&self, round: usize) -> bool {
-        self.shelf.push_locked(round)
+        self.cpu_layer.push_locked(round)
     }
 }

@@ -35,7 +35,7 @@ impl Stock {
     /// See the [example](Self#examples).
     #[must_use]
     pub fn stats(&self) -> StockStats {
-        let (pops, pushes) = self.shelf.counts();
+        let (pops, pushes) = self.cpu_layer.counts();
         StockStats {
             pops,
             pushes,

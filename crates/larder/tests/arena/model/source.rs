@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use larder::arena::{Import, ImportedSpan, Refusal};
+use larder::arena::{Extent, Import, Refusal};
 
 /// Addresses of the source begin here, far from those that are added by hand.
 const SOURCE: u64 = 1 << 40;
@@ -11,8 +11,8 @@ const SOURCE: u64 = 1 << 40;
 /// What a source did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    Import(ImportedSpan),
-    Release(ImportedSpan),
+    Import(Extent),
+    Release(Extent),
 }
 
 /// A source with so many units, in which no span is given twice at the same time.
@@ -42,7 +42,7 @@ impl Source {
 }
 
 impl Import for Source {
-    fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal> {
+    fn import(&self, size: u64, align: u64) -> Result<Extent, Refusal> {
         let mut state = self.state.lock().unwrap();
         let mut addr = SOURCE;
         loop {
@@ -65,13 +65,13 @@ impl Import for Source {
                 None => break,
             }
         }
-        let span = ImportedSpan { addr, size };
+        let span = Extent { addr, size };
         state.0.insert(addr, size);
         state.1.push(Event::Import(span));
         Ok(span)
     }
 
-    fn release(&self, span: ImportedSpan) {
+    fn release(&self, span: Extent) {
         let mut state = self.state.lock().unwrap();
         assert_eq!(
             state.0.remove(&span.addr),

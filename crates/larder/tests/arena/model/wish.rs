@@ -1,9 +1,9 @@
 //! What the model asks for.
 
-use larder::arena::{Policy, Request};
+use larder::arena::{Fit, Request};
 
-pub(crate) fn policy(n: u16) -> Policy {
-    [Policy::Instant, Policy::Best, Policy::Next][n as usize % 3]
+pub(crate) fn policy(n: u16) -> Fit {
+    [Fit::Instant, Fit::Best, Fit::Next][n as usize % 3]
 }
 
 /// A request, in numbers that the model can look at.
@@ -15,7 +15,7 @@ pub(crate) struct Wish {
     pub(crate) nocross: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    pub(crate) policy: Option<Policy>,
+    pub(crate) policy: Option<Fit>,
 }
 
 impl Wish {
@@ -57,7 +57,7 @@ impl Wish {
             request = request.nocross(self.nocross);
         }
         if let Some(policy) = self.policy {
-            request = request.policy(policy);
+            request = request.fit(policy);
         }
         request
     }

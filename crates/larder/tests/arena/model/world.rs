@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder::arena::{Arena, ArenaError, Policy, SegmentKind};
+use larder::arena::{Arena, ArenaError, Fit, SegmentKind};
 use larder::os::rseq::Mode;
 
 use super::source::{Event, Source};
@@ -23,7 +23,7 @@ pub struct World {
     source: Option<Arc<Source>>,
     quantum: u64,
     caches: bool,
-    policy: Policy,
+    policy: Fit,
     base: u64,
     limit: u64,
     /// Size, and whether it was imported.
@@ -45,7 +45,7 @@ impl World {
         let base = [0, 1 << 63, u64::MAX - 4096 * quantum + 1][setup[4] as usize % 3];
         let mut builder = Arena::builder("model")
             .quantum(quantum)
-            .policy(policy)
+            .fit(policy)
             .mode(mode)
             .magazine(3, 7)
             .import_unit(64 * quantum)
@@ -166,10 +166,10 @@ impl World {
                 let imported = was_free != free;
                 if !self.caches && !imported {
                     match policy {
-                        Policy::Instant => {
+                        Fit::Instant => {
                             assert_eq!(self.fit(wish, (start, last)), Some(addr), "{wish:?}");
                         }
-                        Policy::Best => {
+                        Fit::Best => {
                             let best = free
                                 .iter()
                                 .filter(|r| self.fit(wish, **r).is_some())
@@ -178,7 +178,7 @@ impl World {
                             assert_eq!(best, Some(last - start), "not the best fit for {wish:?}");
                             assert_eq!(self.fit(wish, (start, last)), Some(addr), "{wish:?}");
                         }
-                        Policy::Next => {
+                        Fit::Next => {
                             assert_eq!(self.next(wish, &free), Some(addr), "{wish:?}");
                         }
                     }
@@ -247,9 +247,9 @@ impl World {
             }
             _ => {
                 if a % 2 == 0 {
-                    self.arena.reap();
+                    self.arena.maintain();
                 } else {
-                    self.arena.drain();
+                    self.arena.trim();
                     self.learn();
                     assert_eq!(
                         self.arena.stats().allocated,
@@ -432,7 +432,7 @@ impl World {
             self.arena.free(addr, size).unwrap();
             self.learn();
         }
-        self.arena.drain();
+        self.arena.trim();
         self.learn();
         assert!(self.spans.values().all(|s| !s.1), "an idle span was kept");
         let stats = self.arena.stats();

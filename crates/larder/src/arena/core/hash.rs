@@ -1,17 +1,17 @@
-//! Allocated segments by address.
+//! Allocated segments by address. The owner of the core changes the table; others may look.
 //!
 //! Linear hashing (Litwin, VLDB 1980): one insertion splits at most one bucket, so the table grows with its contents
 //! and no caller ever waits for a rehash. Buckets never move, so a reader needs no lock; what it misses while a bucket is
-//! split, it looks up again under the lock.
+//! split, the owner finds.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::tag::{NONE, Tag, Tags};
+use super::tag::{NONE, Tag, TagArray, Tags};
 use crate::os::grown::Grown;
 use crate::os::{OsError, System};
 
-/// Buckets at first: what fits the first page.
+/// Buckets at first, in the first page.
 const FIRST: u32 = 1024;
 
 /// Links that a reader without the lock follows at most: it may be led astray, but not for ever.
@@ -19,11 +19,11 @@ const LOOKS: u32 = 32;
 
 /// Chains of tags, linked by `right`.
 #[derive(Debug)]
-pub(super) struct Hash {
+pub(crate) struct Hash {
     buckets: Grown<AtomicU32>,
-    /// Buckets in use, and in the upper half the mask of as many bits as the last of them needs. Changes under the lock.
+    /// Buckets in use, and in the upper half the mask of as many bits as the last of them needs.
     shape: AtomicU64,
-    /// Segments in the table. Changes under the lock.
+    /// Segments in the table.
     many: AtomicU32,
     /// Addresses are multiples of two to this power.
     shift: u32,
@@ -31,12 +31,10 @@ pub(super) struct Hash {
 
 impl Hash {
     /// # Errors
-    /// The system's refusal of the first buckets.
-    pub(super) fn new(system: Arc<dyn System>, shift: u32) -> Result<Self, OsError> {
-        let buckets = Grown::new(system);
-        buckets.grow()?;
+    /// The system's refusal of addresses for `most` buckets, or of memory for the first.
+    pub(super) fn new(system: Arc<dyn System>, shift: u32, most: u32) -> Result<Self, OsError> {
         Ok(Self {
-            buckets,
+            buckets: Grown::new(system, most.max(FIRST))?,
             shape: AtomicU64::new(shape(FIRST)),
             many: AtomicU32::new(0),
             shift,
@@ -48,9 +46,9 @@ impl Hash {
         self.many.load(Ordering::Relaxed)
     }
 
-    /// Buckets that there is memory for.
-    pub(super) fn room(&self) -> usize {
-        self.buckets.room()
+    /// Bytes that buckets may use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buckets.room() * size_of::<u32>()
     }
 
     /// Buckets in use.
@@ -85,7 +83,7 @@ impl Hash {
     /// Looks without the lock for a segment that begins at `addr`. That it finds nothing may mean that the table was just
     /// changing, and what it finds may be a tag that has been given up. About 30 instructions.
     #[inline]
-    pub(super) fn glimpse<'t>(&self, tags: &'t Tags, addr: u64) -> Option<(u32, Tag<'t>)> {
+    pub(crate) fn glimpse<'t>(&self, tags: &'t TagArray, addr: u64) -> Option<(u32, Tag<'t>)> {
         let bucket = self.bucket(addr, self.shape.load(Ordering::Acquire));
         let number = self.buckets[bucket].load(Ordering::Acquire);
         // Number 0 will do: it describes nothing.
@@ -97,7 +95,7 @@ impl Hash {
     }
 
     #[inline(never)]
-    fn glimpse_on(tags: &Tags, addr: u64, mut number: u32) -> Option<(u32, Tag<'_>)> {
+    fn glimpse_on(tags: &TagArray, addr: u64, mut number: u32) -> Option<(u32, Tag<'_>)> {
         for _ in 0..LOOKS {
             let tag = tags.get(number);
             if number == NONE || tag.start() == addr {
@@ -108,15 +106,15 @@ impl Hash {
         None
     }
 
-    /// The segment that begins at `addr`, or `NONE`. Under the lock.
-    pub(super) fn find(&self, tags: &Tags, addr: u64) -> u32 {
+    /// The segment that begins at `addr`, or `NONE`.
+    pub(super) fn find(&self, tags: Tags<'_>, addr: u64) -> u32 {
         self.chain(tags, self.bucket_now(addr))
             .find(|&tag| tags.get(tag).start() == addr)
             .unwrap_or(NONE)
     }
 
-    /// The segments of a bucket. Under the lock.
-    pub(super) fn chain<'t>(&self, tags: &'t Tags, bucket: u32) -> impl Iterator<Item = u32> + 't {
+    /// The segments of a bucket.
+    pub(super) fn chain<'t>(&self, tags: Tags<'t>, bucket: u32) -> impl Iterator<Item = u32> + 't {
         let mut at = self.buckets[bucket].load(Ordering::Relaxed);
         core::iter::from_fn(move || {
             let tag = (at != NONE).then_some(at)?;
@@ -125,8 +123,8 @@ impl Hash {
         })
     }
 
-    /// Adds a segment. Under the lock.
-    pub(super) fn insert(&self, tags: &Tags, tag: u32) {
+    /// Adds a segment.
+    pub(super) fn insert(&self, tags: Tags<'_>, tag: u32) {
         self.push(tags, self.bucket_now(tags.get(tag).start()), tag);
         let many = self.len() + 1;
         self.many.store(many, Ordering::Relaxed);
@@ -135,8 +133,8 @@ impl Hash {
         }
     }
 
-    /// Removes a segment that is there. Under the lock.
-    pub(super) fn remove(&self, tags: &Tags, tag: u32) {
+    /// Removes a segment that is there.
+    pub(super) fn remove(&self, tags: Tags<'_>, tag: u32) {
         let bucket = self.bucket_now(tags.get(tag).start());
         let next = tags.get(tag).right();
         if self.buckets[bucket].load(Ordering::Relaxed) == tag {
@@ -150,14 +148,14 @@ impl Hash {
         self.many.store(self.len() - 1, Ordering::Relaxed);
     }
 
-    fn push(&self, tags: &Tags, bucket: u32, tag: u32) {
+    fn push(&self, tags: Tags<'_>, bucket: u32, tag: u32) {
         let head = &self.buckets[bucket];
         tags.get(tag).set_right(head.load(Ordering::Relaxed));
         head.store(tag, Ordering::Release);
     }
 
     /// Adds a bucket and shares the chain of the one that stood for it. Without memory the chains grow a little longer.
-    fn split(&self, tags: &Tags) {
+    fn split(&self, tags: Tags<'_>) {
         let used = self.buckets();
         if used as usize >= self.buckets.room() && self.buckets.grow().is_err() {
             return;

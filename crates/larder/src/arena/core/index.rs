@@ -1,4 +1,4 @@
-//! Spans by address: a treap (Seidel and Aragon 1996) through their tags, balanced by a hash of the address.
+//! The spans by address: a treap (Seidel and Aragon 1996) through their tags, balanced by a hash of the address.
 //!
 //! It answers which span an address lies in, and refuses spans that overlap.
 
@@ -23,7 +23,7 @@ impl Index {
         Self { root: NONE }
     }
 
-    fn get(&self, tags: &Tags, slot: Slot) -> u32 {
+    fn get(&self, tags: Tags<'_>, slot: Slot) -> u32 {
         match slot {
             Slot::Root => self.root,
             Slot::Left(of) => tags.get(of).left(),
@@ -31,7 +31,7 @@ impl Index {
         }
     }
 
-    fn set(&mut self, tags: &Tags, slot: Slot, to: u32) {
+    fn set(&mut self, tags: Tags<'_>, slot: Slot, to: u32) {
         match slot {
             Slot::Root => self.root = to,
             Slot::Left(of) => tags.get(of).set_left(to),
@@ -40,7 +40,7 @@ impl Index {
     }
 
     /// The span with the largest start that is at most `addr`, or `NONE`.
-    pub(super) fn floor(&self, tags: &Tags, addr: u64) -> u32 {
+    pub(super) fn floor(&self, tags: Tags<'_>, addr: u64) -> u32 {
         let (mut at, mut best) = (self.root, NONE);
         while at != NONE {
             let tag = tags.get(at);
@@ -55,7 +55,7 @@ impl Index {
     }
 
     /// The span with the smallest start that is at least `addr`, or `NONE`.
-    pub(super) fn ceiling(&self, tags: &Tags, addr: u64) -> u32 {
+    pub(super) fn ceiling(&self, tags: Tags<'_>, addr: u64) -> u32 {
         let (mut at, mut best) = (self.root, NONE);
         while at != NONE {
             let tag = tags.get(at);
@@ -70,7 +70,7 @@ impl Index {
     }
 
     /// The span after `span`, or `NONE`.
-    pub(super) fn after(&self, tags: &Tags, span: u32) -> u32 {
+    pub(super) fn after(&self, tags: Tags<'_>, span: u32) -> u32 {
         tags.get(span)
             .last()
             .checked_add(1)
@@ -78,12 +78,12 @@ impl Index {
     }
 
     /// The first span, or `NONE`.
-    pub(super) fn first(&self, tags: &Tags) -> u32 {
+    pub(super) fn first(&self, tags: Tags<'_>) -> u32 {
         self.ceiling(tags, 0)
     }
 
     /// The span that shares an address with the given range, or `NONE`.
-    pub(super) fn overlapping(&self, tags: &Tags, start: u64, last: u64) -> u32 {
+    pub(super) fn overlapping(&self, tags: Tags<'_>, start: u64, last: u64) -> u32 {
         match self.floor(tags, last) {
             span if span != NONE && tags.get(span).last() >= start => span,
             _ => NONE,
@@ -91,7 +91,7 @@ impl Index {
     }
 
     /// Adds a span that overlaps no other.
-    pub(super) fn insert(&mut self, tags: &Tags, span: u32) {
+    pub(super) fn insert(&mut self, tags: Tags<'_>, span: u32) {
         let key = tags.get(span).start();
         let mut slot = Slot::Root;
         let mut at = self.root;
@@ -118,7 +118,7 @@ impl Index {
     }
 
     /// Removes a span that is there.
-    pub(super) fn remove(&mut self, tags: &Tags, span: u32) {
+    pub(super) fn remove(&mut self, tags: Tags<'_>, span: u32) {
         let key = tags.get(span).start();
         let mut slot = Slot::Root;
         loop {
@@ -146,7 +146,7 @@ impl Index {
     }
 }
 
-fn side(tags: &Tags, at: u32, key: u64) -> Slot {
+fn side(tags: Tags<'_>, at: u32, key: u64) -> Slot {
     if key < tags.get(at).start() {
         Slot::Left(at)
     } else {
@@ -155,7 +155,7 @@ fn side(tags: &Tags, at: u32, key: u64) -> Slot {
 }
 
 /// What the tree is a heap by: two rounds of a mixing function, so that no pattern of addresses is a pattern of ranks.
-fn rank(tags: &Tags, span: u32) -> u64 {
+fn rank(tags: Tags<'_>, span: u32) -> u64 {
     let mut x = tags.get(span).start();
     for _ in 0..2 {
         x = (x ^ (x >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -12,15 +12,15 @@ use crate::os::{fork, usable_cpus};
 /// The number of threads, in the lower half, and the fork generation that they belong to. Threads that do not exist in the
 /// child of a fork must not count there for ever.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct RefillLimiter {
     state: AtomicU64,
     cpus: u32,
 }
 
 /// A thread that has entered, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
-    crowd: &'a Crowd,
+pub(super) struct Refill<'a> {
+    limiter: &'a RefillLimiter,
     generation: u32,
     /// Threads inside when this one entered, itself included.
     rank: u32,
@@ -35,7 +35,7 @@ fn unpack(state: u64) -> (u32, u32) {
     ((state >> 32) as u32, state as u32)
 }
 
-impl Crowd {
+impl RefillLimiter {
     pub(super) fn new() -> Self {
         Self::for_cpus(usable_cpus())
     }
@@ -47,7 +47,7 @@ impl Crowd {
         }
     }
 
-    pub(super) fn enter(&self) -> Place<'_> {
+    pub(super) fn enter(&self) -> Refill<'_> {
         let generation = fork::generation();
         let next = |state| match unpack(state) {
             (of, threads) if of == generation => pack(generation, threads + 1),
@@ -59,18 +59,18 @@ impl Crowd {
                 Some(next(state))
             })
             .unwrap_or_else(|state| state);
-        Place {
-            crowd: self,
+        Refill {
+            limiter: self,
             generation,
             rank: unpack(next(before)).1,
         }
     }
 }
 
-impl Place<'_> {
+impl Refill<'_> {
     /// Rounds that this thread may fetch when a magazine holds `rounds`.
     pub(super) fn share(&self, rounds: usize) -> usize {
-        if self.rank <= self.crowd.cpus {
+        if self.rank <= self.limiter.cpus {
             rounds
         } else {
             1
@@ -78,11 +78,11 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Refill<'_> {
     fn drop(&mut self) {
         // Entered before a fork and left in the child: the child's count does not include it.
         let _ = self
-            .crowd
+            .limiter
             .state
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
                 let (of, threads) = unpack(state);
@@ -97,28 +97,32 @@ mod tests {
 
     #[test]
     fn those_beyond_the_cpus_fetch_one() {
-        let crowd = Crowd::for_cpus(2);
-        let (a, b) = (crowd.enter(), crowd.enter());
+        let limiter = RefillLimiter::for_cpus(2);
+        let (a, b) = (limiter.enter(), limiter.enter());
         assert_eq!((a.share(63), b.share(63)), (63, 63));
-        let c = crowd.enter();
+        let c = limiter.enter();
         assert_eq!(c.share(63), 1);
         drop(a);
         drop(b);
-        assert_eq!(crowd.enter().share(63), 63, "only the third is left inside");
+        assert_eq!(
+            limiter.enter().share(63),
+            63,
+            "only the third is left inside"
+        );
     }
 
     #[test]
     fn threads_of_before_a_fork_do_not_count() {
-        let crowd = Crowd::for_cpus(1);
+        let limiter = RefillLimiter::for_cpus(1);
         let old = fork::generation().wrapping_sub(1);
-        crowd.state.store(pack(old, 40), Ordering::Relaxed);
-        let place = crowd.enter();
-        assert_eq!(place.share(9), 9);
-        drop(Place {
-            crowd: &crowd,
+        limiter.state.store(pack(old, 40), Ordering::Relaxed);
+        let refill = limiter.enter();
+        assert_eq!(refill.share(9), 9);
+        drop(Refill {
+            limiter: &limiter,
             generation: old,
             rank: 1,
         });
-        assert_eq!(crowd.enter().share(9), 1, "who left was not counted in");
+        assert_eq!(limiter.enter().share(9), 1, "who left was not counted in");
     }
 }

@@ -1,9 +1,9 @@
-//! Taking rounds from a shelf and giving rounds to it.
+//! Taking rounds from a CPU layer and giving rounds to it.
 
-use super::{Kind, Shelf};
+use super::{CpuLayer, Kind};
 use crate::magazine::FILL_MASK;
 
-impl Shelf {
+impl CpuLayer {
     /// Takes a round from this CPU, where there are restartable sequences; else there is never one.
     #[inline(always)]
     pub(in crate::magazine) fn pop_section(&self) -> Option<usize> {

@@ -1,10 +1,10 @@
-//! The shelf: a stock's per-CPU magazines, two for every CPU, and the way to empty them from another thread.
+//! The CPU layer: a stock's per-CPU magazines, two for every CPU, and the way to empty them from another thread.
 //!
-//! Sections find their slot through one word, `base`. To empty the shelf, a thread parks (disables) it: it points `base` at
-//! the *parked* slots, which are zero and so look empty to pop and full to push, and has the kernel restart every section
-//! that is under way. From then on only the thread that parked the shelf touches the live slots. The fast path pays nothing.
+//! Sections find their slot through one word, `base`. To empty the CPU layer, a thread disables it: it points `base` at
+//! the *disabled* slots, which are zero and so look empty to pop and full to push, and has the kernel restart every section
+//! that is under way. From then on only the thread that disabled the CPU layer touches the live slots. The fast path pays nothing.
 //!
-//! A new shelf is parked, too, until the first magazine is put on it. So making one costs nothing.
+//! A new CPU layer is disabled, too, until the first magazine comes. So making one costs nothing.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -14,19 +14,38 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 
 use super::WORD;
+use super::backoff::Backoff;
 use super::locked::{self, Held};
 use super::magazines::Magazine;
-use super::patience::Patience;
-use super::refused::{Begin, Refused};
-use super::sections::{BEYOND, NOT_NOW, PARKED, Sections, restart_sequences};
-use super::slot::{LIVE_BYTES, Slot, counts, lay_out, parked};
+use super::sections::{BEYOND, DISABLED, NOT_NOW, Sections, restart_sequences};
+use super::slot::{LIVE_BYTES, Slot, counts, disabled, lay_out};
 use super::sync::{AtomicI64, AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::os::lock::order::sleeps;
 use crate::os::rseq::{Mode, mode};
+use crate::os::tries::SLOT_TRIES;
 use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, page_size, possible_cpus};
 
-/// Most attempts to take a slot whose holder is at work when the shelf is emptied.
-const PATIENCE: u32 = if cfg!(loom) { 2 } else { 100_000 };
+/// Why a magazine was not put in the CPU layer. It still belongs to the caller.
+#[derive(Debug)]
+pub(super) enum NotExchanged {
+    /// The slot changed in the meantime, or its lock is taken: look again.
+    NotNow(Magazine),
+    /// The CPU layer is being emptied, or closed for good.
+    Disabled(Magazine),
+}
+
+/// The result of an attempt to begin emptying the CPU layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// The CPU layer is disabled, and this thread may empty it.
+    Begun,
+    /// Another thread empties it.
+    Busy,
+    /// The CPU layer is closed.
+    Closed,
+    /// The kernel would not restart the sections (a seccomp filter that came later).
+    NoBarrier,
+}
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
@@ -34,17 +53,17 @@ enum Kind {
     Locked,
 }
 
-/// What the fast path needs comes first, so that a pointer to the shelf leads to it without an addition.
+/// What the fast path needs comes first, so that a pointer to the CPU layer leads to it without an addition.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Shelf {
-    /// Address of the slots that sections use: the live or the parked ones; in locked mode always the parked ones, so that
+pub(super) struct CpuLayer {
+    /// Address of the slots that sections use: the live or the disabled ones; in locked mode always the disabled ones, so that
     /// pop and push need not ask for the mode.
     base: AtomicUsize,
     /// How pop and push look there.
     sections: Sections,
     kind: Kind,
-    /// In locked mode, what `base` is in per-CPU mode: the address of the live or the parked slots.
+    /// In locked mode, what `base` is in per-CPU mode: the address of the live or the disabled slots.
     gate: AtomicUsize,
     /// Address of the live slots; 0 until the first magazine comes.
     live: AtomicUsize,
@@ -53,25 +72,25 @@ pub(super) struct Shelf {
     /// Slots that may have magazines: those of the CPUs that the machine reports as possible, and more when threads run on
     /// others.
     reach: AtomicUsize,
-    /// Fork generation of the thread that empties the shelf; 0 when no thread does.
+    /// Fork generation of the thread that empties the CPU layer; 0 when no thread does.
     draining: AtomicU32,
     closed: AtomicU32,
     /// Rounds that came here in magazines less those that left in magazines.
     came: AtomicI64,
-    patience: Patience,
+    backoff: Backoff,
     system: Arc<dyn System>,
 }
 
-impl Shelf {
+impl CpuLayer {
     pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Self {
         let (kind, sections) = match mode {
             Mode::PerCpu(registration) => (Kind::PerCpu, Sections::new(registration)),
             Mode::Locked(_) => (Kind::Locked, Sections::idle()),
         };
         Self {
-            base: AtomicUsize::new(parked()),
+            base: AtomicUsize::new(disabled()),
             sections,
-            gate: AtomicUsize::new(parked()),
+            gate: AtomicUsize::new(disabled()),
             live: AtomicUsize::new(0),
             slots: possible_cpus(),
             reach: AtomicUsize::new(possible_cpus()),
@@ -79,7 +98,7 @@ impl Shelf {
             draining: AtomicU32::new(0),
             closed: AtomicU32::new(0),
             came: AtomicI64::new(0),
-            patience: Patience::default(),
+            backoff: Backoff::default(),
             system,
         }
     }
@@ -95,7 +114,7 @@ impl Shelf {
     #[cold]
     fn make_live(&self) -> usize {
         let region = || MetaRegion::new(self.system.clone(), LIVE_BYTES, align_of::<Slot>()).ok();
-        let Some(region) = self.patience.ask(region) else {
+        let Some(region) = self.backoff.attempt(region) else {
             return 0;
         };
         let made = lay_out(&region);
@@ -117,7 +136,7 @@ impl Shelf {
         self.live.load(Ordering::Acquire)
     }
 
-    /// The word that says whether the shelf is parked.
+    /// The word that says whether the CPU layer is disabled.
     fn gate(&self) -> &AtomicUsize {
         match self.kind {
             Kind::PerCpu => &self.base,
@@ -126,10 +145,10 @@ impl Shelf {
     }
 
     fn is_live(&self) -> bool {
-        self.gate().load(Ordering::Acquire) != parked()
+        self.gate().load(Ordering::Acquire) != disabled()
     }
 
-    /// The mode that this process would use for a new shelf.
+    /// The mode that this process would use for a new CPU layer.
     pub(super) fn default_mode() -> Mode {
         mode()
     }
@@ -139,8 +158,8 @@ impl Shelf {
     }
 
     /// Exchanges an empty magazine of this CPU for `new`. `None` when the CPU had none in that place.
-    pub(super) fn replace_empty(&self, new: Magazine) -> Result<Option<Magazine>, Refused> {
-        // SAFETY: `replace` passes the shelf's own words.
+    pub(super) fn replace_empty(&self, new: Magazine) -> Result<Option<Magazine>, NotExchanged> {
+        // SAFETY: `replace` passes the CPU layer's own words.
         self.replace(
             new,
             |s, base, live, end, top| unsafe { s.replace_empty(base, live, end, top) },
@@ -149,8 +168,8 @@ impl Shelf {
     }
 
     /// Exchanges a full magazine of this CPU for `new`.
-    pub(super) fn replace_full(&self, new: Magazine) -> Result<Option<Magazine>, Refused> {
-        // SAFETY: `replace` passes the shelf's own words.
+    pub(super) fn replace_full(&self, new: Magazine) -> Result<Option<Magazine>, NotExchanged> {
+        // SAFETY: `replace` passes the CPU layer's own words.
         self.replace(
             new,
             |s, base, live, end, top| unsafe { s.replace_full(base, live, end, top) },
@@ -159,10 +178,10 @@ impl Shelf {
     }
 
     /// Gives this CPU the magazine if place `which` (0 or 1) has none.
-    pub(super) fn add(&self, which: usize, new: Magazine) -> Result<(), Refused> {
+    pub(super) fn add(&self, which: usize, new: Magazine) -> Result<(), NotExchanged> {
         self.replace(
             new,
-            // SAFETY: `replace` passes the shelf's own words.
+            // SAFETY: `replace` passes the CPU layer's own words.
             |s, base, live, end, top| unsafe { s.set_if_none(base, live, end, which * WORD, top) },
             |slot, top| slot.set_if_none(which, top).then_some(0),
         )
@@ -170,16 +189,16 @@ impl Shelf {
     }
 
     /// The exchange that the three above have in common. `section` and `held` return the old top; the section may
-    /// return `NOT_NOW`, `PARKED` or `BEYOND` instead.
+    /// return `NOT_NOW`, `DISABLED` or `BEYOND` instead.
     fn replace(
         &self,
         new: Magazine,
         section: impl Fn(Sections, &AtomicUsize, usize, usize, usize) -> usize,
         held: impl FnOnce(&mut Held<'_>, usize) -> Option<usize>,
-    ) -> Result<Option<Magazine>, Refused> {
+    ) -> Result<Option<Magazine>, NotExchanged> {
         let live = self.live_or_make();
         if live == 0 {
-            return Err(Refused::NotNow(new));
+            return Err(NotExchanged::NotNow(new));
         }
         let rounds = new.len();
         let top = new.into_top();
@@ -188,7 +207,7 @@ impl Shelf {
                 let reach = self.reach.load(Ordering::Relaxed);
                 let end = live + reach * size_of::<Slot>();
                 match section(self.sections, &self.base, live, end, top) {
-                    // `reach` grows before the magazine is there: a thread that empties the shelf parks it first and
+                    // `reach` grows before the magazine is there: a thread that empties the CPU layer disables it first and
                     // reads `reach` then.
                     BEYOND if reach < MAX_CPUS => {
                         let more = (2 * reach).clamp(1, MAX_CPUS);
@@ -201,16 +220,16 @@ impl Shelf {
             Kind::Locked => match self.hold() {
                 Some(mut slot) => held(&mut slot, top).unwrap_or(NOT_NOW),
                 None if self.is_live() => NOT_NOW,
-                None => PARKED,
+                None => DISABLED,
             },
         };
         // SAFETY: refused, so the magazine is still this function's; or accepted, so the old one now is.
         let owned = |top| unsafe { Magazine::from_top(top) };
         match result {
-            NOT_NOW => Err(Refused::NotNow(
+            NOT_NOW => Err(NotExchanged::NotNow(
                 owned(top).unwrap_or_else(|| unreachable!("new is a magazine")),
             )),
-            PARKED => Err(Refused::Parked(
+            DISABLED => Err(NotExchanged::Disabled(
                 owned(top).unwrap_or_else(|| unreachable!("new is a magazine")),
             )),
             old => {
@@ -232,19 +251,19 @@ impl Shelf {
         }
     }
 
-    /// Takes all magazines of all CPUs. False when the shelf is closed, when another thread empties it, when the kernel does
+    /// Takes all magazines of all CPUs. False when the CPU layer is closed, when another thread empties it, when the kernel does
     /// not restart the sections, or when some slot's lock could not be taken. Calls `begun` first, unless it takes nothing.
     pub(super) fn drain(&self, begun: impl FnOnce(), take: impl FnMut(Magazine)) -> bool {
         if self.begin_drain() != Begin::Begun {
             return false;
         }
         begun();
-        let all = self.drain_parked(take);
+        let all = self.drain_disabled(take);
         self.end_drain();
         all
     }
 
-    /// Unparks the shelf, unless it is closed or has nothing to unpark.
+    /// Enables the CPU layer, unless it is closed or has nothing to enable.
     fn end_drain(&self) {
         let live = self.live();
         if live != 0 && !self.is_closed() {
@@ -253,10 +272,10 @@ impl Shelf {
         self.draining.store(0, Ordering::Release);
     }
 
-    /// Waits a while for the thread that empties the shelf.
+    /// Waits a while for the thread that empties the CPU layer.
     pub(super) fn await_drain(&self) {
-        sleeps("the thread that empties a shelf");
-        for _ in 0..PATIENCE {
+        sleeps("the thread that empties a CPU layer");
+        for _ in 0..SLOT_TRIES {
             let seen = self.draining.load(Ordering::Acquire);
             if seen == 0 || seen != fork::generation() {
                 return;
@@ -265,12 +284,12 @@ impl Shelf {
         }
     }
 
-    /// Parks the shelf for good and takes all magazines.
+    /// Disables the CPU layer for good and takes all magazines.
     pub(super) fn close(&self, take: impl FnMut(Magazine)) -> bool {
         let begun = loop {
             match self.begin_drain() {
                 Begin::Busy => {
-                    sleeps("the thread that empties a shelf");
+                    sleeps("the thread that empties a CPU layer");
                     yield_now();
                 }
                 Begin::Closed => return true,
@@ -279,16 +298,16 @@ impl Shelf {
         };
         self.closed.store(1, Ordering::Release);
         if begun == Begin::NoBarrier {
-            // A section under way may still commit, so nothing is taken. What is on the shelf is lost and never used again.
-            self.gate().store(parked(), Ordering::SeqCst);
+            // A section under way may still commit, so nothing is taken. What is in the CPU layer is lost and never used again.
+            self.gate().store(disabled(), Ordering::SeqCst);
             return false;
         }
-        let all = self.drain_parked(take);
+        let all = self.drain_disabled(take);
         self.draining.store(0, Ordering::Release);
         all
     }
 
-    /// Unparks a shelf that is parked although no thread empties it: a new one; one whose slots were made during a drain;
+    /// Enables a CPU layer that is disabled although no thread empties it: a new one; one whose slots were made during a drain;
     /// or, in the child of a fork, one whose drain the fork interrupted, since the draining thread does not exist in the
     /// child. What such a drain had not taken yet is still in the live slots.
     pub(super) fn heal(&self) {
@@ -332,7 +351,7 @@ impl Shelf {
         self.reach.store(cpus, Ordering::Relaxed);
     }
 
-    /// Slot `i`, of a shelf that has live ones.
+    /// Slot `i`, of a CPU layer that has live ones.
     fn slot(&self, i: usize) -> *mut Slot {
         (self.live() + i * size_of::<Slot>()) as *mut Slot
     }
@@ -344,14 +363,14 @@ impl Shelf {
         }
         let mine = locked::thread_number();
         let held = (0..2).find_map(|step| {
-            // SAFETY: a live slot of this shelf; in locked mode slots are only used through the lock.
+            // SAFETY: a live slot of this CPU layer; in locked mode slots are only used through the lock.
             unsafe { locked::try_hold(self.slot((mine + step) % self.slots)) }
         })?;
-        // Checked under the lock: a thread that parks the shelf takes every lock afterwards.
+        // Checked under the lock: a thread that disables the CPU layer takes every lock afterwards.
         self.is_live().then_some(held)
     }
 
-    /// Claims for this thread the right to park and unpark; false when another thread has it.
+    /// Claims for this thread the right to disable and enable; false when another thread has it.
     fn seize(&self) -> bool {
         let generation = fork::generation();
         let seen = self.draining.load(Ordering::Relaxed);
@@ -362,7 +381,7 @@ impl Shelf {
                 .is_ok()
     }
 
-    /// Claims for this thread the right to empty the shelf, and parks it.
+    /// Claims for this thread the right to empty the CPU layer, and disables it.
     fn begin_drain(&self) -> Begin {
         if !self.seize() {
             return Begin::Busy;
@@ -372,8 +391,8 @@ impl Shelf {
             return Begin::Closed;
         }
         let was_live = self.is_live();
-        self.gate().store(parked(), Ordering::SeqCst);
-        // A shelf that was parked already has no section to restart.
+        self.gate().store(disabled(), Ordering::SeqCst);
+        // A CPU layer that was disabled already has no section to restart.
         if was_live && matches!(self.kind, Kind::PerCpu) && !restart_sequences() {
             // Without the barrier a section under way may still commit: nothing may be taken.
             self.end_drain();
@@ -382,13 +401,13 @@ impl Shelf {
         Begin::Begun
     }
 
-    fn drain_parked(&self, mut take: impl FnMut(Magazine)) -> bool {
+    fn drain_disabled(&self, mut take: impl FnMut(Magazine)) -> bool {
         let mut all = true;
         for i in 0..self.reach() {
             let tops = match self.kind {
                 Kind::PerCpu => {
                     let slot = self.slot(i);
-                    // SAFETY: the shelf is parked and every section restarted, so this thread alone uses the slots.
+                    // SAFETY: the CPU layer is disabled and every section restarted, so this thread alone uses the slots.
                     // Untouched slots are read only, to leave their memory unbacked.
                     let body = unsafe { &(*slot).body };
                     match body.tops() {
@@ -396,7 +415,7 @@ impl Shelf {
                         _ => body.clear(),
                     }
                 }
-                Kind::Locked => match self.hold_patiently(i) {
+                Kind::Locked => match self.hold_after_tries(i) {
                     Some(mut slot) => slot.clear(),
                     None => {
                         all = false;
@@ -415,13 +434,13 @@ impl Shelf {
         all
     }
 
-    /// Takes all magazines of a shelf that no other thread uses and that is never used again.
+    /// Takes all magazines of a CPU layer that no other thread uses and that is never used again.
     pub(super) fn clear(&mut self, mut take: impl FnMut(Magazine)) {
         for i in 0..self.reach() {
             let slot = self.slot(i);
-            // SAFETY: the shelf is borrowed mutably, so no section and no holder is at its slots.
+            // SAFETY: the CPU layer is borrowed mutably, so no section and no holder is at its slots.
             for top in unsafe { (*slot).body.tops() } {
-                // SAFETY: the slot owned it, and is never looked at again: the caller is dropping the shelf.
+                // SAFETY: the slot owned it, and is never looked at again: the caller is dropping the CPU layer.
                 if let Some(magazine) = unsafe { Magazine::from_top(top) } {
                     take(magazine);
                 }
@@ -429,8 +448,8 @@ impl Shelf {
         }
     }
 
-    fn hold_patiently(&self, i: usize) -> Option<Held<'_>> {
-        (0..PATIENCE).find_map(|_| {
+    fn hold_after_tries(&self, i: usize) -> Option<Held<'_>> {
+        (0..SLOT_TRIES).find_map(|_| {
             // SAFETY: as in `hold`.
             let held = unsafe { locked::try_hold(self.slot(i)) };
             if held.is_none() {
@@ -442,7 +461,7 @@ impl Shelf {
     }
 }
 
-impl Drop for Shelf {
+impl Drop for CpuLayer {
     fn drop(&mut self) {
         // The region begins at a page, and the slots less than a page behind.
         let region = self.live() & !(page_size() - 1);

@@ -45,7 +45,7 @@ impl Lists {
     }
 
     /// The segments of list `n`, latest first.
-    pub(super) fn segments<'t>(&self, tags: &'t Tags, n: u32) -> impl Iterator<Item = u32> + 't {
+    pub(super) fn segments<'t>(&self, tags: Tags<'t>, n: u32) -> impl Iterator<Item = u32> + 't {
         let mut at = self.heads[n as usize];
         core::iter::from_fn(move || {
             let tag = (at != NONE).then_some(at)?;
@@ -55,12 +55,12 @@ impl Lists {
     }
 
     /// Marks a segment as free and lists it.
-    pub(super) fn insert(&mut self, tags: &Tags, tag: u32) {
+    pub(super) fn insert(&mut self, tags: Tags<'_>, tag: u32) {
         let it = tags.get(tag);
         let n = Self::of(it.size());
         let head = self.heads[n as usize];
+        // With nothing before it.
         it.set_kind(Kind::Free);
-        it.set_left(NONE);
         it.set_right(head);
         if head != NONE {
             tags.get(head).set_left(tag);
@@ -70,7 +70,7 @@ impl Lists {
     }
 
     /// Takes a segment off its list. Its size is still the one that it was listed with.
-    pub(super) fn remove(&mut self, tags: &Tags, tag: u32) {
+    pub(super) fn remove(&mut self, tags: Tags<'_>, tag: u32) {
         let it = tags.get(tag);
         let (left, right) = (it.left(), it.right());
         if right != NONE {

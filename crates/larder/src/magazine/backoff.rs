@@ -8,19 +8,19 @@ const SPARED: u32 = 255;
 
 /// Limits the requests for something that its owner can do without for a while.
 #[derive(Debug, Default)]
-pub(super) struct Patience(AtomicU32);
+pub(super) struct Backoff(AtomicU32);
 
-impl Patience {
-    /// The result of `ask`. After a `None`, the next [`SPARED`] calls return `None` without calling it.
+impl Backoff {
+    /// The result of `attempt`. After a `None`, the next [`SPARED`] calls return `None` without calling it.
     ///
     /// Calls of several threads at the same time may count as one: only the cost depends on it.
-    pub(super) fn ask<T>(&self, ask: impl FnOnce() -> Option<T>) -> Option<T> {
+    pub(super) fn attempt<T>(&self, attempt: impl FnOnce() -> Option<T>) -> Option<T> {
         let left = self.0.load(Ordering::Relaxed);
         if left > 0 {
             self.0.store(left - 1, Ordering::Relaxed);
             return None;
         }
-        let got = ask();
+        let got = attempt();
         if got.is_none() {
             self.0.store(SPARED, Ordering::Relaxed);
         }

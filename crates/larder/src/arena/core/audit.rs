@@ -1,47 +1,16 @@
 //! The invariants, checked one by one.
 
-use super::arena::Arena;
 use super::list::Lists;
 use super::segments::{Counts, Segments};
 use super::tag::{Kind, NONE};
 
-impl Arena {
-    /// Checks that tags, lists, hash, index and counters agree. For tests, and for programs in which memory may be corrupt;
-    /// debug builds do it on their own after operations, as often as keeps that affordable.
-    ///
-    /// O(segments), under the lock.
-    ///
-    /// ```
-    /// # use larder::arena::Arena;
-    /// let ids = Arena::builder("ids").build()?;
-    /// ids.add(0, 100)?;
-    /// ids.audit()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The invariant that does not hold: something wrote into the arena's own memory, or the arena has a mistake.
-    pub fn audit(&self) -> Result<(), Broken> {
-        self.lock().audit()
-    }
-}
-
 /// An invariant that does not hold.
-///
-/// ```
-/// # use larder::arena::Broken;
-/// let broken = Broken { arena: "ids", what: "a free segment on no list", addr: 7 };
-/// assert!(broken.to_string().starts_with("arena ids: a free segment on no list at 7"));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("arena {arena}: {what} at {addr}; report it, and do not use the arena any more")]
-pub struct Broken {
-    /// The arena's name.
-    pub arena: &'static str,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken {
     /// What is wrong.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// Where.
-    pub addr: u64,
+    pub(crate) addr: u64,
 }
 
 /// Sums of what a walk saw.
@@ -53,17 +22,12 @@ struct Seen {
 }
 
 impl Segments<'_> {
-    fn ensure(&self, holds: bool, what: &'static str, addr: u64) -> Result<(), Broken> {
-        let arena = self.shared.name;
-        if holds {
-            Ok(())
-        } else {
-            Err(Broken { arena, what, addr })
-        }
-    }
-
-    pub(super) fn audit(&self) -> Result<(), Broken> {
-        let tags = &self.shared.tags;
+    /// Checks that tags, lists, hash, index and counters agree. O(segments).
+    ///
+    /// # Errors
+    /// The invariant that does not hold.
+    pub(crate) fn audit(&self) -> Result<(), Broken> {
+        let tags = self.tags;
         let mut seen = Seen {
             counts: Counts::default(),
             taken: 0,
@@ -73,17 +37,17 @@ impl Segments<'_> {
         let mut span = self.state.index.first(tags);
         while span != NONE {
             let it = tags.get(span);
-            self.ensure(
+            ensure(
                 it.kind().is_span(),
                 "a span in the index is none",
                 it.start(),
             )?;
-            self.ensure(
+            ensure(
                 end.is_none_or(|end| it.start() > end),
                 "two spans overlap",
                 it.start(),
             )?;
-            self.ensure(
+            ensure(
                 self.state.index.floor(tags, it.last()) == span,
                 "the index does not find a span",
                 it.start(),
@@ -93,7 +57,7 @@ impl Segments<'_> {
             span = self.state.index.after(tags, span);
         }
         let idle = self.state.idle.spans(tags).map(|span| tags.get(span));
-        self.ensure(
+        ensure(
             idle.map(|span| span.size()).sum::<u64>() == seen.counts.idle,
             "idle spans are not those that are listed",
             seen.counts.idle,
@@ -105,42 +69,46 @@ impl Segments<'_> {
 
     /// The segments of a span tile it, and free neighbours are joined.
     fn audit_span(&self, span: u32, seen: &mut Seen) -> Result<(), Broken> {
-        let tags = &self.shared.tags;
+        let tags = self.tags;
         let whole = tags.get(span);
         seen.counts.spans += 1;
         seen.counts.total += whole.size();
         let imported = whole.kind() == Kind::Imported;
+        let idle = self.idle_import(whole.next()) == Some(span)
+            && tags.get(whole.next()).kind() == Kind::Free;
         if imported {
             seen.counts.imported += whole.size();
-            if self.idle_import(whole.next()) == Some(span)
-                && tags.get(whole.next()).kind() == Kind::Free
-            {
-                seen.counts.idle += whole.size();
-            }
+        }
+        if idle {
+            seen.counts.idle += whole.size();
         }
         let (mut before, mut at, mut expected) = (span, whole.next(), Some(whole.start()));
         while at != span {
             let it = tags.get(at);
             let addr = it.start();
-            self.ensure(
+            ensure(
                 expected == Some(addr),
                 "segments do not tile their span",
                 addr,
             )?;
-            self.ensure(it.prev() == before, "a link back does not lead back", addr)?;
-            self.ensure(
-                it.size() > 0 && it.size().is_multiple_of(self.shared.quantum),
+            ensure(
+                idle || it.prev() == before,
+                "a link back does not lead back",
+                addr,
+            )?;
+            ensure(
+                it.size() > 0 && it.size().is_multiple_of(self.table.quantum),
                 "a size is no multiple of the quantum",
                 addr,
             )?;
             let kind = it.kind();
-            self.ensure(
+            ensure(
                 kind == Kind::Free || kind.is_taken(),
                 "a segment is neither free nor taken",
                 addr,
             )?;
             if kind == Kind::Free {
-                self.ensure(
+                ensure(
                     tags.get(before).kind() != Kind::Free,
                     "two free neighbours are not joined",
                     addr,
@@ -148,8 +116,8 @@ impl Segments<'_> {
                 seen.counts.free += it.size();
                 seen.listed[Lists::of(it.size()) as usize] += 1;
             } else {
-                self.ensure(
-                    self.shared.hash.find(tags, addr) == at,
+                ensure(
+                    self.table.hash.find(tags, addr) == at,
                     "the hash does not find a segment",
                     addr,
                 )?;
@@ -159,8 +127,8 @@ impl Segments<'_> {
             expected = addr.checked_add(it.size());
             (before, at) = (at, it.next());
         }
-        self.ensure(
-            whole.prev() == before && tags.get(before).last() == whole.last(),
+        ensure(
+            (idle || whole.prev() == before) && tags.get(before).last() == whole.last(),
             "segments do not fill their span",
             whole.start(),
         )
@@ -168,12 +136,12 @@ impl Segments<'_> {
 
     /// Each list has the free segments of its sizes and nothing else.
     fn audit_lists(&self, seen: &Seen) -> Result<(), Broken> {
-        let tags = &self.shared.tags;
+        let tags = self.tags;
         for n in 0..64 {
             let (mut many, mut before) = (0, NONE);
             for tag in self.state.lists.segments(tags, n) {
                 let it = tags.get(tag);
-                self.ensure(
+                ensure(
                     it.kind() == Kind::Free && Lists::of(it.size()) == n && it.left() == before,
                     "a list has what does not belong there",
                     it.start(),
@@ -181,17 +149,17 @@ impl Segments<'_> {
                 many += 1;
                 before = tag;
             }
-            self.ensure(
+            ensure(
                 many == seen.listed[n as usize],
                 "a free segment is on no list",
                 1 << n,
             )?;
-            self.ensure(
+            ensure(
                 self.state.lists.filled_from(n).next() == Some(n) || many == 0,
                 "a list is not marked as filled",
                 1 << n,
             )?;
-            self.ensure(
+            ensure(
                 self.state.lists.filled_from(n).next() != Some(n) || many > 0,
                 "an empty list is marked as filled",
                 1 << n,
@@ -202,12 +170,12 @@ impl Segments<'_> {
 
     /// The hash has as many segments as are taken; that it finds each was seen.
     fn audit_hash(&self, seen: &Seen) -> Result<(), Broken> {
-        let hash = &self.shared.hash;
+        let hash = &self.table.hash;
         let mut many = 0;
         for bucket in 0..hash.buckets() {
-            many += hash.chain(&self.shared.tags, bucket).count();
+            many += hash.chain(self.tags, bucket).count();
         }
-        self.ensure(
+        ensure(
             hash.len() == seen.taken && many == seen.taken as usize,
             "the hash has what is not taken",
             u64::from(hash.len()),
@@ -219,37 +187,39 @@ impl Segments<'_> {
         let same = Counts {
             allocs: counts.allocs,
             frees: counts.frees,
-            fails: counts.fails,
-            imports: counts.imports,
-            releases: counts.releases,
             ..seen.counts
         };
-        self.ensure(
+        ensure(
             *counts == same && counts.allocs - counts.frees == u64::from(seen.taken),
             "a counter is wrong",
             counts.total,
         )?;
         let (made, unused) = self.state.pool.counts();
-        self.ensure(
+        ensure(
             u64::from(made) == 1 + u64::from(unused) + seen.counts.spans + seen.counts.segments,
             "a tag is lost",
             u64::from(made),
         )
     }
-}
 
-#[cfg(debug_assertions)]
-impl Drop for Segments<'_> {
-    /// Audits the arena after an operation: always when it is small, else once in as many visits as it has segments for
-    /// every 64, so that an operation pays for about 64 segments.
-    fn drop(&mut self) {
-        self.state.visits = self.state.visits.wrapping_add(1);
-        let due = (self.state.visits).is_multiple_of(1 + self.state.counts.segments / 64);
-        if due
-            && !std::thread::panicking()
-            && let Err(broken) = self.audit()
+    /// Audits after an operation in debug builds: always when there is little, else once in as many operations as there are
+    /// segments for every 64, so that an operation pays for about 64 segments.
+    #[inline]
+    pub(crate) fn audit_when_due(&mut self) {
+        #[cfg(debug_assertions)]
         {
-            panic!("{broken}");
+            self.state.visits = self.state.visits.wrapping_add(1);
+            let due = (self.state.visits).is_multiple_of(1 + self.state.counts.segments / 64);
+            if due
+                && !std::thread::panicking()
+                && let Err(Broken { what, addr }) = self.audit()
+            {
+                panic!("arena: {what} at {addr}");
+            }
         }
     }
+}
+
+fn ensure(holds: bool, what: &'static str, addr: u64) -> Result<(), Broken> {
+    holds.then_some(()).ok_or(Broken { what, addr })
 }
