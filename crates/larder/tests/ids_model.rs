@@ -94,7 +94,14 @@ fn foreign<R: Rule>(rule: &R) {
                 let below = range.first().checked_sub(distance);
                 let beyond = range.last().checked_add(distance);
                 for id in below.into_iter().chain(beyond) {
-                    assert_eq!(ids.free(id), Err(IdError::OutOfRange { id, range }));
+                    assert_eq!(
+                        ids.free(id),
+                        Err(IdError::OutOfRange {
+                            id,
+                            first: range.first(),
+                            last: range.last()
+                        })
+                    );
                 }
             }
             assert_eq!(ids.allocated(), taken.len() as u64);

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::cell::{BorrowError, BorrowMutError, RefCell};
 
 use super::rule::Order;
-use super::{Guard, IdError, IdRange, Ids, Rule};
+use super::{IdError, IdRange, Ids, Rule};
 #[cfg(feature = "std")]
 use super::{IdSpace, SharedRule};
 
@@ -15,7 +15,6 @@ use super::{IdSpace, SharedRule};
 /// |---|---|
 /// | `RefCell<Ids<R>>` | one owner: no lock, no atomic instruction |
 /// | `IdSpace<R>` | many threads |
-/// | `Mutex<Ids<R>>` | many threads, one at a time; any rule, strictly in its order |
 /// | `&A`, `Rc<A>`, `Arc<A>` | whatever `A` is |
 ///
 /// ```
@@ -36,7 +35,6 @@ use super::{IdSpace, SharedRule};
 /// assert!(ids.is_allocated(15) && !ids.is_allocated(11));
 /// assert_eq!((ids.next_allocated(11), ids.allocated()), (Some(12), 3));
 /// assert_eq!((ids.range().last(), ids.cursor(), ids.is_shared()), (19, None, false));
-/// assert_eq!(ids.guard()?.id(), 11);                // and free again
 /// # Ok(())
 /// # }
 /// ```
@@ -97,17 +95,6 @@ pub trait Allocate {
     /// worse.
     fn is_shared(&self) -> bool {
         true
-    }
-
-    /// Takes an identifier that goes back when the guard is dropped.
-    ///
-    /// # Errors
-    /// As [`alloc`](Allocate::alloc).
-    fn guard(&self) -> Result<Guard<&Self>, IdError>
-    where
-        Self: Sized,
-    {
-        Guard::new(self)
     }
 }
 
@@ -173,53 +160,6 @@ impl<R: Rule> Allocate for RefCell<Ids<R>> {
     #[inline]
     fn is_shared(&self) -> bool {
         false
-    }
-}
-
-#[cfg(feature = "std")]
-fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // No operation of `Ids` can panic half done, so what a poisoned lock protects is whole.
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-#[cfg(feature = "std")]
-impl<R: Rule> Allocate for std::sync::Mutex<Ids<R>> {
-    fn alloc(&self) -> Result<u64, IdError> {
-        lock(self).alloc()
-    }
-
-    fn alloc_at(&self, id: u64) -> Result<(), IdError> {
-        lock(self).alloc_at(id)
-    }
-
-    fn free(&self, id: u64) -> Result<(), IdError> {
-        lock(self).free(id)
-    }
-
-    fn is_allocated(&self, id: u64) -> bool {
-        lock(self).is_allocated(id)
-    }
-
-    fn next_allocated(&self, from: u64) -> Option<u64> {
-        lock(self).next_allocated(from)
-    }
-
-    fn range(&self) -> IdRange {
-        lock(self).range()
-    }
-
-    fn allocated(&self) -> u64 {
-        lock(self).allocated()
-    }
-
-    fn next_free(&self, from: u64) -> Option<u64> {
-        next_free(&lock(self), from)
-    }
-
-    fn cursor(&self) -> Option<u64> {
-        lock(self).cursor()
     }
 }
 

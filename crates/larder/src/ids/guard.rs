@@ -20,13 +20,13 @@ use super::{Allocate, IdError};
 ///
 /// let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
 /// {
-///     let id = ids.guard()?;
+///     let id = Guard::new(&ids)?;
 ///     assert_eq!(id.id(), 0);
 ///     assert!(ids.is_allocated(0));
 /// }
 /// assert!(!ids.is_allocated(0));
 ///
-/// let raw = ids.guard()?.into_raw();       // for foreign code: the guard does not free it now
+/// let raw = Guard::new(&ids)?.into_raw();       // for foreign code: the guard does not free it now
 /// let id = Guard::from_raw(&ids, raw)?;    // and back
 /// # drop(id);
 /// # Ok(())
@@ -155,20 +155,6 @@ impl<A: Allocate> Guard<A> {
     pub fn into_raw(mut self) -> u64 {
         self.armed = false;
         self.id
-    }
-
-    /// Keeps the identifier for good: [`into_raw`](Self::into_raw) under the name that says why.
-    ///
-    /// ```
-    /// # use core::cell::RefCell;
-    /// # use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
-    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
-    /// let init = Guard::at(&ids, 1)?.leak();
-    /// assert!(ids.is_allocated(init));
-    /// # Ok::<(), larder::ids::IdError>(())
-    /// ```
-    pub fn leak(self) -> u64 {
-        self.into_raw()
     }
 
     /// Frees the identifier and says whether that worked, which dropping cannot.

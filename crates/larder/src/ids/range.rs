@@ -116,7 +116,11 @@ impl IdRange {
         if self.contains(id) {
             Ok(id - self.first)
         } else {
-            Err(IdError::OutOfRange { id, range: self })
+            Err(IdError::OutOfRange {
+                id,
+                first: self.first,
+                last: self.last,
+            })
         }
     }
 }

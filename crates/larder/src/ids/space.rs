@@ -23,8 +23,6 @@ mod loom_tests;
 mod model;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
-#[cfg(all(test, shuttle))]
-pub(super) use shuttle_tests::explore;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,15 +1,11 @@
-//! What lies over the identifiers: handles, guards, pending identifiers, tenants, nested spaces, snapshots, leases.
+//! What lies over the identifiers: handles, guards, snapshots.
 
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 mod guard;
-mod lease;
-mod nested;
-mod pending;
 #[cfg(feature = "serde")]
 mod serde;
 mod snapshot;
 mod support;
 mod tagged;
-mod tenant;

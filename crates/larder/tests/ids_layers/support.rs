@@ -2,10 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 use larder::ids::rule::Order;
-use larder::ids::{Allocate, IdError, IdRange, Ids, Rule};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule, Shape, SharedRule};
 
 /// Lowest first, by a set.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +25,10 @@ impl Rule for Plain {
             last,
         })
     }
+}
+
+impl SharedRule for Plain {
+    const SHAPE: Shape = Shape::Exact;
 }
 
 impl Order for PlainOrder {
@@ -86,14 +89,14 @@ impl Order for PlainOrder {
 }
 
 pub(crate) type Owned = RefCell<Ids<Plain>>;
-pub(crate) type Shared = Mutex<Ids<Plain>>;
+pub(crate) type Shared = IdSpace<Plain>;
 
 pub(crate) fn owned(first: u64, last: u64) -> Owned {
     RefCell::new(Ids::new(first..=last, Plain).unwrap())
 }
 
 pub(crate) fn shared(first: u64, last: u64) -> Shared {
-    Mutex::new(Ids::new(first..=last, Plain).unwrap())
+    IdSpace::new(first..=last, Plain).unwrap()
 }
 
 /// Identifiers that refuse the n-th call that could change them, and all later calls until the test resets the number.

@@ -1,5 +1,6 @@
 //! Generation tags: an identifier that is used again does not look the same.
 
+mod fields;
 mod handle;
 mod widths;
 
@@ -9,8 +10,8 @@ pub use widths::Widths;
 use alloc::format;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::fields::Fields;
 use super::{Allocate, IdError};
+use fields::Fields;
 
 /// What becomes of a slot when its generations are used up.
 ///
