@@ -38,7 +38,33 @@ impl Rule for Cyclic {
     }
 }
 
-/// What keeps [`Cyclic`].
+/// No order is promised: whichever free identifier is cheapest to find is next. For a caller that needs a number
+/// without another owner, and nothing more of it; what Linux's `sbitmap` does for the tags of block devices.
+///
+/// A freed identifier may come back at the very next allocation. Between threads this is the rule to take: identifiers lie
+/// ready for the CPU that freed them, as under [`Lifo`](super::Lifo), and the others in a bitmap, at 1.02 bits each. Every
+/// operation looks at most at four levels of words.
+///
+/// ```
+/// use larder::ids::{IdSpace, rule::Any};
+///
+/// let tags = IdSpace::new(0u16..4096, Any)?;
+/// let (one, other) = (tags.alloc()?, tags.alloc()?);
+/// assert_ne!(one, other);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Any;
+
+impl Rule for Any {
+    type Order = CyclicOrder;
+
+    fn order(&self, last: u64) -> Result<CyclicOrder, IdError> {
+        Cyclic.order(last)
+    }
+}
+
+/// What keeps [`Cyclic`] and [`Any`].
 ///
 /// [`Order`] shows what it can do.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use hashbrown::HashSet;
 
-use super::ring::Slot;
+use super::line::Slot;
 use super::{Order, Rule, find_run, forward};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Marks, PLAIN, Plain};
+use crate::ids::map::{Map, Plain};
 
 /// The identifier that was freed last is next, as its owner's memory may still be in the cache; those that were never in
 /// use come when no other is free, ascending.
@@ -33,20 +33,15 @@ impl Rule for Lifo {
     type Order = LifoOrder;
 
     fn order(&self, last: u64) -> Result<LifoOrder, IdError> {
-        Ok(if last < PLAIN {
-            LifoOrder {
-                plain: Stack::new(last),
+        Ok(match u32::try_from(last) {
+            Ok(_) => LifoOrder {
+                narrow: Stack::new(last),
                 wide: None,
-            }
-        } else {
-            LifoOrder {
-                plain: Stack::new(0),
-                wide: Some(if u32::try_from(last).is_ok() {
-                    Wide::Narrow(Stack::new(last))
-                } else {
-                    Wide::Wide(Stack::new(last))
-                }),
-            }
+            },
+            Err(_) => LifoOrder {
+                narrow: Stack::new(0),
+                wide: Some(Stack::new(last)),
+            },
         })
     }
 }
@@ -57,23 +52,16 @@ impl Rule for Lifo {
 #[derive(Debug)]
 #[repr(C)]
 pub struct LifoOrder {
-    /// Of ranges up to 2^24; beyond it stays empty.
-    plain: Stack<u32, Plain>,
-    wide: Option<Wide>,
+    narrow: Stack<u32>,
+    /// Of ranges beyond 2^32, where the other is empty.
+    wide: Option<Stack<u64>>,
 }
 
-#[derive(Debug)]
-enum Wide {
-    /// At most 2^32.
-    Narrow(Stack<u32, Map>),
-    Wide(Stack<u64, Map>),
-}
-
-forward!(LifoOrder, Wide);
+forward!(LifoOrder);
 
 #[derive(Debug)]
-struct Stack<T, M> {
-    marks: M,
+struct Stack<T> {
+    marks: Map<Plain>,
     /// For each free offset that was in use before an entry, and stale ones below it: when an offset is free its
     /// topmost entry counts, and when one is taken none does.
     stack: Vec<T>,
@@ -87,10 +75,10 @@ struct Stack<T, M> {
     last: u64,
 }
 
-impl<T: Slot, M: Marks> Stack<T, M> {
+impl<T: Slot> Stack<T> {
     fn new(last: u64) -> Self {
         Self {
-            marks: M::new(last),
+            marks: Map::new(last),
             stack: Vec::new(),
             fresh: Some(0),
             named: 0,
@@ -146,7 +134,7 @@ impl<T: Slot, M: Marks> Stack<T, M> {
     }
 }
 
-impl<T: Slot, M: Marks> Order for Stack<T, M> {
+impl<T: Slot> Order for Stack<T> {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
         while let Some(at) = self.stack.last().map(|slot| slot.at()) {

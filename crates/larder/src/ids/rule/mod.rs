@@ -17,7 +17,6 @@ use core::fmt::Debug;
 
 use super::IdError;
 
-mod any;
 mod clock;
 mod cyclic;
 mod epochs;
@@ -27,14 +26,12 @@ mod line;
 mod lowest;
 mod random;
 mod rested;
-mod ring;
 mod stale;
 
-pub use self::any::{Any, AnyOrder};
 #[cfg(feature = "std")]
 pub use self::clock::Monotonic;
 pub use self::clock::{Allocations, Clock};
-pub use self::cyclic::{Cyclic, CyclicOrder};
+pub use self::cyclic::{Any, Cyclic, CyclicOrder};
 pub use self::epochs::{Epochs, EpochsOrder};
 pub use self::fifo::{Fifo, FifoOrder};
 pub use self::lifo::{Lifo, LifoOrder};
@@ -220,11 +217,11 @@ pub trait Order: Debug {
     fn bytes(&self) -> usize;
 }
 
-/// An [`Order`] that is one of three structures, by how wide the range is: `plain` in small ranges, and what is in `wide`
-/// beyond. The quick ways do not ask which: in wide ranges `plain` is empty, and neither gives nor takes.
+/// An [`Order`] that is one of two structures, by how wide the range is: `narrow` up to 2^32, and what is in `wide` beyond.
+/// The quick ways do not ask which: in wide ranges `narrow` is empty, and neither gives nor takes.
 macro_rules! forward {
-    ($order:ident, $width:ident) => {
-        forward!($order, $width,
+    ($order:ident) => {
+        forward!($order,
             take(&mut self) -> Result<Option<u64>, IdError>,
             take_many(&mut self, out: &mut [u64]) -> Result<usize, IdError>,
             take_at(&mut self, at: u64) -> Result<bool, IdError>,
@@ -240,39 +237,32 @@ macro_rules! forward {
             bytes(&self) -> usize,
         );
     };
-    ($order:ident, $width:ident,
-     $($method:ident(&$($this:ident)+ $(, $arg:ident: $type:ty)*) -> $out:ty,)*) => {
+    ($order:ident, $($method:ident(&$($this:ident)+ $(, $arg:ident: $type:ty)*) -> $out:ty,)*) => {
         impl Order for $order {
             #[inline]
             fn take_quickly(&mut self) -> Option<u64> {
-                self.plain.take_quickly()
+                self.narrow.take_quickly()
             }
 
             #[inline]
             fn give_quickly(&mut self, at: u64) -> bool {
-                self.plain.give_quickly(at)
+                self.narrow.give_quickly(at)
             }
-
             $(
                 #[inline]
                 fn $method(&$($this)+ $(, $arg: $type)*) -> $out {
-                    forward!(@this $($this)+, plain, wide => match wide {
-                        None => plain.$method($($arg),*),
-                        Some($width::Narrow(order)) => order.$method($($arg),*),
-                        Some($width::Wide(order)) => order.$method($($arg),*),
-                    })
+                    match forward!(@wide $($this)+) {
+                        None => forward!(@this $($this)+).narrow.$method($($arg),*),
+                        Some(order) => order.$method($($arg),*),
+                    }
                 }
             )*
         }
     };
-    (@this mut $this:ident, $plain:ident, $wide:ident => $match:expr) => {{
-        let ($plain, $wide) = (&mut $this.plain, &mut $this.wide);
-        $match
-    }};
-    (@this $this:ident, $plain:ident, $wide:ident => $match:expr) => {{
-        let ($plain, $wide) = (&$this.plain, &$this.wide);
-        $match
-    }};
+    (@this mut $this:ident) => { $this };
+    (@this $this:ident) => { $this };
+    (@wide mut $this:ident) => { &mut $this.wide };
+    (@wide $this:ident) => { &$this.wide };
 }
 use forward;
 

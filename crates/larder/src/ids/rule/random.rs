@@ -7,10 +7,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::{Order, Rule, find_run};
 use crate::ids::IdError;
-use crate::ids::map::Loose;
+use crate::ids::map::Map;
 
 /// Offsets that are tried before the free ones are counted.
-const TRIES: usize = 8;
+const TRIES: usize = 32;
 
 /// Each free identifier is next with equal chance, as RFC 6056 wants it of ports: what comes next cannot be guessed
 /// from what came before.
@@ -86,7 +86,7 @@ impl Rule for Random {
 
     fn order(&self, last: u64) -> Result<RandomOrder, IdError> {
         Ok(RandomOrder {
-            free: Loose::new(last),
+            free: Map::new(last),
             random: ChaCha8Rng::from_seed(self.seed),
             last,
         })
@@ -97,7 +97,7 @@ impl Rule for Random {
 ///
 /// [`Order`] shows what it can do.
 pub struct RandomOrder {
-    free: Loose,
+    free: Map,
     random: ChaCha8Rng,
     last: u64,
 }
