@@ -113,6 +113,7 @@ fn foreign<R: Rule>(rule: &R) {
 fn what_does_not_belong_is_refused_at_every_occupancy() {
     foreign(&rule::Lowest);
     foreign(&rule::Cyclic);
+    foreign(&rule::Any);
     foreign(&rule::Fifo);
     foreign(&rule::Lifo);
     foreign(&rule::Epochs::<2>);

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use common::cpus::{allowed_cpus, pin};
 use common::modes;
 use larder::ids::rule::NearFull;
-use larder::ids::{Allocate, IdError, IdRange, IdSpace, Rule, SharedRule, SpaceConfig, rule};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Rule, SharedRule, rule};
 use larder::os::rseq::Mode;
 use proptest::prelude::*;
 
@@ -372,14 +372,13 @@ fn check<R: SharedRule>(
     mode: Mode,
     ops: &[Op],
 ) {
-    let config = SpaceConfig {
-        mode: Some(mode),
-        ..SpaceConfig::default()
-    };
     let mut model = Model {
         rests,
         lowest,
-        ids: IdSpace::with_config(range, rule.clone(), config).unwrap(),
+        ids: IdSpace::builder(range, rule.clone())
+            .mode(mode)
+            .build()
+            .unwrap(),
         taken: BTreeSet::new(),
         range,
         cpus: allowed_cpus(),

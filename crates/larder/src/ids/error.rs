@@ -130,10 +130,3 @@ pub enum IdError {
     #[error("no memory for the map of identifiers; free some memory")]
     OutOfMemory,
 }
-
-/// An [`IdRange`] is a range already.
-impl From<core::convert::Infallible> for IdError {
-    fn from(never: core::convert::Infallible) -> Self {
-        match never {}
-    }
-}

@@ -39,13 +39,11 @@ mod tagged;
 pub use allocate::Allocate;
 pub use error::IdError;
 pub use guard::Guard;
-pub use owned::{Allocated, Ids, Runs};
-pub use range::IdRange;
+pub use owned::Ids;
+pub use range::{Bounds, Id, IdRange};
 pub use rule::Rule;
 pub use snapshot::Snapshot;
 #[cfg(feature = "std")]
-pub use space::{
-    Crossing, IdSpace, Shape, SharedRule, SpaceConfig, SpaceIter, SpaceRuns, SpaceStats,
-};
+pub use space::{Crossing, IdSpace, IdSpaceBuilder, Shape, SharedRule, SpaceStats};
 #[cfg(target_has_atomic = "64")]
 pub use tagged::{Handle, OnWrap, Tagged, Widths};

@@ -13,7 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Allocate, IdError, IdRange, Ids, Rule};
+use super::{Allocate, Id, IdError, IdRange, Ids, Rule};
 
 const MAGIC: &[u8; 8] = b"larderID";
 const VERSION: u16 = 2;
@@ -38,7 +38,7 @@ const CHECKSUM: usize = 4;
 ///
 /// let snapshot = Snapshot::from_bytes(&bytes)?;
 /// assert_eq!((snapshot.rule(), snapshot.allocated()), ("Cyclic", 4));
-/// let again = snapshot.restore(Cyclic)?;
+/// let again: Ids<_, u32> = snapshot.restore(Cyclic)?;
 /// assert!(again.iter().eq([1, 2, 3, 700]));
 ///
 /// assert!(Snapshot::from_bytes(&bytes[..66]).is_err(), "torn");
@@ -68,17 +68,21 @@ impl Snapshot {
     pub fn of<A: Allocate>(ids: &A, rule: &impl Rule) -> Result<Self, IdError> {
         let mut runs = Vec::new();
         let mut from = Some(ids.range().first());
-        while let Some(first) = from.and_then(|from| ids.next_allocated(from)) {
-            let end = ids.next_free(first);
+        while let Some(first) = from.and_then(|from| ids.next_allocated(A::Id::from_u64(from))) {
+            let end = ids.next_free(first).map(Id::to_u64);
+            let first = first.to_u64();
             // What was just seen to be free is not looked at again, so that no two runs touch.
-            from = end.and_then(|end| end.checked_add(1));
+            from = end
+                .filter(|&end| end < ids.range().last())
+                .map(|end| end + 1);
             let last = end.map_or(ids.range().last(), |end| end.wrapping_sub(1));
             if end != Some(first) {
                 push(&mut runs, IdRange::new(first, last)?)?;
             }
         }
         let rule = String::from(name(&format!("{rule:?}")));
-        Self::checked(ids.range(), rule, ids.cursor(), runs, u64::MAX)
+        let cursor = ids.cursor().map(Id::to_u64);
+        Self::checked(ids.range(), rule, cursor, runs, u64::MAX)
     }
 
     /// A snapshot of at most so many identifiers, if its parts agree.
@@ -150,8 +154,10 @@ impl Snapshot {
     /// Identifiers of one owner that are allocated as they were.
     ///
     /// # Errors
-    /// [`IdError::OtherRule`] for a rule of another name, [`IdError::OutOfMemory`].
-    pub fn restore<R: Rule>(&self, rule: R) -> Result<Ids<R>, IdError> {
+    /// [`IdError::OtherRule`] for a rule of another name, [`IdError::Invalid`] where the identifiers do not fit the integer,
+    /// [`IdError::OutOfMemory`].
+    pub fn restore<R: Rule, T: Id>(&self, rule: R) -> Result<Ids<R, T>, IdError> {
+        self.fits::<T>()?;
         let given = format!("{rule:?}");
         if name(&given) != self.rule {
             return Err(IdError::OtherRule {
@@ -159,12 +165,12 @@ impl Snapshot {
                 given: String::from(name(&given)),
             });
         }
-        let mut ids = Ids::new(self.range, rule)?;
+        let mut ids = Ids::over(self.range, rule)?;
         for run in self.runs() {
-            ids.reserve(run)?;
+            ids.reserve_range(run)?;
         }
         if let Some(cursor) = self.cursor {
-            ids.set_cursor(cursor)?;
+            ids.set_cursor(T::from_u64(cursor))?;
         }
         Ok(ids)
     }
@@ -174,15 +180,28 @@ impl Snapshot {
     /// # Errors
     /// As [`Allocate::alloc_at`].
     pub fn restore_into<A: Allocate>(&self, ids: &A) -> Result<(), IdError> {
-        for (done, id) in self.iter().enumerate() {
+        self.fits::<A::Id>()?;
+        let ours = || self.iter().map(A::Id::from_u64);
+        for (done, id) in ours().enumerate() {
             if let Err(error) = ids.alloc_at(id) {
-                for id in self.iter().take(done) {
+                for id in ours().take(done) {
                     let _ = ids.free(id);
                 }
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    fn fits<T: Id>(&self) -> Result<(), IdError> {
+        let last = self.range.last();
+        if T::from_u64(last).to_u64() == last {
+            return Ok(());
+        }
+        Err(IdError::Invalid {
+            what: format!("a restored identifier {last} in a smaller integer"),
+            advice: "restore into the integer that the snapshot was taken of",
+        })
     }
 
     /// The snapshot as bytes.

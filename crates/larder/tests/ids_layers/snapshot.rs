@@ -37,7 +37,7 @@ fn the_live_set_comes_back() {
         let bytes = snapshot.to_bytes().unwrap();
         let read = Snapshot::from_bytes(&bytes).unwrap();
         assert_eq!(read, snapshot);
-        let ids = read.restore(Plain).unwrap();
+        let ids = read.restore::<_, u64>(Plain).unwrap();
         assert_eq!(ids.range(), snapshot.range());
         assert_eq!(ids.allocated(), snapshot.allocated());
         assert!(ids.runs().eq(snapshot.runs()));
@@ -200,12 +200,17 @@ fn what_was_written_can_be_read() {
         Snapshot::from_bytes_at_most(&bytes, band),
         Err(IdError::TooLarge { .. })
     ));
-    assert!(read.restore(Lowest).unwrap().runs().eq(snapshot.runs()));
+    assert!(
+        read.restore::<_, u64>(Lowest)
+            .unwrap()
+            .runs()
+            .eq(snapshot.runs())
+    );
 }
 
 #[test]
 fn the_cursor_comes_back() {
-    let mut ids = Ids::new(10u32..20, Cyclic).unwrap();
+    let mut ids = Ids::new(10..20u64, Cyclic).unwrap();
     assert_eq!(
         Snapshot::of(&RefCell::new(Ids::new(0u8..9, Cyclic).unwrap()), &Cyclic)
             .unwrap()
@@ -224,7 +229,7 @@ fn the_cursor_comes_back() {
     let again = RefCell::new(
         Snapshot::from_bytes(&bytes)
             .unwrap()
-            .restore(Cyclic)
+            .restore::<_, u64>(Cyclic)
             .unwrap(),
     );
     for _ in 0..7 {
@@ -236,7 +241,7 @@ fn the_cursor_comes_back() {
 #[test]
 fn another_rule_is_refused() {
     let snapshot = of(0, 9, [3]);
-    let error = snapshot.restore(Cyclic).unwrap_err();
+    let error = snapshot.restore::<_, u64>(Cyclic).unwrap_err();
     assert!(
         matches!(&error, IdError::OtherRule { saved, given } if saved == "Plain" && given == "Cyclic")
     );
@@ -260,19 +265,25 @@ fn restoring_into_a_space_takes_all_or_none() {
 
 #[test]
 fn a_shared_space_can_be_taken_and_restored() {
-    let space = IdSpace::new(0u32..1000, Lowest).unwrap();
+    let space = IdSpace::new(0..1000u64, Lowest).unwrap();
     let mut taken: Vec<_> = (0..700).map(|_| space.alloc().unwrap()).collect();
     for _ in 0..350 {
         let id = taken.swap_remove(taken.len() / 3);
         space.free(id).unwrap();
     }
     let snapshot = Snapshot::of(&space, &Lowest).unwrap();
-    let again = IdSpace::new(0u32..1000, Lowest).unwrap();
+    let again = IdSpace::new(0..1000u64, Lowest).unwrap();
     snapshot.restore_into(&again).unwrap();
     taken.sort_unstable();
     assert!(snapshot.iter().eq(taken.iter().copied()));
     assert!(again.iter().eq(taken));
-    assert!(snapshot.restore(Lowest).unwrap().iter().eq(snapshot.iter()));
+    assert!(
+        snapshot
+            .restore::<_, u64>(Lowest)
+            .unwrap()
+            .iter()
+            .eq(snapshot.iter())
+    );
 }
 
 #[test]
@@ -327,7 +338,7 @@ proptest! {
         prop_assert!(snapshot.runs().eq(runs_of(&live)));
         let read = Snapshot::from_bytes(&snapshot.to_bytes().unwrap()).unwrap();
         prop_assert!(read.iter().eq(live.iter().copied()));
-        prop_assert!(read.restore(Lowest).unwrap().iter().eq(live));
+        prop_assert!(read.restore::<_, u64>(Lowest).unwrap().iter().eq(live));
     }
 
     #[test]
@@ -335,7 +346,18 @@ proptest! {
         if let Ok(snapshot) = forged(1 << 18, allocated, &body) {
             prop_assert_eq!(snapshot.iter().count() as u64, allocated);
             prop_assert!(snapshot.runs().all(|run| run.last() <= 1 << 18));
-            let _ = snapshot.restore(Plain);
+            let _ = snapshot.restore::<_, u64>(Plain);
         }
     }
+}
+
+#[test]
+fn an_integer_that_is_too_small_is_refused() {
+    let snapshot = of(0, 256, [3]);
+    let error = snapshot.restore::<_, u8>(Plain).unwrap_err();
+    assert!(matches!(error, IdError::Invalid { .. }), "{error}");
+    let ids = IdSpace::new(0u8..=255, Plain).unwrap();
+    assert!(snapshot.restore_into(&ids).is_err());
+    let fits = of(0, 255, [3]).restore::<_, u8>(Plain).unwrap();
+    assert!(fits.iter().eq([3u8]));
 }

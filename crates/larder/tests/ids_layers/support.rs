@@ -121,6 +121,8 @@ impl Failing {
 }
 
 impl Allocate for Failing {
+    type Id = u64;
+
     fn alloc(&self) -> Result<u64, IdError> {
         self.call()?;
         self.ids.alloc()

@@ -5,11 +5,26 @@ use core::hint::{cold_path, select_unpredictable};
 
 use larder_base::word::{join, masks, nth, split};
 
-use super::Near;
 use crate::ids::IdError;
 
 /// The widest range that this map serves.
 pub(crate) const DENSE: u64 = 1 << 24;
+
+/// The free offsets of a range of at most 2^24. Those that no method has reached are free and take no memory.
+pub(crate) trait Near: core::fmt::Debug {
+    fn new(last: u64) -> Self;
+    fn bytes(&self) -> usize;
+    fn is_free(&self, at: u64) -> bool;
+    /// Takes one; false when it is taken already.
+    fn take(&mut self, at: u64) -> Result<bool, IdError>;
+    /// Gives one back; false when it is free already or beyond the range.
+    fn give(&mut self, at: u64) -> bool;
+    /// Takes `first..=last`, all of which are free.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>;
+    fn next_free(&self, from: u64) -> Option<u64>;
+    /// The first offset of `first..=last` that is taken.
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64>;
+}
 
 /// Bits, 1 = free, with two levels of summary: 1 = the word is not empty. A summary is changed only when a word becomes
 /// empty or stops being empty. 1.016 bits an offset.
@@ -24,8 +39,8 @@ pub(crate) struct Dense {
     taken: u64,
     /// While more than this many are taken it cannot be predicted whether a word is empty, and while more than that,
     /// whether a word of its summary is.
-    crowd: u64,
-    jam: u64,
+    words_vary: u64,
+    summaries_vary: u64,
     last: u64,
 }
 
@@ -37,8 +52,8 @@ impl Near for Dense {
             some: Vec::new(),
             more: Vec::new(),
             taken: 0,
-            crowd: last - last / 32,
-            jam: last - last / 2048,
+            words_vary: last - last / 32,
+            summaries_vary: last - last / 2048,
             last,
         }
     }
@@ -80,7 +95,7 @@ impl Near for Dense {
         }
         // Whether the word was empty cannot be predicted when nearly all are taken; to say again that it is not costs
         // less than to guess wrong.
-        if self.taken > self.crowd {
+        if self.taken > self.words_vary {
             self.filled_maybe(w);
         } else if old == 0 {
             cold_path();
@@ -166,14 +181,14 @@ impl Dense {
     #[inline]
     pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
         let after = split(at).0;
-        let jammed = self.taken > self.jam;
-        let w = if jammed {
+        let varies = self.taken > self.summaries_vary;
+        let w = if varies {
             self.next_word_maybe(after)?
         } else {
             self.next_word(after)?
         };
         let mask = core::mem::take(self.words.get_mut(w)?);
-        if jammed {
+        if varies {
             self.emptied_maybe(w);
         } else {
             self.emptied(w);

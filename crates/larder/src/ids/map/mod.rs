@@ -11,7 +11,6 @@
 mod bits;
 mod chunk;
 mod dense;
-mod held;
 mod ordered;
 mod paged;
 mod plain;
@@ -19,32 +18,17 @@ mod planes;
 mod sets;
 mod tree;
 mod wide;
+mod word_cache;
 
-use self::dense::{DENSE, Dense};
+use self::dense::{DENSE, Dense, Near};
 use self::paged::Paged;
 use self::tree::Tree;
 use self::wide::Wide;
 use super::IdError;
 
-pub(crate) use self::held::Held;
 pub(crate) use self::plain::Plain;
 pub(crate) use self::sets::Sets;
-
-/// The free offsets of a range of at most 2^24. Those that no method has reached are free and take no memory.
-pub(crate) trait Near: core::fmt::Debug {
-    fn new(last: u64) -> Self;
-    fn bytes(&self) -> usize;
-    fn is_free(&self, at: u64) -> bool;
-    /// Takes one; false when it is taken already.
-    fn take(&mut self, at: u64) -> Result<bool, IdError>;
-    /// Gives one back; false when it is free already or beyond the range.
-    fn give(&mut self, at: u64) -> bool;
-    /// Takes `first..=last`, all of which are free.
-    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>;
-    fn next_free(&self, from: u64) -> Option<u64>;
-    /// The first offset of `first..=last` that is taken.
-    fn first_taken(&self, first: u64, last: u64) -> Option<u64>;
-}
+pub(crate) use self::word_cache::WordCache;
 
 /// The free offsets of `0..=last`.
 ///
@@ -120,21 +104,6 @@ impl<N: Near> Map<N> {
         each!(&mut self.near, &mut self.far, map => Ok(map.give(at)), map.give(at))
     }
 
-    /// Gives one back if that needs no memory; false says nothing.
-    #[inline]
-    pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
-        self.near.give(at) || self.give_far(at)
-    }
-
-    /// The same in a wide range.
-    #[inline(never)]
-    fn give_far(&mut self, at: u64) -> bool {
-        match &mut self.far {
-            Some(Far::Paged(map)) => map.give_quickly(at),
-            _ => false,
-        }
-    }
-
     /// Takes `first..=last`, all of which are free.
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         each!(&mut self.near, &mut self.far, map => map.take_span(first, last))
@@ -156,11 +125,32 @@ impl Map<Plain> {
     pub(crate) fn take_quickly(&mut self, at: u64) -> bool {
         self.near.take_quickly(at)
     }
+
+    /// Gives one back if that needs no memory; false says nothing.
+    #[inline]
+    pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
+        self.near.give(at)
+    }
 }
 
 impl Map {
     pub(crate) fn taken(&self) -> u64 {
         each!(&self.near, &self.far, map => map.taken())
+    }
+
+    /// Gives one back if that needs no memory; false says nothing.
+    #[inline]
+    pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
+        self.near.give(at) || self.give_far(at)
+    }
+
+    /// The same in a wide range.
+    #[inline(never)]
+    fn give_far(&mut self, at: u64) -> bool {
+        match &mut self.far {
+            Some(Far::Paged(map)) => map.give_quickly(at),
+            _ => false,
+        }
     }
 
     /// As [`grab_after`](Map::grab_after) if that needs no memory; `None` says nothing.

@@ -5,8 +5,7 @@ use core::hint::cold_path;
 
 use larder_base::word::{masks, split};
 
-use super::Near;
-use super::dense::{self, DENSE};
+use super::dense::{self, DENSE, Near};
 use crate::ids::IdError;
 
 /// Bits, 1 = free, without summary and count, because a queue knows which offset is next: they detect an offset that is

@@ -31,12 +31,12 @@ mod stale;
 #[cfg(feature = "std")]
 pub use self::clock::Monotonic;
 pub use self::clock::{Allocations, Clock};
-pub use self::cyclic::{Any, Cyclic, CyclicOrder};
+pub use self::cyclic::{Any, Cyclic};
 pub use self::epochs::{Epochs, EpochsOrder};
-pub use self::fifo::{Fifo, FifoOrder};
-pub use self::lifo::{Lifo, LifoOrder};
-pub use self::lowest::{Lowest, LowestOrder};
-pub use self::random::{Random, RandomOrder};
+pub use self::fifo::Fifo;
+pub use self::lifo::Lifo;
+pub use self::lowest::Lowest;
+pub use self::random::Random;
 pub use self::rested::{NearFull, Rested, RestedOrder};
 
 /// A rule by which identifiers are chosen.

@@ -241,6 +241,11 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
         Ok(())
     }
 
+    #[cold]
+    fn grow(&mut self) -> Result<(), IdError> {
+        self.queue.try_reserve(64).map_err(|_| IdError::OutOfMemory)
+    }
+
     fn refuse(&self) -> IdError {
         IdError::Resting {
             resting: self.resting(),
@@ -318,9 +323,9 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
         if !self.is_taken(at) {
             return Ok(false);
         }
-        self.queue
-            .try_reserve(1)
-            .map_err(|_| IdError::OutOfMemory)?;
+        if self.queue.len() == self.queue.capacity() {
+            self.grow()?;
+        }
         self.resting.take(at)?;
         self.queue.push_back((at, self.clock.now(self.allocations)));
         Ok(true)

@@ -27,7 +27,7 @@ enum Node {
 }
 
 /// Fields of 1 to 64 bits (a power of two), numbered from 0, all zero at first. Nothing is stored where nothing was
-/// written. Every method takes `&self` and is lock-free; one that is told `shared = false` uses no locked instruction.
+/// written. Every method takes `&self` and is lock-free; with `shared = false` one uses no locked instruction.
 pub(super) struct Fields {
     root: Place,
     /// By how much a word's number is shifted at the root.
