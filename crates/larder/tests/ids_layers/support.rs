@@ -47,20 +47,9 @@ impl Order for PlainOrder {
         Ok(Some(at))
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        Ok(self.taken.insert(at))
-    }
-
-    fn take_run(&mut self, _: u64, _: u64, _: u64) -> Result<Option<u64>, IdError> {
-        Ok(None)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(&at) = self.taken.range(first..=last).next() {
-            return Ok(Err(at));
-        }
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.taken.extend(first..=last);
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
@@ -71,8 +60,12 @@ impl Order for PlainOrder {
         self.taken.contains(&at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.taken.range(from..).next().copied()
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.taken.range(first..=last).next().copied()
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

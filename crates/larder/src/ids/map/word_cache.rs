@@ -2,7 +2,6 @@
 
 use super::Map;
 use crate::ids::IdError;
-use crate::ids::rule::find_run;
 
 /// No word begins here.
 const NOWHERE: u64 = u64::MAX;
@@ -169,28 +168,6 @@ impl WordCache {
         }
         let here = self.base + u64::from(ahead.trailing_zeros());
         Some(there.map_or(here, |there| there.min(here)))
-    }
-
-    /// The lowest run of free offsets, as [`Order::take_run`](crate::ids::rule::Order::take_run) has it.
-    pub(crate) fn take_run(&mut self, last: u64, run: [u64; 3]) -> Result<Option<u64>, IdError> {
-        let found = find_run(
-            last,
-            run,
-            |from| self.next_free(from),
-            |first, last| self.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.put_back()?.take_span(first, first + (run[0] - 1))?;
-        }
-        Ok(found)
-    }
-
-    pub(crate) fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.put_back()?.take_span(first, last)?;
-        Ok(Ok(()))
     }
 
     pub(crate) fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {

@@ -1,6 +1,6 @@
 //! Sets of identifiers that take turns.
 
-use super::{Order, Rule, find_run};
+use super::{Order, Rule};
 use crate::ids::IdError;
 use crate::ids::map::Sets;
 
@@ -191,36 +191,6 @@ impl<const SETS: usize> EpochsOrder<SETS> {
     fn has(&self, at: u64) -> bool {
         at & !63 == self.base && self.here >> (at % 64) & 1 == 1
     }
-
-    /// Takes `first..=last`, all of which are free.
-    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        let full = IdError::Full {
-            allocated: self.taken,
-        };
-        let count = (last - first).checked_add(1);
-        if count.is_none_or(|count| self.taken.checked_add(count).is_none()) {
-            return Err(full);
-        }
-        self.put_back()?;
-        let (sizes, taken) = (&mut self.sizes, &mut self.taken);
-        self.sets.remove(first, last, |set, count| {
-            sizes[set - 1] = sizes[set - 1].wrapping_sub(count);
-            *taken += count;
-        })?;
-        self.begun = 0;
-        Ok(())
-    }
-
-    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
-        let mut at = self.sets.first(first, last, false)?;
-        while self.has(at) {
-            if at == last {
-                return None;
-            }
-            at = self.sets.first(at + 1, last, false)?;
-        }
-        Some(at)
-    }
 }
 
 impl<const SETS: usize> Order for EpochsOrder<SETS> {
@@ -251,34 +221,6 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
         }
         self.freed(set);
         true
-    }
-
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        let free = !self.is_taken(at);
-        if free {
-            self.take_span(at, at)?;
-        }
-        Ok(free)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let found = find_run(
-            self.last,
-            [count, align, phase],
-            |from| self.next_free(from),
-            |first, last| self.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.take_span(first, first + (count - 1))?;
-        }
-        Ok(found)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.take_span(first, last).map(Ok)
     }
 
     /// About 35 instructions for three sets.
@@ -314,8 +256,38 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
         self.sets.set_of(at) == 0 && !self.has(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Takes `first..=last`, all of which are free.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let full = IdError::Full {
+            allocated: self.taken,
+        };
+        let count = (last - first).checked_add(1);
+        if count.is_none_or(|count| self.taken.checked_add(count).is_none()) {
+            return Err(full);
+        }
+        self.put_back()?;
+        let (sizes, taken) = (&mut self.sizes, &mut self.taken);
+        self.sets.remove(first, last, |set, count| {
+            sizes[set - 1] = sizes[set - 1].wrapping_sub(count);
+            *taken += count;
+        })?;
+        self.begun = 0;
+        Ok(())
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        let mut at = self.sets.first(first, last, false)?;
+        while self.has(at) {
+            if at == last {
+                return None;
+            }
+            at = self.sets.first(at + 1, last, false)?;
+        }
+        Some(at)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

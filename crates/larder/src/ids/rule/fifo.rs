@@ -2,7 +2,7 @@
 
 use super::line::{Line, Slot};
 use super::stale::Stale;
-use super::{Order, Rule, find_run, forward};
+use super::{Order, Rule, forward};
 use crate::ids::IdError;
 use crate::ids::map::{Map, Plain};
 
@@ -148,26 +148,6 @@ impl<T: Slot> Queue<T> {
         }
     }
 
-    /// Takes `first..=last`, all of which are free. What they have in the line is stale from now on.
-    fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        let mut count = 0;
-        self.queued(first, last, |_| count += 1);
-        self.stale.reserve(count)?;
-        self.marks.take_span(first, last)?;
-        let mut stale = core::mem::take(&mut self.stale);
-        self.queued(first, last, |at| stale.add(at));
-        self.stale = stale;
-        if count != 0 {
-            self.line.bar();
-        }
-        let untouched = last - first + 1 - count as u64;
-        self.untouched = self.untouched.wrapping_sub(untouched);
-        if self.stale.is_much(self.line.len()) {
-            self.sweep();
-        }
-        Ok(())
-    }
-
     /// Removes the stale entries.
     fn sweep(&mut self) {
         let stale = &mut self.stale;
@@ -236,35 +216,6 @@ impl<T: Slot> Order for Queue<T> {
         true
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        let was = self.marks.is_free(at);
-        if was {
-            self.take_named(at, at)?;
-        }
-        Ok(was)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let marks = &self.marks;
-        let found = find_run(
-            self.last,
-            [count, align, phase],
-            |from| marks.next_free(from),
-            |first, last| marks.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.take_named(first, first + (count - 1))?;
-        }
-        Ok(found)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.marks.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.take_named(first, last).map(Ok)
-    }
-
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         if self.is_fresh(at) {
@@ -289,8 +240,32 @@ impl<T: Slot> Order for Queue<T> {
         !self.marks.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.marks.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.marks.first_taken(first, last)
+    }
+
+    /// Takes `first..=last`, all of which are free. What they have in the line is stale from now on.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let mut count = 0;
+        self.queued(first, last, |_| count += 1);
+        self.stale.reserve(count)?;
+        self.marks.take_span(first, last)?;
+        let mut stale = core::mem::take(&mut self.stale);
+        self.queued(first, last, |at| stale.add(at));
+        self.stale = stale;
+        if count != 0 {
+            self.line.bar();
+        }
+        let untouched = last - first + 1 - count as u64;
+        self.untouched = self.untouched.wrapping_sub(untouched);
+        if self.stale.is_much(self.line.len()) {
+            self.sweep();
+        }
+        Ok(())
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use hashbrown::HashSet;
 
 use super::line::Slot;
-use super::{Order, Rule, find_run, forward};
+use super::{Order, Rule, forward};
 use crate::ids::IdError;
 use crate::ids::map::{Map, Plain};
 
@@ -102,16 +102,6 @@ impl<T: Slot> Stack<T> {
         Ok(Some(at))
     }
 
-    fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        self.marks.take_span(first, last)?;
-        self.taken_or_stacked += last - first + 1;
-        self.named = self.named.saturating_add(last - first + 1);
-        if self.named > 64 && self.named > self.stack.len() as u64 / 2 {
-            self.sweep();
-        }
-        Ok(())
-    }
-
     #[cold]
     fn grow(&mut self) -> Result<(), IdError> {
         self.stack.try_reserve(1).map_err(|_| IdError::OutOfMemory)
@@ -168,35 +158,6 @@ impl<T: Slot> Order for Stack<T> {
         true
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        let was = self.marks.is_free(at);
-        if was {
-            self.take_named(at, at)?;
-        }
-        Ok(was)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let marks = &self.marks;
-        let found = find_run(
-            self.last,
-            [count, align, phase],
-            |from| marks.next_free(from),
-            |first, last| marks.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.take_named(first, first + (count - 1))?;
-        }
-        Ok(found)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.marks.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.take_named(first, last).map(Ok)
-    }
-
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         if self.stack.len() == self.stack.capacity() {
@@ -220,8 +181,22 @@ impl<T: Slot> Order for Stack<T> {
         !self.marks.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.marks.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.marks.first_taken(first, last)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.marks.take_span(first, last)?;
+        self.taken_or_stacked += last - first + 1;
+        self.named = self.named.saturating_add(last - first + 1);
+        if self.named > 64 && self.named > self.stack.len() as u64 / 2 {
+            self.sweep();
+        }
+        Ok(())
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

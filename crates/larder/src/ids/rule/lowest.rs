@@ -101,18 +101,6 @@ impl Order for LowestOrder {
         at >= self.floor && self.cache.map().give_quickly(at)
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        self.cache.put_back()?.take(at)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        self.cache.take_run(self.last, [count, align, phase])
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        self.cache.take_all(first, last)
-    }
-
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         if self.cache.has(at) {
@@ -141,8 +129,16 @@ impl Order for LowestOrder {
         !self.cache.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.cache.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.cache.first_taken(first, last)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.cache.put_back()?.take_span(first, last)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

@@ -138,20 +138,48 @@ pub trait Order: Debug {
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`], and [`IdError::Resting`] for one that rests under a rule that lets offsets rest.
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError>;
+    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
+        let free = !self.is_taken(at);
+        if free {
+            self.take_span(at, at)?;
+        }
+        Ok(free)
+    }
 
     /// Takes `count` free offsets in a row, the first of which is `phase` more than a multiple of `align`, and says
     /// which is the first; `None` when there are none. The lowest such run, whatever the rule.
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`].
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>;
+    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
+        let found = find_run(
+            self.last(),
+            [count, align, phase],
+            |from| self.next_free(from),
+            |first, last| self.first_taken(first, last),
+        );
+        if let Some(first) = found {
+            self.take_span(first, first + (count - 1))?;
+        }
+        Ok(found)
+    }
 
     /// Takes all offsets from `first` to `last`; or none of them and names the first that is taken already.
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`], and [`IdError::Resting`] when one of them rests under a rule that lets offsets rest.
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>;
+    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        if let Some(at) = self.first_taken(first, last) {
+            return Ok(Err(at));
+        }
+        self.take_span(first, last).map(Ok)
+    }
+
+    /// Takes `first..=last`, all of which are free.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfMemory`]; [`IdError::Full`] for the last of 2^64.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>;
 
     /// Gives an offset back; `false` when it is not taken.
     ///
@@ -191,8 +219,16 @@ pub trait Order: Debug {
     /// Whether the offset is taken.
     fn is_taken(&self, at: u64) -> bool;
 
+    /// The largest offset.
+    fn last(&self) -> u64;
+
+    /// The first taken offset of `first..=last`.
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64>;
+
     /// The lowest taken offset that is not below `from`.
-    fn next_taken(&self, from: u64) -> Option<u64>;
+    fn next_taken(&self, from: u64) -> Option<u64> {
+        self.first_taken(from, self.last())
+    }
 
     /// The lowest offset not below `from` that is not taken, whether or not it rests.
     fn next_free(&self, from: u64) -> Option<u64>;
@@ -227,11 +263,13 @@ macro_rules! forward {
             take_at(&mut self, at: u64) -> Result<bool, IdError>,
             take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>,
             take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
+            take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>,
             give(&mut self, at: u64) -> Result<bool, IdError>,
             take_back(&mut self, at: u64) -> Result<(), IdError>,
             give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
             is_taken(&self, at: u64) -> bool,
-            next_taken(&self, from: u64) -> Option<u64>,
+            last(&self) -> u64,
+            first_taken(&self, first: u64, last: u64) -> Option<u64>,
             next_free(&self, from: u64) -> Option<u64>,
             taken(&self) -> u64,
             bytes(&self) -> usize,
@@ -268,7 +306,7 @@ use forward;
 
 /// The lowest run of `count` free offsets of `0..=last`, the first of which is `phase` more than a multiple of `align`.
 /// Looks at every run of free offsets below it.
-pub(crate) fn find_run(
+fn find_run(
     last: u64,
     [count, align, phase]: [u64; 3],
     next_free: impl Fn(u64) -> Option<u64>,

@@ -342,12 +342,21 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
         self.order.is_taken(at) && self.resting.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        let mut at = self.order.next_taken(from)?;
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        let mut at = self.order.first_taken(first, last)?;
         while !self.resting.is_free(at) {
-            at = self.order.next_taken(self.resting.next_free(at)?)?;
+            let next = self.resting.next_free(at).filter(|&next| next <= last)?;
+            at = self.order.first_taken(next, last)?;
         }
         Some(at)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.order.take_span(first, last)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {
