@@ -27,7 +27,7 @@ fn seeds() -> Vec<Vec<u8>> {
         (60_000..140_000).collect(),
     ];
     let snapshot = |live: Vec<u64>| {
-        let ids = Ids::rebuild(0u32..300_000, Lowest, live).expect("a space");
+        let ids = Ids::rebuild(0u64..300_000, Lowest, live).expect("a space");
         Snapshot::of(&RefCell::new(ids), &Lowest).expect("a snapshot")
     };
     live.map(|live| snapshot(live).to_bytes().expect("its bytes"))
@@ -58,7 +58,7 @@ fn check(snapshot: &Snapshot) {
     assert_eq!(&again, snapshot);
     if snapshot.allocated() <= MOST_IDS && snapshot.rule() == "Lowest" {
         let ids = snapshot
-            .restore(Lowest)
+            .restore::<_, u64>(Lowest)
             .expect("what was accepted can be restored");
         assert!(ids.runs().eq(runs));
     }

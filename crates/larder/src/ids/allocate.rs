@@ -4,8 +4,7 @@ use alloc::rc::Rc;
 use alloc::sync::Arc;
 use core::cell::{BorrowError, BorrowMutError, RefCell};
 
-use super::rule::Order;
-use super::{Guard, IdError, IdRange, Ids, Rule};
+use super::{Id, IdError, IdRange, Ids, Rule};
 #[cfg(feature = "std")]
 use super::{IdSpace, SharedRule};
 
@@ -15,7 +14,6 @@ use super::{IdSpace, SharedRule};
 /// |---|---|
 /// | `RefCell<Ids<R>>` | one owner: no lock, no atomic instruction |
 /// | `IdSpace<R>` | many threads |
-/// | `Mutex<Ids<R>>` | many threads, one at a time; any rule, strictly in its order |
 /// | `&A`, `Rc<A>`, `Arc<A>` | whatever `A` is |
 ///
 /// ```
@@ -23,7 +21,7 @@ use super::{IdSpace, SharedRule};
 /// use core::cell::RefCell;
 /// use larder::ids::{Allocate, Ids, rule::Lowest};
 ///
-/// fn three(ids: &impl Allocate) -> Result<[u64; 3], larder::ids::IdError> {
+/// fn three<A: Allocate>(ids: &A) -> Result<[A::Id; 3], larder::ids::IdError> {
 ///     Ok([ids.alloc()?, ids.alloc()?, ids.alloc()?])
 /// }
 ///
@@ -36,34 +34,36 @@ use super::{IdSpace, SharedRule};
 /// assert!(ids.is_allocated(15) && !ids.is_allocated(11));
 /// assert_eq!((ids.next_allocated(11), ids.allocated()), (Some(12), 3));
 /// assert_eq!((ids.range().last(), ids.cursor(), ids.is_shared()), (19, None, false));
-/// assert_eq!(ids.guard()?.id(), 11);                // and free again
 /// # Ok(())
 /// # }
 /// ```
 pub trait Allocate {
+    /// The integer of its identifiers.
+    type Id: Id;
+
     /// Takes the identifier that the rule says is next.
     ///
     /// # Errors
     /// [`IdError::Full`], [`IdError::Resting`], [`IdError::OutOfMemory`], [`IdError::Borrowed`].
-    fn alloc(&self) -> Result<u64, IdError>;
+    fn alloc(&self) -> Result<Self::Id, IdError>;
 
     /// Takes this very identifier.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::Taken`], [`IdError::OutOfMemory`], [`IdError::Borrowed`].
-    fn alloc_at(&self, id: u64) -> Result<(), IdError>;
+    fn alloc_at(&self, id: Self::Id) -> Result<(), IdError>;
 
     /// Gives an identifier back.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::NotAllocated`], [`IdError::OutOfMemory`], [`IdError::Borrowed`].
-    fn free(&self, id: u64) -> Result<(), IdError>;
+    fn free(&self, id: Self::Id) -> Result<(), IdError>;
 
     /// Whether the identifier is allocated; `false` outside of the range.
-    fn is_allocated(&self, id: u64) -> bool;
+    fn is_allocated(&self, id: Self::Id) -> bool;
 
     /// The lowest allocated identifier that is not below `from`.
-    fn next_allocated(&self, from: u64) -> Option<u64>;
+    fn next_allocated(&self, from: Self::Id) -> Option<Self::Id>;
 
     /// The range that identifiers are taken from.
     fn range(&self) -> IdRange;
@@ -74,20 +74,15 @@ pub trait Allocate {
     /// The lowest identifier of the range that is not allocated and not below `from`.
     ///
     /// Takes time in proportion to the identifiers it passes over, unless the implementation knows better.
-    fn next_free(&self, from: u64) -> Option<u64> {
+    fn next_free(&self, from: Self::Id) -> Option<Self::Id> {
         let range = self.range();
-        let mut at = from.max(range.first());
-        while at <= range.last() {
-            if !self.is_allocated(at) {
-                return Some(at);
-            }
-            at = at.checked_add(1)?;
-        }
-        None
+        let ids = from.to_u64().max(range.first())..=range.last();
+        ids.map(Self::Id::from_u64)
+            .find(|&id| !self.is_allocated(id))
     }
 
     /// The identifier that was handed out last, where the rule goes on from there and that is cheap to say.
-    fn cursor(&self) -> Option<u64> {
+    fn cursor(&self) -> Option<Self::Id> {
         None
     }
 
@@ -97,17 +92,6 @@ pub trait Allocate {
     /// worse.
     fn is_shared(&self) -> bool {
         true
-    }
-
-    /// Takes an identifier that goes back when the guard is dropped.
-    ///
-    /// # Errors
-    /// As [`alloc`](Allocate::alloc).
-    fn guard(&self) -> Result<Guard<&Self>, IdError>
-    where
-        Self: Sized,
-    {
-        Guard::new(self)
     }
 }
 
@@ -123,34 +107,29 @@ impl From<BorrowMutError> for IdError {
     }
 }
 
-fn next_free<R: Rule>(ids: &Ids<R>, from: u64) -> Option<u64> {
-    let from = from.max(ids.range().first());
-    let at = ids.range().offset(from).ok()?;
-    let free = ids.order().next_free(at)?;
-    Some(ids.range().first() + free)
-}
-
 /// For one owner. A method that cannot fail panics while the cell is mutably borrowed elsewhere.
-impl<R: Rule> Allocate for RefCell<Ids<R>> {
+impl<R: Rule, T: Id> Allocate for RefCell<Ids<R, T>> {
+    type Id = T;
+
     #[inline]
-    fn alloc(&self) -> Result<u64, IdError> {
+    fn alloc(&self) -> Result<Self::Id, IdError> {
         self.try_borrow_mut()?.alloc()
     }
 
-    fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+    fn alloc_at(&self, id: Self::Id) -> Result<(), IdError> {
         self.try_borrow_mut()?.alloc_at(id)
     }
 
     #[inline]
-    fn free(&self, id: u64) -> Result<(), IdError> {
+    fn free(&self, id: Self::Id) -> Result<(), IdError> {
         self.try_borrow_mut()?.free(id)
     }
 
-    fn is_allocated(&self, id: u64) -> bool {
+    fn is_allocated(&self, id: Self::Id) -> bool {
         self.borrow().is_allocated(id)
     }
 
-    fn next_allocated(&self, from: u64) -> Option<u64> {
+    fn next_allocated(&self, from: Self::Id) -> Option<Self::Id> {
         self.borrow().next_allocated(from)
     }
 
@@ -162,11 +141,11 @@ impl<R: Rule> Allocate for RefCell<Ids<R>> {
         self.borrow().allocated()
     }
 
-    fn next_free(&self, from: u64) -> Option<u64> {
-        next_free(&self.borrow(), from)
+    fn next_free(&self, from: Self::Id) -> Option<Self::Id> {
+        self.borrow().next_free(from)
     }
 
-    fn cursor(&self) -> Option<u64> {
+    fn cursor(&self) -> Option<Self::Id> {
         self.borrow().cursor()
     }
 
@@ -177,73 +156,28 @@ impl<R: Rule> Allocate for RefCell<Ids<R>> {
 }
 
 #[cfg(feature = "std")]
-fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // No operation of `Ids` can panic half done, so what a poisoned lock protects is whole.
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
+impl<R: SharedRule, T: Id> Allocate for IdSpace<R, T> {
+    type Id = T;
 
-#[cfg(feature = "std")]
-impl<R: Rule> Allocate for std::sync::Mutex<Ids<R>> {
-    fn alloc(&self) -> Result<u64, IdError> {
-        lock(self).alloc()
-    }
-
-    fn alloc_at(&self, id: u64) -> Result<(), IdError> {
-        lock(self).alloc_at(id)
-    }
-
-    fn free(&self, id: u64) -> Result<(), IdError> {
-        lock(self).free(id)
-    }
-
-    fn is_allocated(&self, id: u64) -> bool {
-        lock(self).is_allocated(id)
-    }
-
-    fn next_allocated(&self, from: u64) -> Option<u64> {
-        lock(self).next_allocated(from)
-    }
-
-    fn range(&self) -> IdRange {
-        lock(self).range()
-    }
-
-    fn allocated(&self) -> u64 {
-        lock(self).allocated()
-    }
-
-    fn next_free(&self, from: u64) -> Option<u64> {
-        next_free(&lock(self), from)
-    }
-
-    fn cursor(&self) -> Option<u64> {
-        lock(self).cursor()
-    }
-}
-
-#[cfg(feature = "std")]
-impl<R: SharedRule> Allocate for IdSpace<R> {
     #[inline]
-    fn alloc(&self) -> Result<u64, IdError> {
+    fn alloc(&self) -> Result<Self::Id, IdError> {
         Self::alloc(self)
     }
 
-    fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+    fn alloc_at(&self, id: Self::Id) -> Result<(), IdError> {
         Self::alloc_at(self, id)
     }
 
     #[inline]
-    fn free(&self, id: u64) -> Result<(), IdError> {
+    fn free(&self, id: Self::Id) -> Result<(), IdError> {
         Self::free(self, id)
     }
 
-    fn is_allocated(&self, id: u64) -> bool {
+    fn is_allocated(&self, id: Self::Id) -> bool {
         Self::is_allocated(self, id)
     }
 
-    fn next_allocated(&self, from: u64) -> Option<u64> {
+    fn next_allocated(&self, from: Self::Id) -> Option<Self::Id> {
         Self::next_allocated(self, from)
     }
 
@@ -255,7 +189,7 @@ impl<R: SharedRule> Allocate for IdSpace<R> {
         Self::allocated(self)
     }
 
-    fn next_free(&self, from: u64) -> Option<u64> {
+    fn next_free(&self, from: Self::Id) -> Option<Self::Id> {
         Self::next_free(self, from)
     }
 }
@@ -263,25 +197,27 @@ impl<R: SharedRule> Allocate for IdSpace<R> {
 macro_rules! through {
     ($($pointer:ty),*) => {$(
         impl<A: Allocate + ?Sized> Allocate for $pointer {
+            type Id = A::Id;
+
             #[inline]
-            fn alloc(&self) -> Result<u64, IdError> {
+            fn alloc(&self) -> Result<Self::Id, IdError> {
                 (**self).alloc()
             }
 
-            fn alloc_at(&self, id: u64) -> Result<(), IdError> {
+            fn alloc_at(&self, id: Self::Id) -> Result<(), IdError> {
                 (**self).alloc_at(id)
             }
 
             #[inline]
-            fn free(&self, id: u64) -> Result<(), IdError> {
+            fn free(&self, id: Self::Id) -> Result<(), IdError> {
                 (**self).free(id)
             }
 
-            fn is_allocated(&self, id: u64) -> bool {
+            fn is_allocated(&self, id: Self::Id) -> bool {
                 (**self).is_allocated(id)
             }
 
-            fn next_allocated(&self, from: u64) -> Option<u64> {
+            fn next_allocated(&self, from: Self::Id) -> Option<Self::Id> {
                 (**self).next_allocated(from)
             }
 
@@ -293,11 +229,11 @@ macro_rules! through {
                 (**self).allocated()
             }
 
-            fn next_free(&self, from: u64) -> Option<u64> {
+            fn next_free(&self, from: Self::Id) -> Option<Self::Id> {
                 (**self).next_free(from)
             }
 
-            fn cursor(&self) -> Option<u64> {
+            fn cursor(&self) -> Option<Self::Id> {
                 (**self).cursor()
             }
 

@@ -1,9 +1,6 @@
 //! Why an identifier could not be had, or was refused.
 
-use alloc::boxed::Box;
 use alloc::string::String;
-
-use super::IdRange;
 
 /// Why an operation on identifiers failed. Nothing has changed when it is returned.
 ///
@@ -41,15 +38,17 @@ pub enum IdError {
         id: u64,
     },
     /// An identifier outside of the range.
-    #[error("identifier {id} is not in {range}; give one of the range")]
+    #[error("identifier {id} is not in {first}..={last}; give one of the range")]
     OutOfRange {
         /// What was given.
         id: u64,
-        /// What is allowed.
-        range: IdRange,
+        /// The smallest that is allowed.
+        first: u64,
+        /// The largest that is allowed.
+        last: u64,
     },
     /// Freed twice, or never allocated.
-    #[error("identifier {id} is not allocated; it was freed twice or belongs to somebody else")]
+    #[error("identifier {id} is not allocated; it was freed twice or belongs to another owner")]
     NotAllocated {
         /// What was given.
         id: u64,
@@ -86,40 +85,43 @@ pub enum IdError {
         /// Slots that were retired.
         retired: u64,
     },
-    /// A tenant holds as many identifiers as it may.
+    /// Bytes that are no snapshot, or not as they were written.
     #[error(
-        "{tenant} holds {held} identifiers and may hold {limit}; free some, or raise the limit"
+        "the snapshot is damaged: {what}; restore from another copy or rebuild from the allocated identifiers"
     )]
-    TenantLimit {
-        /// The tenant's name.
-        tenant: String,
-        /// How many it holds: more than it may after [`set_limit`](super::Tenant::set_limit) to fewer.
-        held: u64,
-        /// How many it may hold.
-        limit: u64,
-    },
-    /// An identifier that is allocated, but to another tenant.
-    #[error("identifier {id} does not belong to {tenant}; only its owner may free it")]
-    Foreign {
-        /// What was given.
-        id: u64,
-        /// The name of the tenant that gave it.
-        tenant: String,
-    },
-    /// One level of nested spaces failed; what the other levels had given was taken back.
-    #[error("at level {level}: {cause}")]
-    Level {
-        /// The level, 0 for the outermost.
-        level: usize,
-        /// Why it failed.
-        #[source]
-        cause: Box<IdError>,
-    },
-    /// What only one may do at a time is being done.
-    #[error("{what} is already at work; wait for its end")]
-    Busy {
-        /// What is at work.
+    Damaged {
+        /// What is wrong.
         what: &'static str,
+    },
+    /// A snapshot in another format.
+    #[error(
+        "the snapshot has version {found} and this larder reads {known}; use the larder that wrote it"
+    )]
+    Version {
+        /// The version of the bytes.
+        found: u16,
+        /// The version that can be read.
+        known: u16,
+    },
+    /// A snapshot that stands for more identifiers than are allowed.
+    #[error(
+        "the snapshot has {found} identifiers and at most {most} are allowed; if you trust its source, allow more by `from_bytes_at_most`"
+    )]
+    TooLarge {
+        /// How many it has.
+        found: u64,
+        /// How many are allowed.
+        most: u64,
+    },
+    /// A snapshot of identifiers under another rule.
+    #[error(
+        "the snapshot was taken under the rule {saved}, not {given}; restore it under that one, or use `restore_into`"
+    )]
+    OtherRule {
+        /// The name of the rule of the snapshot.
+        saved: String,
+        /// The name of the rule that was given.
+        given: String,
     },
     /// The cell of a single owner is borrowed elsewhere.
     #[error("the identifiers are borrowed elsewhere; let that borrow end first")]
@@ -127,11 +129,4 @@ pub enum IdError {
     /// The system has no memory for the bookkeeping.
     #[error("no memory for the map of identifiers; free some memory")]
     OutOfMemory,
-}
-
-/// An [`IdRange`] is a range already.
-impl From<core::convert::Infallible> for IdError {
-    fn from(never: core::convert::Infallible) -> Self {
-        match never {}
-    }
 }

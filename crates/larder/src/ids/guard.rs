@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Allocate, IdError};
+use super::{Allocate, Id, IdError};
 
 /// An allocated identifier that is freed when this is dropped.
 ///
@@ -20,13 +20,13 @@ use super::{Allocate, IdError};
 ///
 /// let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
 /// {
-///     let id = ids.guard()?;
+///     let id = Guard::new(&ids)?;
 ///     assert_eq!(id.id(), 0);
 ///     assert!(ids.is_allocated(0));
 /// }
 /// assert!(!ids.is_allocated(0));
 ///
-/// let raw = ids.guard()?.into_raw();       // for foreign code: the guard does not free it now
+/// let raw = Guard::new(&ids)?.into_raw();       // for foreign code: the guard does not free it now
 /// let id = Guard::from_raw(&ids, raw)?;    // and back
 /// # drop(id);
 /// # Ok(())
@@ -34,7 +34,7 @@ use super::{Allocate, IdError};
 /// ```
 pub struct Guard<A: Allocate> {
     ids: A,
-    id: u64,
+    id: A::Id,
     /// Whether dropping frees it.
     armed: bool,
 }
@@ -74,7 +74,7 @@ impl<A: Allocate> Guard<A> {
     ///
     /// # Errors
     /// As [`Allocate::alloc_at`].
-    pub fn at(ids: A, id: u64) -> Result<Self, IdError> {
+    pub fn at(ids: A, id: A::Id) -> Result<Self, IdError> {
         ids.alloc_at(id)?;
         Ok(Self::armed(ids, id))
     }
@@ -88,23 +88,23 @@ impl<A: Allocate> Guard<A> {
     /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
     /// let raw = Guard::new(&ids)?.into_raw();
     /// drop(Guard::from_raw(&ids, raw)?);
-    /// assert_eq!(Guard::from_raw(&ids, raw).err(), Some(IdError::NotAllocated { id: raw }));
+    /// assert_eq!(Guard::from_raw(&ids, raw).err(), Some(IdError::NotAllocated { id: raw.into() }));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::NotAllocated`]. That it has another owner cannot be seen here; use
     /// [`Tagged`](super::Tagged) handles where that must be refused.
-    pub fn from_raw(ids: A, id: u64) -> Result<Self, IdError> {
-        ids.range().offset(id)?;
+    pub fn from_raw(ids: A, id: A::Id) -> Result<Self, IdError> {
+        ids.range().offset(id.to_u64())?;
         if ids.is_allocated(id) {
             Ok(Self::armed(ids, id))
         } else {
-            Err(IdError::NotAllocated { id })
+            Err(IdError::NotAllocated { id: id.to_u64() })
         }
     }
 
-    fn armed(ids: A, id: u64) -> Self {
+    fn armed(ids: A, id: A::Id) -> Self {
         Self {
             ids,
             id,
@@ -122,7 +122,7 @@ impl<A: Allocate> Guard<A> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     #[inline]
-    pub fn id(&self) -> u64 {
+    pub fn id(&self) -> A::Id {
         self.id
     }
 
@@ -147,28 +147,14 @@ impl<A: Allocate> Guard<A> {
     /// # use core::cell::RefCell;
     /// # use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
     /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
-    /// let raw: u64 = Guard::new(&ids)?.into_raw();
+    /// let raw: u32 = Guard::new(&ids)?.into_raw();
     /// assert!(ids.is_allocated(raw));
     /// ids.free(raw)?;
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn into_raw(mut self) -> u64 {
+    pub fn into_raw(mut self) -> A::Id {
         self.armed = false;
         self.id
-    }
-
-    /// Keeps the identifier for good: [`into_raw`](Self::into_raw) under the name that says why.
-    ///
-    /// ```
-    /// # use core::cell::RefCell;
-    /// # use larder::ids::{Allocate, Guard, Ids, rule::Lowest};
-    /// # let ids = RefCell::new(Ids::new(0u32..64, Lowest)?);
-    /// let init = Guard::at(&ids, 1)?.leak();
-    /// assert!(ids.is_allocated(init));
-    /// # Ok::<(), larder::ids::IdError>(())
-    /// ```
-    pub fn leak(self) -> u64 {
-        self.into_raw()
     }
 
     /// Frees the identifier and says whether that worked, which dropping cannot.

@@ -20,21 +20,12 @@
 //! | one owner | [`Ids`] |
 //! | many threads | `IdSpace` |
 //! | handles that tell a reused number from its former use | [`Tagged`] |
-//! | numbers that stay invisible until what they name is built | [`Published`] |
-//! | tenants with limits, or spaces in spaces | [`Tenants`], [`Namespace`] |
-//! | numbers that must not repeat, whenever the machine stops | [`Lease`], [`Snapshot`] |
 
 mod allocate;
 mod error;
-#[cfg(target_has_atomic = "64")]
-mod fields;
 mod guard;
-mod lease;
 mod map;
-mod nested;
 mod owned;
-#[cfg(target_has_atomic = "64")]
-mod pending;
 mod range;
 pub mod rule;
 #[cfg(feature = "serde")]
@@ -44,30 +35,15 @@ mod snapshot;
 mod space;
 #[cfg(target_has_atomic = "64")]
 mod tagged;
-#[cfg(target_has_atomic = "64")]
-mod tenant;
 
 pub use allocate::Allocate;
 pub use error::IdError;
 pub use guard::Guard;
-pub use lease::{Durable, Lease, LeaseError, LeaseRecord};
-#[cfg(feature = "std")]
-pub use lease::{LeaseFile, LeaseFileError};
-pub use nested::{MAX_DEPTH, Namespace, NestedId};
-pub use owned::{Allocated, Ids, Runs};
-#[cfg(target_has_atomic = "64")]
-pub use pending::{Pending, Published, Repair, Repaired};
-pub use range::IdRange;
+pub use owned::Ids;
+pub use range::{Bounds, Id, IdRange};
 pub use rule::Rule;
-pub use snapshot::{Snapshot, SnapshotError, SnapshotRuns};
+pub use snapshot::Snapshot;
 #[cfg(feature = "std")]
-pub use space::{
-    Crossing, IdSpace, Shape, SharedRule, SpaceConfig, SpaceIter, SpaceRuns, SpaceStats,
-};
+pub use space::{Crossing, IdSpace, IdSpaceBuilder, Shape, SharedRule, SpaceStats};
 #[cfg(target_has_atomic = "64")]
 pub use tagged::{Handle, OnWrap, Tagged, Widths};
-#[cfg(target_has_atomic = "64")]
-pub use tenant::{Tenant, Tenants};
-
-#[cfg(all(test, shuttle))]
-mod shuttle_tests;

@@ -1,14 +1,11 @@
 //! Identifiers of one owner.
 
-mod iter;
-
-pub use iter::{Allocated, Runs};
-
 use alloc::format;
 use core::hint::cold_path;
+use core::marker::PhantomData;
 
 use super::rule::Order;
-use super::{IdError, IdRange, Rule};
+use super::{Bounds, Id, IdError, IdRange, Rule};
 
 /// Identifiers of a range, handed out by a rule, for one owner: no lock and no atomic instruction.
 ///
@@ -29,12 +26,13 @@ use super::{IdError, IdRange, Rule};
 /// # Ok::<(), IdError>(())
 /// ```
 #[derive(Debug)]
-pub struct Ids<R: Rule> {
+pub struct Ids<R: Rule, T: Id = u64> {
     range: IdRange,
     order: R::Order,
+    id: PhantomData<fn() -> T>,
 }
 
-impl<R: Rule> Ids<R> {
+impl<R: Rule, T: Id> Ids<R, T> {
     /// An empty space.
     ///
     /// ```
@@ -47,15 +45,25 @@ impl<R: Rule> Ids<R> {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
-    pub fn new<T>(range: T, rule: R) -> Result<Self, IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
-        let range = range.try_into()?;
-        let last = range.last() - range.first();
-        let order = rule.order(last)?;
-        Ok(Self { range, order })
+    pub fn new(range: impl Bounds<Id = T>, rule: R) -> Result<Self, IdError> {
+        Self::over(range.bounds()?, rule)
+    }
+
+    pub(super) fn over(range: IdRange, rule: R) -> Result<Self, IdError> {
+        Ok(Self {
+            range,
+            order: rule.order(range.last() - range.first())?,
+            id: PhantomData,
+        })
+    }
+
+    #[inline]
+    fn id(&self, at: u64) -> T {
+        T::from_u64(self.range.first() + at)
+    }
+
+    fn offset(&self, id: T) -> Result<u64, IdError> {
+        self.range.offset(id.to_u64())
     }
 
     /// A space in which exactly the identifiers of `live` are allocated: what is left when the space is lost but its
@@ -74,15 +82,11 @@ impl<R: Rule> Ids<R> {
     /// assert_eq!(twice.err(), Some(IdError::Taken { id: 7 }));
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn rebuild<T>(
-        range: T,
+    pub fn rebuild(
+        range: impl Bounds<Id = T>,
         rule: R,
-        live: impl IntoIterator<Item = u64>,
-    ) -> Result<Self, IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
+        live: impl IntoIterator<Item = T>,
+    ) -> Result<Self, IdError> {
         let mut ids = Self::new(range, rule)?;
         for id in live {
             ids.alloc_at(id)?;
@@ -103,9 +107,9 @@ impl<R: Rule> Ids<R> {
     /// # Errors
     /// [`IdError::Full`], [`IdError::Resting`], [`IdError::OutOfMemory`].
     #[inline]
-    pub fn alloc(&mut self) -> Result<u64, IdError> {
+    pub fn alloc(&mut self) -> Result<T, IdError> {
         match self.order.take_quickly() {
-            Some(at) => Ok(self.range.first() + at),
+            Some(at) => Ok(self.id(at)),
             None => {
                 cold_path();
                 self.alloc_slowly()
@@ -114,9 +118,9 @@ impl<R: Rule> Ids<R> {
     }
 
     #[inline(never)]
-    fn alloc_slowly(&mut self) -> Result<u64, IdError> {
+    fn alloc_slowly(&mut self) -> Result<T, IdError> {
         match self.order.take()? {
-            Some(at) => Ok(self.range.first() + at),
+            Some(at) => Ok(self.id(at)),
             None => Err(self.full()),
         }
     }
@@ -134,11 +138,11 @@ impl<R: Rule> Ids<R> {
     /// assert_eq!(pids.alloc_at(4711), Err(IdError::Taken { id: 4711 }));
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn alloc_at(&mut self, id: u64) -> Result<(), IdError> {
-        if self.order.take_at(self.range.offset(id)?)? {
+    pub fn alloc_at(&mut self, id: T) -> Result<(), IdError> {
+        if self.order.take_at(self.offset(id)?)? {
             Ok(())
         } else {
-            Err(IdError::Taken { id })
+            Err(IdError::Taken { id: id.to_u64() })
         }
     }
 
@@ -157,13 +161,25 @@ impl<R: Rule> Ids<R> {
     /// assert_eq!(out[..3], [10, 11, 12]);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn alloc_many(&mut self, out: &mut [u64]) -> Result<usize, IdError> {
-        let done = self.order.take_many(out)?;
+    pub fn alloc_many(&mut self, out: &mut [T]) -> Result<usize, IdError> {
+        let mut batch = [0; 64];
+        let mut done = 0;
+        for part in out.chunks_mut(batch.len()) {
+            let n = match self.order.take_many(&mut batch[..part.len()]) {
+                Ok(n) => n,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            };
+            for (id, &at) in part.iter_mut().zip(&batch[..n]) {
+                *id = T::from_u64(self.range.first() + at);
+            }
+            done += n;
+            if n < part.len() {
+                break;
+            }
+        }
         if done == 0 && !out.is_empty() {
             return Err(self.full());
-        }
-        for id in &mut out[..done] {
-            *id += self.range.first();
         }
         Ok(done)
     }
@@ -181,7 +197,7 @@ impl<R: Rule> Ids<R> {
     /// assert_eq!(subids.alloc_range(65536, 65536)?, 131_072);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn alloc_range(&mut self, count: u64, align: u64) -> Result<u64, IdError> {
+    pub fn alloc_range(&mut self, count: u64, align: u64) -> Result<T, IdError> {
         if count == 0 || align == 0 {
             return Err(IdError::Invalid {
                 what: format!("a run of {count} identifiers aligned to {align}"),
@@ -192,7 +208,7 @@ impl<R: Rule> Ids<R> {
         // What must be added to the first identifier to make it a multiple.
         let phase = (align - first % align) % align;
         match self.order.take_run(count, align, phase)? {
-            Some(at) => Ok(first + at),
+            Some(at) => Ok(self.id(at)),
             None => Err(IdError::NoRun { count, align }),
         }
     }
@@ -214,12 +230,12 @@ impl<R: Rule> Ids<R> {
     /// pids.free_range(1u32..=300)?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn reserve<T>(&mut self, band: T) -> Result<(), IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
-        let (first, last) = self.offsets(band.try_into()?)?;
+    pub fn reserve(&mut self, band: impl Bounds<Id = T>) -> Result<(), IdError> {
+        self.reserve_range(band.bounds()?)
+    }
+
+    pub(super) fn reserve_range(&mut self, band: IdRange) -> Result<(), IdError> {
+        let (first, last) = self.offsets(band)?;
         self.order
             .take_all(first, last)?
             .map_err(|at| IdError::Taken {
@@ -234,7 +250,7 @@ impl<R: Rule> Ids<R> {
     /// let mut ids = Ids::new(10u8..12, Lowest)?;
     /// let id = ids.alloc()?;
     /// ids.free(id)?;
-    /// assert_eq!(ids.free(id), Err(IdError::NotAllocated { id }));
+    /// assert_eq!(ids.free(id), Err(IdError::NotAllocated { id: id.to_u64() }));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     ///
@@ -242,9 +258,9 @@ impl<R: Rule> Ids<R> {
     /// [`IdError::OutOfRange`], and [`IdError::NotAllocated`] for one that was freed before. [`IdError::OutOfMemory`]:
     /// it stays allocated.
     #[inline]
-    pub fn free(&mut self, id: u64) -> Result<(), IdError> {
+    pub fn free(&mut self, id: T) -> Result<(), IdError> {
         // A foreign one is beyond the range, also one below it.
-        let at = id.wrapping_sub(self.range.first());
+        let at = id.to_u64().wrapping_sub(self.range.first());
         if self.order.give_quickly(at) {
             return Ok(());
         }
@@ -253,11 +269,11 @@ impl<R: Rule> Ids<R> {
     }
 
     #[inline(never)]
-    fn free_slowly(&mut self, id: u64) -> Result<(), IdError> {
-        if self.order.give(self.range.offset(id)?)? {
+    fn free_slowly(&mut self, id: T) -> Result<(), IdError> {
+        if self.order.give(self.offset(id)?)? {
             Ok(())
         } else {
-            Err(IdError::NotAllocated { id })
+            Err(IdError::NotAllocated { id: id.to_u64() })
         }
     }
 
@@ -276,11 +292,11 @@ impl<R: Rule> Ids<R> {
     /// ids.free_many(&[1, 2])?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn free_many(&mut self, ids: &[u64]) -> Result<(), IdError> {
+    pub fn free_many(&mut self, ids: &[T]) -> Result<(), IdError> {
         for (done, &id) in ids.iter().enumerate() {
             if let Err(error) = self.free(id) {
                 for &id in ids[..done].iter().rev() {
-                    self.order.take_back(id - self.range.first())?;
+                    self.order.take_back(id.to_u64() - self.range.first())?;
                 }
                 return Err(error);
             }
@@ -293,12 +309,8 @@ impl<R: Rule> Ids<R> {
     /// # Errors
     /// [`IdError::NotAllocated`] with the first one that is not allocated, [`IdError::OutOfRange`],
     /// [`IdError::Invalid`] for an empty range, [`IdError::OutOfMemory`].
-    pub fn free_range<T>(&mut self, ids: T) -> Result<(), IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
-        let (first, last) = self.offsets(ids.try_into()?)?;
+    pub fn free_range(&mut self, ids: impl Bounds<Id = T>) -> Result<(), IdError> {
+        let (first, last) = self.offsets(ids.bounds()?)?;
         self.order
             .give_all(first, last)?
             .map_err(|at| IdError::NotAllocated {
@@ -315,8 +327,8 @@ impl<R: Rule> Ids<R> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     #[inline]
-    pub fn is_allocated(&self, id: u64) -> bool {
-        self.range.contains(id) && self.order.is_taken(id - self.range.first())
+    pub fn is_allocated(&self, id: T) -> bool {
+        self.offset(id).is_ok_and(|at| self.order.is_taken(at))
     }
 
     /// The lowest allocated identifier that is not below `from`.
@@ -328,12 +340,56 @@ impl<R: Rule> Ids<R> {
     /// assert_eq!((ids.next_allocated(5), ids.is_allocated(5)), (Some(9), false));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn next_allocated(&self, from: u64) -> Option<u64> {
-        if from > self.range.last() {
-            return None;
-        }
-        let from = from.saturating_sub(self.range.first());
-        Some(self.range.first() + self.order.next_taken(from)?)
+    pub fn next_allocated(&self, from: T) -> Option<T> {
+        let at = self.ahead(from)?;
+        self.order.next_taken(at).map(|at| self.id(at))
+    }
+
+    /// The lowest identifier of the range that is not allocated and not below `from`.
+    pub(super) fn next_free(&self, from: T) -> Option<T> {
+        let at = self.ahead(from)?;
+        self.order.next_free(at).map(|at| self.id(at))
+    }
+
+    /// The allocated identifiers, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        let mut from = Some(0);
+        core::iter::from_fn(move || {
+            let at = self.order.next_taken(from?)?;
+            from = self.behind(at);
+            Some(self.id(at))
+        })
+    }
+
+    /// The allocated identifiers as ranges: ascending, and no two of them touch.
+    ///
+    /// ```
+    /// use larder::ids::{IdRange, Ids, rule::Lowest};
+    ///
+    /// let ids = Ids::rebuild(0u8..=255, Lowest, [4, 5, 6, 9])?;
+    /// assert!(ids.iter().eq([4, 5, 6, 9]));
+    /// assert!(ids.runs().eq([IdRange::new(4, 6)?, IdRange::new(9, 9)?]));
+    /// # Ok::<(), larder::ids::IdError>(())
+    /// ```
+    pub fn runs(&self) -> impl Iterator<Item = IdRange> + '_ {
+        let mut from = Some(0);
+        core::iter::from_fn(move || {
+            let first = self.order.next_taken(from?)?;
+            from = self.order.next_free(first);
+            let last = from.map_or(self.range.last(), |end| self.range.first() + end - 1);
+            IdRange::new(self.range.first() + first, last).ok()
+        })
+    }
+
+    /// The offset after this one.
+    fn behind(&self, at: u64) -> Option<u64> {
+        (at < self.range.last() - self.range.first()).then(|| at + 1)
+    }
+
+    /// The offset of the first identifier that is not below `from`.
+    fn ahead(&self, from: T) -> Option<u64> {
+        let from = from.to_u64();
+        (from <= self.range.last()).then(|| from.saturating_sub(self.range.first()))
     }
 
     /// The range that identifiers are taken from.
@@ -391,17 +447,16 @@ impl<R: Rule> Ids<R> {
     /// assert_eq!((pids.alloc()?, pids.cursor()), (301, Some(301)));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn cursor(&self) -> Option<u64> {
-        let at = self.order.cursor()?;
-        Some(self.range.first() + at)
+    pub fn cursor(&self) -> Option<T> {
+        self.order.cursor().map(|at| self.id(at))
     }
 
     /// Lets a rule with a cursor go on after `id`; does nothing under any other rule.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::OutOfMemory`].
-    pub fn set_cursor(&mut self, id: u64) -> Result<(), IdError> {
-        self.order.set_cursor(self.range.offset(id)?)
+    pub fn set_cursor(&mut self, id: T) -> Result<(), IdError> {
+        self.order.set_cursor(self.offset(id)?)
     }
 
     /// The structure that keeps the rule, for what only this rule knows.

@@ -9,14 +9,13 @@ use super::IdError;
 
 /// A range of identifiers that contains at least one: `first..=last`.
 ///
-/// Ranges of any unsigned integer convert; an empty or reversed one is an error.
 ///
 /// ```
 /// use larder::ids::IdRange;
 ///
-/// let pids = IdRange::try_from(1u16..32768)?;
+/// let pids = IdRange::new(1, 32767)?;
 /// assert_eq!((pids.first(), pids.last(), pids.len()), (1, 32767, 32767));
-/// assert!(IdRange::try_from(5u8..5).is_err());
+/// assert!(IdRange::new(5, 4).is_err());
 /// assert_eq!(IdRange::ALL.len(), 1 << 64);
 /// # Ok::<(), larder::ids::IdError>(())
 /// ```
@@ -37,7 +36,7 @@ impl IdRange {
     ///
     /// ```
     /// # use larder::ids::IdRange;
-    /// assert_eq!(IdRange::new(1, 10)?, IdRange::try_from(1u8..=10)?);
+    /// assert_eq!(IdRange::new(1, 10)?.len(), 10);
     /// assert!(IdRange::new(10, 1).is_err());
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
@@ -116,7 +115,11 @@ impl IdRange {
         if self.contains(id) {
             Ok(id - self.first)
         } else {
-            Err(IdError::OutOfRange { id, range: self })
+            Err(IdError::OutOfRange {
+                id,
+                first: self.first,
+                last: self.last,
+            })
         }
     }
 }
@@ -127,30 +130,71 @@ impl fmt::Display for IdRange {
     }
 }
 
-macro_rules! from_ranges {
-    ($($int:ty),*) => {$(
-        impl TryFrom<RangeInclusive<$int>> for IdRange {
-            type Error = IdError;
+/// An integer that identifiers can be: `u8`, `u16`, `u32` or `u64`.
+pub trait Id: Copy + Ord + fmt::Debug + fmt::Display {
+    /// The number.
+    fn to_u64(self) -> u64;
 
-            fn try_from(range: RangeInclusive<$int>) -> Result<Self, IdError> {
-                Self::new(u64::from(*range.start()), u64::from(*range.end()))
+    /// The integer of a number, which fits.
+    fn from_u64(number: u64) -> Self;
+}
+
+/// What identifiers can be taken from: `first..end` or `first..=last` of any unsigned integer, or an [`IdRange`].
+pub trait Bounds {
+    /// The integer.
+    type Id: Id;
+
+    /// The range.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for an empty or reversed one.
+    fn bounds(self) -> Result<IdRange, IdError>;
+}
+
+impl Bounds for IdRange {
+    type Id = u64;
+
+    fn bounds(self) -> Result<IdRange, IdError> {
+        Ok(self)
+    }
+}
+
+macro_rules! ids {
+    ($($int:ty),*) => {$(
+        impl Id for $int {
+            #[inline]
+            fn to_u64(self) -> u64 {
+                u64::from(self)
+            }
+
+            #[inline]
+            fn from_u64(number: u64) -> Self {
+                number as $int
             }
         }
 
-        impl TryFrom<Range<$int>> for IdRange {
-            type Error = IdError;
+        impl Bounds for RangeInclusive<$int> {
+            type Id = $int;
 
-            fn try_from(range: Range<$int>) -> Result<Self, IdError> {
-                if range.is_empty() {
+            fn bounds(self) -> Result<IdRange, IdError> {
+                IdRange::new(u64::from(*self.start()), u64::from(*self.end()))
+            }
+        }
+
+        impl Bounds for Range<$int> {
+            type Id = $int;
+
+            fn bounds(self) -> Result<IdRange, IdError> {
+                if self.is_empty() {
                     return Err(IdError::Invalid {
-                        what: format!("the range {}..{}", range.start, range.end),
+                        what: format!("the range {}..{}", self.start, self.end),
                         advice: "give a range with at least one identifier, the smaller end first",
                     });
                 }
-                Self::new(u64::from(range.start), u64::from(range.end) - 1)
+                IdRange::new(u64::from(self.start), u64::from(self.end) - 1)
             }
         }
     )*};
 }
 
-from_ranges!(u8, u16, u32, u64);
+ids!(u8, u16, u32, u64);

@@ -23,29 +23,24 @@ mod loom_tests;
 mod model;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
-#[cfg(all(test, shuttle))]
-pub(super) use shuttle_tests::explore;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use front::Front;
-use ledger::Ledger;
-use marks::Mark;
+use front::{Config, Front};
+use ledger::{Ledger, Mark};
 use sync::{Guard, Lock};
 
 use super::rule::Order;
-use super::{IdError, IdRange};
+use super::{Bounds, Id, IdError, IdRange};
 use crate::os::rseq::Mode;
 use crate::os::{System, fork};
 
-pub use look::{SpaceIter, SpaceRuns};
-pub use marks::Crossing;
+pub use ledger::Crossing;
 pub use shape::{Shape, SharedRule};
 pub use stats::SpaceStats;
 
-/// Identifiers that a CPU's magazine holds, and that a lot has at most: as many as cells in a cache line.
-const LOT: usize = if cfg!(shuttle) { 2 } else { 64 };
 /// Spaces with more identifiers have no cells: a byte each would cost more than a lock.
 const MOST_CELLS: u64 = 1 << 24;
 /// Spaces with fewer identifiers have nothing to lay ready.
@@ -53,24 +48,46 @@ const FEWEST_CELLS: u64 = if cfg!(shuttle) { 4 } else { 64 };
 /// Identifiers that are taken from the map before magazines are made, which takes as long as some hundred of them.
 const EARLY: usize = if cfg!(shuttle) { 2 } else { 64 };
 
-/// How a space is made, where the defaults will not do.
+/// A space to be: see [`IdSpace::builder`].
 ///
 /// ```
-/// use larder::ids::{IdSpace, SpaceConfig, rule::Any};
+/// use larder::ids::{IdSpace, rule::Any};
 /// use larder::os::rseq::Mode;
 ///
 /// // As on a machine without restartable sequences.
-/// let config = SpaceConfig { mode: Some(Mode::Locked("to compare")), ..SpaceConfig::default() };
-/// let tags = IdSpace::with_config(0u16..4096, Any, config)?;
+/// let tags = IdSpace::builder(0u16..4096, Any).mode(Mode::Locked("to compare")).build()?;
 /// tags.free(tags.alloc()?)?;
 /// # Ok::<(), larder::ids::IdError>(())
 /// ```
-#[derive(Debug, Clone, Default)]
-pub struct SpaceConfig {
+#[derive(Debug)]
+#[must_use]
+pub struct IdSpaceBuilder<R, T = u64> {
+    range: Result<IdRange, IdError>,
+    rule: R,
+    config: Config,
+    integer: PhantomData<fn() -> T>,
+}
+
+impl<R: SharedRule, T: Id> IdSpaceBuilder<R, T> {
     /// Per CPU or locked; the best of this machine by default.
-    pub mode: Option<Mode>,
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.config.mode = Some(mode);
+        self
+    }
+
     /// Where memory comes from; Linux by default.
-    pub system: Option<Arc<dyn System>>,
+    pub fn system(mut self, system: Arc<dyn System>) -> Self {
+        self.config.system = Some(system);
+        self
+    }
+
+    /// An empty space. Takes constant time.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
+    pub fn build(self) -> Result<IdSpace<R, T>, IdError> {
+        IdSpace::over(self.range?, self.rule, self.config)
+    }
 }
 
 /// Identifiers of a range, handed out by a rule, for many threads.
@@ -105,8 +122,9 @@ pub struct SpaceConfig {
 /// assert_eq!(ports.allocated(), 0);
 /// # Ok::<(), larder::ids::IdError>(())
 /// ```
-pub struct IdSpace<R: SharedRule> {
+pub struct IdSpace<R: SharedRule, T: Id = u64> {
     range: IdRange,
+    integer: PhantomData<fn() -> T>,
     /// Made under the lock when some identifiers have been taken; before that everything goes to the map.
     front: OnceLock<Front>,
     /// Whether there is to be one.
@@ -114,10 +132,10 @@ pub struct IdSpace<R: SharedRule> {
     /// Boxed, since the handlers of a fork know its address.
     ledger: Box<[Lock<Ledger<R::Order>>; 1]>,
     marks: Vec<Mark>,
-    config: SpaceConfig,
+    config: Config,
 }
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// An empty space. Takes constant time.
     ///
     /// ```
@@ -129,24 +147,21 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
-    pub fn new<T>(range: T, rule: R) -> Result<Self, IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
-        Self::with_config(range, rule, SpaceConfig::default())
+    pub fn new(range: impl Bounds<Id = T>, rule: R) -> Result<Self, IdError> {
+        Self::builder(range, rule).build()
     }
 
     /// An empty space with settings of its own.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn with_config<T>(range: T, rule: R, config: SpaceConfig) -> Result<Self, IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
-        let range = range.try_into()?;
+    pub fn builder(range: impl Bounds<Id = T>, rule: R) -> IdSpaceBuilder<R, T> {
+        IdSpaceBuilder {
+            range: range.bounds(),
+            rule,
+            config: Config::default(),
+            integer: PhantomData,
+        }
+    }
+
+    fn over(range: IdRange, rule: R, config: Config) -> Result<Self, IdError> {
         let last = range.last() - range.first();
         let ledger = Ledger::new(rule.order(last)?, last);
         let mut boxed = Vec::new();
@@ -160,6 +175,7 @@ impl<R: SharedRule> IdSpace<R> {
             .map_err(|_| IdError::OutOfMemory)?;
         let space = Self {
             range,
+            integer: PhantomData,
             front: OnceLock::new(),
             fronted: R::SHAPE != Shape::Exact && (FEWEST_CELLS..MOST_CELLS).contains(&last),
             ledger,
@@ -177,7 +193,7 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// Takes the identifier that the rule says is next.
     ///
-    /// Constant time but for the search in the map, once for each lot of up to 64 identifiers.
+    /// Constant time but for the search in the map, once for each batch of up to 64 identifiers.
     ///
     /// ```
     /// # use larder::ids::{IdError, IdSpace, rule::Any};
@@ -191,12 +207,12 @@ impl<R: SharedRule> IdSpace<R> {
     /// [`IdError::Full`] when at some moment of the call none was free, [`IdError::Resting`] when all free ones rested,
     /// [`IdError::OutOfMemory`].
     #[inline]
-    pub fn alloc(&self) -> Result<u64, IdError> {
+    pub fn alloc(&self) -> Result<T, IdError> {
         if let Some(front) = self.front.get()
-            && let Some(at) = front.lots.try_get()
+            && let Some(at) = front.ready.try_get()
             && front.states.enter(at)
         {
-            return Ok(self.range.first() + at as u64);
+            return Ok(self.id(at as u64));
         }
         self.alloc_slow()
     }
@@ -216,15 +232,15 @@ impl<R: SharedRule> IdSpace<R> {
     /// [`IdError::OutOfRange`], and [`IdError::NotAllocated`] for one that was freed before, be it by another thread at
     /// the same moment. [`IdError::OutOfMemory`]: it stays allocated.
     #[inline]
-    pub fn free(&self, id: u64) -> Result<(), IdError> {
-        let at = self.range.offset(id)?;
+    pub fn free(&self, id: T) -> Result<(), IdError> {
+        let at = self.offset(id)?;
         let Some(front) = self.front.get() else {
             return self.free_exact(at);
         };
         // The range has no more offsets than cells, and they fit a word.
         let cell = at as usize;
         if !front.states.leave(cell, front.vacated) {
-            return Err(IdError::NotAllocated { id });
+            return Err(IdError::NotAllocated { id: id.to_u64() });
         }
         if front.gate.is_down() && (front.in_place() || front.returns().try_put(cell)) {
             return Ok(());
@@ -297,11 +313,11 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Looks at the cells, or at the map as long as there are none.
-    fn look<T>(
+    fn look<V>(
         &self,
-        at_cells: impl FnOnce(&Front) -> T,
-        at_map: impl FnOnce(&Ledger<R::Order>) -> T,
-    ) -> T {
+        at_cells: impl FnOnce(&Front) -> V,
+        at_map: impl FnOnce(&Ledger<R::Order>) -> V,
+    ) -> V {
         if let Some(front) = self.front.get() {
             return at_cells(front);
         }
@@ -316,19 +332,25 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
-    fn id(&self, at: u64) -> u64 {
-        self.range.first() + at
+    #[inline]
+    fn id(&self, at: u64) -> T {
+        T::from_u64(self.range.first() + at)
+    }
+
+    #[inline]
+    fn offset(&self, id: T) -> Result<u64, IdError> {
+        self.range.offset(id.to_u64())
     }
 }
 
-impl<R: SharedRule> Drop for IdSpace<R> {
+impl<R: SharedRule, T: Id> Drop for IdSpace<R, T> {
     fn drop(&mut self) {
         #[cfg(not(shuttle))]
         fork::unregister(self.ledger[0].raw());
     }
 }
 
-impl<R: SharedRule> fmt::Debug for IdSpace<R> {
+impl<R: SharedRule, T: Id> fmt::Debug for IdSpace<R, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IdSpace")
             .field("range", &self.range)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::modes;
 use crate::spaces::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, IdSpace, SharedRule, SpaceConfig};
+use larder::ids::{IdError, IdSpace, SharedRule};
 use larder::os::Linux;
 use larder::os::rseq::Mode;
 use larder::os::testing::{Failing, Hooked};
@@ -13,11 +13,11 @@ use larder::os::testing::{Failing, Hooked};
 fn starve<R: SharedRule>(rule: R, mode: Mode, many: usize) {
     for first in 0..7 {
         let system = Arc::new(Hooked::new(Linux, Failing::from(first, many)));
-        let config = SpaceConfig {
-            mode: Some(mode),
-            system: Some(system.clone()),
-        };
-        let ids = IdSpace::with_config(0u32..1000, rule.clone(), config).unwrap();
+        let ids = IdSpace::builder(0u64..1000, rule.clone())
+            .mode(mode)
+            .system(system.clone())
+            .build()
+            .unwrap();
         let mut held = Vec::new();
         for turn in 0..900_u64 {
             if turn % 3 < 2 && held.len() < 900 {

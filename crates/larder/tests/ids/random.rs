@@ -35,7 +35,7 @@ fn the_system_gives_another_seed_each_time() {
 #[test]
 fn empty_half_full_and_nearly_full() {
     for step in [1, 2, 50] {
-        let mut ids = Ids::new(1000u32..3000, Random::new([step as u8; 32])).unwrap();
+        let mut ids = Ids::new(1000u64..3000, Random::new([step as u8; 32])).unwrap();
         let free: Vec<u64> = (1000..3000).step_by(step).collect();
         for id in 1000..3000 {
             if free.binary_search(&id).is_err() {

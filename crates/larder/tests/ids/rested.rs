@@ -106,7 +106,7 @@ proptest! {
 fn a_clock_decides() {
     let hand = Hand::default();
     let rule = Rested::by_clock(Lowest, 10, NearFull::Fail, hand.clone());
-    let mut ids = Ids::new(0u8..2, rule).unwrap();
+    let mut ids = Ids::new(0u64..2, rule).unwrap();
     assert_eq!((ids.alloc(), ids.alloc()), (Ok(0), Ok(1)));
     ids.free(0).unwrap();
     hand.0.set(4);
@@ -128,8 +128,8 @@ fn a_clock_decides() {
 fn due_is_the_first_that_still_rests() {
     let hand = Hand::default();
     let rule = Rested::by_clock(Lowest, 10, NearFull::Relax, hand.clone());
-    let mut ids = Ids::new(0u8..4, rule).unwrap();
-    ids.reserve(0u8..4).unwrap();
+    let mut ids = Ids::new(0u64..4, rule).unwrap();
+    ids.reserve(0u64..4).unwrap();
     for (at, id) in [(0, 0), (1, 1), (4, 2)] {
         hand.0.set(at);
         ids.free(id).unwrap();
@@ -162,12 +162,12 @@ fn due_is_the_first_that_still_rests() {
 #[test]
 fn an_hour_of_rest_is_long() {
     let rule = Rested::time(Cyclic, Duration::from_secs(3600), NearFull::Fail);
-    let mut ids = Ids::new(0u8..1, rule).unwrap();
+    let mut ids = Ids::new(0u64..1, rule).unwrap();
     ids.alloc().unwrap();
     ids.free(0).unwrap();
     assert_eq!(ids.alloc(), Err(IdError::Resting { resting: 1 }));
     let rule = Rested::time(Cyclic, Duration::ZERO, NearFull::Fail);
-    let mut ids = Ids::new(0u8..1, rule).unwrap();
+    let mut ids = Ids::new(0u64..1, rule).unwrap();
     ids.alloc().unwrap();
     ids.free(0).unwrap();
     assert_eq!(ids.alloc(), Ok(0));
@@ -176,21 +176,21 @@ fn an_hour_of_rest_is_long() {
 #[test]
 fn by_name_only_who_relaxes_ends_a_rest() {
     for near_full in [NearFull::Fail, NearFull::Relax] {
-        let mut ids = Ids::new(0u8..10, Rested::allocations(Lowest, 100, near_full)).unwrap();
-        ids.reserve(0u8..6).unwrap();
+        let mut ids = Ids::new(0u64..10, Rested::allocations(Lowest, 100, near_full)).unwrap();
+        ids.reserve(0u64..6).unwrap();
         ids.free_many(&[2, 3, 4]).unwrap();
         let resting = Err(IdError::Resting { resting: 3 });
         if near_full == NearFull::Fail {
             assert_eq!(ids.alloc_at(3), resting);
-            assert_eq!(ids.reserve(4u8..9), Err(IdError::Taken { id: 5 }));
-            assert_eq!(ids.reserve(2u8..5), resting);
+            assert_eq!(ids.reserve(4u64..9), Err(IdError::Taken { id: 5 }));
+            assert_eq!(ids.reserve(2u64..5), resting);
             assert_eq!(ids.alloc_range(2, 2), Ok(6));
             continue;
         }
         ids.alloc_at(3).unwrap();
         assert_eq!(ids.order().resting(), 2);
         ids.free(3).unwrap();
-        ids.reserve(2u8..5).unwrap();
+        ids.reserve(2u64..5).unwrap();
         assert_eq!(ids.order().resting(), 0);
         ids.free(3).unwrap();
         for expect in [6, 7, 8, 9, 3] {
@@ -204,7 +204,7 @@ fn by_name_only_who_relaxes_ends_a_rest() {
 #[test]
 fn stale_entries_are_swept() {
     let rule = Rested::allocations(Fifo, 1 << 40, NearFull::Relax);
-    let mut ids = Ids::new(0u32..1000, rule).unwrap();
+    let mut ids = Ids::new(0u64..1000, rule).unwrap();
     ids.alloc_at(7).unwrap();
     for _ in 0..100_000 {
         ids.free(7).unwrap();

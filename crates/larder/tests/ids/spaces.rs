@@ -7,15 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, IdSpace, SharedRule, SpaceConfig};
+use larder::ids::{IdError, IdSpace, SharedRule};
 use larder::os::rseq::Mode;
 
 pub(crate) fn space<R: SharedRule>(rule: R, first: u64, len: u64, mode: Mode) -> IdSpace<R> {
-    let config = SpaceConfig {
-        mode: Some(mode),
-        ..SpaceConfig::default()
-    };
-    IdSpace::with_config(first..first + len, rule, config).unwrap()
+    IdSpace::builder(first..first + len, rule)
+        .mode(mode)
+        .build()
+        .unwrap()
 }
 
 /// Runs a test for every rule in every mode.

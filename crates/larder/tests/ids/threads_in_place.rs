@@ -8,7 +8,7 @@ use crate::common::cpus::{allowed_cpus, pin};
 use crate::common::{Rng, modes};
 use crate::spaces::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, IdSpace, Shape, SharedRule, SpaceConfig};
+use larder::ids::{IdError, IdSpace, Shape, SharedRule};
 use larder::os::Linux;
 use larder::os::rseq::Mode;
 use larder::os::testing::{Failing, Hooked};
@@ -19,11 +19,11 @@ const OPENED: u64 = 70;
 fn first_ones<R: SharedRule>(rule: R, mode: Mode) {
     // The system has no memory at all.
     let system = Arc::new(Hooked::new(Linux, Failing::from(0, usize::MAX / 2)));
-    let config = SpaceConfig {
-        mode: Some(mode),
-        system: Some(system),
-    };
-    let ids = IdSpace::with_config(10u32..1010, rule, config).unwrap();
+    let ids = IdSpace::builder(10u64..1010, rule)
+        .mode(mode)
+        .system(system)
+        .build()
+        .unwrap();
     let mut held = BTreeSet::new();
     for n in 1..=200 {
         let id = ids.alloc().expect("the map needs nothing of the system");

@@ -242,7 +242,7 @@ fn a_callback_may_use_its_space() {
 
 #[test]
 fn too_many_marks_are_refused() {
-    let mut ids = IdSpace::new(0u8..=9, Lowest).unwrap();
+    let mut ids = IdSpace::new(0u64..=9, Lowest).unwrap();
     for _ in 0..64 {
         ids.on_crossing(3, Box::new(|_| {})).unwrap();
     }
@@ -294,7 +294,7 @@ fn crossings_come_in_pairs() {
 #[test]
 fn what_rests_is_waited_for() {
     let rule = Rested::time(Lowest, Duration::from_millis(20), NearFull::Fail);
-    let ids = IdSpace::new(0u8..4, rule).unwrap();
+    let ids = IdSpace::new(0u64..4, rule).unwrap();
     let held: Vec<_> = (0..4).map(|_| ids.alloc().unwrap()).collect();
     ids.free_many(&held[..2]).unwrap();
     assert_eq!(
@@ -309,7 +309,7 @@ fn what_rests_is_waited_for() {
     assert_eq!(ids.alloc(), Err(IdError::Full { allocated: 4 }));
     // A rest that is longer than any wait here.
     let rule = Rested::time(Lowest, Duration::from_secs(3600), NearFull::Fail);
-    let ids = IdSpace::new(0u8..1, rule).unwrap();
+    let ids = IdSpace::new(0u64..1, rule).unwrap();
     ids.free(ids.alloc().unwrap()).unwrap();
     assert_eq!(
         ids.alloc_timeout(Duration::from_millis(3)),

@@ -11,8 +11,8 @@ fn scattered(n: u64) -> u64 {
 
 #[test]
 fn two_to_the_32_but_for_one_in_ten_thousand_takes_four_mebibytes() {
-    let mut ids = Ids::new(0u32..=u32::MAX, Cyclic).unwrap();
-    ids.reserve(0u32..=u32::MAX).unwrap();
+    let mut ids = Ids::new(0u64..=u64::from(u32::MAX), Cyclic).unwrap();
+    ids.reserve(0u64..=u64::from(u32::MAX)).unwrap();
     assert_eq!(ids.free_count(), 0);
     let free = 429_497;
     for n in 0..free {
@@ -34,7 +34,7 @@ fn two_to_the_32_but_for_one_in_ten_thousand_takes_four_mebibytes() {
 
 #[test]
 fn an_isolated_identifier_takes_two_words() {
-    let mut ids = Ids::new(0u32..=u32::MAX, Lowest).unwrap();
+    let mut ids = Ids::new(0u64..=u64::from(u32::MAX), Lowest).unwrap();
     let taken = 429_497;
     for n in 0..taken {
         ids.alloc_at(scattered(n)).unwrap();

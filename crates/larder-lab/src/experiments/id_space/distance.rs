@@ -71,7 +71,7 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
 
 /// How a space by a rule is made, and how far it keeps the rule.
 pub(super) trait Kind {
-    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate, IdError>;
+    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate<Id = u64>, IdError>;
     fn shape<R: SharedRule>() -> Shape;
 }
 
@@ -79,7 +79,7 @@ pub(super) trait Kind {
 pub(super) struct Owned;
 
 impl Kind for Owned {
-    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate, IdError> {
+    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate<Id = u64>, IdError> {
         Ids::new(range, rule).map(RefCell::new)
     }
 
@@ -92,7 +92,7 @@ impl Kind for Owned {
 pub(super) struct Shared;
 
 impl Kind for Shared {
-    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate, IdError> {
+    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate<Id = u64>, IdError> {
         IdSpace::new(range, rule)
     }
 
@@ -169,7 +169,7 @@ impl Clock for Calls {
 ///
 /// # Errors
 /// As [`run`], and what the space cannot hold.
-fn run_ruled<A: Allocate>(
+fn run_ruled<A: Allocate<Id = u64>>(
     params: &Params,
     ids: &A,
     least: impl Fn(u64, u64) -> u64,

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::word::{join, masks, nth, split};
 use crate::ids::IdError;
+use larder_base::word::{join, masks, nth, split};
 
 /// Offsets in a chunk.
 pub(crate) const CHUNK: u64 = 1 << 16;
@@ -75,14 +75,15 @@ impl Bits {
         self.free += mask.count_ones();
     }
 
-    /// Takes `first..=last`, all of which are free.
-    pub(crate) fn take_span(&mut self, first: u64, last: u64) {
-        masks(first, last).for_each(|(w, mask)| self.remove(w, mask));
-    }
-
-    /// Gives back `first..=last`, none of which is free.
-    pub(crate) fn give_span(&mut self, first: u64, last: u64) {
-        masks(first, last).for_each(|(w, mask)| self.insert(w, mask));
+    /// Takes `first..=last`, or gives them back; all of them can be.
+    pub(crate) fn change(&mut self, first: u64, last: u64, free: bool) {
+        for (w, mask) in masks(first, last) {
+            if free {
+                self.insert(w, mask);
+            } else {
+                self.remove(w, mask);
+            }
+        }
     }
 
     /// The first free offset at or above `from`.
@@ -140,15 +141,15 @@ mod tests {
     #[test]
     fn spans_end_in_the_middle_of_words() {
         let mut bits = Bits::new(true).unwrap();
-        bits.take_span(60, 7000);
+        bits.change(60, 7000, false);
         assert_eq!(bits.free(), CHUNK - 6941);
         assert_eq!(bits.next_free(60), Some(7001));
         assert_eq!(bits.first_taken(0, CHUNK - 1), Some(60));
-        bits.give_span(64, 127);
+        bits.change(64, 127, true);
         assert_eq!(bits.next_free(60), Some(64));
         assert_eq!(bits.first_taken(64, 7000), Some(128));
         assert_eq!(bits.first_taken(64, 127), None);
-        bits.take_span(7001, CHUNK - 2);
+        bits.change(7001, CHUNK - 2, false);
         assert_eq!(bits.next_free(128), Some(CHUNK - 1));
         assert_eq!(bits.word(1023), 1 << 63);
     }

@@ -3,11 +3,28 @@
 use alloc::vec::Vec;
 use core::hint::{cold_path, select_unpredictable};
 
-use super::word::{join, masks, split};
+use larder_base::word::{join, masks, nth, split};
+
 use crate::ids::IdError;
 
 /// The widest range that this map serves.
 pub(crate) const DENSE: u64 = 1 << 24;
+
+/// The free offsets of a range of at most 2^24. Those that no method has reached are free and take no memory.
+pub(crate) trait Near: core::fmt::Debug {
+    fn new(last: u64) -> Self;
+    fn bytes(&self) -> usize;
+    fn is_free(&self, at: u64) -> bool;
+    /// Takes one; false when it is taken already.
+    fn take(&mut self, at: u64) -> Result<bool, IdError>;
+    /// Gives one back; false when it is free already or beyond the range.
+    fn give(&mut self, at: u64) -> bool;
+    /// Takes `first..=last`, all of which are free.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>;
+    fn next_free(&self, from: u64) -> Option<u64>;
+    /// The first offset of `first..=last` that is taken.
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64>;
+}
 
 /// Bits, 1 = free, with two levels of summary: 1 = the word is not empty. A summary is changed only when a word becomes
 /// empty or stops being empty. 1.016 bits an offset.
@@ -22,40 +39,36 @@ pub(crate) struct Dense {
     taken: u64,
     /// While more than this many are taken it cannot be predicted whether a word is empty, and while more than that,
     /// whether a word of its summary is.
-    crowd: u64,
-    jam: u64,
+    words_vary: u64,
+    summaries_vary: u64,
     last: u64,
 }
 
-impl Dense {
-    pub(crate) fn new(last: u64) -> Self {
+impl Near for Dense {
+    fn new(last: u64) -> Self {
         debug_assert!(last < DENSE);
         Self {
             words: Vec::new(),
             some: Vec::new(),
             more: Vec::new(),
             taken: 0,
-            crowd: last - last / 32,
-            jam: last - last / 2048,
+            words_vary: last - last / 32,
+            summaries_vary: last - last / 2048,
             last,
         }
     }
 
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         (self.words.capacity() + self.some.capacity() + self.more.capacity()) * 8
     }
 
     #[inline]
-    pub(crate) fn is_free(&self, at: u64) -> bool {
+    fn is_free(&self, at: u64) -> bool {
         let (w, bit) = split(at);
         self.words.get(w).is_none_or(|word| word & bit != 0)
     }
 
-    pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
+    fn take(&mut self, at: u64) -> Result<bool, IdError> {
         let (w, bit) = split(at);
         self.reach(w)?;
         let was = self.words[w] & bit != 0;
@@ -66,21 +79,8 @@ impl Dense {
         Ok(was)
     }
 
-    /// Counts one that was grabbed as taken.
     #[inline]
-    pub(crate) fn count_taken(&mut self) {
-        self.taken = self.taken.wrapping_add(1);
-    }
-
-    /// Counts one that is taken as grabbed.
-    #[inline]
-    pub(crate) fn count_given(&mut self) {
-        self.taken = self.taken.wrapping_sub(1);
-    }
-
-    /// About 17 instructions, and ten more near full.
-    #[inline]
-    pub(crate) fn give(&mut self, at: u64) -> bool {
+    fn give(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
             cold_path();
@@ -95,7 +95,7 @@ impl Dense {
         }
         // Whether the word was empty cannot be predicted when nearly all are taken; to say again that it is not costs
         // less than to guess wrong.
-        if self.taken > self.crowd {
+        if self.taken > self.words_vary {
             self.filled_maybe(w);
         } else if old == 0 {
             cold_path();
@@ -103,6 +103,53 @@ impl Dense {
         }
         self.taken -= 1;
         true
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.reach(split(last).0)?;
+        masks(first, last).for_each(|(w, mask)| self.remove(w, mask));
+        self.taken += last - first + 1;
+        Ok(())
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        let (w, bit) = split(from);
+        let Some(word) = self.words.get(w) else {
+            return (from <= self.last).then_some(from);
+        };
+        let ahead = word & bit.wrapping_neg();
+        if ahead != 0 {
+            return Some(join(w, ahead));
+        }
+        match self.next_word(w) {
+            Some(w) => Some(join(w, self.words[w])),
+            None => {
+                let beyond = self.words.len() as u64 * 64;
+                (beyond <= self.last).then_some(beyond)
+            }
+        }
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        first_bit(&self.words, first, last, |word| !word)
+    }
+}
+
+impl Dense {
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Counts one that was grabbed as taken.
+    #[inline]
+    pub(crate) fn count_taken(&mut self) {
+        self.taken = self.taken.wrapping_add(1);
+    }
+
+    /// Counts one that is taken as grabbed.
+    #[inline]
+    pub(crate) fn count_given(&mut self) {
+        self.taken = self.taken.wrapping_sub(1);
     }
 
     /// Removes the free offsets at or above `from` of the first word that has any: its first offset, and which. They are
@@ -134,14 +181,14 @@ impl Dense {
     #[inline]
     pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
         let after = split(at).0;
-        let jammed = self.taken > self.jam;
-        let w = if jammed {
+        let varies = self.taken > self.summaries_vary;
+        let w = if varies {
             self.next_word_maybe(after)?
         } else {
             self.next_word(after)?
         };
         let mask = core::mem::take(self.words.get_mut(w)?);
-        if jammed {
+        if varies {
             self.emptied_maybe(w);
         } else {
             self.emptied(w);
@@ -167,41 +214,26 @@ impl Dense {
         }
     }
 
-    /// Takes `first..=last`, all of which are free.
-    pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        self.reach(split(last).0)?;
-        masks(first, last).for_each(|(w, mask)| self.remove(w, mask));
-        self.taken += last - first + 1;
-        Ok(())
-    }
-
     /// Gives back `first..=last`, all of which are taken.
     pub(crate) fn give_span(&mut self, first: u64, last: u64) {
         masks(first, last).for_each(|(w, mask)| self.insert(w, mask));
         self.taken -= last - first + 1;
     }
 
-    pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
-        let (w, bit) = split(from);
-        let Some(word) = self.words.get(w) else {
-            return (from <= self.last).then_some(from);
-        };
-        let ahead = word & bit.wrapping_neg();
-        if ahead != 0 {
-            return Some(join(w, ahead));
-        }
-        match self.next_word(w) {
-            Some(w) => Some(join(w, self.words[w])),
-            None => {
-                let beyond = self.words.len() as u64 * 64;
-                (beyond <= self.last).then_some(beyond)
+    /// The free offset that has `rank` free ones below it: looks at the words that have any.
+    pub(crate) fn select(&self, rank: u64) -> Option<u64> {
+        let mut left = rank;
+        let mut from = self.next_free(0)?;
+        while let (w, _) = split(from)
+            && let Some(&word) = self.words.get(w)
+        {
+            match nth(word, left) {
+                Ok(bit) => return Some(w as u64 * 64 + bit),
+                Err(rest) => left = rest,
             }
+            from = self.next_free((w as u64 + 1) * 64)?;
         }
-    }
-
-    /// The first offset of `first..=last` that is taken.
-    pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
-        first_bit(&self.words, first, last, |word| !word)
+        from.checked_add(left).filter(|&at| at <= self.last)
     }
 
     /// The first word beyond `w` that is not empty. At most three levels.

@@ -4,11 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hint::cold_path;
 
-use super::bits::CHUNK;
 use super::chunk::Chunk;
 use super::wide::Table;
-use super::word::{join, split};
 use crate::ids::IdError;
+use larder_base::word::{join, split};
 
 /// Two levels of 256, for 2^32 offsets. A page is made when one of its chunks is first used: 6 KiB. Which pages and
 /// which chunks have free and taken offsets is kept in bits, so that a search looks at two levels of four words each.
@@ -84,7 +83,7 @@ impl Paged {
         let oom = |_| IdError::OutOfMemory;
         let mut chunks = Vec::new();
         chunks.try_reserve_exact(PAGE).map_err(oom)?;
-        chunks.resize_with(PAGE, || Chunk::Free);
+        chunks.resize_with(PAGE, || Chunk::FREE);
         if let Some(more) = (p + 1).checked_sub(self.pages.len()) {
             self.pages.try_reserve(more).map_err(oom)?;
             self.sets.try_reserve(more).map_err(oom)?;
@@ -132,7 +131,7 @@ impl Table for Paged {
         let (p, n) = place(c);
         match self.pages.get(p) {
             Some(Some(page)) => &page[n],
-            _ => &Chunk::Free,
+            _ => &Chunk::FREE,
         }
     }
 
@@ -166,7 +165,7 @@ impl Table for Paged {
         }
         for c in first..=last {
             let (p, n) = place(c);
-            self.page(p)?[n] = if free { Chunk::Free } else { Chunk::Full };
+            self.page(p)?[n] = if free { Chunk::FREE } else { Chunk::FULL };
             self.changed(p, n, (!free, !free));
         }
         Ok(())
@@ -178,28 +177,6 @@ impl Table for Paged {
 
     fn next_used(&self, c: u64) -> Option<u64> {
         self.next(c, true, &self.used, |sets| &sets.used)
-    }
-
-    fn select(&self, rank: u64) -> Option<(u64, u64)> {
-        let mut left = rank;
-        let mut c = 0;
-        for (page, sets) in self.pages.iter().zip(&self.sets) {
-            let all = PAGE as u64 * CHUNK;
-            if sets.used == Set::NONE && left >= all {
-                left -= all;
-                c += PAGE as u64;
-                continue;
-            }
-            for n in 0..PAGE {
-                let free = page.as_ref().map_or(CHUNK, |page| page[n].free());
-                if left < free {
-                    return Some((c, left));
-                }
-                left -= free;
-                c += 1;
-            }
-        }
-        Some((c + left / CHUNK, left % CHUNK))
     }
 
     fn bytes(&self) -> usize {
@@ -218,7 +195,7 @@ impl Table for Paged {
 /// Whether all offsets are taken, and whether any is.
 #[inline]
 fn form(chunk: &Chunk) -> (bool, bool) {
-    (matches!(chunk, Chunk::Full), !matches!(chunk, Chunk::Free))
+    (chunk.is_all(false), !chunk.is_all(true))
 }
 
 #[inline]

@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 use core::hint::cold_path;
 
-use super::dense::{self, DENSE};
-use super::word::{masks, nth, split};
+use larder_base::word::{masks, split};
+
+use super::dense::{self, DENSE, Near};
 use crate::ids::IdError;
 
 /// Bits, 1 = free, without summary and count, because a queue knows which offset is next: they detect an offset that is
@@ -16,8 +17,8 @@ pub(crate) struct Plain {
     last: u64,
 }
 
-impl Plain {
-    pub(crate) fn new(last: u64) -> Self {
+impl Near for Plain {
+    fn new(last: u64) -> Self {
         debug_assert!(last < DENSE);
         Self {
             words: Vec::new(),
@@ -25,18 +26,18 @@ impl Plain {
         }
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.words.capacity() * 8
     }
 
     #[inline]
-    pub(crate) fn is_free(&self, at: u64) -> bool {
+    fn is_free(&self, at: u64) -> bool {
         let (w, bit) = split(at);
         self.words.get(w).is_none_or(|word| word & bit != 0)
     }
 
     #[inline]
-    pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
+    fn take(&mut self, at: u64) -> Result<bool, IdError> {
         let (w, bit) = split(at);
         if w >= self.words.len() {
             self.grow(w)?;
@@ -46,6 +47,43 @@ impl Plain {
         Ok(old & bit != 0)
     }
 
+    #[inline]
+    fn give(&mut self, at: u64) -> bool {
+        let (w, bit) = split(at);
+        let Some(word) = self.words.get_mut(w) else {
+            cold_path();
+            return false;
+        };
+        let old = *word;
+        *word = old | bit;
+        if old & bit != 0 {
+            cold_path();
+            return false;
+        }
+        true
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let (w, _) = split(last);
+        if w >= self.words.len() {
+            self.grow(w)?;
+        }
+        masks(first, last).for_each(|(w, mask)| self.words[w] &= !mask);
+        Ok(())
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        let beyond = (self.words.len() as u64 * 64).max(from);
+        dense::first_bit(&self.words, from, self.last, |word| word)
+            .or_else(|| (beyond <= self.last).then_some(beyond))
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        dense::first_bit(&self.words, first, last, |word| !word)
+    }
+}
+
+impl Plain {
     /// Takes one of those that the words reach; false for others and for one that is taken.
     #[inline]
     pub(crate) fn take_quickly(&mut self, at: u64) -> bool {
@@ -61,57 +99,6 @@ impl Plain {
             return false;
         }
         true
-    }
-
-    /// False for one beyond the range. About eight instructions.
-    #[inline]
-    pub(crate) fn give(&mut self, at: u64) -> bool {
-        let (w, bit) = split(at);
-        let Some(word) = self.words.get_mut(w) else {
-            cold_path();
-            return false;
-        };
-        let old = *word;
-        *word = old | bit;
-        if old & bit != 0 {
-            cold_path();
-            return false;
-        }
-        true
-    }
-
-    /// Takes `first..=last`, all of which are free.
-    pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        let (w, _) = split(last);
-        if w >= self.words.len() {
-            self.grow(w)?;
-        }
-        masks(first, last).for_each(|(w, mask)| self.words[w] &= !mask);
-        Ok(())
-    }
-
-    pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
-        let beyond = (self.words.len() as u64 * 64).max(from);
-        dense::first_bit(&self.words, from, self.last, |word| word)
-            .or_else(|| (beyond <= self.last).then_some(beyond))
-    }
-
-    /// The first offset of `first..=last` that is taken.
-    pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
-        dense::first_bit(&self.words, first, last, |word| !word)
-    }
-
-    /// The free offset at or above `from`, where a word begins, that has `rank` free ones between.
-    pub(crate) fn select(&self, from: u64, rank: u64) -> Option<u64> {
-        let mut left = rank;
-        for (w, &word) in self.words.iter().enumerate().skip(split(from).0) {
-            match nth(word, left) {
-                Ok(bit) => return Some(w as u64 * 64 + bit).filter(|&at| at <= self.last),
-                Err(rest) => left = rest,
-            }
-        }
-        let beyond = (self.words.len() as u64 * 64).max(from);
-        beyond.checked_add(left).filter(|&at| at <= self.last)
     }
 
     #[cold]

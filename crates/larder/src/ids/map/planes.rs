@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::dense::DENSE;
-use super::word::{join, masks, split};
 use crate::ids::IdError;
+use larder_base::word::{join, masks, split};
 
 /// For each offset a number below `2^PLANES`: 0 is none, the others are sets. The bits of the numbers of 64 offsets
 /// stand in `PLANES` words in a row, one for each binary digit.

@@ -1,6 +1,5 @@
 //! Any number of chunks, in an ordered map.
 
-use super::bits::CHUNK;
 use super::chunk::Chunk;
 use super::ordered::Ordered;
 use super::wide::Table;
@@ -22,7 +21,7 @@ struct Span {
 
 impl Span {
     fn is_full(&self) -> bool {
-        matches!(self.chunk, Chunk::Full)
+        self.chunk.is_all(false)
     }
 }
 
@@ -53,9 +52,9 @@ impl Tree {
         };
         // What may fail comes before the span is cut, so that there is nothing to mend.
         if last < end {
-            self.add(last + 1, end, Chunk::Full)?;
+            self.add(last + 1, end, Chunk::FULL)?;
         }
-        let free = matches!(chunk, Chunk::Free);
+        let free = chunk.is_all(true);
         if begin == first && free {
             self.spans.remove(begin);
         } else if begin == first {
@@ -85,7 +84,7 @@ impl Tree {
         let end = behind.map_or(last, |(_, end)| end);
         match before {
             Some((begin, _)) => self.end(begin, end),
-            None => self.add(first, end, Chunk::Full)?,
+            None => self.add(first, end, Chunk::FULL)?,
         }
         if let Some((begin, _)) = behind {
             self.spans.remove(begin);
@@ -109,7 +108,7 @@ impl Tree {
 
 impl Table for Tree {
     fn get(&self, c: u64) -> &Chunk {
-        self.span(c).map_or(&Chunk::Free, |(_, span)| &span.chunk)
+        self.span(c).map_or(&Chunk::FREE, |(_, span)| &span.chunk)
     }
 
     fn change<T>(
@@ -124,22 +123,22 @@ impl Table for Tree {
                     return Err(IdError::OutOfMemory);
                 };
                 let done = change(&mut span.chunk)?;
-                match span.chunk {
-                    Chunk::Free => drop(self.spans.remove(c)),
-                    Chunk::Full => self.join(c),
-                    _ => {}
+                if span.chunk.is_all(true) {
+                    self.spans.remove(c);
+                } else if span.chunk.is_all(false) {
+                    self.join(c);
                 }
                 return Ok(done);
             }
-            Some(true) => Chunk::Full,
-            None => Chunk::Free,
+            Some(true) => Chunk::FULL,
+            None => Chunk::FREE,
         };
         let done = change(&mut chunk)?;
-        match (there.is_some(), chunk) {
-            (true, Chunk::Full) | (false, Chunk::Free) => {}
-            (true, chunk) => self.cut(c, c, chunk)?,
-            (false, Chunk::Full) => self.add_full(c, c)?,
-            (false, chunk) => self.add(c, c, chunk)?,
+        match there.is_some() {
+            true if !chunk.is_all(false) => self.cut(c, c, chunk)?,
+            false if chunk.is_all(false) => self.add_full(c, c)?,
+            false if !chunk.is_all(true) => self.add(c, c, chunk)?,
+            _ => {}
         }
         Ok(done)
     }
@@ -147,7 +146,7 @@ impl Table for Tree {
     fn change_all(&mut self, first: u64, last: u64, free: bool) -> Result<(), IdError> {
         if free {
             // Full chunks in a row are one span.
-            self.cut(first, last, Chunk::Free)
+            self.cut(first, last, Chunk::FREE)
         } else {
             self.add_full(first, last)
         }
@@ -167,31 +166,8 @@ impl Table for Tree {
         self.spans.ceil(c)
     }
 
-    fn select(&self, rank: u64) -> Option<(u64, u64)> {
-        let (mut left, mut c) = (rank, 0);
-        let found = self.spans.find_map(|first, span| {
-            let between = first - c;
-            if left / CHUNK < between {
-                return Some((c + left / CHUNK, left % CHUNK));
-            }
-            left -= between * CHUNK;
-            let free = span.chunk.free();
-            if left < free {
-                return Some((first, left));
-            }
-            left -= free;
-            c = span.last + 1;
-            None
-        });
-        Some(found.unwrap_or((c + left / CHUNK, left % CHUNK)))
-    }
-
     fn bytes(&self) -> usize {
-        let mut bytes = self.spans.bytes();
-        self.spans.find_map(|_, span| {
-            bytes += span.chunk.bytes();
-            None::<()>
-        });
-        bytes
+        let chunks = self.spans.values().map(|span| span.chunk.bytes());
+        self.spans.bytes() + chunks.sum::<usize>()
     }
 }

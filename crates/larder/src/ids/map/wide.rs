@@ -2,8 +2,8 @@
 
 use super::bits::CHUNK;
 use super::chunk::Chunk;
-use super::word::split;
 use crate::ids::IdError;
+use larder_base::word::split;
 
 /// Where the chunks of a wide range are. All chunks are free at first. One chunk may reach beyond the range: what is
 /// there is free and is never asked for.
@@ -30,9 +30,6 @@ pub(crate) trait Table {
 
     /// The first chunk at or above `c` that has a taken offset.
     fn next_used(&self, c: u64) -> Option<u64>;
-
-    /// The chunk in which the free offset lies that has `rank` free ones below it, and its rank there.
-    fn select(&self, rank: u64) -> Option<(u64, u64)>;
 
     fn bytes(&self) -> usize;
 }
@@ -223,13 +220,8 @@ impl<T: Table> Wide<T> {
     /// `first..=last` of one chunk.
     fn piece(&mut self, first: u64, last: u64, free: bool) -> Result<(), IdError> {
         let (from, to) = (first % CHUNK, last % CHUNK);
-        self.table.change(first / CHUNK, |chunk| {
-            if free {
-                chunk.give_span(from, to)
-            } else {
-                chunk.take_span(from, to)
-            }
-        })
+        self.table
+            .change(first / CHUNK, |chunk| chunk.change(from, to, free))
     }
 
     pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
@@ -247,10 +239,27 @@ impl<T: Table> Wide<T> {
         (at <= self.last).then_some(at)
     }
 
-    /// The free offset that has `rank` free ones below it. Looks at every chunk that is in use.
+    /// The free offset that has `rank` free ones below it.
     pub(crate) fn select(&self, rank: u64) -> Option<u64> {
-        let (c, rank) = self.table.select(rank)?;
-        Some(c * CHUNK + self.table.get(c).select(rank)?)
+        let (mut c, mut left) = (0, rank);
+        loop {
+            let used = self.table.next_used(c);
+            // All of the chunks before that one are free.
+            let between = used.map_or(u64::MAX, |used| used - c);
+            if left / CHUNK < between {
+                return (c + left / CHUNK)
+                    .checked_mul(CHUNK)?
+                    .checked_add(left % CHUNK);
+            }
+            left -= between * CHUNK;
+            c = self.table.next_open(used?)?;
+            let chunk = self.table.get(c);
+            if left < chunk.free() {
+                return Some(c * CHUNK + chunk.select(left)?);
+            }
+            left -= chunk.free();
+            c = c.checked_add(1)?;
+        }
     }
 
     /// The first offset of `first..=last` that is taken.

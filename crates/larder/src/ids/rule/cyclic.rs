@@ -4,7 +4,7 @@ use core::hint::cold_path;
 
 use super::{Order, Rule};
 use crate::ids::IdError;
-use crate::ids::map::Held;
+use crate::ids::map::WordCache;
 
 /// The next free identifier after the last one handed out is next, and after the largest the smallest: what Linux does
 /// for process identifiers and in `idr_alloc_cyclic`.
@@ -30,72 +30,111 @@ impl Rule for Cyclic {
     type Order = CyclicOrder;
 
     fn order(&self, last: u64) -> Result<CyclicOrder, IdError> {
-        Ok(CyclicOrder {
-            held: Held::new(last),
-            latest: u64::MAX,
-            last,
-        })
+        Ok(CyclicOrder::new(last))
     }
 }
 
-/// What keeps [`Cyclic`].
+/// No order is promised: whichever free identifier is cheapest to find is next. For a caller that needs a number
+/// without another owner, and nothing more of it; what Linux's `sbitmap` does for the tags of block devices.
+///
+/// A freed identifier may come back at the very next allocation. Between threads this is the rule to take: identifiers lie
+/// ready for the CPU that freed them, as under [`Lifo`](super::Lifo), and the others in a bitmap, at 1.02 bits each. Every
+/// operation looks at most at four levels of words.
+///
+/// ```
+/// use larder::ids::{IdSpace, rule::Any};
+///
+/// let tags = IdSpace::new(0u16..4096, Any)?;
+/// let (one, other) = (tags.alloc()?, tags.alloc()?);
+/// assert_ne!(one, other);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Any;
+
+impl Rule for Any {
+    type Order = CyclicOrder<false>;
+
+    fn order(&self, last: u64) -> Result<CyclicOrder<false>, IdError> {
+        Ok(CyclicOrder::new(last))
+    }
+}
+
+/// What keeps [`Cyclic`] and, where it need not be in order, [`Any`].
 ///
 /// [`Order`] shows what it can do.
 #[derive(Debug)]
-pub struct CyclicOrder {
-    held: Held,
-    /// The offset handed out last; at first the one before 0. Of the word that is held, the free offsets above it are
-    /// held and those below are in the map.
+pub struct CyclicOrder<const IN_ORDER: bool = true> {
+    cache: WordCache,
+    /// The offset handed out last; at first, and without an order always, the one before 0. Of the word that is loaded, the free
+    /// offsets above it are loaded and those below are in the map.
     latest: u64,
     last: u64,
 }
 
-impl CyclicOrder {
+impl<const IN_ORDER: bool> CyclicOrder<IN_ORDER> {
+    fn new(last: u64) -> Self {
+        Self {
+            cache: WordCache::new(last),
+            latest: u64::MAX,
+            last,
+        }
+    }
+
     #[inline]
     fn refill(&mut self) -> Result<bool, IdError> {
-        let found = if self.held.is_held() {
-            self.held.hold_next()?
+        let found = if self.cache.is_loaded() {
+            self.cache.load_next()?
         } else {
-            self.held.hold(self.latest.wrapping_add(1))?
+            self.cache.load(self.latest.wrapping_add(1))?
         };
-        Ok(found || self.held.hold(0)?)
+        Ok(found || self.cache.load(0)?)
     }
-}
 
-impl CyclicOrder {
-    /// Gives back one of the word that is held.
+    #[inline]
+    fn passed(&mut self, at: u64) {
+        if IN_ORDER {
+            self.latest = at;
+        }
+    }
+
+    /// Whether one of the word that is loaded goes there, since it comes later in the order.
+    #[inline]
+    fn is_ahead(&self, at: u64) -> bool {
+        !IN_ORDER || at > self.latest
+    }
+
+    /// Gives back one of the word that is loaded.
     #[inline(never)]
     fn give_here(&mut self, at: u64) -> bool {
-        if at > self.latest {
-            self.held.add(at)
+        if self.is_ahead(at) {
+            self.cache.add(at)
         } else {
-            self.held.map().give_quickly(at)
+            self.cache.map().give_quickly(at)
         }
     }
 }
 
-impl Order for CyclicOrder {
+impl<const IN_ORDER: bool> Order for CyclicOrder<IN_ORDER> {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
-        if let Some(at) = self.held.pop() {
-            self.latest = at;
-            return Ok(Some(at));
+        let mut at = self.cache.pop();
+        if at.is_none() && self.refill()? {
+            at = self.cache.pop();
         }
-        if !self.refill()? {
-            return Ok(None);
+        if let Some(at) = at {
+            self.passed(at);
         }
-        let at = self.held.pop();
-        self.latest = at.unwrap_or(self.latest);
         Ok(at)
     }
 
     #[inline]
     fn take_quickly(&mut self) -> Option<u64> {
-        let at = match self.held.pop() {
-            None if self.held.hold_next_quickly() => self.held.pop()?,
+        let at = match self.cache.pop() {
+            None if self.cache.load_next_quickly() => self.cache.pop()?,
             at => at?,
         };
-        self.latest = at;
+        self.passed(at);
         Some(at)
     }
 
@@ -105,49 +144,48 @@ impl Order for CyclicOrder {
             cold_path();
             return false;
         }
-        if self.held.holds(at) {
-            cold_path();
-            return self.give_here(at);
+        if self.cache.has(at) {
+            if IN_ORDER {
+                cold_path();
+                return self.give_here(at);
+            }
+            return self.cache.add(at);
         }
-        self.held.map().give_quickly(at)
-    }
-
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        self.held.settle()?.take(at)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        self.held.take_run(self.last, [count, align, phase])
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        self.held.take_all(first, last)
+        self.cache.map().give_quickly(at)
     }
 
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
-        if self.held.holds(at) && at > self.latest {
-            Ok(self.held.add(at))
+        if self.cache.has(at) && self.is_ahead(at) {
+            Ok(self.cache.add(at))
         } else {
-            self.held.map().give(at)
+            self.cache.map().give(at)
         }
     }
 
     fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        self.held.give_all(first, last)
+        self.cache.give_all(first, last)
     }
 
     #[inline]
     fn is_taken(&self, at: u64) -> bool {
-        !self.held.is_free(at)
+        !self.cache.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.held.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.cache.first_taken(first, last)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.cache.put_back()?.take_span(first, last)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {
-        self.held.next_free(from)
+        self.cache.next_free(from)
     }
 
     fn cursor(&self) -> Option<u64> {
@@ -155,16 +193,16 @@ impl Order for CyclicOrder {
     }
 
     fn set_cursor(&mut self, at: u64) -> Result<(), IdError> {
-        self.held.settle()?;
-        self.latest = at;
+        self.cache.put_back()?;
+        self.passed(at);
         Ok(())
     }
 
     fn taken(&self) -> u64 {
-        self.held.taken()
+        self.cache.taken()
     }
 
     fn bytes(&self) -> usize {
-        self.held.bytes()
+        self.cache.bytes()
     }
 }

@@ -1,6 +1,6 @@
 //! Sets of identifiers that take turns.
 
-use super::{Order, Rule, find_run};
+use super::{Order, Rule};
 use crate::ids::IdError;
 use crate::ids::map::Sets;
 
@@ -60,7 +60,7 @@ epochs!(1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7);
 #[derive(Debug)]
 pub struct EpochsOrder<const SETS: usize> {
     sets: Sets<SETS>,
-    /// How many offsets are in each set, without those that are held; 2^64 are 0.
+    /// How many offsets are in each set, without those that are loaded; 2^64 are 0.
     sizes: [u64; SETS],
     /// The set that is used up now; the ones up to `filled`, in a ring, are next. All others are empty.
     now: usize,
@@ -68,7 +68,7 @@ pub struct EpochsOrder<const SETS: usize> {
     filled: usize,
     /// How many sets were begun by frees since the last operation that was none.
     begun: usize,
-    /// The word that is held, or `NOWHERE`, and its offsets of the set that is used up.
+    /// The word that is loaded, or `NOWHERE`, and its offsets of the set that is used up.
     base: u64,
     here: u64,
     /// Below are no more offsets of the set that is used up.
@@ -174,8 +174,8 @@ impl<const SETS: usize> EpochsOrder<SETS> {
         Ok(false)
     }
 
-    /// Puts what is held back into its set.
-    fn settle(&mut self) -> Result<(), IdError> {
+    /// Puts what is loaded back into its set.
+    fn put_back(&mut self) -> Result<(), IdError> {
         if self.here != 0 {
             self.sets.put_word(self.base, self.here, self.now + 1)?;
             let size = &mut self.sizes[self.now];
@@ -188,38 +188,8 @@ impl<const SETS: usize> EpochsOrder<SETS> {
     }
 
     #[inline]
-    fn holds(&self, at: u64) -> bool {
+    fn has(&self, at: u64) -> bool {
         at & !63 == self.base && self.here >> (at % 64) & 1 == 1
-    }
-
-    /// Takes `first..=last`, all of which are free.
-    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        let full = IdError::Full {
-            allocated: self.taken,
-        };
-        let count = (last - first).checked_add(1);
-        if count.is_none_or(|count| self.taken.checked_add(count).is_none()) {
-            return Err(full);
-        }
-        self.settle()?;
-        let (sizes, taken) = (&mut self.sizes, &mut self.taken);
-        self.sets.remove(first, last, |set, count| {
-            sizes[set - 1] = sizes[set - 1].wrapping_sub(count);
-            *taken += count;
-        })?;
-        self.begun = 0;
-        Ok(())
-    }
-
-    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
-        let mut at = self.sets.first(first, last, false)?;
-        while self.holds(at) {
-            if at == last {
-                return None;
-            }
-            at = self.sets.first(at + 1, last, false)?;
-        }
-        Some(at)
     }
 }
 
@@ -246,46 +216,18 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
     #[inline]
     fn give_quickly(&mut self, at: u64) -> bool {
         let set = self.to_fill();
-        if at > self.last || self.holds(at) || !self.sets.put_quickly(at, set + 1) {
+        if at > self.last || self.has(at) || !self.sets.put_quickly(at, set + 1) {
             return false;
         }
         self.freed(set);
         true
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        let free = !self.is_taken(at);
-        if free {
-            self.take_span(at, at)?;
-        }
-        Ok(free)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let found = find_run(
-            self.last,
-            [count, align, phase],
-            |from| self.next_free(from),
-            |first, last| self.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.take_span(first, first + (count - 1))?;
-        }
-        Ok(found)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.take_span(first, last).map(Ok)
-    }
-
     /// About 35 instructions for three sets.
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         let set = self.to_fill();
-        if self.holds(at) || !self.sets.put(at, set + 1)? {
+        if self.has(at) || !self.sets.put(at, set + 1)? {
             return Ok(false);
         }
         self.freed(set);
@@ -311,11 +253,41 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
 
     #[inline]
     fn is_taken(&self, at: u64) -> bool {
-        self.sets.set_of(at) == 0 && !self.holds(at)
+        self.sets.set_of(at) == 0 && !self.has(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Takes `first..=last`, all of which are free.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let full = IdError::Full {
+            allocated: self.taken,
+        };
+        let count = (last - first).checked_add(1);
+        if count.is_none_or(|count| self.taken.checked_add(count).is_none()) {
+            return Err(full);
+        }
+        self.put_back()?;
+        let (sizes, taken) = (&mut self.sizes, &mut self.taken);
+        self.sets.remove(first, last, |set, count| {
+            sizes[set - 1] = sizes[set - 1].wrapping_sub(count);
+            *taken += count;
+        })?;
+        self.begun = 0;
+        Ok(())
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        let mut at = self.sets.first(first, last, false)?;
+        while self.has(at) {
+            if at == last {
+                return None;
+            }
+            at = self.sets.first(at + 1, last, false)?;
+        }
+        Some(at)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

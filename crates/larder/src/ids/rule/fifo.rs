@@ -1,11 +1,10 @@
 //! The one that was freed first.
 
-use super::line::Line;
-use super::ring::Slot;
+use super::line::{Line, Slot};
 use super::stale::Stale;
-use super::{Order, Rule, find_run, forward};
+use super::{Order, Rule, forward};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Marks, PLAIN, Plain};
+use crate::ids::map::{Map, Plain};
 
 /// The identifier that was freed first is next; those that were never in use come before, ascending.
 ///
@@ -31,20 +30,15 @@ impl Rule for Fifo {
     type Order = FifoOrder;
 
     fn order(&self, last: u64) -> Result<FifoOrder, IdError> {
-        Ok(if last < PLAIN {
-            FifoOrder {
-                plain: Queue::new(last),
+        Ok(match u32::try_from(last) {
+            Ok(_) => FifoOrder {
+                narrow: Queue::new(last),
                 wide: None,
-            }
-        } else {
-            FifoOrder {
-                plain: Queue::new(0),
-                wide: Some(if u32::try_from(last).is_ok() {
-                    Wide::Narrow(Queue::new(last))
-                } else {
-                    Wide::Wide(Queue::new(last))
-                }),
-            }
+            },
+            Err(_) => FifoOrder {
+                narrow: Queue::new(0),
+                wide: Some(Queue::new(last)),
+            },
         })
     }
 }
@@ -55,23 +49,16 @@ impl Rule for Fifo {
 #[derive(Debug)]
 #[repr(C)]
 pub struct FifoOrder {
-    /// Of ranges up to 2^24; beyond it stays empty.
-    plain: Queue<u32, Plain>,
-    wide: Option<Wide>,
+    narrow: Queue<u32>,
+    /// Of ranges beyond 2^32, where the other is empty.
+    wide: Option<Queue<u64>>,
 }
 
-#[derive(Debug)]
-enum Wide {
-    /// At most 2^32.
-    Narrow(Queue<u32, Map>),
-    Wide(Queue<u64, Map>),
-}
-
-forward!(FifoOrder, Wide);
+forward!(FifoOrder);
 
 #[derive(Debug)]
-struct Queue<T, M> {
-    marks: M,
+struct Queue<T> {
+    marks: Map<Plain>,
     /// Free offsets, the one that was freed first at the front; and stale entries. The quick way out of it is barred while
     /// there are stale entries, and while some offset was never in use.
     line: Line<T>,
@@ -80,7 +67,7 @@ struct Queue<T, M> {
     /// There is none: `fresh` is beyond the end, or the largest number.
     dry: bool,
     /// Offsets at or above `fresh` that are, or were, in the line: taken by name and given back. They are taken here.
-    queued_ahead: Option<Map>,
+    queued_ahead: Option<Map<Plain>>,
     /// How many of the first entries of an offset in the line are stale, because it was taken by name since.
     stale: Stale,
     /// How many offsets are free and not in the line; 0 for 2^64.
@@ -88,10 +75,10 @@ struct Queue<T, M> {
     last: u64,
 }
 
-impl<T: Slot, M: Marks> Queue<T, M> {
+impl<T: Slot> Queue<T> {
     fn new(last: u64) -> Self {
         Self {
-            marks: M::new(last),
+            marks: Map::new(last),
             line: Line::new(),
             fresh: 0,
             dry: false,
@@ -161,26 +148,6 @@ impl<T: Slot, M: Marks> Queue<T, M> {
         }
     }
 
-    /// Takes `first..=last`, all of which are free. What they have in the line is stale from now on.
-    fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        let mut count = 0;
-        self.queued(first, last, |_| count += 1);
-        self.stale.reserve(count)?;
-        self.marks.take_span(first, last)?;
-        let mut stale = core::mem::take(&mut self.stale);
-        self.queued(first, last, |at| stale.add(at));
-        self.stale = stale;
-        if count != 0 {
-            self.line.bar();
-        }
-        let untouched = last - first + 1 - count as u64;
-        self.untouched = self.untouched.wrapping_sub(untouched);
-        if self.stale.is_much(self.line.len()) {
-            self.sweep();
-        }
-        Ok(())
-    }
-
     /// Removes the stale entries.
     fn sweep(&mut self) {
         let stale = &mut self.stale;
@@ -204,7 +171,7 @@ impl<T: Slot, M: Marks> Queue<T, M> {
     }
 }
 
-impl<T: Slot, M: Marks> Order for Queue<T, M> {
+impl<T: Slot> Order for Queue<T> {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
         if !self.dry
@@ -249,35 +216,6 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
         true
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        let was = self.marks.is_free(at);
-        if was {
-            self.take_named(at, at)?;
-        }
-        Ok(was)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let marks = &self.marks;
-        let found = find_run(
-            self.last,
-            [count, align, phase],
-            |from| marks.next_free(from),
-            |first, last| marks.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.take_named(first, first + (count - 1))?;
-        }
-        Ok(found)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.marks.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.take_named(first, last).map(Ok)
-    }
-
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         if self.is_fresh(at) {
@@ -302,8 +240,32 @@ impl<T: Slot, M: Marks> Order for Queue<T, M> {
         !self.marks.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.marks.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.marks.first_taken(first, last)
+    }
+
+    /// Takes `first..=last`, all of which are free. What they have in the line is stale from now on.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        let mut count = 0;
+        self.queued(first, last, |_| count += 1);
+        self.stale.reserve(count)?;
+        self.marks.take_span(first, last)?;
+        let mut stale = core::mem::take(&mut self.stale);
+        self.queued(first, last, |at| stale.add(at));
+        self.stale = stale;
+        if count != 0 {
+            self.line.bar();
+        }
+        let untouched = last - first + 1 - count as u64;
+        self.untouched = self.untouched.wrapping_sub(untouched);
+        if self.stale.is_much(self.line.len()) {
+            self.sweep();
+        }
+        Ok(())
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

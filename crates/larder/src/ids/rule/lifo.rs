@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use hashbrown::HashSet;
 
-use super::ring::Slot;
-use super::{Order, Rule, find_run, forward};
+use super::line::Slot;
+use super::{Order, Rule, forward};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Marks, PLAIN, Plain};
+use crate::ids::map::{Map, Plain};
 
 /// The identifier that was freed last is next, as its owner's memory may still be in the cache; those that were never in
 /// use come when no other is free, ascending.
@@ -33,20 +33,15 @@ impl Rule for Lifo {
     type Order = LifoOrder;
 
     fn order(&self, last: u64) -> Result<LifoOrder, IdError> {
-        Ok(if last < PLAIN {
-            LifoOrder {
-                plain: Stack::new(last),
+        Ok(match u32::try_from(last) {
+            Ok(_) => LifoOrder {
+                narrow: Stack::new(last),
                 wide: None,
-            }
-        } else {
-            LifoOrder {
-                plain: Stack::new(0),
-                wide: Some(if u32::try_from(last).is_ok() {
-                    Wide::Narrow(Stack::new(last))
-                } else {
-                    Wide::Wide(Stack::new(last))
-                }),
-            }
+            },
+            Err(_) => LifoOrder {
+                narrow: Stack::new(0),
+                wide: Some(Stack::new(last)),
+            },
         })
     }
 }
@@ -57,23 +52,16 @@ impl Rule for Lifo {
 #[derive(Debug)]
 #[repr(C)]
 pub struct LifoOrder {
-    /// Of ranges up to 2^24; beyond it stays empty.
-    plain: Stack<u32, Plain>,
-    wide: Option<Wide>,
+    narrow: Stack<u32>,
+    /// Of ranges beyond 2^32, where the other is empty.
+    wide: Option<Stack<u64>>,
 }
 
-#[derive(Debug)]
-enum Wide {
-    /// At most 2^32.
-    Narrow(Stack<u32, Map>),
-    Wide(Stack<u64, Map>),
-}
-
-forward!(LifoOrder, Wide);
+forward!(LifoOrder);
 
 #[derive(Debug)]
-struct Stack<T, M> {
-    marks: M,
+struct Stack<T> {
+    marks: Map<Plain>,
     /// For each free offset that was in use before an entry, and stale ones below it: when an offset is free its
     /// topmost entry counts, and when one is taken none does.
     stack: Vec<T>,
@@ -87,10 +75,10 @@ struct Stack<T, M> {
     last: u64,
 }
 
-impl<T: Slot, M: Marks> Stack<T, M> {
+impl<T: Slot> Stack<T> {
     fn new(last: u64) -> Self {
         Self {
-            marks: M::new(last),
+            marks: Map::new(last),
             stack: Vec::new(),
             fresh: Some(0),
             named: 0,
@@ -112,16 +100,6 @@ impl<T: Slot, M: Marks> Stack<T, M> {
         self.taken_or_stacked += 1;
         self.fresh = (at < self.last).then(|| at + 1);
         Ok(Some(at))
-    }
-
-    fn take_named(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        self.marks.take_span(first, last)?;
-        self.taken_or_stacked += last - first + 1;
-        self.named = self.named.saturating_add(last - first + 1);
-        if self.named > 64 && self.named > self.stack.len() as u64 / 2 {
-            self.sweep();
-        }
-        Ok(())
     }
 
     #[cold]
@@ -146,7 +124,7 @@ impl<T: Slot, M: Marks> Stack<T, M> {
     }
 }
 
-impl<T: Slot, M: Marks> Order for Stack<T, M> {
+impl<T: Slot> Order for Stack<T> {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
         while let Some(at) = self.stack.last().map(|slot| slot.at()) {
@@ -180,35 +158,6 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
         true
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        let was = self.marks.is_free(at);
-        if was {
-            self.take_named(at, at)?;
-        }
-        Ok(was)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let marks = &self.marks;
-        let found = find_run(
-            self.last,
-            [count, align, phase],
-            |from| marks.next_free(from),
-            |first, last| marks.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.take_named(first, first + (count - 1))?;
-        }
-        Ok(found)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.marks.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.take_named(first, last).map(Ok)
-    }
-
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         if self.stack.len() == self.stack.capacity() {
@@ -232,8 +181,22 @@ impl<T: Slot, M: Marks> Order for Stack<T, M> {
         !self.marks.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.marks.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.marks.first_taken(first, last)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.marks.take_span(first, last)?;
+        self.taken_or_stacked += last - first + 1;
+        self.named = self.named.saturating_add(last - first + 1);
+        if self.named > 64 && self.named > self.stack.len() as u64 / 2 {
+            self.sweep();
+        }
+        Ok(())
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

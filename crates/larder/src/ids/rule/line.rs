@@ -2,10 +2,38 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::fmt::Debug;
 use core::mem;
 
-use super::ring::Slot;
 use crate::ids::IdError;
+
+/// An offset, as small as the range allows.
+pub(crate) trait Slot: Copy + Default + Debug {
+    fn of(at: u64) -> Self;
+    fn at(self) -> u64;
+}
+
+impl Slot for u32 {
+    #[inline]
+    fn of(at: u64) -> Self {
+        at as u32
+    }
+    #[inline]
+    fn at(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Slot for u64 {
+    #[inline]
+    fn of(at: u64) -> Self {
+        at
+    }
+    #[inline]
+    fn at(self) -> u64 {
+        self
+    }
+}
 
 /// Offsets in a block that is not made larger any more.
 const BLOCK: usize = 4096;

@@ -4,7 +4,7 @@ use core::hint::cold_path;
 
 use super::{Order, Rule};
 use crate::ids::IdError;
-use crate::ids::map::Held;
+use crate::ids::map::WordCache;
 
 /// The lowest free identifier is next, as POSIX wants it of descriptors. Keeps the ones in use dense.
 ///
@@ -30,7 +30,7 @@ impl Rule for Lowest {
 
     fn order(&self, last: u64) -> Result<LowestOrder, IdError> {
         Ok(LowestOrder {
-            held: Held::new(last),
+            cache: WordCache::new(last),
             floor: 0,
             last,
         })
@@ -42,8 +42,8 @@ impl Rule for Lowest {
 /// [`Order`] shows what it can do.
 #[derive(Debug)]
 pub struct LowestOrder {
-    held: Held,
-    /// No offset below is free. While a word is held, this is where it begins.
+    cache: WordCache,
+    /// No offset below is free. While a word is loaded, this is where it begins.
     floor: u64,
     last: u64,
 }
@@ -51,15 +51,15 @@ pub struct LowestOrder {
 impl LowestOrder {
     #[inline]
     fn refill(&mut self) -> Result<bool, IdError> {
-        let found = if self.held.is_held() {
-            self.held.hold_next()?
+        let found = if self.cache.is_loaded() {
+            self.cache.load_next()?
         } else {
-            self.held.hold(self.floor)?
+            self.cache.load(self.floor)?
         };
         if !found {
             return Ok(false);
         }
-        self.floor = self.held.base();
+        self.floor = self.cache.base();
         Ok(true)
     }
 }
@@ -67,11 +67,11 @@ impl LowestOrder {
 impl Order for LowestOrder {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
-        if let Some(at) = self.held.pop() {
+        if let Some(at) = self.cache.pop() {
             return Ok(Some(at));
         }
         Ok(if self.refill()? {
-            self.held.pop()
+            self.cache.pop()
         } else {
             None
         })
@@ -79,14 +79,14 @@ impl Order for LowestOrder {
 
     #[inline]
     fn take_quickly(&mut self) -> Option<u64> {
-        if let Some(at) = self.held.pop() {
+        if let Some(at) = self.cache.pop() {
             return Some(at);
         }
-        if !self.held.hold_next_quickly() {
+        if !self.cache.load_next_quickly() {
             return None;
         }
-        self.floor = self.held.base();
-        self.held.pop()
+        self.floor = self.cache.base();
+        self.cache.pop()
     }
 
     #[inline]
@@ -95,41 +95,29 @@ impl Order for LowestOrder {
             cold_path();
             return false;
         }
-        if self.held.holds(at) {
-            return self.held.add(at);
+        if self.cache.has(at) {
+            return self.cache.add(at);
         }
-        at >= self.floor && self.held.map().give_quickly(at)
-    }
-
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        self.held.settle()?.take(at)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        self.held.take_run(self.last, [count, align, phase])
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        self.held.take_all(first, last)
+        at >= self.floor && self.cache.map().give_quickly(at)
     }
 
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
-        if self.held.holds(at) {
-            // All free offsets of this word are held, none is in the map.
-            Ok(self.held.add(at))
+        if self.cache.has(at) {
+            // All free offsets of this word are loaded, none is in the map.
+            Ok(self.cache.add(at))
         } else if at >= self.floor {
-            self.held.map().give(at)
+            self.cache.map().give(at)
         } else {
             // It is taken, and so is the rest of its word.
-            self.held.hold_only(at)?;
+            self.cache.load_only(at)?;
             self.floor = at & !63;
             Ok(true)
         }
     }
 
     fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        let given = self.held.give_all(first, last)?;
+        let given = self.cache.give_all(first, last)?;
         if given.is_ok() {
             self.floor = self.floor.min(first & !63);
         }
@@ -138,22 +126,30 @@ impl Order for LowestOrder {
 
     #[inline]
     fn is_taken(&self, at: u64) -> bool {
-        !self.held.is_free(at)
+        !self.cache.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.held.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.cache.first_taken(first, last)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.cache.put_back()?.take_span(first, last)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {
-        self.held.next_free(from)
+        self.cache.next_free(from)
     }
 
     fn taken(&self) -> u64 {
-        self.held.taken()
+        self.cache.taken()
     }
 
     fn bytes(&self) -> usize {
-        self.held.bytes()
+        self.cache.bytes()
     }
 }

@@ -17,7 +17,6 @@ use core::fmt::Debug;
 
 use super::IdError;
 
-mod any;
 mod clock;
 mod cyclic;
 mod epochs;
@@ -27,19 +26,17 @@ mod line;
 mod lowest;
 mod random;
 mod rested;
-mod ring;
 mod stale;
 
-pub use self::any::{Any, AnyOrder};
 #[cfg(feature = "std")]
 pub use self::clock::Monotonic;
 pub use self::clock::{Allocations, Clock};
-pub use self::cyclic::{Cyclic, CyclicOrder};
+pub use self::cyclic::{Any, Cyclic};
 pub use self::epochs::{Epochs, EpochsOrder};
-pub use self::fifo::{Fifo, FifoOrder};
-pub use self::lifo::{Lifo, LifoOrder};
-pub use self::lowest::{Lowest, LowestOrder};
-pub use self::random::{Random, RandomOrder};
+pub use self::fifo::Fifo;
+pub use self::lifo::Lifo;
+pub use self::lowest::Lowest;
+pub use self::random::Random;
 pub use self::rested::{NearFull, Rested, RestedOrder};
 
 /// A rule by which identifiers are chosen.
@@ -141,20 +138,48 @@ pub trait Order: Debug {
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`], and [`IdError::Resting`] for one that rests under a rule that lets offsets rest.
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError>;
+    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
+        let free = !self.is_taken(at);
+        if free {
+            self.take_span(at, at)?;
+        }
+        Ok(free)
+    }
 
     /// Takes `count` free offsets in a row, the first of which is `phase` more than a multiple of `align`, and says
     /// which is the first; `None` when there are none. The lowest such run, whatever the rule.
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`].
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>;
+    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
+        let found = find_run(
+            self.last(),
+            [count, align, phase],
+            |from| self.next_free(from),
+            |first, last| self.first_taken(first, last),
+        );
+        if let Some(first) = found {
+            self.take_span(first, first + (count - 1))?;
+        }
+        Ok(found)
+    }
 
     /// Takes all offsets from `first` to `last`; or none of them and names the first that is taken already.
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`], and [`IdError::Resting`] when one of them rests under a rule that lets offsets rest.
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>;
+    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
+        if let Some(at) = self.first_taken(first, last) {
+            return Ok(Err(at));
+        }
+        self.take_span(first, last).map(Ok)
+    }
+
+    /// Takes `first..=last`, all of which are free.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfMemory`]; [`IdError::Full`] for the last of 2^64.
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>;
 
     /// Gives an offset back; `false` when it is not taken.
     ///
@@ -194,8 +219,16 @@ pub trait Order: Debug {
     /// Whether the offset is taken.
     fn is_taken(&self, at: u64) -> bool;
 
+    /// The largest offset.
+    fn last(&self) -> u64;
+
+    /// The first taken offset of `first..=last`.
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64>;
+
     /// The lowest taken offset that is not below `from`.
-    fn next_taken(&self, from: u64) -> Option<u64>;
+    fn next_taken(&self, from: u64) -> Option<u64> {
+        self.first_taken(from, self.last())
+    }
 
     /// The lowest offset not below `from` that is not taken, whether or not it rests.
     fn next_free(&self, from: u64) -> Option<u64>;
@@ -220,65 +253,60 @@ pub trait Order: Debug {
     fn bytes(&self) -> usize;
 }
 
-/// An [`Order`] that is one of three structures, by how wide the range is: `plain` in small ranges, and what is in `wide`
-/// beyond. The quick ways do not ask which: in wide ranges `plain` is empty, and neither gives nor takes.
+/// An [`Order`] that is one of two structures, by how wide the range is: `narrow` up to 2^32, and what is in `wide` beyond.
+/// The quick ways do not ask which: in wide ranges `narrow` is empty, and neither gives nor takes.
 macro_rules! forward {
-    ($order:ident, $width:ident) => {
-        forward!($order, $width,
+    ($order:ident) => {
+        forward!($order,
             take(&mut self) -> Result<Option<u64>, IdError>,
             take_many(&mut self, out: &mut [u64]) -> Result<usize, IdError>,
             take_at(&mut self, at: u64) -> Result<bool, IdError>,
             take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>,
             take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
+            take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>,
             give(&mut self, at: u64) -> Result<bool, IdError>,
             take_back(&mut self, at: u64) -> Result<(), IdError>,
             give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
             is_taken(&self, at: u64) -> bool,
-            next_taken(&self, from: u64) -> Option<u64>,
+            last(&self) -> u64,
+            first_taken(&self, first: u64, last: u64) -> Option<u64>,
             next_free(&self, from: u64) -> Option<u64>,
             taken(&self) -> u64,
             bytes(&self) -> usize,
         );
     };
-    ($order:ident, $width:ident,
-     $($method:ident(&$($this:ident)+ $(, $arg:ident: $type:ty)*) -> $out:ty,)*) => {
+    ($order:ident, $($method:ident(&$($this:ident)+ $(, $arg:ident: $type:ty)*) -> $out:ty,)*) => {
         impl Order for $order {
             #[inline]
             fn take_quickly(&mut self) -> Option<u64> {
-                self.plain.take_quickly()
+                self.narrow.take_quickly()
             }
 
             #[inline]
             fn give_quickly(&mut self, at: u64) -> bool {
-                self.plain.give_quickly(at)
+                self.narrow.give_quickly(at)
             }
-
             $(
                 #[inline]
                 fn $method(&$($this)+ $(, $arg: $type)*) -> $out {
-                    forward!(@this $($this)+, plain, wide => match wide {
-                        None => plain.$method($($arg),*),
-                        Some($width::Narrow(order)) => order.$method($($arg),*),
-                        Some($width::Wide(order)) => order.$method($($arg),*),
-                    })
+                    match forward!(@wide $($this)+) {
+                        None => forward!(@this $($this)+).narrow.$method($($arg),*),
+                        Some(order) => order.$method($($arg),*),
+                    }
                 }
             )*
         }
     };
-    (@this mut $this:ident, $plain:ident, $wide:ident => $match:expr) => {{
-        let ($plain, $wide) = (&mut $this.plain, &mut $this.wide);
-        $match
-    }};
-    (@this $this:ident, $plain:ident, $wide:ident => $match:expr) => {{
-        let ($plain, $wide) = (&$this.plain, &$this.wide);
-        $match
-    }};
+    (@this mut $this:ident) => { $this };
+    (@this $this:ident) => { $this };
+    (@wide mut $this:ident) => { &mut $this.wide };
+    (@wide $this:ident) => { &$this.wide };
 }
 use forward;
 
 /// The lowest run of `count` free offsets of `0..=last`, the first of which is `phase` more than a multiple of `align`.
 /// Looks at every run of free offsets below it.
-pub(crate) fn find_run(
+fn find_run(
     last: u64,
     [count, align, phase]: [u64; 3],
     next_free: impl Fn(u64) -> Option<u64>,

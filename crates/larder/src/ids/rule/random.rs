@@ -5,12 +5,12 @@ use core::fmt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::{Order, Rule, find_run};
+use super::{Order, Rule};
 use crate::ids::IdError;
-use crate::ids::map::Loose;
+use crate::ids::map::Map;
 
 /// Offsets that are tried before the free ones are counted.
-const TRIES: usize = 8;
+const TRIES: usize = 32;
 
 /// Each free identifier is next with equal chance, as RFC 6056 wants it of ports: what comes next cannot be guessed
 /// from what came before.
@@ -86,7 +86,7 @@ impl Rule for Random {
 
     fn order(&self, last: u64) -> Result<RandomOrder, IdError> {
         Ok(RandomOrder {
-            free: Loose::new(last),
+            free: Map::new(last),
             random: ChaCha8Rng::from_seed(self.seed),
             last,
         })
@@ -97,7 +97,7 @@ impl Rule for Random {
 ///
 /// [`Order`] shows what it can do.
 pub struct RandomOrder {
-    free: Loose,
+    free: Map,
     random: ChaCha8Rng,
     last: u64,
 }
@@ -154,31 +154,6 @@ impl Order for RandomOrder {
         at <= self.last && self.free.give_quickly(at)
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        self.free.take(at)
-    }
-
-    fn take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError> {
-        let free = &self.free;
-        let found = find_run(
-            self.last,
-            [count, align, phase],
-            |from| free.next_free(from),
-            |first, last| free.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.free.take_span(first, first + (count - 1))?;
-        }
-        Ok(found)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.free.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.free.take_span(first, last).map(Ok)
-    }
-
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         self.free.give(at)
@@ -189,8 +164,16 @@ impl Order for RandomOrder {
         !self.free.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.free.first_taken(from, self.last)
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.free.first_taken(first, last)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.free.take_span(first, last)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {

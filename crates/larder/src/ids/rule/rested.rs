@@ -1,12 +1,12 @@
 //! A rule under which freed identifiers rest.
 
+use alloc::collections::VecDeque;
 #[cfg(feature = "std")]
 use core::time::Duration;
 
 #[cfg(feature = "std")]
 use super::clock::Monotonic;
 use super::clock::{Allocations, Clock};
-use super::ring::Ring;
 use super::stale::Stale;
 use super::{Order, Rule};
 use crate::ids::IdError;
@@ -124,7 +124,7 @@ impl<R: Rule, C: Clock> Rule for Rested<R, C> {
     fn order(&self, last: u64) -> Result<Self::Order, IdError> {
         Ok(RestedOrder {
             order: self.rule.order(last)?,
-            queue: Ring::default(),
+            queue: VecDeque::new(),
             stale: Stale::default(),
             resting: Map::new(last),
             rest: self.rest,
@@ -155,7 +155,7 @@ pub struct RestedOrder<O, C> {
     /// To this one the offsets that rest are taken.
     order: O,
     /// Offsets that rest and when they were freed, the first at the front; and stale entries, but never at the front.
-    queue: Ring<(u64, u64)>,
+    queue: VecDeque<(u64, u64)>,
     stale: Stale,
     /// Those that rest are taken here.
     resting: Map,
@@ -175,7 +175,7 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
 
     /// In how many ticks the first of those that rest is due, 0 if it is; `None` when none rests.
     pub fn due(&self) -> Option<u64> {
-        let (_, freed) = self.queue.front()?;
+        let &(_, freed) = self.queue.front()?;
         let passed = self.clock.now(self.allocations).saturating_sub(freed);
         Some(self.rest.saturating_sub(passed))
     }
@@ -193,28 +193,28 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
     /// Drops the entry of the one that rests longest.
     #[inline]
     fn pop(&mut self) {
-        self.queue.pop();
+        self.queue.pop_front();
         self.trim();
     }
 
     /// Drops the stale entries at the front.
     #[inline]
     fn trim(&mut self) {
-        while let Some((at, _)) = self.queue.front()
+        while let Some(&(at, _)) = self.queue.front()
             && self.stale.drop_first(at)
         {
-            self.queue.pop();
+            self.queue.pop_front();
         }
     }
 
     /// Gives those that have rested to the other rule.
     #[inline]
     fn release(&mut self) -> Result<(), IdError> {
-        if self.queue.len() == 0 {
+        if self.queue.is_empty() {
             return Ok(());
         }
         let now = self.clock.now(self.allocations);
-        while let Some((at, freed)) = self.queue.front()
+        while let Some(&(at, freed)) = self.queue.front()
             && now.saturating_sub(freed) >= self.rest
         {
             self.resting.give(at)?;
@@ -234,18 +234,16 @@ impl<O: Order, C: Clock> RestedOrder<O, C> {
         self.stale.add(at);
         self.trim();
         if self.stale.is_much(self.queue.len()) {
-            for _ in 0..self.queue.len() {
-                let Some(entry) = self.queue.front() else {
-                    break;
-                };
-                self.queue.pop();
-                if !self.stale.drop_first(entry.0) {
-                    self.queue.push(entry);
-                }
-            }
+            let stale = &mut self.stale;
+            self.queue.retain(|&(at, _)| !stale.drop_first(at));
             self.stale.clear();
         }
         Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<(), IdError> {
+        self.queue.try_reserve(64).map_err(|_| IdError::OutOfMemory)
     }
 
     fn refuse(&self) -> IdError {
@@ -263,7 +261,7 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
             self.allocations += 1;
             return Ok(Some(at));
         }
-        let Some((at, freed)) = self.queue.front() else {
+        let Some(&(at, freed)) = self.queue.front() else {
             return Ok(None);
         };
         if self.near_full == NearFull::Fail {
@@ -325,9 +323,11 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
         if !self.is_taken(at) {
             return Ok(false);
         }
-        self.queue.reserve()?;
+        if self.queue.len() == self.queue.capacity() {
+            self.grow()?;
+        }
         self.resting.take(at)?;
-        self.queue.push((at, self.clock.now(self.allocations)));
+        self.queue.push_back((at, self.clock.now(self.allocations)));
         Ok(true)
     }
 
@@ -342,12 +342,21 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
         self.order.is_taken(at) && self.resting.is_free(at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        let mut at = self.order.next_taken(from)?;
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        let mut at = self.order.first_taken(first, last)?;
         while !self.resting.is_free(at) {
-            at = self.order.next_taken(self.resting.next_free(at)?)?;
+            let next = self.resting.next_free(at).filter(|&next| next <= last)?;
+            at = self.order.first_taken(next, last)?;
         }
         Some(at)
+    }
+
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.order.take_span(first, last)
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {
@@ -369,6 +378,9 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
     }
 
     fn bytes(&self) -> usize {
-        self.order.bytes() + self.queue.bytes() + self.stale.bytes() + self.resting.bytes()
+        self.order.bytes()
+            + self.queue.capacity() * size_of::<(u64, u64)>()
+            + self.stale.bytes()
+            + self.resting.bytes()
     }
 }

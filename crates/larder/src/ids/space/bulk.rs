@@ -1,13 +1,14 @@
 //! Several identifiers at once.
 
 use super::front::Front;
-use super::gate::{FREE, LOOSE};
-use super::sync::{Ordering, fence};
-use super::{IdSpace, LOT, SharedRule};
+use super::gate::{FREE, UNOWNED};
+use super::ledger::Ledger;
+use super::sync::{BATCH, Ordering, fence};
+use super::{IdSpace, SharedRule};
 use crate::ids::rule::Order;
-use crate::ids::{IdError, IdRange};
+use crate::ids::{Bounds, Id, IdError};
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// Takes identifiers for all of `out`, in the order of the rule, and says how many it took: fewer only when at some
     /// moment of the call none was free.
     ///
@@ -23,46 +24,49 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert_eq!(out[..3], [10, 11, 12]);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn alloc_many(&self, out: &mut [u64]) -> Result<usize, IdError> {
+    pub fn alloc_many(&self, out: &mut [T]) -> Result<usize, IdError> {
         let front = self.front.get();
         let mut n = 0;
-        // What lies ready for this CPU first, for it was claimed first.
+        // What lies ready for this CPU first, for it was taken from the map first.
         if let Some(front) = front {
             while n < out.len()
-                && let Some(at) = front.lots.try_get()
+                && let Some(at) = front.ready.try_get()
                 && front.states.enter(at)
             {
                 out[n] = self.id(at as u64);
                 n += 1;
             }
         }
-        if out.len() - n >= LOT || front.is_none() {
+        if out.len() - n >= BATCH || front.is_none() {
             let mut ledger = self.lock();
             // It may have been made meanwhile.
             let front = self.front.get();
-            let taken = match front {
-                Some(front) if front.in_place() && !ledger.direct => {
-                    self.sweep(front, &mut ledger, &mut out[n..])
-                }
-                // Threads that wait come first, as in `take_behind`.
-                _ => match self.serve(&mut ledger) {
-                    Some(error) => Err(error),
-                    None => ledger.order.take_many(&mut out[n..]),
-                },
-            };
             ledger.early = ledger.early.saturating_add(out.len() - n);
-            if let Ok(taken) = taken {
-                for at in &mut out[n..n + taken] {
-                    if let Some(front) = front {
-                        front.states.touch(*at);
-                        front.states.enter(*at as usize);
+            let mut failed = None;
+            for part in out[n..].chunks_mut(BATCH) {
+                let mut batch = [0; BATCH];
+                match self.take_batch(front, &mut ledger, &mut batch[..part.len()]) {
+                    Ok(taken) => {
+                        for (id, &at) in part.iter_mut().zip(&batch[..taken]) {
+                            if let Some(front) = front {
+                                front.states.touch(at);
+                                front.states.enter(at as usize);
+                            }
+                            *id = self.id(at);
+                        }
+                        n += taken;
+                        if taken < part.len() {
+                            break;
+                        }
                     }
-                    *at = self.id(*at);
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
                 }
-                n += taken;
             }
             self.finish(ledger);
-            if let Err(error @ IdError::OutOfMemory) = taken
+            if let Some(error @ IdError::OutOfMemory) = failed
                 && n == 0
             {
                 return Err(error);
@@ -77,6 +81,23 @@ impl<R: SharedRule> IdSpace<R> {
             n += 1;
         }
         Ok(n)
+    }
+
+    /// Offsets of the map, or of the places where they lie, for a caller that takes them all.
+    fn take_batch(
+        &self,
+        front: Option<&Front>,
+        ledger: &mut Ledger<R::Order>,
+        batch: &mut [u64],
+    ) -> Result<usize, IdError> {
+        match front {
+            Some(front) if front.in_place() && !ledger.direct => self.sweep(front, ledger, batch),
+            // Threads that wait come first, as in `take_behind`.
+            _ => match self.serve(ledger) {
+                Some(error) => Err(error),
+                None => ledger.order.take_many(batch),
+            },
+        }
     }
 
     /// Gives all of `ids` back, or none of them.
@@ -96,9 +117,9 @@ impl<R: SharedRule> IdSpace<R> {
     /// ids.free_many(&[1, 2])?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn free_many(&self, ids: &[u64]) -> Result<(), IdError> {
+    pub fn free_many(&self, ids: &[T]) -> Result<(), IdError> {
         for &id in ids {
-            self.range.offset(id)?;
+            self.offset(id)?;
         }
         match ids {
             [] => return Ok(()),
@@ -110,20 +131,20 @@ impl<R: SharedRule> IdSpace<R> {
         };
         let first = self.range.first();
         for (i, &id) in ids.iter().enumerate() {
-            if !front.states.begin_to_leave((id - first) as usize) {
+            if !front.states.begin_to_leave((id.to_u64() - first) as usize) {
                 for &id in &ids[..i] {
-                    front.states.enter((id - first) as usize);
+                    front.states.enter((id.to_u64() - first) as usize);
                 }
-                return Err(IdError::NotAllocated { id });
+                return Err(IdError::NotAllocated { id: id.to_u64() });
             }
         }
         if front.in_place() {
-            return self.leave_in_place(front, ids.iter().map(|id| id - first));
+            return self.leave_in_place(front, ids.iter().map(|id| id.to_u64() - first));
         }
-        if ids.len() < LOT && front.gate.is_down() {
+        if ids.len() < BATCH && front.gate.is_down() {
             // One by one, as long as this CPU's magazines have room.
             for (i, &id) in ids.iter().enumerate() {
-                let at = (id - first) as usize;
+                let at = (id.to_u64() - first) as usize;
                 front.states.end_leaving(at, FREE);
                 fence(Ordering::SeqCst);
                 if front.gate.is_down() && front.returns().try_put(at) {
@@ -131,14 +152,14 @@ impl<R: SharedRule> IdSpace<R> {
                 }
                 if let Err(error) = self.free_slow(front, at) {
                     for &id in &ids[i + 1..] {
-                        front.states.enter((id - first) as usize);
+                        front.states.enter((id.to_u64() - first) as usize);
                     }
                     return Err(error);
                 }
             }
             return Ok(());
         }
-        self.leave_for_map(front, ids.iter().map(|id| id - first))
+        self.leave_for_map(front, ids.iter().map(|id| id.to_u64() - first))
     }
 
     /// Gives all identifiers of a range back, or none of them: a run of [`alloc_range`](Self::alloc_range), or a band
@@ -164,12 +185,8 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert_eq!(subids.allocated(), 0);
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn free_range<T>(&self, range: T) -> Result<(), IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
-        let range = range.try_into()?;
+    pub fn free_range(&self, range: impl Bounds<Id = T>) -> Result<(), IdError> {
+        let range = range.bounds()?;
         let (first, last) = (
             self.range.offset(range.first())?,
             self.range.offset(range.last())?,
@@ -186,14 +203,18 @@ impl<R: SharedRule> IdSpace<R> {
             }
             let given = ledger.order.give_all(first, last);
             self.finish(ledger);
-            return given?.map_err(|at| IdError::NotAllocated { id: self.id(at) });
+            return given?.map_err(|at| IdError::NotAllocated {
+                id: self.range.first() + at,
+            });
         };
         for at in first..=last {
             if !front.states.begin_to_leave(at as usize) {
                 for at in first..at {
                     front.states.enter(at as usize);
                 }
-                return Err(IdError::NotAllocated { id: self.id(at) });
+                return Err(IdError::NotAllocated {
+                    id: self.range.first() + at,
+                });
             }
         }
         if front.in_place() {
@@ -235,7 +256,7 @@ impl<R: SharedRule> IdSpace<R> {
         leaving: impl Iterator<Item = u64> + Clone,
     ) -> Result<(), IdError> {
         for at in leaving.clone() {
-            front.states.end_leaving(at as usize, LOOSE);
+            front.states.end_leaving(at as usize, UNOWNED);
         }
         fence(Ordering::SeqCst);
         if front.gate.is_down() {
@@ -244,7 +265,7 @@ impl<R: SharedRule> IdSpace<R> {
         let mut ledger = self.lock();
         let mut result = Ok(());
         for at in leaving {
-            if let Err(error) = self.bring_home(front, &mut ledger, at, at) {
+            if let Err(error) = self.move_to_map(front, &mut ledger, at, at) {
                 front.states.enter(at as usize);
                 result = Err(error);
             }
@@ -253,7 +274,7 @@ impl<R: SharedRule> IdSpace<R> {
         result
     }
 
-    fn free_many_exact(&self, ids: &[u64]) -> Result<(), IdError> {
+    fn free_many_exact(&self, ids: &[T]) -> Result<(), IdError> {
         let mut ledger = self.lock();
         if self.front.get().is_some() {
             drop(ledger);
@@ -263,9 +284,9 @@ impl<R: SharedRule> IdSpace<R> {
         let mut result = Ok(());
         let mut given = 0;
         for &id in ids {
-            match ledger.order.give(id - first) {
+            match ledger.order.give(id.to_u64() - first) {
                 Ok(true) => given += 1,
-                Ok(false) => result = Err(IdError::NotAllocated { id }),
+                Ok(false) => result = Err(IdError::NotAllocated { id: id.to_u64() }),
                 Err(error) => result = Err(error),
             }
             if result.is_err() {
@@ -275,7 +296,7 @@ impl<R: SharedRule> IdSpace<R> {
         if result.is_err() {
             // The lock was held all the time, so no thread saw them free; their memory is there.
             for &id in ids[..given].iter().rev() {
-                let _ = ledger.order.take_back(id - first);
+                let _ = ledger.order.take_back(id.to_u64() - first);
             }
         }
         self.finish(ledger);

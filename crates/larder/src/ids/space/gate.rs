@@ -12,8 +12,8 @@
 //! magazines later, because nothing is in them; and as long as the gate stays up nothing will be.
 //!
 //! Where identifiers lie in place ([`Shape::InPlace`](super::Shape::InPlace)) the freer only exchanges `LIVE` for
-//! `LOOSE` while the gate is down: the cell itself is the place where the identifier lies. Only the holder of the lock
-//! changes a `LOOSE` cell, so it may return to the map what any thread has freed. A freer that sees the gate up takes
+//! `UNOWNED` while the gate is down: the cell itself is the place where the identifier lies. Only the holder of the lock
+//! changes a `UNOWNED` cell, so it may return to the map what any thread has freed. A freer that sees the gate up takes
 //! the lock and finds its identifier still in its cell, or in the map already; both are right.
 
 use super::sync::{AtomicU8, AtomicU32, Ordering, fence};
@@ -23,13 +23,13 @@ pub(super) const FREE: u8 = 0;
 /// Allocated.
 pub(super) const LIVE: u8 = 1;
 /// Free, and nowhere but in its cell.
-pub(super) const LOOSE: u8 = 2;
+pub(super) const UNOWNED: u8 = 2;
 /// Allocated, and its owner is about to free it together with others, or none of them.
 pub(super) const LEAVING: u8 = 3;
 
 /// Whether an identifier whose cell reads so is in use.
 #[inline]
-pub(super) fn is_held(state: u8) -> bool {
+pub(super) fn is_in_use(state: u8) -> bool {
     state & LIVE != 0
 }
 
@@ -69,7 +69,7 @@ pub(super) fn enter(cell: &AtomicU8) {
     cell.store(LIVE, Ordering::Release);
 }
 
-/// Frees an identifier, whose cell then reads `FREE` or `LOOSE`; false when it is not allocated, or another thread was
+/// Frees an identifier, whose cell then reads `FREE` or `UNOWNED`; false when it is not allocated, or another thread was
 /// faster.
 #[inline]
 pub(super) fn leave(cell: &AtomicU8, state: u8) -> bool {
@@ -82,6 +82,6 @@ pub(super) fn vacant(cells: &[AtomicU8]) -> u64 {
     fence(Ordering::SeqCst);
     cells
         .iter()
-        .map(|cell| u64::from(!is_held(cell.load(Ordering::SeqCst))))
+        .map(|cell| u64::from(!is_in_use(cell.load(Ordering::SeqCst))))
         .sum()
 }

@@ -2,12 +2,13 @@
 
 use super::front::Front;
 use super::ledger::Ledger;
-use super::take::Home;
-use super::{IdSpace, LOT, SharedRule};
-use crate::ids::IdError;
+use super::sync::BATCH;
+use super::take::FromMap;
+use super::{IdSpace, SharedRule};
 use crate::ids::rule::Order;
+use crate::ids::{Id, IdError};
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// For spaces that have no cells, or have not used them yet.
     #[cold]
     #[inline(never)]
@@ -24,7 +25,9 @@ impl<R: SharedRule> IdSpace<R> {
         if given? {
             Ok(())
         } else {
-            Err(IdError::NotAllocated { id: self.id(at) })
+            Err(IdError::NotAllocated {
+                id: self.range.first() + at,
+            })
         }
     }
 
@@ -33,17 +36,17 @@ impl<R: SharedRule> IdSpace<R> {
     #[inline(never)]
     pub(super) fn free_slow(&self, front: &Front, at: usize) -> Result<(), IdError> {
         if front.in_place() {
-            return self.free_home(front, at as u64);
+            return self.free_in_map(front, at as u64);
         }
-        let mut batch = [0_usize; 2 * LOT];
+        let mut batch = [0_usize; 2 * BATCH];
         let mut n = 0;
         if front.gate.is_down() {
             // Where freed ones are handed out again from the same magazines, half of them stay.
-            let most = if front.in_order() { 2 * LOT } else { LOT };
+            let most = if front.in_order() { 2 * BATCH } else { BATCH };
             n = take_returns(front, &mut batch[..most]);
             if n == 0 {
                 // This CPU has no magazines yet, or they are being emptied.
-                front.returns().put(at, &Home(self));
+                front.returns().put(at, &FromMap::new(self));
                 return Ok(());
             }
         }
@@ -60,9 +63,9 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// Returns an offset to the map that was left in its cell while the gate is up. Another thread may have returned it
     /// already.
-    fn free_home(&self, front: &Front, at: u64) -> Result<(), IdError> {
+    fn free_in_map(&self, front: &Front, at: u64) -> Result<(), IdError> {
         let mut ledger = self.lock();
-        let brought = self.bring_home(front, &mut ledger, at, at);
+        let brought = self.move_to_map(front, &mut ledger, at, at);
         if brought.is_err() {
             // The caller keeps it. Still under the lock, so no verdict falls in between.
             front.states.enter(at as usize);
@@ -71,16 +74,16 @@ impl<R: SharedRule> IdSpace<R> {
         brought
     }
 
-    /// Brings what lies in this CPU's return lot to the map.
+    /// Brings what lies in this CPU's return magazine to the map.
     pub(super) fn flush_returns(&self, front: &Front, ledger: &mut Ledger<R::Order>) {
-        let mut batch = [0_usize; 2 * LOT];
+        let mut batch = [0_usize; 2 * BATCH];
         let n = take_returns(front, &mut batch);
         self.flush(ledger, &mut batch[..n]);
     }
 
     fn flush(&self, ledger: &mut Ledger<R::Order>, batch: &mut [usize]) {
         // Each magazine gave its last one first.
-        for magazine in batch.chunks_mut(LOT) {
+        for magazine in batch.chunks_mut(BATCH) {
             magazine.reverse();
         }
         for &at in &*batch {
@@ -98,7 +101,7 @@ impl<R: SharedRule> IdSpace<R> {
     }
 }
 
-/// Takes what lies in this CPU's return lot, as far as it fits; says how many.
+/// Takes what lies in this CPU's return magazine, as far as it fits; says how many.
 fn take_returns(front: &Front, batch: &mut [usize]) -> usize {
     let mut n = 0;
     while n < batch.len()

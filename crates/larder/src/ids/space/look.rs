@@ -1,20 +1,20 @@
 //! What can be seen of a space.
 
 use super::{IdSpace, SharedRule};
-use crate::ids::IdRange;
 use crate::ids::rule::Order;
+use crate::ids::{Id, IdRange};
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// Whether the identifier is allocated or reserved; false for one outside of the range.
     ///
     /// ```
     /// # use larder::ids::{IdSpace, rule::Any};
     /// let ids = IdSpace::rebuild(0u8..=255, Any, [4, 9])?;
-    /// assert_eq!([4, 5, 300].map(|id| ids.is_allocated(id)), [true, false, false]);
+    /// assert_eq!([4, 5, 200].map(|id| ids.is_allocated(id)), [true, false, false]);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn is_allocated(&self, id: u64) -> bool {
-        let Ok(at) = self.range.offset(id) else {
+    pub fn is_allocated(&self, id: T) -> bool {
+        let Ok(at) = self.offset(id) else {
             return false;
         };
         self.look(
@@ -33,35 +33,41 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert_eq!((ids.next_allocated(5), ids.next_allocated(10)), (Some(9), None));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn next_allocated(&self, from: u64) -> Option<u64> {
-        let at = from.saturating_sub(self.range.first());
-        if from > self.range.last() {
-            return None;
-        }
-        let found = self.look(
+    pub fn next_allocated(&self, from: T) -> Option<T> {
+        let at = self.next_taken_at(self.ahead(from)?)?;
+        Some(self.id(at))
+    }
+
+    /// The lowest identifier of the range that is not allocated and not below `from`.
+    pub(in crate::ids) fn next_free(&self, from: T) -> Option<T> {
+        let at = self.next_free_at(self.ahead(from)?)?;
+        Some(self.id(at))
+    }
+
+    /// The offset of the first identifier that is not below `from`.
+    fn ahead(&self, from: T) -> Option<u64> {
+        let from = from.to_u64();
+        (from <= self.range.last()).then(|| from.saturating_sub(self.range.first()))
+    }
+
+    fn next_taken_at(&self, at: u64) -> Option<u64> {
+        self.look(
             |front| {
                 let found = front.states.next_allocated(usize::try_from(at).ok()?)?;
                 Some(found as u64)
             },
             |ledger| ledger.order.next_taken(at),
-        );
-        found.map(|at| self.id(at))
+        )
     }
 
-    /// The lowest identifier of the range that is not allocated and not below `from`.
-    pub(in crate::ids) fn next_free(&self, from: u64) -> Option<u64> {
-        let at = from.saturating_sub(self.range.first());
-        if from > self.range.last() {
-            return None;
-        }
-        let found = self.look(
+    fn next_free_at(&self, at: u64) -> Option<u64> {
+        self.look(
             |front| {
                 let found = front.states.next_vacant(usize::try_from(at).ok()?)?;
                 Some(found as u64)
             },
             |ledger| ledger.order.next_free(at),
-        );
-        found.map(|at| self.id(at))
+        )
     }
 
     /// The allocated identifiers, upwards. Others may take and free meanwhile: each one that is allocated all the time is
@@ -75,11 +81,13 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert_eq!((ids.next_allocated(5), ids.is_allocated(5)), (Some(9), false));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn iter(&self) -> SpaceIter<'_, R> {
-        SpaceIter {
-            space: self,
-            from: Some(self.range.first()),
-        }
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        let mut from = Some(0);
+        std::iter::from_fn(move || {
+            let at = self.next_taken_at(from?)?;
+            from = self.behind(at);
+            Some(self.id(at))
+        })
     }
 
     /// The allocated identifiers as ranges, upwards. Others may take and free meanwhile: each identifier that is allocated
@@ -92,11 +100,28 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert!(ids.runs().eq([IdRange::new(4, 6)?, IdRange::new(9, 9)?]));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn runs(&self) -> SpaceRuns<'_, R> {
-        SpaceRuns {
-            space: self,
-            from: Some(self.range.first()),
-        }
+    pub fn runs(&self) -> impl Iterator<Item = IdRange> + '_ {
+        let base = self.range.first();
+        let mut from = Some(0);
+        std::iter::from_fn(move || {
+            loop {
+                let first = self.next_taken_at(from?)?;
+                let end = self.next_free_at(first);
+                // What was just seen to be free is not looked at again.
+                from = end.and_then(|end| self.behind(end));
+                if end == Some(first) {
+                    // Freed meanwhile.
+                    continue;
+                }
+                let last = end.map_or(self.range.last(), |end| base + end - 1);
+                return IdRange::new(base + first, last).ok();
+            }
+        })
+    }
+
+    /// The offset after this one.
+    fn behind(&self, at: u64) -> Option<u64> {
+        (at < self.range.last() - self.range.first()).then(|| at + 1)
     }
 
     /// How many identifiers are not allocated, resting ones and those that lie ready for CPUs included. As
@@ -143,62 +168,5 @@ impl<R: SharedRule> IdSpace<R> {
     pub fn bytes(&self) -> usize {
         let map = self.lock().order.bytes();
         size_of::<Self>() + map + self.front.get().map_or(0, |front| front.bytes())
-    }
-}
-
-/// The allocated identifiers of a space, upwards, from [`IdSpace::iter`].
-#[derive(Debug)]
-pub struct SpaceIter<'a, R: SharedRule> {
-    space: &'a IdSpace<R>,
-    from: Option<u64>,
-}
-
-impl<R: SharedRule> Iterator for SpaceIter<'_, R> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        let id = self.space.next_allocated(self.from?)?;
-        self.from = id.checked_add(1);
-        Some(id)
-    }
-}
-
-/// The allocated identifiers of a space as ranges, upwards, from [`IdSpace::runs`].
-#[derive(Debug)]
-pub struct SpaceRuns<'a, R: SharedRule> {
-    space: &'a IdSpace<R>,
-    from: Option<u64>,
-}
-
-impl<R: SharedRule> Iterator for SpaceRuns<'_, R> {
-    type Item = IdRange;
-
-    fn next(&mut self) -> Option<IdRange> {
-        let range = self.space.range;
-        loop {
-            let first = self.space.next_allocated(self.from.take()?)?;
-            let last = match self.space.next_free(first) {
-                Some(end) => {
-                    // What was just seen to be free is not looked at again.
-                    self.from = end.checked_add(1).filter(|&from| from <= range.last());
-                    if end == first {
-                        // Freed meanwhile.
-                        continue;
-                    }
-                    end - 1
-                }
-                None => range.last(),
-            };
-            return IdRange::new(first, last).ok();
-        }
-    }
-}
-
-impl<'a, R: SharedRule> IntoIterator for &'a IdSpace<R> {
-    type Item = u64;
-    type IntoIter = SpaceIter<'a, R>;
-
-    fn into_iter(self) -> SpaceIter<'a, R> {
-        self.iter()
     }
 }

@@ -6,14 +6,14 @@
 
 use loom::sync::{Arc, Mutex};
 
-use super::gate::{FREE, Gate, LOOSE, enter, leave, vacant};
+use super::gate::{FREE, Gate, UNOWNED, enter, leave, vacant};
 use super::sync::{AtomicU8, Ordering};
 
 #[derive(Default)]
 struct Map {
     free: Vec<usize>,
     direct: bool,
-    settled: bool,
+    clean: bool,
 }
 
 struct World {
@@ -69,17 +69,17 @@ impl World {
             enter(&self.cells[at]);
             return Some(Ok(at));
         }
-        if !map.settled {
-            map.settled = vacant(&self.cells) == map.free.len() as u64;
+        if !map.clean {
+            map.clean = vacant(&self.cells) == map.free.len() as u64;
         }
-        map.settled.then_some(Err(()))
+        map.clean.then_some(Err(()))
     }
 
     /// Called when no other thread is at work: each offset is where it belongs.
     fn check(&self) {
         let map = self.map.lock().unwrap();
         let magazine = self.magazine.lock().unwrap();
-        if map.settled {
+        if map.clean {
             assert!(
                 magazine.is_empty(),
                 "freed into a magazine behind the back of a verdict"
@@ -193,28 +193,28 @@ impl Place {
         Arc::new(place)
     }
 
-    fn bring_home(&self, map: &mut Map, at: usize) {
-        if self.cells[at].load(Ordering::Acquire) == LOOSE {
+    fn move_to_map(&self, map: &mut Map, at: usize) {
+        if self.cells[at].load(Ordering::Acquire) == UNOWNED {
             self.cells[at].store(FREE, Ordering::Release);
             map.free.push(at);
         }
     }
 
     fn free(&self, at: usize) -> bool {
-        if !leave(&self.cells[at], LOOSE) {
+        if !leave(&self.cells[at], UNOWNED) {
             return false;
         }
         if !self.gate.is_down() {
-            self.bring_home(&mut self.map.lock().unwrap(), at);
+            self.move_to_map(&mut self.map.lock().unwrap(), at);
         }
         true
     }
 
-    /// Takes a `LOOSE` one out of its cell, unless the gate is up.
+    /// Takes a `UNOWNED` one out of its cell, unless the gate is up.
     fn sweep(&self) -> Option<usize> {
         let map = self.map.lock().unwrap();
         let at = (0..self.cells.len())
-            .find(|&at| self.cells[at].load(Ordering::Acquire) == LOOSE)
+            .find(|&at| self.cells[at].load(Ordering::Acquire) == UNOWNED)
             .filter(|_| !map.direct)?;
         self.cells[at].store(FREE, Ordering::Release);
         drop(map);
@@ -230,16 +230,16 @@ impl Place {
             self.gate.raise();
         }
         for at in 0..self.cells.len() {
-            self.bring_home(&mut map, at);
+            self.move_to_map(&mut map, at);
         }
         if let Some(at) = map.free.pop() {
             enter(&self.cells[at]);
             return Some(Ok(at));
         }
-        if !map.settled {
-            map.settled = vacant(&self.cells) == map.free.len() as u64;
+        if !map.clean {
+            map.clean = vacant(&self.cells) == map.free.len() as u64;
         }
-        map.settled.then_some(Err(()))
+        map.clean.then_some(Err(()))
     }
 
     /// Called when no other thread is at work: after a verdict nothing is left in the cells, and the map knows of all
@@ -251,16 +251,16 @@ impl Place {
             .filter(|&at| self.cells[at].load(Ordering::SeqCst) == FREE)
             .collect();
         assert_eq!(free, vacant);
-        let loose = |cell: &AtomicU8| cell.load(Ordering::SeqCst) == LOOSE;
+        let unowned = |cell: &AtomicU8| cell.load(Ordering::SeqCst) == UNOWNED;
         assert!(
-            !self.map.lock().unwrap().direct || !self.cells.iter().any(loose),
-            "left loose behind the back of a verdict"
+            !self.map.lock().unwrap().direct || !self.cells.iter().any(unowned),
+            "left unowned behind the back of a verdict"
         );
     }
 }
 
 #[test]
-fn loom_nothing_is_left_loose_behind_a_verdict() {
+fn loom_nothing_is_left_unowned_behind_a_verdict() {
     explore(4, || {
         let place = Place::full(2);
         let other = {
@@ -279,7 +279,7 @@ fn loom_nothing_is_left_loose_behind_a_verdict() {
 }
 
 #[test]
-fn loom_a_loose_one_is_had_once() {
+fn loom_an_unowned_one_is_had_once() {
     explore(3, || {
         let place = Place::full(2);
         let freer = {

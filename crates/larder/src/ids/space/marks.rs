@@ -1,65 +1,18 @@
 //! Water marks: a call when identifiers become scarce, and one when they no longer are.
 
-use std::fmt;
-
-use super::ledger::Ledger;
+use super::ledger::{Crossed, Crossing, Ledger, Mark};
 use super::{IdSpace, SharedRule};
-use crate::ids::IdError;
+use crate::ids::{Id, IdError};
 use crate::os::lock::order::{Rank, calls};
 
 /// Water marks of a space at most.
 const MOST: usize = 64;
 
-/// A water mark was crossed.
-///
-/// ```
-/// use std::sync::{Arc, Mutex};
-/// use larder::ids::{Crossing, IdSpace, rule::Lowest};
-/// let last = Arc::new(Mutex::new(None));
-/// let told = last.clone();
-/// let mut ids = IdSpace::new(0u8..3, Lowest)?;
-/// ids.on_crossing(2, Box::new(move |crossing| *told.lock().unwrap() = Some(crossing)))?;
-/// (ids.alloc()?, ids.alloc()?);
-/// assert_eq!(*last.lock().unwrap(), Some(Crossing { mark: 2, below: true, free: 1 }));
-/// ids.free(0)?;
-/// assert_eq!(*last.lock().unwrap(), Some(Crossing { mark: 2, below: false, free: 2 }));
-/// # Ok::<(), larder::ids::IdError>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crossing {
-    /// The mark, as it was given.
-    pub mark: u64,
-    /// True when fewer identifiers than the mark are free now, false when as many or more are again.
-    pub below: bool,
-    /// Free identifiers of the map when it was crossed.
-    pub free: u64,
-}
-
-/// A mark, and the function to call when it is crossed.
-pub(super) struct Mark {
-    free: u64,
-    call: Box<dyn Fn(Crossing) + Send + Sync>,
-}
-
-impl fmt::Debug for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Mark").field(&self.free).finish()
-    }
-}
-
-/// Marks that were crossed, as bits, and what was free then.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Crossed {
-    marks: u64,
-    below: u64,
-    free: u64,
-}
-
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// Calls `call` when the number of free identifiers falls below `free`, and again when it is back at it: once for each
     /// crossing. A space begins above its marks, or below those that are more than it has.
     ///
-    /// What lies in magazines counts as taken, since the number is looked at where the map's lock is held: when lots are
+    /// What lies in magazines counts as taken, since the number is looked at where the map's lock is held: when batches are
     /// claimed and when batches come back. So the call that says 'below' is never late and at most what lies in magazines
     /// early (C × 192 identifiers, C being the number of CPUs), the one that says 'back' never early and late by as much;
     /// without magazines ([`Shape::Exact`](super::Shape::Exact), or where identifiers are scarce) both are exact. `alloc`
@@ -113,9 +66,9 @@ impl<R: SharedRule> IdSpace<R> {
         }
         let mut ledger = self.lock();
         if let Some(front) = self.front.get() {
-            self.bring_all_home(front, &mut ledger);
+            self.move_all_to_map(front, &mut ledger);
         }
-        ledger.end_round();
+        ledger.end_sweep();
     }
 
     /// Looks which marks were crossed since the last look.
@@ -135,7 +88,7 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// Makes the calls. The lock is not held.
     #[cold]
-    pub(super) fn tell(&self, crossed: Crossed) {
+    pub(super) fn report(&self, crossed: Crossed) {
         for (i, mark) in self.marks.iter().enumerate() {
             if crossed.marks >> i & 1 == 1 {
                 let _outside = calls("a water mark", Rank::IdLedger);

@@ -58,6 +58,17 @@ impl Stock {
         self.try_get().or_else(|| self.depot.lock().unwrap().pop())
     }
 
+    pub(super) fn get<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
+        if let Some(round) = self.get_stocked() {
+            return Ok(round);
+        }
+        let mut rounds = [0; 2];
+        let n = supply.fetch(&mut rounds)?;
+        let (last, rest) = rounds[..n].split_last().unwrap();
+        self.put_many(rest, supply);
+        Ok(*last)
+    }
+
     pub(super) fn try_put(&self, round: usize) -> bool {
         let mut slot = self.mine().lock().unwrap();
         let room = slot.len() < self.most;

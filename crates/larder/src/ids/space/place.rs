@@ -2,12 +2,12 @@
 
 use super::front::Front;
 use super::ledger::Ledger;
-use super::take::{Home, rest};
+use super::take::{FromMap, rest};
 use super::{IdSpace, SharedRule};
 use crate::ids::rule::Order;
-use crate::ids::{IdError, IdRange};
+use crate::ids::{Bounds, Id, IdError};
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// A space in which exactly the identifiers of `live` are allocated: what is left when the space is lost but its
     /// users still know what they have. As [`Ids::rebuild`](crate::ids::Ids::rebuild).
     ///
@@ -24,15 +24,11 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert_eq!(twice.err(), Some(IdError::Taken { id: 7 }));
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn rebuild<T>(
-        range: T,
+    pub fn rebuild(
+        range: impl Bounds<Id = T>,
         rule: R,
-        live: impl IntoIterator<Item = u64>,
-    ) -> Result<Self, IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
+        live: impl IntoIterator<Item = T>,
+    ) -> Result<Self, IdError> {
         let space = Self::new(range, rule)?;
         // The lock is not held in between: the iterator may fork, which takes all locks.
         for id in live {
@@ -56,16 +52,16 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert_eq!(pids.alloc_at(4711), Err(IdError::Taken { id: 4711 }));
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn alloc_at(&self, id: u64) -> Result<(), IdError> {
-        let at = self.range.offset(id)?;
+    pub fn alloc_at(&self, id: T) -> Result<(), IdError> {
+        let at = self.offset(id)?;
         if self.is_allocated(id) {
-            return Err(IdError::Taken { id });
+            return Err(IdError::Taken { id: id.to_u64() });
         }
         self.in_map(Some((at, at)), |ledger| {
             Ok(ledger.order.take_at(at)?.then_some((at, at)))
         })?
         .map(|_| ())
-        .ok_or(IdError::Taken { id })
+        .ok_or(IdError::Taken { id: id.to_u64() })
     }
 
     /// Takes `count` identifiers in a row, the first of which is a multiple of `align`, and returns the first. The lowest
@@ -84,7 +80,7 @@ impl<R: SharedRule> IdSpace<R> {
     /// assert_eq!(subids.alloc_range(65536, 65536)?, 131_072);
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn alloc_range(&self, count: u64, align: u64) -> Result<u64, IdError> {
+    pub fn alloc_range(&self, count: u64, align: u64) -> Result<T, IdError> {
         if count == 0 || align == 0 {
             return Err(IdError::Invalid {
                 what: format!("a run of {count} identifiers aligned to {align}"),
@@ -116,12 +112,8 @@ impl<R: SharedRule> IdSpace<R> {
     /// pids.free_range(1u32..=300)?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn reserve<T>(&self, range: T) -> Result<(), IdError>
-    where
-        T: TryInto<IdRange>,
-        IdError: From<T::Error>,
-    {
-        let range = range.try_into()?;
+    pub fn reserve(&self, range: impl Bounds<Id = T>) -> Result<(), IdError> {
+        let range = range.bounds()?;
         let (first, last) = (
             self.range.offset(range.first())?,
             self.range.offset(range.last())?,
@@ -137,7 +129,9 @@ impl<R: SharedRule> IdSpace<R> {
             })
         })?
         .map(|_| ())
-        .ok_or(IdError::Taken { id: self.id(taken) })
+        .ok_or(IdError::Taken {
+            id: self.range.first() + taken,
+        })
     }
 
     /// Takes what `find` takes from the map, first and last offset. When it finds nothing it is asked again after all
@@ -159,7 +153,7 @@ impl<R: SharedRule> IdSpace<R> {
             };
             let home = match wanted {
                 Some((first, last)) if front.in_place() => {
-                    self.bring_home(front, &mut ledger, first, last)
+                    self.move_to_map(front, &mut ledger, first, last)
                 }
                 _ => Ok(()),
             };
@@ -171,7 +165,7 @@ impl<R: SharedRule> IdSpace<R> {
                 }
             }
             let done = match &found {
-                Ok(None) => ledger.direct && self.settle(front, &mut ledger, looks),
+                Ok(None) => ledger.direct && self.find_clean(front, &mut ledger, looks),
                 _ => true,
             };
             if done {
@@ -185,7 +179,7 @@ impl<R: SharedRule> IdSpace<R> {
                 holds = true;
             }
             drop(ledger);
-            self.send_home(front);
+            self.send_to_map(front);
             rest(looks);
             looks += 1;
         }
@@ -213,18 +207,18 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
-    /// Brings everything to the map, lots included.
-    fn send_home(&self, front: &Front) {
+    /// Brings everything to the map, batches included.
+    fn send_to_map(&self, front: &Front) {
         {
             let mut ledger = self.lock();
             ledger.counts.collections += 1;
             if front.in_place() {
-                self.bring_all_home(front, &mut ledger);
+                self.move_all_to_map(front, &mut ledger);
             }
         }
-        front.returns().drain(&Home(self));
+        front.returns().drain(&FromMap::new(self));
         if front.in_order() {
-            front.lots.drain(&Home(self));
+            front.ready.drain(&FromMap::new(self));
         }
     }
 }

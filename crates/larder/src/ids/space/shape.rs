@@ -16,17 +16,17 @@ pub enum Shape {
     /// Freed identifiers lie ready for the CPU that freed them, the last one on top, and are handed out again by that
     /// CPU: no lock, no shared line. Reuse distance: 0, as for every rule that hands out the last freed first.
     Near,
-    /// Identifiers are claimed from the map in lots of at most 64 and at most F / 4C, in the order of the rule, and handed
-    /// out from the lots in that order; freed ones go to a return lot and reach the map in batches of at most 128, the
-    /// oldest first. Reuse distance: d(F - 128 C) less the lots, which are at most 64 C and at most F / 4: what lies in
-    /// return lots is out of the rule's sight, and what lies in lots was chosen before its time. While fewer than 4 C are
-    /// free lots are not used, and it is d(F). An identifier that is wanted by name or in a run sends the lots back to the
+    /// Identifiers are claimed from the map in batches of at most 64 and at most F / 4C, in the order of the rule, and handed
+    /// out from the batches in that order; freed ones go to a return magazine and reach the map in batches of at most 128, the
+    /// oldest first. Reuse distance: d(F - 128 C) less the batches, which are at most 64 C and at most F / 4: what lies in
+    /// return magazines is out of the rule's sight, and what lies in batches was chosen before its time. While fewer than 4 C are
+    /// free batches are not used, and it is d(F). An identifier that is wanted by name or in a run sends the batches back to the
     /// map, where they count as freed last.
     InOrder,
     /// For rules that go round. A freed identifier stays where it is: its byte says that it is free, and nothing else is
-    /// written. Lots of at most 64 are claimed by going round over these bytes, under the lock, and each from at most one
-    /// 4C-th of the range; so they are in the order of the rule. Reuse distance: d(F) less the lots, which are at most 64 C
-    /// and on average F / 4 at most: what lies in a lot was chosen before its time. Where they are so scarce that
+    /// written. Batches of at most 64 are claimed by going round over these bytes, under the lock, and each from at most one
+    /// 4C-th of the range; so they are in the order of the rule. Reuse distance: d(F) less the batches, which are at most 64 C
+    /// and on average F / 4 at most: what lies in a batch was chosen before its time. Where they are so scarce that
     /// thousands of bytes lie between them everything goes to the map, and it is d(F). A space with water marks must count what is
     /// free, and is shared as [`InOrder`](Self::InOrder).
     InPlace,
@@ -80,7 +80,7 @@ impl SharedRule for Random {
     const SHAPE: Shape = Shape::InOrder;
 }
 
-/// A rest is a promise to the tick, so nothing lies in lots: they would be chosen before their time.
+/// A rest is a promise to the tick, so nothing lies in batches: they would be chosen before their time.
 impl<R: Rule<Order: Send>, C: Clock + Send> SharedRule for Rested<R, C> {
     const SHAPE: Shape = Shape::Exact;
 }

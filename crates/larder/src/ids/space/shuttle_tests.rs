@@ -7,15 +7,15 @@ use shuttle::sync::Mutex;
 use shuttle::thread;
 
 use super::{IdSpace, SharedRule};
-use crate::ids::IdError;
 use crate::ids::rule::{Any, Cyclic, Fifo, Lifo, Lowest};
+use crate::ids::{Guard, IdError};
 
 const LEN: u64 = 12;
 /// Schedules for each test and rule; `LARDER_SCHEDULES` says otherwise.
 const SCHEDULES: usize = 1000;
 
 /// Runs a test under random schedules, and under such that find bugs of few preemptions.
-pub(in crate::ids) fn explore(test: impl Fn() + Send + Sync + 'static) {
+fn explore(test: impl Fn() + Send + Sync + 'static) {
     let schedules = std::env::var("LARDER_SCHEDULES")
         .ok()
         .and_then(|n| n.parse().ok())
@@ -242,5 +242,31 @@ fn shuttle_nobody_comes_before_who_waits() {
         assert_eq!(waiter.join().unwrap(), Ok(3));
         freer.join().unwrap();
         assert_left(&*ids, 0);
+    });
+}
+
+/// Guards that are dropped by several threads give back each its own.
+#[test]
+fn shuttle_guards_free_their_own() {
+    explore(|| {
+        let ids = Arc::new(IdSpace::new(0..LEN, Any).unwrap());
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let ids = ids.clone();
+                thread::spawn(move || {
+                    let one = Guard::new(ids.clone()).unwrap();
+                    let other = Guard::new(ids.clone()).unwrap();
+                    assert_ne!(one.id(), other.id());
+                    drop(one);
+                    let raw = other.into_raw();
+                    assert!(ids.is_allocated(raw));
+                    drop(Guard::from_raw(ids, raw).unwrap());
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_left(&*ids, LEN);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::gate::{self, FREE, LEAVING, LIVE, LOOSE};
+use super::gate::{self, FREE, LEAVING, LIVE, UNOWNED};
 use super::sync::{AtomicU8, Ordering, fence};
 use crate::ids::IdError;
 use crate::os::System;
@@ -13,10 +13,10 @@ const CHUNK: usize = 4096;
 /// Cells that are looked at together: those of a cache line, and as many as a word has bits.
 pub(super) const LINE: usize = if cfg!(shuttle) { 4 } else { 64 };
 
-/// Which of up to `LINE` cells are `LOOSE`, as bits.
+/// Which of up to `LINE` cells are `UNOWNED`, as bits.
 fn one_by_one(cells: &[AtomicU8]) -> u64 {
     cells.iter().enumerate().fold(0, |bits, (i, cell)| {
-        bits | u64::from(cell.load(Ordering::Relaxed) == LOOSE) << i
+        bits | u64::from(cell.load(Ordering::Relaxed) == UNOWNED) << i
     })
 }
 
@@ -69,44 +69,44 @@ impl States {
         self.cell(at).is_some_and(|cell| gate::leave(cell, state))
     }
 
-    /// Which of the `LINE` offsets from `base` on are `LOOSE`, as bits. Under the map's lock they stay so.
+    /// Which of the `LINE` offsets from `base` on are `UNOWNED`, as bits. Under the map's lock they stay so.
     #[inline]
-    pub(super) fn loose(&self, base: usize) -> u64 {
-        let loose = match self.cells.all().get(base..base + LINE) {
-            Some(line) => cells::loose(line),
+    pub(super) fn unowned(&self, base: usize) -> u64 {
+        let unowned = match self.cells.all().get(base..base + LINE) {
+            Some(line) => cells::unowned(line),
             // The last line of a range that is no multiple of it.
             None => one_by_one(self.cells.all().get(base..).unwrap_or_default()),
         };
         // What its last owner did comes before what the next one does.
         fence(Ordering::Acquire);
-        loose
+        unowned
     }
 
-    /// Lists the `LOOSE` offsets from `from` on in `out`: those of the lines that begin below `end`, and no more than it
-    /// holds. Says how many, and the offset that it did not look at any more. Under the map's lock they stay `LOOSE`.
-    pub(super) fn list_loose(&self, from: usize, end: usize, out: &mut [u64]) -> (usize, u64) {
+    /// Lists the `UNOWNED` offsets from `from` on in `out`: those of the lines that begin below `end`, and no more than it
+    /// holds. Says how many, and the offset that it did not look at any more. Under the map's lock they stay `UNOWNED`.
+    pub(super) fn list_unowned(&self, from: usize, end: usize, out: &mut [u64]) -> (usize, u64) {
         let mut base = from & !(LINE - 1);
-        let mut loose = self.loose(base) & (u64::MAX << (from - base));
+        let mut unowned = self.unowned(base) & (u64::MAX << (from - base));
         let mut n = 0;
         loop {
-            while loose != 0 {
-                let found = base as u64 + u64::from(loose.trailing_zeros());
+            while unowned != 0 {
+                let found = base as u64 + u64::from(unowned.trailing_zeros());
                 let Some(slot) = out.get_mut(n) else {
                     return (n, found);
                 };
                 *slot = found;
                 n += 1;
-                loose &= loose - 1;
+                unowned &= unowned - 1;
             }
             base += LINE;
             if base >= end || n == out.len() {
                 return (n, base.min(self.cells.all().len()) as u64);
             }
-            loose = self.loose(base);
+            unowned = self.unowned(base);
         }
     }
 
-    /// Takes a `LOOSE` offset out of its cell: from here on it is in the map, or in a lot. Under the map's lock.
+    /// Takes a `UNOWNED` offset out of its cell: from here on it is in the map, or in a batch. Under the map's lock.
     #[inline]
     pub(super) fn pick_up(&self, at: usize) {
         if let Some(cell) = self.cell(at) {
@@ -118,14 +118,14 @@ impl States {
     #[inline]
     pub(super) fn lay_down(&self, at: usize) {
         if let Some(cell) = self.cell(at) {
-            cell.store(LOOSE, Ordering::Release);
+            cell.store(UNOWNED, Ordering::Release);
         }
     }
 
     /// Whether the offset lies in its cell. Under the map's lock it stays so.
-    pub(super) fn is_loose(&self, at: usize) -> bool {
+    pub(super) fn is_unowned(&self, at: usize) -> bool {
         self.cell(at)
-            .is_some_and(|cell| cell.load(Ordering::Acquire) == LOOSE)
+            .is_some_and(|cell| cell.load(Ordering::Acquire) == UNOWNED)
     }
 
     /// Whether the offset is free and does not lie in its cell.
@@ -157,7 +157,7 @@ impl States {
 
     pub(super) fn is_allocated(&self, at: usize) -> bool {
         self.cell(at)
-            .is_some_and(|cell| gate::is_held(cell.load(Ordering::Acquire)))
+            .is_some_and(|cell| gate::is_in_use(cell.load(Ordering::Acquire)))
     }
 
     /// The lowest allocated offset that is not below `from`.
@@ -168,7 +168,7 @@ impl States {
                 let skip = from.saturating_sub(base);
                 let found = cells[skip..]
                     .iter()
-                    .position(|cell| gate::is_held(cell.load(Ordering::Acquire)))?;
+                    .position(|cell| gate::is_in_use(cell.load(Ordering::Acquire)))?;
                 Some(base + skip + found)
             })
     }
@@ -187,7 +187,7 @@ impl States {
                     // None of them was ever used.
                     (!cells.is_empty()).then_some(0)
                 } else {
-                    let held = |cell: &AtomicU8| gate::is_held(cell.load(Ordering::Acquire));
+                    let held = |cell: &AtomicU8| gate::is_in_use(cell.load(Ordering::Acquire));
                     cells.iter().position(|cell| !held(cell))
                 };
                 found.map(|found| base + skip + found)
@@ -208,7 +208,7 @@ impl States {
     pub(super) fn allocated(&self) -> u64 {
         self.used_chunks()
             .flat_map(|(_, cells)| cells)
-            .map(|cell| u64::from(gate::is_held(cell.load(Ordering::Relaxed))))
+            .map(|cell| u64::from(gate::is_in_use(cell.load(Ordering::Relaxed))))
             .sum()
     }
 
@@ -256,13 +256,13 @@ mod cells {
     }
 
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    pub(super) use super::one_by_one as loose;
+    pub(super) use super::one_by_one as unowned;
 
-    /// Which of `LINE` cells are `LOOSE`, as bits: 16 cells at a time, 24 instructions in all.
+    /// Which of `LINE` cells are `UNOWNED`, as bits: 16 cells at a time, 24 instructions in all.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[inline]
-    pub(super) fn loose(line: &[AtomicU8]) -> u64 {
-        const WANTED: u32 = u32::from_ne_bytes([super::LOOSE; 4]);
+    pub(super) fn unowned(line: &[AtomicU8]) -> u64 {
+        const WANTED: u32 = u32::from_ne_bytes([super::UNOWNED; 4]);
         if line.len() != super::LINE {
             return super::one_by_one(line);
         }
@@ -321,7 +321,7 @@ mod cells {
         }
     }
 
-    pub(super) use super::one_by_one as loose;
+    pub(super) use super::one_by_one as unowned;
 }
 
 use cells::Cells;

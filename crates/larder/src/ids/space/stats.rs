@@ -1,6 +1,7 @@
 //! What a space has done.
 
 use super::{IdSpace, SharedRule};
+use crate::ids::Id;
 use crate::ids::rule::Order;
 
 /// What a space has done so far. Read without stopping any thread, so the numbers are of slightly different moments.
@@ -21,7 +22,7 @@ pub struct SpaceStats {
     pub taken: u64,
     /// Identifiers handed out of CPUs' magazines.
     pub hits: u64,
-    /// Lots claimed from the map.
+    /// Batches claimed from the map.
     pub claims: u64,
     /// Batches of freed identifiers that went to the map.
     pub flushes: u64,
@@ -39,10 +40,10 @@ pub struct SpaceStats {
     pub scarce: bool,
 }
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// What it has done so far.
     pub fn stats(&self) -> SpaceStats {
-        let hits = self.front.get().map_or(0, |front| front.lots.stats().pops);
+        let hits = self.front.get().map_or(0, |front| front.ready.stats().pops);
         let ledger = self.lock();
         SpaceStats {
             taken: ledger.order.taken(),

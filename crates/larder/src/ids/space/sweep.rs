@@ -1,20 +1,20 @@
-//! Where freed identifiers stay in place: lots are found by going round over the cells.
+//! Where freed identifiers stay in place: batches are found by going round over the cells.
 
 use super::front::{FARTHEST, Front};
 use super::ledger::Ledger;
 use super::states::LINE;
 use super::sync::Guard;
 use super::{IdSpace, SharedRule};
-use crate::ids::IdError;
 use crate::ids::rule::Order;
+use crate::ids::{Id, IdError};
 
 /// Where the line of an offset ends.
 fn line_end(at: u64) -> u64 {
     (at | (LINE as u64 - 1)) + 1
 }
 
-impl<R: SharedRule> IdSpace<R> {
-    /// Goes on round from where the last lot ended and takes what is free, in the order of the offsets, until `out` is
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
+    /// Goes on round from where the last batch ended and takes what is free, in the order of the offsets, until `out` is
     /// full. Looks at `FARTHEST` cells at most while it has nothing, and then at a share of the range. Says how many it
     /// took. The gate is down.
     ///
@@ -58,7 +58,7 @@ impl<R: SharedRule> IdSpace<R> {
             let from = at;
             let listed = front
                 .states
-                .list_loose(at as usize, stop as usize, &mut out[n..]);
+                .list_unowned(at as usize, stop as usize, &mut out[n..]);
             for &found in &out[n..n + listed.0] {
                 front.states.pick_up(found as usize);
             }
@@ -66,7 +66,7 @@ impl<R: SharedRule> IdSpace<R> {
             at = listed.1;
             looked += at - from;
         }
-        ledger.round = Some(at);
+        ledger.sweep_from = Some(at);
         Ok(n)
     }
 
@@ -91,15 +91,15 @@ impl<R: SharedRule> IdSpace<R> {
             }
             let at = ledger.next_place();
             let stop = line_end(at + (ledger.stretch - 1)).min(len);
-            ledger.round = Some(stop);
+            ledger.sweep_from = Some(stop);
             drop(ledger);
-            let (n, beyond) = front.states.list_loose(at as usize, stop as usize, out);
+            let (n, beyond) = front.states.list_unowned(at as usize, stop as usize, out);
             ledger = self.lock();
             if ledger.direct {
                 return (ledger, Ok(0));
             }
-            if ledger.round == Some(stop) {
-                ledger.round = Some(beyond);
+            if ledger.sweep_from == Some(stop) {
+                ledger.sweep_from = Some(beyond);
             }
             ledger.stretch = if n == out.len() {
                 beyond - at
@@ -110,7 +110,7 @@ impl<R: SharedRule> IdSpace<R> {
             let mut picked = 0;
             for i in 0..n {
                 // Taken by name, or returned to the map, meanwhile.
-                if front.states.is_loose(out[i] as usize) {
+                if front.states.is_unowned(out[i] as usize) {
                     front.states.pick_up(out[i] as usize);
                     out[picked] = out[i];
                     picked += 1;
@@ -153,12 +153,12 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Brings all that lies in place to the map.
-    pub(super) fn bring_all_home(&self, front: &Front, ledger: &mut Ledger<R::Order>) {
+    pub(super) fn move_all_to_map(&self, front: &Front, ledger: &mut Ledger<R::Order>) {
         for base in front.states.used_lines() {
-            let mut loose = front.states.loose(base);
-            while loose != 0 {
-                let at = base as u64 + u64::from(loose.trailing_zeros());
-                loose &= loose - 1;
+            let mut unowned = front.states.unowned(base);
+            while unowned != 0 {
+                let at = base as u64 + u64::from(unowned.trailing_zeros());
+                unowned &= unowned - 1;
                 front.states.pick_up(at as usize);
                 self.give_back(ledger, at);
             }
@@ -166,7 +166,7 @@ impl<R: SharedRule> IdSpace<R> {
     }
 
     /// Brings what lies in place from `first` to `last` to the map.
-    pub(super) fn bring_home(
+    pub(super) fn move_to_map(
         &self,
         front: &Front,
         ledger: &mut Ledger<R::Order>,
@@ -174,7 +174,7 @@ impl<R: SharedRule> IdSpace<R> {
         last: u64,
     ) -> Result<(), IdError> {
         for at in first..=last {
-            if front.states.is_loose(at as usize) {
+            if front.states.is_unowned(at as usize) {
                 ledger.order.give(at)?;
                 front.states.pick_up(at as usize);
             }

@@ -19,3 +19,6 @@ pub(super) use std::thread;
 pub(super) use super::model::{Guard, Lock, Stock};
 #[cfg(shuttle)]
 pub(super) use shuttle::thread;
+
+/// Identifiers that a CPU's magazine holds, and that a batch has at most: as many as cells in a cache line.
+pub(super) const BATCH: usize = if cfg!(shuttle) { 2 } else { 64 };

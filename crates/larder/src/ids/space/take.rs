@@ -1,14 +1,14 @@
-//! The slow ways to an identifier: claim a lot, collect what lies about, go to the map.
+//! The slow ways to an identifier: refill the magazines, collect what lies about, go to the map.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::front::Front;
-use super::ledger::Ledger;
-use super::marks::Crossed;
-use super::sync::{Guard, thread};
-use super::{IdSpace, LOT, SharedRule};
-use crate::ids::IdError;
+use super::ledger::{Crossed, Ledger};
+use super::sync::{BATCH, Guard, thread};
+use super::{IdSpace, SharedRule};
 use crate::ids::rule::Order;
+use crate::ids::{Id, IdError};
 use crate::magazine::Supply;
 use crate::os::lock::order::sleeps;
 use crate::os::rseq::mode;
@@ -20,87 +20,129 @@ const NAP: Duration = Duration::from_micros(50);
 /// Looks after which a child of a fork takes what is still on its way for lost with its parent's threads.
 const PATIENCE: u32 = 1000;
 
-/// What came of an attempt.
-pub(super) enum Attempt {
-    /// An offset.
-    Got(u64),
+/// Why there is no identifier.
+pub(super) enum Refusal {
     /// The space has gone over to or from the map meanwhile.
     Again,
     /// The map has too few.
     Scarce,
+    /// The caller must know.
+    Failed(IdError),
 }
 
-/// Sends what the magazines give up to the map.
-pub(super) struct Home<'a, R: SharedRule>(pub(super) &'a IdSpace<R>);
+impl From<IdError> for Refusal {
+    fn from(error: IdError) -> Self {
+        Self::Failed(error)
+    }
+}
 
-impl<R: SharedRule> Supply for Home<'_, R> {
-    type Error = ();
+/// The map as what magazines are refilled from, and where they send what they give up.
+pub(super) struct FromMap<'a, R: SharedRule, T: Id> {
+    space: &'a IdSpace<R, T>,
+    /// Reported by [`IdSpace::refill`] when nothing is in hand: the function of a mark may use the space until nothing is
+    /// left.
+    crossed: Cell<Option<Crossed>>,
+}
 
-    /// Lots are claimed by the space itself.
-    fn fetch(&self, _: &mut [usize]) -> Result<usize, ()> {
-        Err(())
+impl<'a, R: SharedRule, T: Id> FromMap<'a, R, T> {
+    pub(super) fn new(space: &'a IdSpace<R, T>) -> Self {
+        Self {
+            space,
+            crossed: Cell::new(None),
+        }
+    }
+}
+
+impl<R: SharedRule, T: Id> Supply for FromMap<'_, R, T> {
+    type Error = Refusal;
+
+    /// Takes a batch from the map, last first, since the last one of a magazine is the first one taken.
+    fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Refusal> {
+        let space = self.space;
+        let Some(front) = space.front.get() else {
+            return Err(Refusal::Again);
+        };
+        let mut batch = [0_u64; BATCH];
+        let most = rounds.len().min(BATCH);
+        let mut ledger = space.lock();
+        if ledger.direct {
+            return Err(Refusal::Again);
+        }
+        let mut size = front.batch(ledger.free());
+        if size < most && front.in_order() {
+            // What this CPU has freed would make the batch larger, and it must go to the map in any case.
+            space.flush_returns(front, &mut ledger);
+            size = front.batch(ledger.free());
+        }
+        if size == 0 && !front.in_place() {
+            self.crossed.set(space.end(ledger));
+            return Err(Refusal::Scarce);
+        }
+        let taken;
+        if front.in_place() {
+            (ledger, taken) = space.sweep_apart(front, ledger, &mut batch[..most]);
+        } else {
+            taken = ledger.order.take_many(&mut batch[..size.min(most)]);
+        }
+        let n = match taken {
+            Ok(n) if n > 0 => n,
+            Ok(_) => return Err(Refusal::Scarce),
+            Err(IdError::Resting { .. }) => {
+                ledger.resting = true;
+                return Err(Refusal::Scarce);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        ledger.resting = false;
+        for (round, &at) in rounds[..n].iter_mut().rev().zip(&batch) {
+            front.states.touch(at);
+            *round = at as usize;
+        }
+        ledger.counts.claims += 1;
+        self.crossed.set(space.end(ledger));
+        Ok(n)
+    }
+
+    /// The space itself decides when to look at the magazines of other CPUs.
+    fn is_final(_: &Refusal) -> bool {
+        true
     }
 
     fn accept(&self, rounds: &[usize]) {
-        let mut ledger = self.0.lock();
+        let mut ledger = self.space.lock();
         for &at in rounds {
-            self.0.give_back(&mut ledger, at as u64);
+            self.space.give_back(&mut ledger, at as u64);
         }
-        self.0.finish(ledger);
+        self.space.finish(ledger);
     }
 }
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     #[cold]
     #[inline(never)]
-    pub(super) fn alloc_slow(&self) -> Result<u64, IdError> {
+    pub(super) fn alloc_slow(&self) -> Result<T, IdError> {
         let Some(front) = self.front.get() else {
-            let mut ledger = self.lock();
-            if self.is_due(&ledger) {
-                // The first in the process waits for a thread that tests restartable sequences: not under the lock.
-                drop(ledger);
-                let _ = mode();
-                ledger = self.lock();
-            }
-            if self.front.get().is_some() || self.open(&mut ledger) {
-                drop(ledger);
-                return self.alloc_slow();
-            }
-            let taken = self.take_behind(&mut ledger);
-            ledger.early += 1;
-            self.finish(ledger);
-            return match taken? {
-                Some(at) => Ok(self.id(at)),
-                None => Err(self.full()),
-            };
+            return self.alloc_exact();
         };
         let mut looks = 0;
         loop {
-            if front.gate.is_down() {
-                if let Some(at) = front.lots.get_stocked()
-                    && front.states.enter(at)
-                {
-                    return Ok(self.id(at as u64));
-                }
-                match self.claim(front)? {
-                    Attempt::Got(at) => return Ok(self.id(at)),
-                    Attempt::Again => {}
-                    Attempt::Scarce => {
-                        if let Some(at) = self.collect(front) {
-                            return Ok(self.id(at));
-                        }
-                        self.tighten(front);
-                    }
-                }
+            let taken = if front.gate.is_down() {
+                self.refill(front)
             } else {
-                match self.take_from_map(front, looks)? {
-                    Attempt::Got(at) => return Ok(self.id(at)),
-                    Attempt::Again => {}
-                    Attempt::Scarce => {
+                self.take_from_map(front, looks)
+            };
+            match taken {
+                Ok(at) => return Ok(self.id(at)),
+                Err(Refusal::Failed(error)) => return Err(error),
+                Err(Refusal::Again) => {}
+                Err(Refusal::Scarce) => {
+                    if let Some(at) = self.collect(front) {
+                        return Ok(self.id(at));
+                    }
+                    if front.gate.is_down() {
+                        self.tighten(front);
+                    } else {
                         // Another thread is on the way with a free one.
-                        if let Some(at) = self.collect(front) {
-                            return Ok(self.id(at));
-                        }
                         rest(looks);
                         looks += 1;
                     }
@@ -109,56 +151,40 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
-    /// Claims a lot from the map: one offset for the caller, the others for this CPU's magazine.
-    fn claim(&self, front: &Front) -> Result<Attempt, IdError> {
-        let mut lot = [0_u64; LOT];
+    /// Takes one straight from the map, or makes magazines.
+    #[inline(never)]
+    fn alloc_exact(&self) -> Result<T, IdError> {
         let mut ledger = self.lock();
-        if ledger.direct {
-            return Ok(Attempt::Again);
+        if self.is_due(&ledger) {
+            // The first in the process waits for a thread that tests restartable sequences: not under the lock.
+            drop(ledger);
+            let _ = mode();
+            ledger = self.lock();
         }
-        let mut size = front.lot(ledger.free());
-        if size < LOT && front.in_order() {
-            // What this CPU has freed would make the lot larger, and it must go to the map in any case.
-            self.flush_returns(front, &mut ledger);
-            size = front.lot(ledger.free());
+        if self.front.get().is_some() || self.open(&mut ledger) {
+            drop(ledger);
+            return self.alloc_slow();
         }
-        if size == 0 && !front.in_place() {
-            self.finish(ledger);
-            return Ok(Attempt::Scarce);
+        let taken = self.take_behind(&mut ledger);
+        ledger.early += 1;
+        self.finish(ledger);
+        match taken? {
+            Some(at) => Ok(self.id(at)),
+            None => Err(self.full()),
         }
-        let taken;
-        if front.in_place() {
-            (ledger, taken) = self.sweep_apart(front, ledger, &mut lot);
-        } else {
-            taken = ledger.order.take_many(&mut lot[..size]);
+    }
+
+    /// Takes one from the magazines, which are refilled from the map.
+    fn refill(&self, front: &Front) -> Result<u64, Refusal> {
+        let map = FromMap::new(self);
+        let taken = front.ready.get(&map).map(|at| {
+            front.states.enter(at);
+            at as u64
+        });
+        if let Some(crossed) = map.crossed.take() {
+            self.report(crossed);
         }
-        let n = match taken {
-            Ok(n) if n > 0 => n,
-            Ok(_) => return Ok(Attempt::Scarce),
-            Err(IdError::Resting { .. }) => {
-                ledger.resting = true;
-                return Ok(Attempt::Scarce);
-            }
-            Err(error) => return Err(error),
-        };
-        ledger.resting = false;
-        for &at in &lot[..n] {
-            front.states.touch(at);
-        }
-        front.states.enter(lot[0] as usize);
-        ledger.counts.claims += 1;
-        let crossed = self.end(ledger);
-        // The last one given is the first one taken.
-        let mut rest = [0_usize; LOT];
-        for (slot, &at) in rest.iter_mut().zip(lot[1..n].iter().rev()) {
-            *slot = at as usize;
-        }
-        front.lots.put_many(&rest[..n - 1], &Home(self));
-        // Only now, with nothing in hand: the mark's function may use the space until nothing is left.
-        if let Some(crossed) = crossed {
-            self.tell(crossed);
-        }
-        Ok(Attempt::Got(lot[0]))
+        taken
     }
 
     /// Brings what lies in magazines to where all can have it. The caller gets one, if there is one outside of the map.
@@ -167,32 +193,32 @@ impl<R: SharedRule> IdSpace<R> {
             let mut ledger = self.lock();
             ledger.counts.collections += 1;
             if front.in_place() {
-                self.bring_all_home(front, &mut ledger);
-                if front.lot(ledger.free()) == 0 {
+                self.move_all_to_map(front, &mut ledger);
+                if front.batch(ledger.free()) == 0 {
                     self.raise(front, &mut ledger);
                 }
                 self.finish(ledger);
             } else {
                 drop(ledger);
-                front.returns().drain(&Home(self));
+                front.returns().drain(&FromMap::new(self));
             }
         }
         if !(front.in_order() || front.in_place()) {
             return None;
         }
-        // Lots keep their place in the order: they do not go back to the map.
-        front.lots.gather();
-        let at = front.lots.get_stocked()?;
+        // Batches keep their place in the order: they do not go back to the map.
+        front.ready.gather();
+        let at = front.ready.get_stocked()?;
         front.states.enter(at).then_some(at as u64)
     }
 
-    /// Goes over to the map if it has too few for lots, or if those that it has rest.
+    /// Goes over to the map if it has too few for batches, or if those that it has rest.
     fn tighten(&self, front: &Front) {
         let mut ledger = self.lock();
         if ledger.direct {
             return;
         }
-        if ledger.resting || front.lot(ledger.free()) == 0 {
+        if ledger.resting || front.batch(ledger.free()) == 0 {
             self.raise(front, &mut ledger);
         }
     }
@@ -201,17 +227,17 @@ impl<R: SharedRule> IdSpace<R> {
     pub(super) fn raise(&self, front: &Front, ledger: &mut Ledger<R::Order>) {
         if !ledger.direct {
             ledger.direct = true;
-            ledger.settled = false;
+            ledger.clean = false;
             front.gate.raise();
-            ledger.end_round();
+            ledger.end_sweep();
         }
     }
 
     /// Takes one offset from the map, with the gate up.
-    fn take_from_map(&self, front: &Front, looks: u32) -> Result<Attempt, IdError> {
+    fn take_from_map(&self, front: &Front, looks: u32) -> Result<u64, Refusal> {
         let mut ledger = self.lock();
         if !ledger.direct {
-            return Ok(Attempt::Again);
+            return Err(Refusal::Again);
         }
         let verdict = match self.take_behind(&mut ledger) {
             Ok(Some(at)) => {
@@ -220,7 +246,7 @@ impl<R: SharedRule> IdSpace<R> {
                 front.states.touch(at);
                 front.states.enter(at as usize);
                 self.finish(ledger);
-                return Ok(Attempt::Got(at));
+                return Ok(at);
             }
             Ok(None) => IdError::Full {
                 allocated: ledger.order.taken(),
@@ -229,20 +255,20 @@ impl<R: SharedRule> IdSpace<R> {
                 ledger.resting = true;
                 error
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
-        if !self.settle(front, &mut ledger, looks) {
-            return Ok(Attempt::Scarce);
+        if !self.find_clean(front, &mut ledger, looks) {
+            return Err(Refusal::Scarce);
         }
         // Only if nothing else is out: in the child of a fork another thread may have some in hand.
         if ledger.orphans > 0
             && front.states.vacant() == ledger.free() + ledger.orphans
             && self.adopt(front, &mut ledger)
         {
-            return Ok(Attempt::Again);
+            return Err(Refusal::Again);
         }
         self.finish(ledger);
-        Err(verdict)
+        Err(verdict.into())
     }
 
     /// Takes the next offset of the map for a caller that does not wait, after all threads that wait: they come first
@@ -258,19 +284,24 @@ impl<R: SharedRule> IdSpace<R> {
 
     /// Whether every identifier is either allocated or in the map: nothing in a magazine, nothing on its way. The gate
     /// is up.
-    pub(super) fn settle(&self, front: &Front, ledger: &mut Ledger<R::Order>, looks: u32) -> bool {
-        if ledger.settled {
+    pub(super) fn find_clean(
+        &self,
+        front: &Front,
+        ledger: &mut Ledger<R::Order>,
+        looks: u32,
+    ) -> bool {
+        if ledger.clean {
             return true;
         }
         ledger.counts.readings += 1;
-        let loose = front.states.vacant().saturating_sub(ledger.free());
+        let unowned = front.states.vacant().saturating_sub(ledger.free());
         // What the map had no memory for does not come by itself. What the threads of a parent were busy with never will.
-        let gone = ledger.orphans == loose || (ledger.forked && looks >= PATIENCE);
-        ledger.settled = gone;
+        let gone = ledger.orphans == unowned || (ledger.forked && looks >= PATIENCE);
+        ledger.clean = gone;
         gone
     }
 
-    /// Tries once more to give the map what it had no memory for. The space is settled. Whether anything came of it.
+    /// Tries once more to give the map what it had no memory for. The space is clean. Whether anything came of it.
     #[cold]
     fn adopt(&self, front: &Front, ledger: &mut Ledger<R::Order>) -> bool {
         let before = ledger.orphans;
@@ -290,12 +321,12 @@ impl<R: SharedRule> IdSpace<R> {
     /// marks after the lock is released.
     pub(super) fn finish(&self, ledger: Guard<'_, Ledger<R::Order>>) {
         if let Some(crossed) = self.end(ledger) {
-            self.tell(crossed);
+            self.report(crossed);
         }
     }
 
     /// As [`finish`](Self::finish), but does not report crossed marks: the caller does, since it has something in hand.
-    fn end(&self, mut ledger: Guard<'_, Ledger<R::Order>>) -> Option<Crossed> {
+    pub(super) fn end(&self, mut ledger: Guard<'_, Ledger<R::Order>>) -> Option<Crossed> {
         self.serve(&mut ledger);
         if ledger.direct
             && !ledger.resting
@@ -305,7 +336,7 @@ impl<R: SharedRule> IdSpace<R> {
             && front.is_plenty(ledger.free())
         {
             ledger.direct = false;
-            ledger.settled = false;
+            ledger.clean = false;
             front.gate.lower();
         }
         self.crossed(&mut ledger)

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use super::ledger::Ledger;
 use super::sync::thread;
 use super::{IdSpace, SharedRule};
-use crate::ids::IdError;
 use crate::ids::rule::Order;
+use crate::ids::{Id, IdError};
 use crate::os::lock::order::sleeps;
 
 /// Time between looks at identifiers that rest: no call reports the end of a rest.
 const LOOK: Duration = Duration::from_millis(1);
 
-impl<R: SharedRule> IdSpace<R> {
+impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// As [`alloc`](Self::alloc), but waits for a free one. The thread that waits longest is served first. A call that does
     /// not wait, be it for several identifiers, for a run or for a given one, gets none before the threads that wait.
     ///
@@ -42,7 +42,7 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// # Errors
     /// [`IdError::OutOfMemory`].
-    pub fn alloc_wait(&self) -> Result<u64, IdError> {
+    pub fn alloc_wait(&self) -> Result<T, IdError> {
         self.alloc_until(None)
     }
 
@@ -59,7 +59,7 @@ impl<R: SharedRule> IdSpace<R> {
     ///
     /// # Errors
     /// [`IdError::Full`] and [`IdError::Resting`] when the time is over, [`IdError::OutOfMemory`].
-    pub fn alloc_timeout(&self, timeout: Duration) -> Result<u64, IdError> {
+    pub fn alloc_timeout(&self, timeout: Duration) -> Result<T, IdError> {
         // A time too long to be reckoned with is for ever.
         match Instant::now().checked_add(timeout) {
             Some(deadline) => self.alloc_until(Some(deadline)),
@@ -67,7 +67,7 @@ impl<R: SharedRule> IdSpace<R> {
         }
     }
 
-    fn alloc_until(&self, deadline: Option<Instant>) -> Result<u64, IdError> {
+    fn alloc_until(&self, deadline: Option<Instant>) -> Result<T, IdError> {
         loop {
             match self.alloc() {
                 Err(IdError::Full { .. } | IdError::Resting { .. }) => {}
@@ -75,7 +75,7 @@ impl<R: SharedRule> IdSpace<R> {
             }
             let ticket = {
                 let mut ledger = self.lock();
-                if self.front.get().is_some() && !(ledger.direct && ledger.settled) {
+                if self.front.get().is_some() && !(ledger.direct && ledger.clean) {
                     continue;
                 }
                 // What became free since the verdict goes to the first thread in the queue, which may be this one.

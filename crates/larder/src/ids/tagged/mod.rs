@@ -1,5 +1,6 @@
 //! Generation tags: an identifier that is used again does not look the same.
 
+mod fields;
 mod handle;
 mod widths;
 
@@ -9,8 +10,8 @@ pub use widths::Widths;
 use alloc::format;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::fields::Fields;
-use super::{Allocate, IdError};
+use super::{Allocate, Id, IdError};
+use fields::Fields;
 
 /// What becomes of a slot when its generations are used up.
 ///
@@ -191,14 +192,14 @@ impl<A: Allocate> Tagged<A> {
     ///
     /// # Errors
     /// [`IdError::OutOfRange`], [`IdError::Taken`] (also for a retired slot), [`IdError::OutOfMemory`].
-    pub fn alloc_at(&self, index: u64) -> Result<Handle, IdError> {
+    pub fn alloc_at(&self, index: A::Id) -> Result<Handle, IdError> {
         self.ids.alloc_at(index)?;
         self.born(index)
     }
 
     /// The handle of a slot that `ids` has just given to this call alone.
-    fn born(&self, index: u64) -> Result<Handle, IdError> {
-        let at = index - self.ids.range().first();
+    fn born(&self, index: A::Id) -> Result<Handle, IdError> {
+        let at = index.to_u64() - self.ids.range().first();
         if let Err(error) = self.table.make(at) {
             // It was taken a moment ago, so it can be freed. If even this fails, it stays taken, without an owner.
             let _ = self.ids.free(index);
@@ -211,25 +212,25 @@ impl<A: Allocate> Tagged<A> {
                 .replace(at, state, state | 1, self.ids.is_shared())
         {
             // The identifier was freed below, without its handle: the handle that lives keeps the slot.
-            return Err(IdError::Taken { id: index });
+            return Err(IdError::Taken { id: index.to_u64() });
         }
         Ok(self.handle(index, state >> 1))
     }
 
     /// The handle of the slot after it was freed `uses` times.
     #[inline]
-    fn handle(&self, index: u64, uses: u64) -> Handle {
+    fn handle(&self, index: A::Id, uses: u64) -> Handle {
         let generation = self.first.wrapping_add(uses) & self.widths.last_generation();
-        Handle::from_raw(self.widths.join(index, generation))
+        Handle::from_raw(self.widths.join(index.to_u64(), generation))
     }
 
     /// The slot, its place in the table and the state that the table has as long as the handle lives.
     #[inline]
-    fn parse(&self, handle: Handle) -> Option<(u64, u64, u64)> {
+    fn parse(&self, handle: Handle) -> Option<(A::Id, u64, u64)> {
         let (index, generation) = self.widths.split(handle.raw())?;
         let at = self.ids.range().offset(index).ok()?;
         let uses = generation.wrapping_sub(self.first) & self.widths.last_generation();
-        Some((index, at, uses << 1 | 1))
+        Some((A::Id::from_u64(index), at, uses << 1 | 1))
     }
 
     /// The index of a handle that is alive.
@@ -248,7 +249,7 @@ impl<A: Allocate> Tagged<A> {
     /// # Errors
     /// [`IdError::Stale`] for any other handle: freed, never made, or of another table.
     #[inline]
-    pub fn check(&self, handle: Handle) -> Result<u64, IdError> {
+    pub fn check(&self, handle: Handle) -> Result<A::Id, IdError> {
         match self.parse(handle) {
             Some((index, at, alive)) if self.table.get(at) == alive => Ok(index),
             _ => Err(stale(handle)),
@@ -321,17 +322,23 @@ impl<A: Allocate> Tagged<A> {
     /// assert_eq!((tags.next_live(5), tags.next_live(8)), (Some(handle), None));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
-    pub fn next_live(&self, index: u64) -> Option<Handle> {
-        let first = self.ids.range().first();
+    pub fn next_live(&self, index: A::Id) -> Option<Handle> {
+        self.live_from(index.to_u64())
+    }
+
+    fn live_from(&self, index: u64) -> Option<Handle> {
+        let range = self.ids.range();
         let mut from = index;
-        loop {
-            let index = self.ids.next_allocated(from)?;
-            let state = self.table.get(index - first);
+        while from <= range.last() {
+            let index = self.ids.next_allocated(A::Id::from_u64(from))?;
+            let at = index.to_u64();
+            let state = self.table.get(at - range.first());
             if state & 1 == 1 {
                 return Some(self.handle(index, state >> 1));
             }
-            from = index.checked_add(1)?;
+            from = at.checked_add(1)?;
         }
+        None
     }
 
     /// The live handles in the order of their indices. Others may come and go meanwhile.
@@ -347,7 +354,7 @@ impl<A: Allocate> Tagged<A> {
     pub fn iter(&self) -> impl Iterator<Item = Handle> + '_ {
         let mut from = Some(0);
         core::iter::from_fn(move || {
-            let handle = self.next_live(from?)?;
+            let handle = self.live_from(from?)?;
             from = (handle.raw() & self.widths.last_index()).checked_add(1);
             Some(handle)
         })

@@ -9,9 +9,12 @@ use super::support::{owned, shared};
 #[test]
 fn an_identifier_goes_back_when_its_guard_is_dropped() {
     let ids = owned(5, 6);
-    let (a, b) = (ids.guard().unwrap(), ids.guard().unwrap());
+    let (a, b) = (Guard::new(&ids).unwrap(), Guard::new(&ids).unwrap());
     assert_eq!((a.id(), b.id(), ids.allocated()), (5, 6, 2));
-    assert_eq!(ids.guard().unwrap_err(), IdError::Full { allocated: 2 });
+    assert_eq!(
+        Guard::new(&ids).unwrap_err(),
+        IdError::Full { allocated: 2 }
+    );
     drop(a);
     assert_eq!((ids.allocated(), ids.is_allocated(5)), (1, false));
     assert_eq!(Guard::at(&ids, 6).unwrap_err(), IdError::Taken { id: 6 });
@@ -25,14 +28,20 @@ fn a_raw_identifier_stays_and_can_come_back() {
     let ids = Rc::new(owned(0, 9));
     let raw = Guard::new(Rc::clone(&ids)).unwrap().into_raw();
     assert!(ids.is_allocated(raw));
-    let leaked = Guard::new(Rc::clone(&ids)).unwrap().leak();
+    let leaked = Guard::new(Rc::clone(&ids)).unwrap().into_raw();
     drop(Guard::from_raw(Rc::clone(&ids), raw).unwrap());
     assert!(!ids.is_allocated(raw) && ids.is_allocated(leaked));
     let again = Guard::from_raw(Rc::clone(&ids), raw).unwrap_err();
     assert_eq!(again, IdError::NotAllocated { id: raw });
-    let range = ids.range();
     let outside = Guard::from_raw(Rc::clone(&ids), 10).unwrap_err();
-    assert_eq!(outside, IdError::OutOfRange { id: 10, range });
+    assert_eq!(
+        outside,
+        IdError::OutOfRange {
+            id: 10,
+            first: 0,
+            last: 9
+        }
+    );
     assert_eq!(Rc::strong_count(&ids), 1, "raw numbers hold no reference");
 }
 
@@ -40,7 +49,7 @@ fn a_raw_identifier_stays_and_can_come_back() {
 #[test]
 fn a_guard_that_is_dropped_while_the_cell_is_borrowed_leaves_its_identifier() {
     let ids = owned(0, 9);
-    let (dropped, freed) = (ids.guard().unwrap(), ids.guard().unwrap());
+    let (dropped, freed) = (Guard::new(&ids).unwrap(), Guard::new(&ids).unwrap());
     let borrow = ids.borrow_mut();
     assert_eq!(freed.free(), Err(IdError::Borrowed));
     drop(dropped);
@@ -51,10 +60,10 @@ fn a_guard_that_is_dropped_while_the_cell_is_borrowed_leaves_its_identifier() {
 #[test]
 fn freeing_a_guard_says_what_dropping_cannot() {
     let ids = owned(0, 9);
-    let guard = ids.guard().unwrap();
+    let guard = Guard::new(&ids).unwrap();
     ids.free(0).unwrap();
     assert_eq!(guard.free(), Err(IdError::NotAllocated { id: 0 }));
-    assert_eq!(ids.guard().unwrap().free(), Ok(()));
+    assert_eq!(Guard::new(&ids).unwrap().free(), Ok(()));
     assert_eq!(ids.allocated(), 0);
 }
 

@@ -1,11 +1,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
 
 use larder::ids::rule::{Cyclic, Lowest};
-use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Snapshot, SnapshotError};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Snapshot};
 use proptest::prelude::*;
-use tempfile::tempdir;
 
 use super::support::{Plain, owned};
 
@@ -39,7 +37,7 @@ fn the_live_set_comes_back() {
         let bytes = snapshot.to_bytes().unwrap();
         let read = Snapshot::from_bytes(&bytes).unwrap();
         assert_eq!(read, snapshot);
-        let ids = read.restore(Plain).unwrap();
+        let ids = read.restore::<_, u64>(Plain).unwrap();
         assert_eq!(ids.range(), snapshot.range());
         assert_eq!(ids.allocated(), snapshot.allocated());
         assert!(ids.runs().eq(snapshot.runs()));
@@ -52,11 +50,10 @@ fn a_snapshot_is_small() {
         .iter()
         .map(|snapshot| snapshot.to_bytes().unwrap().len())
         .collect();
-    // A header of 61 bytes, and: nothing; one run; three; a bitmap of 8 KiB; four full chunks and a run; two runs, two
-    // full chunks, a run; two runs each 2^48 chunks apart; full.
+    // A header of 61 bytes, and: nothing; one run; three; each run of two in as many bytes; one, two, two far apart; one.
     assert_eq!(sizes[0], 61);
     assert!(sizes[1] < 70 && sizes[2] < 80, "{sizes:?}");
-    assert!((8192..8192 + 70).contains(&sizes[3]), "{sizes:?}");
+    assert_eq!(sizes[3], 61 + 2 * 21_845, "{sizes:?}");
     assert!(sizes[4..].iter().all(|&size| size < 100), "{sizes:?}");
 }
 
@@ -90,7 +87,7 @@ fn a_snapshot_with_any_bit_flipped_is_refused() {
 }
 
 /// The bytes with another checksum, as an attacker would make them.
-fn sealed(mut bytes: Vec<u8>) -> Result<Snapshot, SnapshotError> {
+fn sealed(mut bytes: Vec<u8>) -> Result<Snapshot, IdError> {
     let end = bytes.len() - 4;
     let checksum = crc32fast::hash(&bytes[..end]);
     bytes[end..].copy_from_slice(&checksum.to_le_bytes());
@@ -98,7 +95,7 @@ fn sealed(mut bytes: Vec<u8>) -> Result<Snapshot, SnapshotError> {
 }
 
 /// A snapshot of 0..=last with this body and so many identifiers, and a right checksum.
-fn forged(last: u64, allocated: u64, body: &[u8]) -> Result<Snapshot, SnapshotError> {
+fn forged(last: u64, allocated: u64, body: &[u8]) -> Result<Snapshot, IdError> {
     let mut bytes = of(0, last, []).to_bytes().unwrap();
     bytes.truncate(bytes.len() - 4);
     bytes.extend_from_slice(body);
@@ -113,50 +110,24 @@ fn forged(last: u64, allocated: u64, body: &[u8]) -> Result<Snapshot, SnapshotEr
 fn what_is_sealed_well_and_absurd_is_refused() {
     let most = u64::MAX;
     assert!(
-        forged(9, 2, &[0, 1, 1, 4, 1]).unwrap().iter().eq([4, 5]),
+        forged(9, 3, &[4, 1, 0, 0]).unwrap().iter().eq([4, 5, 7]),
         "the way to forge works"
     );
-    assert!(
-        forged(9, 3, &[0, 1, 1, 4, 1]).is_err(),
-        "the count is wrong"
-    );
-    assert!(forged(9, 2, &[0, 1, 1, 4]).is_err(), "a run is cut off");
-    assert!(forged(9, 0, &[0, 1, 0]).is_err(), "an entry is empty");
-    assert!(
-        forged(9, 2, &[0, 3, 1, 4, 1]).is_err(),
-        "the tag is unknown"
-    );
-    assert!(
-        forged(9, 2, &[1, 1, 1, 4, 1]).is_err(),
-        "the chunk is outside"
-    );
-    assert!(
-        forged(9, 2, &[0, 1, 1, 9, 1]).is_err(),
-        "the run is outside"
-    );
-    assert!(
-        forged(most, 2, &[0, 1, 1, 0xFF, 0xFF, 3, 1]).is_err(),
-        "the run leaves its chunk"
-    );
-    assert!(
-        forged(9, 8, &[0, 2, 2, 0xFF, 0xFF]).is_err(),
-        "the bitmap is outside"
-    );
-    assert!(
-        forged(9, 9, &[0, 2, 0x81, 0x40]).is_err(),
-        "the bitmap is too long"
-    );
-    assert!(
-        forged(65535, 65536, &[0, 0, 2]).is_err(),
-        "full chunks outside"
-    );
+    assert!(forged(9, 3, &[4, 1]).is_err(), "the count is wrong");
+    assert!(forged(9, 2, &[4]).is_err(), "a run is cut off");
+    assert!(forged(9, 2, &[4, 0x81]).is_err(), "a number is cut off");
+    assert!(forged(9, 2, &[9, 1]).is_err(), "the run is outside");
+    assert!(forged(9, 2, &[10, 0, 0]).is_err(), "the run is outside");
+    assert!(forged(9, 11, &[0, 10]).is_err(), "the run leaves the range");
     let huge = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1];
-    for at in 0..3 {
-        // Chunks to skip, tag, count: each as large as a number can be.
-        let mut body = vec![0, 0, 1];
+    for at in 0..4 {
+        // Distance or length: as large as a number can be, and larger.
+        let mut body = vec![1, 1, 1, 1];
         body.splice(at..=at, huge);
         assert!(forged(most, 65536, &body).is_err());
-        body.insert(0, 0xFF);
+        body[at + 9] = 2;
+        assert!(forged(most, 65536, &body).is_err());
+        body.insert(at, 0xFF);
         assert!(forged(most, 65536, &body).is_err());
     }
     let mut reversed = of(3, 9, []).to_bytes().unwrap();
@@ -178,72 +149,68 @@ fn what_is_sealed_well_and_absurd_is_refused() {
     length[12] += 1;
     assert!(sealed(length).is_err(), "the length is wrong");
     let mut version = of(3, 9, []).to_bytes().unwrap();
-    version[8] = 2;
+    version[8] = 3;
     let error = sealed(version).unwrap_err();
     assert!(
-        matches!(error, SnapshotError::Version { found: 2, known: 1 }),
+        matches!(error, IdError::Version { found: 3, known: 2 }),
         "{error}"
     );
     assert!(matches!(
         Snapshot::from_bytes(b"PK\x03\x04"),
-        Err(SnapshotError::Foreign)
+        Err(IdError::Damaged { .. })
     ));
 }
 
 #[test]
 fn few_bytes_do_not_stand_for_too_many_identifiers() {
-    // 2^36 identifiers in five bytes.
-    let body = [0, 0, 0x80, 0x80, 0x40];
-    let error = forged(u64::MAX, 1 << 36, &body).unwrap_err();
-    assert!(matches!(error, SnapshotError::TooLarge { most, .. } if most == Snapshot::MOST_IDS));
+    // 2^36 + 1 identifiers in seven bytes.
+    let body = [0, 0x80, 0x80, 0x80, 0x80, 0x80, 2];
+    let error = forged(u64::MAX, (1 << 36) + 1, &body).unwrap_err();
+    assert!(matches!(error, IdError::TooLarge { most, .. } if most == Snapshot::MOST_IDS));
     let small = of(0, 99, 0..50).to_bytes().unwrap();
     assert!(Snapshot::from_bytes_at_most(&small, 50).is_ok());
     assert!(Snapshot::from_bytes_at_most(&small, 49).is_err());
-    let stream = Snapshot::read_from(&small[..], small.len() as u64 - 1);
-    assert!(matches!(stream, Err(SnapshotError::TooLarge { .. })));
-    assert!(Snapshot::read_from(&small[..], small.len() as u64).is_ok());
-    assert!(
-        Snapshot::read_from(std::io::repeat(b'x'), 1000).is_err(),
-        "an endless stream ends"
-    );
 }
 
 /// A band of more identifiers than a snapshot may have unasked is a few bytes, and can be read if one asks.
 #[test]
-fn what_was_saved_can_be_loaded() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("wide");
+fn what_was_written_can_be_read() {
     let mut ids = Ids::new(0..=u64::MAX, Lowest).unwrap();
     let band = Snapshot::MOST_IDS + 1;
     ids.reserve(1..=band).unwrap();
     ids.alloc_at(1 << 50).unwrap();
     let snapshot = Snapshot::of(&RefCell::new(ids), &Lowest).unwrap();
-    snapshot.save(&path).unwrap();
-    let bytes = fs::metadata(&path).unwrap().len();
-    assert!(bytes < 200);
-    let error = Snapshot::load(&path).unwrap_err();
+    let bytes = snapshot.to_bytes().unwrap();
+    assert!(bytes.len() < 200);
+    let error = Snapshot::from_bytes(&bytes).unwrap_err();
     assert!(
-        matches!(error, SnapshotError::TooLarge { found, most, .. } if found == band + 1 && most == Snapshot::MOST_IDS)
+        matches!(error, IdError::TooLarge { found, most, .. } if found == band + 1 && most == Snapshot::MOST_IDS)
     );
-    assert!(error.to_string().contains("`load_at_most`"), "{error}");
-    let load = |bytes, ids| Snapshot::load_at_most(&path, bytes, ids);
-    assert_eq!(load(bytes, band + 1).unwrap(), snapshot);
-    assert_eq!(load(u64::MAX, u64::MAX).unwrap(), snapshot);
-    for (bytes, ids) in [(bytes - 1, band + 1), (bytes, band)] {
-        assert!(matches!(
-            load(bytes, ids),
-            Err(SnapshotError::TooLarge { .. })
-        ));
-    }
-    let file = || fs::File::open(&path).unwrap();
-    assert!(Snapshot::read_from(file(), bytes).is_err());
-    let read = Snapshot::read_from_at_most(file(), bytes, band + 1).unwrap();
-    assert!(read.restore(Lowest).unwrap().runs().eq(snapshot.runs()));
+    assert!(
+        error.to_string().contains("`from_bytes_at_most`"),
+        "{error}"
+    );
+    let read = Snapshot::from_bytes_at_most(&bytes, band + 1).unwrap();
+    assert_eq!(read, snapshot);
+    assert_eq!(
+        Snapshot::from_bytes_at_most(&bytes, u64::MAX).unwrap(),
+        snapshot
+    );
+    assert!(matches!(
+        Snapshot::from_bytes_at_most(&bytes, band),
+        Err(IdError::TooLarge { .. })
+    ));
+    assert!(
+        read.restore::<_, u64>(Lowest)
+            .unwrap()
+            .runs()
+            .eq(snapshot.runs())
+    );
 }
 
 #[test]
 fn the_cursor_comes_back() {
-    let mut ids = Ids::new(10u32..20, Cyclic).unwrap();
+    let mut ids = Ids::new(10..20u64, Cyclic).unwrap();
     assert_eq!(
         Snapshot::of(&RefCell::new(Ids::new(0u8..9, Cyclic).unwrap()), &Cyclic)
             .unwrap()
@@ -262,7 +229,7 @@ fn the_cursor_comes_back() {
     let again = RefCell::new(
         Snapshot::from_bytes(&bytes)
             .unwrap()
-            .restore(Cyclic)
+            .restore::<_, u64>(Cyclic)
             .unwrap(),
     );
     for _ in 0..7 {
@@ -274,9 +241,9 @@ fn the_cursor_comes_back() {
 #[test]
 fn another_rule_is_refused() {
     let snapshot = of(0, 9, [3]);
-    let error = snapshot.restore(Cyclic).unwrap_err();
+    let error = snapshot.restore::<_, u64>(Cyclic).unwrap_err();
     assert!(
-        matches!(&error, SnapshotError::Rule { saved, given } if saved == "Plain" && given == "Cyclic")
+        matches!(&error, IdError::OtherRule { saved, given } if saved == "Plain" && given == "Cyclic")
     );
     let ids = owned(0, 99);
     snapshot.restore_into(&ids).unwrap();
@@ -289,10 +256,7 @@ fn restoring_into_a_space_takes_all_or_none() {
     let ids = owned(0, 99);
     ids.alloc_at(50).unwrap();
     let error = snapshot.restore_into(&ids).unwrap_err();
-    assert!(matches!(
-        error,
-        SnapshotError::Ids(IdError::Taken { id: 50 })
-    ));
+    assert!(matches!(error, IdError::Taken { id: 50 }));
     assert_eq!(ids.allocated(), 1);
     let narrow = owned(0, 59);
     assert!(snapshot.restore_into(&narrow).is_err());
@@ -301,65 +265,25 @@ fn restoring_into_a_space_takes_all_or_none() {
 
 #[test]
 fn a_shared_space_can_be_taken_and_restored() {
-    let space = IdSpace::new(0u32..1000, Lowest).unwrap();
+    let space = IdSpace::new(0..1000u64, Lowest).unwrap();
     let mut taken: Vec<_> = (0..700).map(|_| space.alloc().unwrap()).collect();
     for _ in 0..350 {
         let id = taken.swap_remove(taken.len() / 3);
         space.free(id).unwrap();
     }
     let snapshot = Snapshot::of(&space, &Lowest).unwrap();
-    let again = IdSpace::new(0u32..1000, Lowest).unwrap();
+    let again = IdSpace::new(0..1000u64, Lowest).unwrap();
     snapshot.restore_into(&again).unwrap();
     taken.sort_unstable();
     assert!(snapshot.iter().eq(taken.iter().copied()));
     assert!(again.iter().eq(taken));
-    assert!(snapshot.restore(Lowest).unwrap().iter().eq(snapshot.iter()));
-}
-
-#[test]
-fn a_file_is_the_old_one_or_the_new_one() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("ids");
-    assert!(matches!(
-        Snapshot::load(&path),
-        Err(SnapshotError::Io { .. })
-    ));
-    for live in [vec![1], vec![1, 2, 3]] {
-        of(0, 9, live.clone()).save(&path).unwrap();
-        assert!(Snapshot::load(&path).unwrap().iter().eq(live));
-    }
-    // What was left by a process that was stopped in the middle is no obstacle.
-    for number in 0..100 {
-        let name = format!(".ids.{}-{number}.new", std::process::id());
-        fs::write(folder.path().join(name), "torn").unwrap();
-    }
-    of(0, 9, [7]).save(&path).unwrap();
-    assert!(Snapshot::load(&path).unwrap().iter().eq([7]));
-    let bytes = fs::read(&path).unwrap();
-    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-    assert!(matches!(
-        Snapshot::load(&path),
-        Err(SnapshotError::Damaged { .. })
-    ));
-    let error = of(0, 9, []).save(folder.path()).unwrap_err();
     assert!(
-        matches!(error, SnapshotError::Io { .. }),
-        "a folder is no file"
+        snapshot
+            .restore::<_, u64>(Lowest)
+            .unwrap()
+            .iter()
+            .eq(snapshot.iter())
     );
-    let error = of(0, 9, [])
-        .save(folder.path().join("no/such"))
-        .unwrap_err();
-    assert!(error.to_string().contains("no/such"), "{error}");
-}
-
-#[test]
-fn nothing_is_left_beside_a_file_that_could_not_be_made() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("ids");
-    fs::create_dir(&path).unwrap();
-    fs::write(path.join("in the way"), "").unwrap();
-    assert!(of(0, 9, []).save(&path).is_err());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
@@ -378,7 +302,7 @@ fn a_rule_with_too_long_a_name_is_refused() {
         }
     }
     let error = Snapshot::of(&owned(0, 9), &Wordy).unwrap_err();
-    assert!(matches!(error, SnapshotError::RuleName { length: 256 }));
+    assert!(matches!(error, IdError::Invalid { .. }));
 }
 
 fn runs_of(live: &BTreeSet<u64>) -> Vec<IdRange> {
@@ -414,7 +338,7 @@ proptest! {
         prop_assert!(snapshot.runs().eq(runs_of(&live)));
         let read = Snapshot::from_bytes(&snapshot.to_bytes().unwrap()).unwrap();
         prop_assert!(read.iter().eq(live.iter().copied()));
-        prop_assert!(read.restore(Lowest).unwrap().iter().eq(live));
+        prop_assert!(read.restore::<_, u64>(Lowest).unwrap().iter().eq(live));
     }
 
     #[test]
@@ -422,7 +346,18 @@ proptest! {
         if let Ok(snapshot) = forged(1 << 18, allocated, &body) {
             prop_assert_eq!(snapshot.iter().count() as u64, allocated);
             prop_assert!(snapshot.runs().all(|run| run.last() <= 1 << 18));
-            let _ = snapshot.restore(Plain);
+            let _ = snapshot.restore::<_, u64>(Plain);
         }
     }
+}
+
+#[test]
+fn an_integer_that_is_too_small_is_refused() {
+    let snapshot = of(0, 256, [3]);
+    let error = snapshot.restore::<_, u8>(Plain).unwrap_err();
+    assert!(matches!(error, IdError::Invalid { .. }), "{error}");
+    let ids = IdSpace::new(0u8..=255, Plain).unwrap();
+    assert!(snapshot.restore_into(&ids).is_err());
+    let fits = of(0, 255, [3]).restore::<_, u8>(Plain).unwrap();
+    assert!(fits.iter().eq([3u8]));
 }

@@ -2,10 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 use larder::ids::rule::Order;
-use larder::ids::{Allocate, IdError, IdRange, Ids, Rule};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule, Shape, SharedRule};
 
 /// Lowest first, by a set.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +27,10 @@ impl Rule for Plain {
     }
 }
 
+impl SharedRule for Plain {
+    const SHAPE: Shape = Shape::Exact;
+}
+
 impl Order for PlainOrder {
     fn take(&mut self) -> Result<Option<u64>, IdError> {
         let mut at = 0;
@@ -44,20 +47,9 @@ impl Order for PlainOrder {
         Ok(Some(at))
     }
 
-    fn take_at(&mut self, at: u64) -> Result<bool, IdError> {
-        Ok(self.taken.insert(at))
-    }
-
-    fn take_run(&mut self, _: u64, _: u64, _: u64) -> Result<Option<u64>, IdError> {
-        Ok(None)
-    }
-
-    fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(&at) = self.taken.range(first..=last).next() {
-            return Ok(Err(at));
-        }
+    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.taken.extend(first..=last);
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
@@ -68,8 +60,12 @@ impl Order for PlainOrder {
         self.taken.contains(&at)
     }
 
-    fn next_taken(&self, from: u64) -> Option<u64> {
-        self.taken.range(from..).next().copied()
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        self.taken.range(first..=last).next().copied()
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {
@@ -86,14 +82,14 @@ impl Order for PlainOrder {
 }
 
 pub(crate) type Owned = RefCell<Ids<Plain>>;
-pub(crate) type Shared = Mutex<Ids<Plain>>;
+pub(crate) type Shared = IdSpace<Plain>;
 
 pub(crate) fn owned(first: u64, last: u64) -> Owned {
     RefCell::new(Ids::new(first..=last, Plain).unwrap())
 }
 
 pub(crate) fn shared(first: u64, last: u64) -> Shared {
-    Mutex::new(Ids::new(first..=last, Plain).unwrap())
+    IdSpace::new(first..=last, Plain).unwrap()
 }
 
 /// Identifiers that refuse the n-th call that could change them, and all later calls until the test resets the number.
@@ -118,6 +114,8 @@ impl Failing {
 }
 
 impl Allocate for Failing {
+    type Id = u64;
+
     fn alloc(&self) -> Result<u64, IdError> {
         self.call()?;
         self.ids.alloc()

@@ -72,7 +72,14 @@ fn foreign<R: Rule>(rule: &R) {
                 let below = range.first().checked_sub(distance);
                 let beyond = range.last().checked_add(distance);
                 for id in below.into_iter().chain(beyond) {
-                    assert_eq!(ids.free(id), Err(IdError::OutOfRange { id, range }));
+                    assert_eq!(
+                        ids.free(id),
+                        Err(IdError::OutOfRange {
+                            id,
+                            first: range.first(),
+                            last: range.last()
+                        })
+                    );
                 }
             }
             assert_eq!(ids.allocated(), taken.len() as u64);
@@ -84,6 +91,7 @@ fn foreign<R: Rule>(rule: &R) {
 fn what_does_not_belong_is_refused_at_every_occupancy() {
     foreign(&rule::Lowest);
     foreign(&rule::Cyclic);
+    foreign(&rule::Any);
     foreign(&rule::Fifo);
     foreign(&rule::Lifo);
     foreign(&rule::Epochs::<2>);

@@ -10,7 +10,7 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use once_cell::race::OnceBox;
 
-use super::IdError;
+use crate::ids::IdError;
 
 /// Bits of a word's number that one level resolves.
 const FAN_BITS: u32 = 7;
@@ -27,7 +27,7 @@ enum Node {
 }
 
 /// Fields of 1 to 64 bits (a power of two), numbered from 0, all zero at first. Nothing is stored where nothing was
-/// written. Every method takes `&self` and is lock-free; one that is told `shared = false` uses no locked instruction.
+/// written. Every method takes `&self` and is lock-free; with `shared = false` one uses no locked instruction.
 pub(super) struct Fields {
     root: Place,
     /// By how much a word's number is shifted at the root.
@@ -127,22 +127,6 @@ impl Fields {
         }
     }
 
-    /// Keeps of every field only the bits of `keep`. Takes time in proportion to what was ever written.
-    pub(super) fn keep_everywhere(&self, keep: u64) {
-        let field = 1u32 << self.width;
-        let mut word = 0;
-        for shift in (0..64).step_by(field as usize) {
-            word |= (keep & self.mask()) << shift;
-        }
-        if let Some(root) = self.root.get() {
-            root[0].visit(&mut |words| {
-                for at in words {
-                    at.fetch_and(word, Ordering::AcqRel);
-                }
-            });
-        }
-    }
-
     /// Bytes of memory held.
     pub(super) fn bytes(&self) -> usize {
         self.root.get().map_or(0, |root| root[0].nodes()) * size_of::<Node>()
@@ -169,18 +153,6 @@ fn new_node(leaf: bool) -> Result<Box<[Node; 1]>, IdError> {
 }
 
 impl Node {
-    /// Calls `f` for the words of every leaf. As deep as the tree, at most ten levels.
-    fn visit(&self, f: &mut impl FnMut(&[AtomicU64])) {
-        match self {
-            Node::Inner(places) => {
-                for node in places.iter().filter_map(OnceBox::get) {
-                    node[0].visit(f);
-                }
-            }
-            Node::Leaf(words) => f(words),
-        }
-    }
-
     fn nodes(&self) -> usize {
         match self {
             Node::Inner(places) => {
@@ -252,19 +224,5 @@ mod tests {
             fields.make(at).unwrap();
         }
         assert_eq!(fields.bytes(), one);
-    }
-
-    #[test]
-    fn some_bits_of_all_can_be_dropped() {
-        let fields = Fields::new(u64::MAX, 2);
-        for at in [0, 1, 31, 32, 1 << 40, u64::MAX] {
-            fields.make(at).unwrap();
-            assert!(fields.replace(at, 0, 3, false));
-        }
-        fields.keep_everywhere(1);
-        for at in [0, 1, 31, 32, 1 << 40, u64::MAX] {
-            assert_eq!(fields.get(at), 1);
-        }
-        assert_eq!(fields.get(2), 0);
     }
 }

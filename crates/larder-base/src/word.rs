@@ -2,18 +2,18 @@
 
 /// The word and the bit of an offset.
 #[inline]
-pub(crate) fn split(at: u64) -> (usize, u64) {
+pub fn split(at: u64) -> (usize, u64) {
     ((at / 64) as usize, 1 << (at % 64))
 }
 
 /// The offset of the lowest bit of `word` at index `w`.
 #[inline]
-pub(crate) fn join(w: usize, word: u64) -> u64 {
+pub fn join(w: usize, word: u64) -> u64 {
     w as u64 * 64 + u64::from(word.trailing_zeros())
 }
 
 /// The words that `first..=last` touches, and which of their bits.
-pub(crate) fn masks(first: u64, last: u64) -> impl Iterator<Item = (usize, u64)> {
+pub fn masks(first: u64, last: u64) -> impl Iterator<Item = (usize, u64)> {
     (first / 64..=last / 64).map(move |w| {
         let low = if w == first / 64 { first % 64 } else { 0 };
         let high = if w == last / 64 { last % 64 } else { 63 };
@@ -22,7 +22,7 @@ pub(crate) fn masks(first: u64, last: u64) -> impl Iterator<Item = (usize, u64)>
 }
 
 /// The bit of `word` that has `rank` bits below it, or how much of the rank is left beyond the word.
-pub(crate) fn nth(word: u64, rank: u64) -> Result<u64, u64> {
+pub fn nth(word: u64, rank: u64) -> Result<u64, u64> {
     let count = u64::from(word.count_ones());
     if rank >= count {
         return Err(rank - count);

@@ -2,17 +2,16 @@
 
 use super::Map;
 use crate::ids::IdError;
-use crate::ids::rule::find_run;
 
 /// No word begins here.
 const NOWHERE: u64 = u64::MAX;
 
-/// A map of free offsets of which one word is held: its free offsets are here and not in the map.
+/// A map of free offsets of which one word is loaded: its free offsets are here and not in the map.
 ///
 /// So 64 offsets cost one search and one change of a summary; handing one out costs two instructions on a word and one
-/// on a count. What is held is free all the same: every question looks at both.
+/// on a count. What is loaded is free all the same: every question looks at both.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct WordCache {
     map: Map,
     /// The first offset of the word, or `NOWHERE`.
     base: u64,
@@ -21,7 +20,7 @@ pub(crate) struct Held {
     here: u64,
 }
 
-impl Held {
+impl WordCache {
     pub(crate) fn new(last: u64) -> Self {
         Self {
             map: Map::new(last),
@@ -31,7 +30,7 @@ impl Held {
         }
     }
 
-    /// Hands out the lowest offset of the word that is held. Seven instructions.
+    /// Hands out the lowest offset of the word that is loaded. Seven instructions.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<u64> {
         if self.here == 0 {
@@ -44,26 +43,26 @@ impl Held {
     }
 
     /// Holds the first word at or above `from` that has free offsets; false when there is none, and then nothing has
-    /// changed. What was held before must be used up.
+    /// changed. What was loaded before must be used up.
     #[inline]
-    pub(crate) fn hold(&mut self, from: u64) -> Result<bool, IdError> {
+    pub(crate) fn load(&mut self, from: u64) -> Result<bool, IdError> {
         debug_assert_eq!(self.here, 0);
         let found = self.map.grab(from)?;
         Ok(self.found(found))
     }
 
-    /// The same for the first word beyond the one that is held and used up.
+    /// The same for the first word beyond the one that is loaded and used up.
     #[inline]
-    pub(crate) fn hold_next(&mut self) -> Result<bool, IdError> {
-        debug_assert!(self.here == 0 && self.is_held());
+    pub(crate) fn load_next(&mut self) -> Result<bool, IdError> {
+        debug_assert!(self.here == 0 && self.is_loaded());
         let found = self.map.grab_after(self.base)?;
         Ok(self.found(found))
     }
 
     /// The same if that needs no memory; false says nothing.
     #[inline]
-    pub(crate) fn hold_next_quickly(&mut self) -> bool {
-        if !self.is_held() {
+    pub(crate) fn load_next_quickly(&mut self) -> bool {
+        if !self.is_loaded() {
             return false;
         }
         let found = self.map.grab_after_quickly(self.base);
@@ -80,11 +79,11 @@ impl Held {
         word.is_some()
     }
 
-    /// Holds one taken offset, which is free from now on, and which is the only free one of its word. What was held
+    /// Loads one taken offset, which is free from now on, and which is the only free one of its word. What was loaded
     /// before goes to the map.
     #[inline]
-    pub(crate) fn hold_only(&mut self, at: u64) -> Result<(), IdError> {
-        self.settle()?;
+    pub(crate) fn load_only(&mut self, at: u64) -> Result<(), IdError> {
+        self.put_back()?;
         self.base = at & !63;
         self.word = at / 64;
         self.here = 1 << (at % 64);
@@ -92,25 +91,25 @@ impl Held {
         Ok(())
     }
 
-    /// Where the word that is held begins.
+    /// Where the word that is loaded begins.
     #[inline]
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
 
-    /// Whether a word is held, be it used up.
+    /// Whether a word is loaded, be it used up.
     #[inline]
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn is_loaded(&self) -> bool {
         self.base != NOWHERE
     }
 
-    /// Whether the word of `at` is held.
+    /// Whether the word of `at` is loaded.
     #[inline]
-    pub(crate) fn holds(&self, at: u64) -> bool {
+    pub(crate) fn has(&self, at: u64) -> bool {
         at / 64 == self.word
     }
 
-    /// Adds to the word that is held an offset of it that is not in the map; false when it is there already.
+    /// Adds to the word that is loaded an offset of it that is not in the map; false when it is there already.
     #[inline]
     pub(crate) fn add(&mut self, at: u64) -> bool {
         let bit = 1 << (at % 64);
@@ -122,8 +121,8 @@ impl Held {
         true
     }
 
-    /// Gives the map what is held, and the map.
-    pub(crate) fn settle(&mut self) -> Result<&mut Map, IdError> {
+    /// Gives the map what is loaded, and the map.
+    pub(crate) fn put_back(&mut self) -> Result<&mut Map, IdError> {
         if self.here != 0 {
             self.map.put(self.base, self.here)?;
             self.here = 0;
@@ -133,14 +132,14 @@ impl Held {
         Ok(&mut self.map)
     }
 
-    /// The map without what is held.
+    /// The map without what is loaded.
     #[inline]
     pub(crate) fn map(&mut self) -> &mut Map {
         &mut self.map
     }
 
     pub(crate) fn is_free(&self, at: u64) -> bool {
-        self.map.is_free(at) || self.holds(at) && self.here >> (at % 64) & 1 == 1
+        self.map.is_free(at) || self.has(at) && self.here >> (at % 64) & 1 == 1
     }
 
     /// The first offset of `first..=last` that is taken.
@@ -171,33 +170,11 @@ impl Held {
         Some(there.map_or(here, |there| there.min(here)))
     }
 
-    /// The lowest run of free offsets, as [`Order::take_run`](crate::ids::rule::Order::take_run) has it.
-    pub(crate) fn take_run(&mut self, last: u64, run: [u64; 3]) -> Result<Option<u64>, IdError> {
-        let found = find_run(
-            last,
-            run,
-            |from| self.next_free(from),
-            |first, last| self.first_taken(first, last),
-        );
-        if let Some(first) = found {
-            self.settle()?.take_span(first, first + (run[0] - 1))?;
-        }
-        Ok(found)
-    }
-
-    pub(crate) fn take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        if let Some(at) = self.first_taken(first, last) {
-            return Ok(Err(at));
-        }
-        self.settle()?.take_span(first, last)?;
-        Ok(Ok(()))
-    }
-
     pub(crate) fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
         if let Some(at) = self.next_free(first).filter(|&at| at <= last) {
             return Ok(Err(at));
         }
-        self.settle()?.give_span(first, last)?;
+        self.put_back()?.give_span(first, last)?;
         Ok(Ok(()))
     }
 
