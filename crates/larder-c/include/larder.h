@@ -571,38 +571,31 @@ typedef struct larder_arena_request {
 } larder_arena_request;
 
 /**
- * Numbers of one quantum cache, read while threads go on.
+ * One segment, or a span as a whole.
  */
-typedef struct larder_quantum_stats {
+typedef struct larder_segment {
   /**
-   * Bytes of this struct as the program knows it; set it before the call.
+   * First number.
    */
-  size_t size;
+  uint64_t addr;
   /**
-   * Units of each of its segments.
+   * Numbers.
    */
   uint64_t units;
   /**
-   * Segments taken from a CPU's magazines.
+   * A LARDER_SEGMENT_*.
    */
-  uint64_t hits;
+  uint32_t kind;
   /**
-   * Takes that found their CPU's magazines empty.
+   * 0.
    */
-  uint64_t misses;
-  /**
-   * Segments given to a CPU's magazines.
-   */
-  uint64_t puts;
-  /**
-   * Full magazines in the depot.
-   */
-  uint64_t full_magazines;
-  /**
-   * Segments that a magazine may hold now.
-   */
-  uint64_t magazine_segments;
-} larder_quantum_stats;
+  uint32_t reserved;
+} larder_segment;
+
+/**
+ * Sees one segment; false ends the walk. It may use the arena. It must return: no longjmp, no C++ exception.
+ */
+typedef bool (*larder_visit_fn)(const struct larder_segment *segment, void *user);
 
 /**
  * Numbers of an arena, all of one moment. Units are the arena's: bytes, pages or identifiers.
@@ -671,31 +664,38 @@ typedef struct larder_arena_stats {
 } larder_arena_stats;
 
 /**
- * One segment, or a span as a whole.
+ * Numbers of one quantum cache, read while threads go on.
  */
-typedef struct larder_segment {
+typedef struct larder_quantum_stats {
   /**
-   * First number.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
-  uint64_t addr;
+  size_t size;
   /**
-   * Numbers.
+   * Units of each of its segments.
    */
   uint64_t units;
   /**
-   * A LARDER_SEGMENT_*.
+   * Segments taken from a CPU's magazines.
    */
-  uint32_t kind;
+  uint64_t hits;
   /**
-   * 0.
+   * Takes that found their CPU's magazines empty.
    */
-  uint32_t reserved;
-} larder_segment;
-
-/**
- * Sees one segment; false ends the walk. It may use the arena. It must return: no longjmp, no C++ exception.
- */
-typedef bool (*larder_visit_fn)(const struct larder_segment *segment, void *user);
+  uint64_t misses;
+  /**
+   * Segments given to a CPU's magazines.
+   */
+  uint64_t puts;
+  /**
+   * Full magazines in the depot.
+   */
+  uint64_t full_magazines;
+  /**
+   * Segments that a magazine may hold now.
+   */
+  uint64_t magazine_segments;
+} larder_quantum_stats;
 
 /**
  * Settings of a family. `larder_family_options_init` fills in the defaults.
@@ -1413,118 +1413,6 @@ uint64_t larder_arena_quantum(const struct larder_arena *arena);
  */
 larder_status larder_arena_audit(const struct larder_arena *arena,
                                  struct larder_error *error);
-
-/**
- * Fills in the defaults. `options` points to a `larder_arena_options`; NULL is an error.
- *
- * # Safety
- * `options` is NULL or can be written.
- */
-larder_status larder_arena_options_init(struct larder_arena_options *options);
-
-/**
- * Makes a handle over an arena. `out` gets it, or NULL after a failure.
- *
- * # Safety
- * `arena` is NULL or a live arena; `out` and `error` are NULL or can be written.
- */
-larder_status larder_arena_handle_new(const struct larder_arena *arena,
-                                      struct larder_arena_handle **out,
-                                      struct larder_error *error);
-
-/**
- * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
- *
- * # Safety
- * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
- */
-larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
-
-/**
- * As larder_arena_alloc.
- *
- * # Safety
- * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `addr` and `error` are NULL or can be written.
- */
-larder_status larder_arena_handle_alloc(struct larder_arena_handle *handle,
-                                        uint64_t units,
-                                        uint64_t *addr,
-                                        struct larder_error *error);
-
-/**
- * As larder_arena_dealloc.
- *
- * # Safety
- * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `error` is NULL or can be written.
- */
-larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
-                                          uint64_t addr,
-                                          uint64_t units,
-                                          struct larder_error *error);
-
-/**
- * Quantum caches of an arena; 0 for a pointer that is no arena.
- *
- * # Safety
- * `arena` is NULL or a live arena.
- */
-size_t larder_arena_quantum_caches(const struct larder_arena *arena);
-
-/**
- * Reads the numbers of quantum cache number `cache`, counted from 0, whose segments have `cache + 1` quanta; as
- * larder_pool_stats_read. What is taken by handles is not counted.
- *
- * # Safety
- * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can
- * be written.
- */
-larder_status larder_arena_quantum_stats_read(const struct larder_arena *arena,
-                                              size_t cache,
-                                              struct larder_quantum_stats *stats,
-                                              struct larder_error *error);
-
-/**
- * Fills in the defaults: no constraints, the arena's fit, no units. `request` points to a `larder_arena_request`; NULL is an error.
- *
- * # Safety
- * `request` is NULL or can be written.
- */
-larder_status larder_arena_request_init(struct larder_arena_request *request);
-
-/**
- * Reads the numbers; as larder_pool_stats_read.
- *
- * # Safety
- * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
- * can be written.
- */
-larder_status larder_arena_stats_read(const struct larder_arena *arena,
-                                      struct larder_arena_stats *stats,
-                                      struct larder_error *error);
-
-/**
- * Writes the numbers as one JSON object; as larder_pool_stats_json.
- *
- * # Safety
- * `arena` is NULL or a live arena; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
- */
-larder_status larder_arena_stats_json(const struct larder_arena *arena,
-                                      char *buffer,
-                                      size_t bytes,
-                                      size_t *needed,
-                                      struct larder_error *error);
-
-/**
- * Shows every span and then its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: a change
- * is seen or not.
- *
- * # Safety
- * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
- */
-larder_status larder_arena_walk(const struct larder_arena *arena,
-                                larder_visit_fn visit,
-                                void *user,
-                                struct larder_error *error);
 
 /**
  * Makes a handle over an arena. `out` gets it, or NULL after a failure.

@@ -4,24 +4,26 @@ use core::ffi::c_void;
 
 use larder::heap::Classes;
 
-use super::front::{self, layout};
+use super::front::{self, Enter, Front};
+use crate::call::{free, make};
 use crate::error::{larder_error, larder_status};
-use crate::guard::{guard, value};
-use crate::mark::{Opaque, end, give, shared};
+use crate::mark::opaque;
 use crate::objects::family::larder_family;
-use crate::objects::large::answer;
 
 /// A cache of objects for every size class, made when it is first needed. It hands out memory to all threads at once, from the
 /// magazines of their CPUs, and heaps are made from it. Every function except larder_classes_free may be called by many threads.
-#[derive(Debug)]
 pub struct larder_classes {
     _opaque: [u8; 0],
 }
 
-impl Opaque for larder_classes {
-    type Inside = Classes;
-    const MARK: u64 = 0x6c64_7263_6c61_7331;
-    const NAME: &'static str = "classes";
+opaque!(larder_classes, Classes, b"ldrclas1", "classes");
+
+impl Enter for Classes {
+    type Front = Self;
+    #[inline(always)]
+    fn enter<T>(&self, body: impl FnOnce(&Self) -> T) -> T {
+        body(self)
+    }
 }
 
 /// Makes classes over a family. `out` gets them, or NULL after a failure.
@@ -34,13 +36,8 @@ pub unsafe extern "C" fn larder_classes_new(
     out: *mut *mut larder_classes,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let family = shared(family)?;
-            give(out, || Ok(Classes::new(family)))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { make(family, out, error, |family| Ok(Classes::new(family))) }
 }
 
 /// Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones
@@ -50,8 +47,8 @@ pub unsafe extern "C" fn larder_classes_new(
 /// `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_classes_free(classes: *mut larder_classes) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe { guard(core::ptr::null_mut(), || end(classes)) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { free(classes) }
 }
 
 /// Takes `bytes` bytes, aligned to 16, with what a former owner left; 0 bytes are an object as well. `object` gets it, or NULL
@@ -66,13 +63,8 @@ pub unsafe extern "C" fn larder_classes_alloc(
     object: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            answer(object, || Ok(classes.alloc(layout(bytes, 0)?)?))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::alloc(classes, Front::alloc, (bytes, 0), object, error) }
 }
 
 /// As larder_classes_alloc, with all bytes zero.
@@ -86,13 +78,8 @@ pub unsafe extern "C" fn larder_classes_alloc_zeroed(
     object: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            answer(object, || Ok(classes.alloc_zeroed(layout(bytes, 0)?)?))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::alloc(classes, Front::alloc_zeroed, (bytes, 0), object, error) }
 }
 
 /// As larder_classes_alloc, aligned to `align`, a power of two; 0 is 16.
@@ -107,13 +94,8 @@ pub unsafe extern "C" fn larder_classes_alloc_aligned(
     object: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            answer(object, || Ok(classes.alloc(layout(bytes, align)?)?))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::alloc(classes, Front::alloc, (bytes, align), object, error) }
 }
 
 /// Makes `*object` larger or smaller. It may move, and is then aligned to 16, whatever it was before. NULL in `*object` begins a new
@@ -129,13 +111,8 @@ pub unsafe extern "C" fn larder_classes_realloc(
     bytes: usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            front::realloc(classes, object, bytes)
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::realloc(classes, object, bytes, error) }
 }
 
 /// Gives an object back; NULL does nothing. It must come from these classes or from a heap that is made from them, else it is
@@ -149,13 +126,8 @@ pub unsafe extern "C" fn larder_classes_dealloc(
     classes: *const larder_classes,
     object: *mut c_void,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            let classes = shared(classes)?;
-            front::dealloc(classes, object)
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::dealloc(classes, object) }
 }
 
 /// As larder_classes_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
@@ -170,13 +142,8 @@ pub unsafe extern "C" fn larder_classes_dealloc_sized(
     object: *mut c_void,
     bytes: usize,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            let classes = shared(classes)?;
-            front::dealloc_sized(classes, object, bytes, 0)
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::dealloc_sized(classes, object, (bytes, 0)) }
 }
 
 /// As larder_classes_dealloc_sized, for an object that was allocated with an alignment.
@@ -191,13 +158,8 @@ pub unsafe extern "C" fn larder_classes_dealloc_aligned(
     bytes: usize,
     align: usize,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            let classes = shared(classes)?;
-            front::dealloc_sized(classes, object, bytes, align)
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::dealloc_sized(classes, object, (bytes, align)) }
 }
 
 /// Bytes of an object that may be used, at least those requested; 0 for a pointer that is no object.
@@ -209,11 +171,6 @@ pub unsafe extern "C" fn larder_classes_usable_bytes(
     classes: *const larder_classes,
     object: *const c_void,
 ) -> usize {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what these need.
-        unsafe {
-            let classes = shared(classes)?;
-            front::usable_bytes(classes, object)
-        }
-    })
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { front::usable_bytes(classes, object) }
 }

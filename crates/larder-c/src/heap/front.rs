@@ -10,13 +10,16 @@ use std::alloc::Layout;
 use larder::heap::{AllocError, Classes, GRAIN, Heap, class_of_layout};
 use larder::os::page_size;
 
-use crate::error::{Failed, larder_status};
-use crate::objects::large::alignment;
+use crate::call::{NO_ERROR, answer, ask, on};
+use crate::error::{Failed, larder_error, larder_status};
+use crate::mark::Opaque;
+use crate::options::alignment;
 
 /// A source of memory of any size.
 pub(super) trait Front {
     fn classes(&self) -> &Classes;
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
+    fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
     /// # Safety
     /// The object is one of the classes', and is given up.
     unsafe fn free(&self, object: NonNull<u8>);
@@ -28,51 +31,84 @@ pub(super) trait Front {
     unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError>;
 }
 
-impl Front for Heap {
-    fn classes(&self) -> &Classes {
-        self.classes()
-    }
-    #[inline(always)]
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        self.alloc(layout)
-    }
-    #[inline(always)]
-    unsafe fn free(&self, object: NonNull<u8>) {
-        // SAFETY: the caller's promise.
-        unsafe { self.free(object) }
-    }
-    #[inline(always)]
-    unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.dealloc(object, layout) }
-    }
-    unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.resize(object, to) }
-    }
+macro_rules! front {
+    ($type:ident, |$itself:ident| $classes:expr) => {
+        impl Front for $type {
+            fn classes(&self) -> &Classes {
+                let $itself = self;
+                $classes
+            }
+            #[inline(always)]
+            fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+                self.alloc(layout)
+            }
+            #[inline(always)]
+            fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+                self.alloc_zeroed(layout)
+            }
+            #[inline(always)]
+            unsafe fn free(&self, object: NonNull<u8>) {
+                // SAFETY: the caller's promise.
+                unsafe { self.free(object) }
+            }
+            #[inline(always)]
+            unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
+                // SAFETY: the caller's promise.
+                unsafe { self.dealloc(object, layout) }
+            }
+            unsafe fn resize(
+                &self,
+                object: NonNull<u8>,
+                to: Layout,
+            ) -> Result<NonNull<u8>, AllocError> {
+                // SAFETY: the caller's promise.
+                unsafe { self.resize(object, to) }
+            }
+        }
+    };
 }
 
-impl Front for Classes {
-    fn classes(&self) -> &Classes {
-        self
-    }
-    #[inline(always)]
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        self.alloc(layout)
-    }
-    #[inline(always)]
-    unsafe fn free(&self, object: NonNull<u8>) {
-        // SAFETY: the caller's promise.
-        unsafe { self.free(object) }
-    }
-    #[inline(always)]
-    unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.dealloc(object, layout) }
-    }
-    unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.resize(object, to) }
+front!(Heap, |heap| heap.classes());
+front!(Classes, |classes| classes);
+
+/// What a handle has such a source in.
+pub(super) trait Enter {
+    type Front: Front;
+    fn enter<T>(&self, body: impl FnOnce(&Self::Front) -> T) -> T;
+}
+
+/// Does something with the source behind a handle.
+///
+/// # Safety
+/// As for [`on`].
+#[inline(always)]
+unsafe fn on_front<H: Opaque<Inside: Enter>>(
+    handle: *const H,
+    error: *mut larder_error,
+    body: impl FnOnce(&<H::Inside as Enter>::Front) -> Result<(), Failed>,
+) -> larder_status {
+    // SAFETY: the caller's promise.
+    unsafe { on(handle, error, |inside| inside.enter(body)) }
+}
+
+/// Takes an object of a size and an alignment of C's.
+///
+/// # Safety
+/// As for [`on`]; `object` is NULL or can be written.
+#[inline(always)]
+pub(super) unsafe fn alloc<H: Opaque<Inside: Enter>>(
+    handle: *const H,
+    how: impl FnOnce(&<H::Inside as Enter>::Front, Layout) -> Result<NonNull<u8>, AllocError>,
+    (bytes, align): (usize, usize),
+    object: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    let take = |front: &_| Ok::<_, Failed>(how(front, layout(bytes, align)?)?);
+    // SAFETY: the caller's promises.
+    unsafe {
+        on_front(handle, error, |front| {
+            answer(("object", object), || take(front))
+        })
     }
 }
 
@@ -91,7 +127,7 @@ pub(super) fn layout(bytes: usize, align: usize) -> Result<Layout, Failed> {
 }
 
 /// Bytes that may be used of an object of these classes.
-fn usable(classes: &Classes, object: NonNull<u8>) -> Result<usize, Failed> {
+pub(super) fn usable(classes: &Classes, object: NonNull<u8>) -> Result<usize, Failed> {
     classes.usable_size(object).ok_or_else(|| foreign(object))
 }
 
@@ -106,17 +142,43 @@ fn foreign(object: NonNull<u8>) -> Failed {
 }
 
 /// As C's `malloc_usable_size`; NULL is no object.
-pub(super) fn usable_bytes(front: &impl Front, object: *const c_void) -> Result<usize, Failed> {
-    let object = NonNull::new(object.cast_mut().cast()).ok_or_else(|| Failed::null("object"))?;
-    usable(front.classes(), object)
+///
+/// # Safety
+/// As for [`ask`].
+pub(super) unsafe fn usable_bytes<H: Opaque<Inside: Enter>>(
+    handle: *const H,
+    object: *const c_void,
+) -> usize {
+    let bytes = |object, front: &<H::Inside as Enter>::Front| front.classes().usable_size(object);
+    let object = NonNull::new(object.cast_mut().cast());
+    // SAFETY: the caller's promise.
+    unsafe {
+        ask(handle, None, |inside| {
+            inside.enter(|front| bytes(object?, front))
+        })
+    }
+    .unwrap_or(0)
 }
 
 /// Gives an object back; NULL does nothing.
 ///
 /// # Safety
-/// An object of these classes belongs to the caller, which gives it up.
+/// As for [`on`]; an object of these classes belongs to the caller, which gives it up.
 #[inline(always)]
-pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
+pub(super) unsafe fn dealloc<H: Opaque<Inside: Enter>>(
+    handle: *const H,
+    object: *mut c_void,
+) -> larder_status {
+    // SAFETY: the caller's promises.
+    unsafe { on_front(handle, NO_ERROR, |front| give(front, object)) }
+}
+
+/// As [`dealloc`].
+///
+/// # Safety
+/// As for [`dealloc`].
+#[inline(always)]
+pub(super) unsafe fn give(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
     let Some(object) = NonNull::new(object.cast::<u8>()) else {
         return Ok(());
     };
@@ -134,27 +196,30 @@ pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<
 /// # Safety
 /// As for [`dealloc`].
 #[inline(always)]
-pub(super) unsafe fn dealloc_sized(
-    front: &impl Front,
+pub(super) unsafe fn dealloc_sized<H: Opaque<Inside: Enter>>(
+    handle: *const H,
     object: *mut c_void,
-    bytes: usize,
-    align: usize,
-) -> Result<(), Failed> {
-    let Some(object) = NonNull::new(object.cast::<u8>()) else {
-        return Ok(());
+    (bytes, align): (usize, usize),
+) -> larder_status {
+    let give = |front: &<H::Inside as Enter>::Front| {
+        let Some(object) = NonNull::new(object.cast::<u8>()) else {
+            return Ok(());
+        };
+        let layout = layout(bytes, align)?;
+        let class = class_of_layout(layout);
+        let checked = front.classes().debug_options().is_some();
+        if !checked && (class.is_none() || front.classes().class_at(object) != class) {
+            check_size(front.classes(), object, layout, class)?;
+            // SAFETY: an object of these classes; the caller gives it up.
+            unsafe { front.free(object) };
+            return Ok(());
+        }
+        // SAFETY: an object of this layout's class; the caller gives it up.
+        unsafe { front.dealloc(object, layout) };
+        Ok(())
     };
-    let layout = layout(bytes, align)?;
-    let class = class_of_layout(layout);
-    let checked = front.classes().debug_options().is_some();
-    if !checked && (class.is_none() || front.classes().class_at(object) != class) {
-        check_size(front.classes(), object, layout, class)?;
-        // SAFETY: an object of these classes; the caller gives it up.
-        unsafe { front.free(object) };
-        return Ok(());
-    }
-    // SAFETY: an object of this layout's class; the caller gives it up.
-    unsafe { front.dealloc(object, layout) };
-    Ok(())
+    // SAFETY: the caller's promises.
+    unsafe { on_front(handle, NO_ERROR, give) }
 }
 
 /// The error of an object that is given back with this layout; none where a large or a kept object is right.
@@ -188,30 +253,30 @@ fn check_size(
 ///
 /// # Safety
 /// `object` is NULL or can be read and written; what is in it is an object in the caller's hands.
-pub(super) unsafe fn realloc(
-    front: &impl Front,
+pub(super) unsafe fn realloc<H: Opaque<Inside: Enter>>(
+    handle: *const H,
     object: *mut *mut c_void,
     bytes: usize,
-) -> Result<(), Failed> {
-    if object.is_null() {
-        return Err(Failed::null("object"));
-    }
-    let layout = layout(bytes, 0)?;
-    // SAFETY: the caller's promise.
-    let Some(old) = NonNull::new(unsafe { object.read() }.cast::<u8>()) else {
-        let new = front.alloc(layout)?;
-        // SAFETY: as above.
-        unsafe { object.write(new.as_ptr().cast()) };
-        return Ok(());
+    error: *mut larder_error,
+) -> larder_status {
+    let new = |front: &<H::Inside as Enter>::Front| {
+        let layout = layout(bytes, 0)?;
+        // SAFETY: the caller's promise; not NULL, as was seen below.
+        let Some(old) = NonNull::new(unsafe { object.read() }.cast::<u8>()) else {
+            return Ok(front.alloc(layout)?);
+        };
+        // Checked classes report the mistake themselves.
+        if front.classes().debug_options().is_none() {
+            usable(front.classes(), old)?;
+        }
+        // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.
+        unsafe { Ok(front.resize(old, layout)?) }
     };
-    // Checked classes report the mistake themselves.
-    if front.classes().debug_options().is_none() {
-        usable(front.classes(), old)?;
-    }
-    // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.
+    // SAFETY: the caller's promises.
     unsafe {
-        let new = front.resize(old, layout)?;
-        object.write(new.as_ptr().cast());
+        on_front(handle, error, |front| match object.is_null() {
+            true => Err(Failed::null("object")),
+            false => new(front).map(|new: NonNull<u8>| object.write(new.as_ptr().cast())),
+        })
     }
-    Ok(())
 }
