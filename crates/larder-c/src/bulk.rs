@@ -5,15 +5,16 @@ use core::ptr::NonNull;
 
 use crate::error::Failed;
 
-/// Fills `at[0]` to `at[n - 1]`. `take` fills a slice from its beginning and says how far; after a failure `put` gets what was
-/// taken, and the array is NULL.
+/// Fills `at[0]` to `at[n - 1]`. `take` fills a slice and counts what it has filled; after a failure `put` gets that, and the array
+/// is NULL.
 ///
 /// # Safety
 /// `at` is NULL or has room for `n` pointers.
+#[inline(always)]
 pub(crate) unsafe fn fill<E>(
     (name, at): (&'static str, *mut *mut c_void),
     n: usize,
-    mut take: impl FnMut(&mut [NonNull<u8>]) -> Result<usize, E>,
+    take: impl FnOnce(&mut [NonNull<u8>], &mut usize) -> Result<(), E>,
     put: impl FnOnce(&[NonNull<u8>]),
 ) -> Result<(), Failed>
 where
@@ -33,18 +34,12 @@ where
     // SAFETY: n pointers that are not NULL, in the caller's memory.
     let all = unsafe { core::slice::from_raw_parts_mut(places, n) };
     let mut got = 0;
-    while got < n {
-        match take(&mut all[got..]) {
-            Ok(more) => got += more,
-            Err(failed) => {
-                put(&all[..got]);
-                // SAFETY: as above. The caller finds nothing there that it does not own.
-                unsafe { core::ptr::write_bytes(at, 0, n) };
-                return Err(failed.into());
-            }
-        }
-    }
-    Ok(())
+    take(all, &mut got).map_err(|failed| {
+        put(&all[..got]);
+        // SAFETY: as above. The caller finds nothing there that it does not own.
+        unsafe { core::ptr::write_bytes(at, 0, n) };
+        failed.into()
+    })
 }
 
 /// The pointers `at[0]` to `at[n - 1]`.

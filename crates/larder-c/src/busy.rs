@@ -2,8 +2,8 @@
 
 use core::cell::{Cell, UnsafeCell};
 
-use crate::call::{Outcome, on};
-use crate::error::{Failed, larder_error, larder_status};
+use crate::call::on;
+use crate::error::{Failed, Outcome, larder_error, larder_status};
 use crate::mark::Opaque;
 
 /// How deep calls are nested in a handle.

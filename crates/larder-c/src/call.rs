@@ -5,33 +5,11 @@ use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::{Failed, larder_error, larder_status};
+use crate::error::{Failed, Outcome, larder_error, larder_status};
 use crate::mark::{Opaque, end, give, shared};
 
 /// The error record of functions that have none.
 pub(crate) const NO_ERROR: *mut larder_error = null_mut();
-
-/// How the body of a call ends.
-pub(crate) trait Outcome {
-    fn outcome(self) -> Result<(), Failed>;
-}
-
-impl Outcome for () {
-    #[inline(always)]
-    fn outcome(self) -> Result<(), Failed> {
-        Ok(())
-    }
-}
-
-impl<E> Outcome for Result<(), E>
-where
-    Failed: From<E>,
-{
-    #[inline(always)]
-    fn outcome(self) -> Result<(), Failed> {
-        Ok(self?)
-    }
-}
 
 /// Runs the body of a function that can fail.
 ///
@@ -45,8 +23,11 @@ pub(crate) unsafe fn guard<O: Outcome>(
     match caught(|| body().outcome()) {
         Ok(()) => larder_status::LARDER_OK,
         Err(failed) => {
-            // SAFETY: the caller's promise.
-            unsafe { failed.write(error) };
+            // Asked here, where it is known that most calls have no record.
+            if !error.is_null() {
+                // SAFETY: the caller's promise.
+                unsafe { failed.write(error) };
+            }
             failed.status
         }
     }
@@ -169,25 +150,38 @@ impl Answer for u64 {
     }
 }
 
-/// Writes an answer to a place of C's, which has a name in errors.
+/// Writes to a place of C's, which has a name in errors, what stands for no answer.
 ///
 /// # Safety
 /// The place is NULL or can be written.
 #[inline(always)]
-pub(crate) unsafe fn answer<A: Answer, E>(
+pub(crate) unsafe fn empty<A: Answer>(
     (name, place): (&'static str, *mut A::InC),
+) -> Result<(), Failed> {
+    if place.is_null() {
+        return Err(Failed::null(name));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { place.write(A::NONE) };
+    Ok(())
+}
+
+/// Writes an answer to a place of C's, or what stands for none where `take` fails or panics.
+///
+/// # Safety
+/// As for [`empty`].
+#[inline(always)]
+pub(crate) unsafe fn answer<A: Answer, E>(
+    to: (&'static str, *mut A::InC),
     take: impl FnOnce() -> Result<A, E>,
 ) -> Result<(), Failed>
 where
     Failed: From<E>,
 {
-    if place.is_null() {
-        return Err(Failed::null(name));
-    }
-    // SAFETY: the caller's promise. First what stands for none, in case `take` fails or panics.
+    // SAFETY: the caller's promise.
     unsafe {
-        place.write(A::NONE);
-        place.write(take()?.in_c());
+        empty::<A>(to)?;
+        to.1.write(take()?.in_c());
     }
     Ok(())
 }

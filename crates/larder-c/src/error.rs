@@ -98,6 +98,25 @@ pub(crate) struct Failed {
     why: Why,
 }
 
+/// How the body of a call ends.
+pub(crate) trait Outcome {
+    fn outcome(self) -> Result<(), Failed>;
+}
+
+impl Outcome for () {
+    #[inline(always)]
+    fn outcome(self) -> Result<(), Failed> {
+        Ok(())
+    }
+}
+
+impl Outcome for Result<(), Failed> {
+    #[inline(always)]
+    fn outcome(self) -> Self {
+        self
+    }
+}
+
 /// What a failure is about: the library's errors, each with the status that it becomes, and what this side says itself.
 macro_rules! why {
     ($($error:ident => $status:expr),+ $(,)?) => {
@@ -127,6 +146,13 @@ macro_rules! why {
             fn from(error: $error) -> Self {
                 let status: fn(&$error) -> larder_status = $status;
                 Self { status: status(&error), why: Why::$error(error) }
+            }
+        }
+
+        impl Outcome for Result<(), $error> {
+            #[inline(always)]
+            fn outcome(self) -> Result<(), Failed> {
+                Ok(self?)
             }
         })+
     };
@@ -303,11 +329,9 @@ impl Failed {
     /// Writes it where the caller wants it.
     ///
     /// # Safety
-    /// `out` is NULL or points to memory for a `larder_error`.
+    /// `out` points to memory for a `larder_error`.
+    #[cold]
     pub(crate) unsafe fn write(&self, out: *mut larder_error) {
-        if out.is_null() {
-            return;
-        }
         let mut text = Message {
             bytes: [0; LARDER_ERROR_BYTES],
             len: 0,

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use std::time::Duration;
 
 use larder::os::Decommit;
-use larder::pages::{BuildError, Builder, ClusterSize, PageBuf, PagePool};
+use larder::pages::{BuildError, Builder, ClusterSize, PageBuf, PagePool, PoolError};
 
 use crate::bulk;
 use crate::call::{NO_ERROR, ask, free, give_back, guard, not_null, on, take};
@@ -243,10 +243,11 @@ pub unsafe extern "C" fn larder_pool_get_many(
             bulk::fill(
                 ("pages", pages),
                 n,
-                |rest| {
-                    pool.get_raw().map(|page| {
-                        rest[0] = page;
-                        1
+                |pages, got| {
+                    pages.iter_mut().try_for_each(|page| {
+                        *page = pool.get_raw()?;
+                        *got += 1;
+                        Ok::<_, PoolError>(())
                     })
                 },
                 |got| got.iter().for_each(|page| pool.put_raw(*page)),

@@ -1,11 +1,12 @@
 //! Size classes: a front for all threads, and what heaps share.
 
 use core::ffi::c_void;
+use core::ops::Deref;
 
 use larder::heap::Classes;
 
-use super::front::{self, Enter, Front};
-use crate::call::{free, make};
+use super::front::{self, Enter};
+use crate::call::{NO_ERROR, ask, free, make, on};
 use crate::error::{larder_error, larder_status};
 use crate::mark::opaque;
 use crate::objects::family::larder_family;
@@ -21,8 +22,8 @@ opaque!(larder_classes, Classes, b"ldrclas1", "classes");
 impl Enter for Classes {
     type Front = Self;
     #[inline(always)]
-    fn enter<T>(&self, body: impl FnOnce(&Self) -> T) -> T {
-        body(self)
+    fn enter(&self) -> impl Deref<Target = Self> {
+        self
     }
 }
 
@@ -64,7 +65,7 @@ pub unsafe extern "C" fn larder_classes_alloc(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::alloc(classes, Front::alloc, (bytes, 0), object, error) }
+    unsafe { on(classes, error, |own| front::alloc(own, (bytes, 0), object)) }
 }
 
 /// As larder_classes_alloc, with all bytes zero.
@@ -79,7 +80,11 @@ pub unsafe extern "C" fn larder_classes_alloc_zeroed(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::alloc(classes, Front::alloc_zeroed, (bytes, 0), object, error) }
+    unsafe {
+        on(classes, error, |own| {
+            front::alloc_zeroed(own, bytes, object)
+        })
+    }
 }
 
 /// As larder_classes_alloc, aligned to `align`, a power of two; 0 is 16.
@@ -95,7 +100,11 @@ pub unsafe extern "C" fn larder_classes_alloc_aligned(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::alloc(classes, Front::alloc, (bytes, align), object, error) }
+    unsafe {
+        on(classes, error, |own| {
+            front::alloc(own, (bytes, align), object)
+        })
+    }
 }
 
 /// Makes `*object` larger or smaller. It may move, and is then aligned to 16, whatever it was before. NULL in `*object` begins a new
@@ -112,7 +121,7 @@ pub unsafe extern "C" fn larder_classes_realloc(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::realloc(classes, object, bytes, error) }
+    unsafe { on(classes, error, |own| front::realloc(own, object, bytes)) }
 }
 
 /// Gives an object back; NULL does nothing. It must come from these classes or from a heap that is made from them, else it is
@@ -127,7 +136,7 @@ pub unsafe extern "C" fn larder_classes_dealloc(
     object: *mut c_void,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::dealloc(classes, object) }
+    unsafe { on(classes, NO_ERROR, |own| front::dealloc(own, object)) }
 }
 
 /// As larder_classes_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
@@ -143,7 +152,11 @@ pub unsafe extern "C" fn larder_classes_dealloc_sized(
     bytes: usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::dealloc_sized(classes, object, (bytes, 0)) }
+    unsafe {
+        on(classes, NO_ERROR, |own| {
+            front::dealloc_sized(own, object, (bytes, 0))
+        })
+    }
 }
 
 /// As larder_classes_dealloc_sized, for an object that was allocated with an alignment.
@@ -159,7 +172,11 @@ pub unsafe extern "C" fn larder_classes_dealloc_aligned(
     align: usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::dealloc_sized(classes, object, (bytes, align)) }
+    unsafe {
+        on(classes, NO_ERROR, |own| {
+            front::dealloc_sized(own, object, (bytes, align))
+        })
+    }
 }
 
 /// Bytes of an object that may be used, at least those requested; 0 for a pointer that is no object.
@@ -172,5 +189,5 @@ pub unsafe extern "C" fn larder_classes_usable_bytes(
     object: *const c_void,
 ) -> usize {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::usable_bytes(classes, object) }
+    unsafe { ask(classes, 0, |own| front::usable_bytes(own, object)) }
 }

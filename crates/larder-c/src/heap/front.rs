@@ -1,18 +1,18 @@
 //! The parts that heaps and classes share, over the pointers of C.
 //!
 //! Short functions are always inlined: each is the body of one or two C functions, and a `Result` with its error is large to
-//! pass.
+//! pass. They are called in a closure of each C function, since `catch_unwind` is inlined where one function alone calls it.
 
 use core::ffi::c_void;
+use core::ops::Deref;
 use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use larder::heap::{AllocError, Classes, GRAIN, Heap, class_of_layout};
 use larder::os::page_size;
 
-use crate::call::{NO_ERROR, answer, ask, on};
-use crate::error::{Failed, larder_error, larder_status};
-use crate::mark::Opaque;
+use crate::call::empty;
+use crate::error::{Failed, larder_status};
 use crate::options::alignment;
 
 /// A source of memory of any size.
@@ -71,45 +71,49 @@ macro_rules! front {
 front!(Heap, |heap| heap.classes());
 front!(Classes, |classes| classes);
 
-/// What a handle has such a source in.
+/// What is behind a handle, which has such a source.
 pub(super) trait Enter {
     type Front: Front;
-    fn enter<T>(&self, body: impl FnOnce(&Self::Front) -> T) -> T;
-}
-
-/// Does something with the source behind a handle.
-///
-/// # Safety
-/// As for [`on`].
-#[inline(always)]
-unsafe fn on_front<H: Opaque<Inside: Enter>>(
-    handle: *const H,
-    error: *mut larder_error,
-    body: impl FnOnce(&<H::Inside as Enter>::Front) -> Result<(), Failed>,
-) -> larder_status {
-    // SAFETY: the caller's promise.
-    unsafe { on(handle, error, |inside| inside.enter(body)) }
+    /// The source, for the time of one call.
+    fn enter(&self) -> impl Deref<Target = Self::Front>;
 }
 
 /// Takes an object of a size and an alignment of C's.
 ///
 /// # Safety
-/// As for [`on`]; `object` is NULL or can be written.
+/// `object` is NULL or can be written.
 #[inline(always)]
-pub(super) unsafe fn alloc<H: Opaque<Inside: Enter>>(
-    handle: *const H,
-    how: impl FnOnce(&<H::Inside as Enter>::Front, Layout) -> Result<NonNull<u8>, AllocError>,
+pub(super) unsafe fn alloc(
+    own: &impl Enter,
     (bytes, align): (usize, usize),
     object: *mut *mut c_void,
-    error: *mut larder_error,
-) -> larder_status {
-    let take = |front: &_| Ok::<_, Failed>(how(front, layout(bytes, align)?)?);
-    // SAFETY: the caller's promises.
+) -> Result<(), Failed> {
+    // SAFETY: the caller's promise.
     unsafe {
-        on_front(handle, error, |front| {
-            answer(("object", object), || take(front))
-        })
+        empty::<NonNull<u8>>(("object", object))?;
+        let new = own.enter().alloc(layout(bytes, align)?)?;
+        object.write(new.as_ptr().cast());
     }
+    Ok(())
+}
+
+/// As [`alloc`], zeroed.
+///
+/// # Safety
+/// As for [`alloc`].
+#[inline(always)]
+pub(super) unsafe fn alloc_zeroed(
+    own: &impl Enter,
+    bytes: usize,
+    object: *mut *mut c_void,
+) -> Result<(), Failed> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        empty::<NonNull<u8>>(("object", object))?;
+        let new = own.enter().alloc_zeroed(layout(bytes, 0)?)?;
+        object.write(new.as_ptr().cast());
+    }
+    Ok(())
 }
 
 /// A layout of C's; an alignment of 0 is that of every class.
@@ -141,44 +145,20 @@ fn foreign(object: NonNull<u8>) -> Failed {
     )
 }
 
-/// As C's `malloc_usable_size`; NULL is no object.
-///
-/// # Safety
-/// As for [`ask`].
-pub(super) unsafe fn usable_bytes<H: Opaque<Inside: Enter>>(
-    handle: *const H,
-    object: *const c_void,
-) -> usize {
-    let bytes = |object, front: &<H::Inside as Enter>::Front| front.classes().usable_size(object);
+/// As C's `malloc_usable_size`; 0 for a pointer that is no object.
+pub(super) fn usable_bytes(own: &impl Enter, object: *const c_void) -> usize {
     let object = NonNull::new(object.cast_mut().cast());
-    // SAFETY: the caller's promise.
-    unsafe {
-        ask(handle, None, |inside| {
-            inside.enter(|front| bytes(object?, front))
-        })
-    }
-    .unwrap_or(0)
+    object.map_or(0, |object| {
+        usable(own.enter().classes(), object).unwrap_or(0)
+    })
 }
 
 /// Gives an object back; NULL does nothing.
 ///
 /// # Safety
-/// As for [`on`]; an object of these classes belongs to the caller, which gives it up.
+/// An object of these classes belongs to the caller, which gives it up.
 #[inline(always)]
-pub(super) unsafe fn dealloc<H: Opaque<Inside: Enter>>(
-    handle: *const H,
-    object: *mut c_void,
-) -> larder_status {
-    // SAFETY: the caller's promises.
-    unsafe { on_front(handle, NO_ERROR, |front| give(front, object)) }
-}
-
-/// As [`dealloc`].
-///
-/// # Safety
-/// As for [`dealloc`].
-#[inline(always)]
-pub(super) unsafe fn give(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
+pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<(), Failed> {
     let Some(object) = NonNull::new(object.cast::<u8>()) else {
         return Ok(());
     };
@@ -196,30 +176,26 @@ pub(super) unsafe fn give(front: &impl Front, object: *mut c_void) -> Result<(),
 /// # Safety
 /// As for [`dealloc`].
 #[inline(always)]
-pub(super) unsafe fn dealloc_sized<H: Opaque<Inside: Enter>>(
-    handle: *const H,
+pub(super) unsafe fn dealloc_sized(
+    own: &impl Enter,
     object: *mut c_void,
     (bytes, align): (usize, usize),
-) -> larder_status {
-    let give = |front: &<H::Inside as Enter>::Front| {
-        let Some(object) = NonNull::new(object.cast::<u8>()) else {
-            return Ok(());
-        };
-        let layout = layout(bytes, align)?;
-        let class = class_of_layout(layout);
-        let checked = front.classes().debug_options().is_some();
-        if !checked && (class.is_none() || front.classes().class_at(object) != class) {
-            check_size(front.classes(), object, layout, class)?;
-            // SAFETY: an object of these classes; the caller gives it up.
-            unsafe { front.free(object) };
-            return Ok(());
-        }
-        // SAFETY: an object of this layout's class; the caller gives it up.
-        unsafe { front.dealloc(object, layout) };
-        Ok(())
+) -> Result<(), Failed> {
+    let Some(object) = NonNull::new(object.cast::<u8>()) else {
+        return Ok(());
     };
-    // SAFETY: the caller's promises.
-    unsafe { on_front(handle, NO_ERROR, give) }
+    let (front, layout) = (own.enter(), layout(bytes, align)?);
+    let class = class_of_layout(layout);
+    let checked = front.classes().debug_options().is_some();
+    if !checked && (class.is_none() || front.classes().class_at(object) != class) {
+        check_size(front.classes(), object, layout, class)?;
+        // SAFETY: an object of these classes; the caller gives it up.
+        unsafe { front.free(object) };
+        return Ok(());
+    }
+    // SAFETY: an object of this layout's class; the caller gives it up.
+    unsafe { front.dealloc(object, layout) };
+    Ok(())
 }
 
 /// The error of an object that is given back with this layout; none where a large or a kept object is right.
@@ -253,30 +229,28 @@ fn check_size(
 ///
 /// # Safety
 /// `object` is NULL or can be read and written; what is in it is an object in the caller's hands.
-pub(super) unsafe fn realloc<H: Opaque<Inside: Enter>>(
-    handle: *const H,
+pub(super) unsafe fn realloc(
+    own: &impl Enter,
     object: *mut *mut c_void,
     bytes: usize,
-    error: *mut larder_error,
-) -> larder_status {
-    let new = |front: &<H::Inside as Enter>::Front| {
-        let layout = layout(bytes, 0)?;
-        // SAFETY: the caller's promise; not NULL, as was seen below.
-        let Some(old) = NonNull::new(unsafe { object.read() }.cast::<u8>()) else {
-            return Ok(front.alloc(layout)?);
-        };
-        // Checked classes report the mistake themselves.
-        if front.classes().debug_options().is_none() {
-            usable(front.classes(), old)?;
-        }
-        // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.
-        unsafe { Ok(front.resize(old, layout)?) }
-    };
-    // SAFETY: the caller's promises.
-    unsafe {
-        on_front(handle, error, |front| match object.is_null() {
-            true => Err(Failed::null("object")),
-            false => new(front).map(|new: NonNull<u8>| object.write(new.as_ptr().cast())),
-        })
+) -> Result<(), Failed> {
+    if object.is_null() {
+        return Err(Failed::null("object"));
     }
+    let (front, layout) = (own.enter(), layout(bytes, 0)?);
+    // SAFETY: the caller's promise.
+    let new = match NonNull::new(unsafe { object.read() }.cast::<u8>()) {
+        None => front.alloc(layout)?,
+        Some(old) => {
+            // Checked classes report the mistake themselves.
+            if front.classes().debug_options().is_none() {
+                usable(front.classes(), old)?;
+            }
+            // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.
+            unsafe { front.resize(old, layout)? }
+        }
+    };
+    // SAFETY: as above.
+    unsafe { object.write(new.as_ptr().cast()) };
+    Ok(())
 }

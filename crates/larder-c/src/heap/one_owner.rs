@@ -1,15 +1,16 @@
 //! A heap of one owner.
 
 use core::ffi::{c_char, c_void};
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 use larder::heap::{Heap, HeapStats};
 
 use super::classes::larder_classes;
-use super::front::{self, Enter, Front, layout};
+use super::front::{self, Enter, layout};
 use crate::bulk;
-use crate::busy::Busy;
-use crate::call::{NO_ERROR, free, make, on};
+use crate::busy::{Busy, Here};
+use crate::call::{NO_ERROR, ask, free, make, on};
 use crate::error::{Failed, larder_error, larder_status};
 use crate::mark::opaque;
 use crate::numbers::{self, numbers};
@@ -40,9 +41,22 @@ impl From<Heap> for Carried {
 impl Enter for Carried {
     type Front = Heap;
     #[inline(always)]
-    fn enter<T>(&self, body: impl FnOnce(&Heap) -> T) -> T {
-        let _here = self.busy.among();
-        body(&self.heap)
+    fn enter(&self) -> impl Deref<Target = Heap> {
+        Entered(&self.heap, self.busy.among())
+    }
+}
+
+/// A heap that a call is inside of.
+struct Entered<'a>(
+    &'a Heap,
+    #[expect(dead_code, reason = "counts the call out")] Here<'a>,
+);
+
+impl Deref for Entered<'_> {
+    type Target = Heap;
+    #[inline(always)]
+    fn deref(&self) -> &Heap {
+        self.0
     }
 }
 
@@ -104,7 +118,7 @@ pub unsafe extern "C" fn larder_heap_alloc(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::alloc(heap, Front::alloc, (bytes, 0), object, error) }
+    unsafe { on(heap, error, |own| front::alloc(own, (bytes, 0), object)) }
 }
 
 /// As larder_heap_alloc, with all bytes zero.
@@ -119,7 +133,7 @@ pub unsafe extern "C" fn larder_heap_alloc_zeroed(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::alloc(heap, Front::alloc_zeroed, (bytes, 0), object, error) }
+    unsafe { on(heap, error, |own| front::alloc_zeroed(own, bytes, object)) }
 }
 
 /// As larder_heap_alloc, aligned to `align`, a power of two; 0 is 16.
@@ -135,7 +149,7 @@ pub unsafe extern "C" fn larder_heap_alloc_aligned(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::alloc(heap, Front::alloc, (bytes, align), object, error) }
+    unsafe { on(heap, error, |own| front::alloc(own, (bytes, align), object)) }
 }
 
 /// Makes `*object` larger or smaller. It may move, and is then aligned to 16, whatever it was before. NULL in `*object` begins a new
@@ -152,7 +166,7 @@ pub unsafe extern "C" fn larder_heap_realloc(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::realloc(heap, object, bytes, error) }
+    unsafe { on(heap, error, |own| front::realloc(own, object, bytes)) }
 }
 
 /// Gives an object back; NULL does nothing. It must come from this heap, from another heap of the same classes, or from these classes,
@@ -167,7 +181,7 @@ pub unsafe extern "C" fn larder_heap_dealloc(
     object: *mut c_void,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::dealloc(heap, object) }
+    unsafe { on(heap, NO_ERROR, |own| front::dealloc(&*own.enter(), object)) }
 }
 
 /// As larder_heap_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
@@ -183,7 +197,11 @@ pub unsafe extern "C" fn larder_heap_dealloc_sized(
     bytes: usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::dealloc_sized(heap, object, (bytes, 0)) }
+    unsafe {
+        on(heap, NO_ERROR, |own| {
+            front::dealloc_sized(own, object, (bytes, 0))
+        })
+    }
 }
 
 /// As larder_heap_dealloc_sized, for an object that was allocated with an alignment.
@@ -199,7 +217,11 @@ pub unsafe extern "C" fn larder_heap_dealloc_aligned(
     align: usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::dealloc_sized(heap, object, (bytes, align)) }
+    unsafe {
+        on(heap, NO_ERROR, |own| {
+            front::dealloc_sized(own, object, (bytes, align))
+        })
+    }
 }
 
 /// Bytes of an object that may be used, at least those requested; 0 for a pointer that is no object.
@@ -212,7 +234,7 @@ pub unsafe extern "C" fn larder_heap_usable_bytes(
     object: *const c_void,
 ) -> usize {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { front::usable_bytes(heap, object) }
+    unsafe { ask(heap, 0, |own| front::usable_bytes(own, object)) }
 }
 
 /// Fills `objects[0]` to `objects[n - 1]` with objects of `bytes` bytes: all of them, or NULL and an error.
@@ -230,19 +252,21 @@ pub unsafe extern "C" fn larder_heap_alloc_many(
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        on(heap, error, |heap| {
-            let layout = layout(bytes, 0);
-            heap.enter(|heap| {
-                bulk::fill(
-                    ("objects", objects),
-                    n,
-                    |rest| -> Result<usize, Failed> {
-                        rest[0] = heap.alloc(layout.clone()?)?;
-                        Ok(1)
-                    },
-                    |got| got.iter().for_each(|object| heap.free(*object)),
-                )
-            })
+        on(heap, error, |own| {
+            let heap = &*own.enter();
+            bulk::fill(
+                ("objects", objects),
+                n,
+                |objects, got| -> Result<(), Failed> {
+                    let layout = layout(bytes, 0)?;
+                    for object in objects {
+                        *object = heap.alloc(layout)?;
+                        *got += 1;
+                    }
+                    Ok(())
+                },
+                |got| got.iter().for_each(|object| heap.free(*object)),
+            )
         })
     }
 }
@@ -263,18 +287,16 @@ pub unsafe extern "C" fn larder_heap_dealloc_many(
     // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         on(heap, error, |heap| {
-            let objects = bulk::pointers(("objects", objects), n)?;
-            heap.enter(|heap| {
-                for object in objects
-                    .iter()
-                    .filter_map(|object| NonNull::new(object.cast()))
-                {
-                    front::usable(heap.classes(), object)?;
-                }
-                objects
-                    .iter()
-                    .try_for_each(|object| front::give(heap, *object))
-            })
+            let (heap, objects) = (&*heap.enter(), bulk::pointers(("objects", objects), n)?);
+            for object in objects
+                .iter()
+                .filter_map(|object| NonNull::new(object.cast()))
+            {
+                front::usable(heap.classes(), object)?;
+            }
+            objects
+                .iter()
+                .try_for_each(|object| front::dealloc(heap, *object))
         })
     }
 }
@@ -298,7 +320,7 @@ pub unsafe extern "C" fn larder_heap_set_limit(
     unsafe {
         on(heap, NO_ERROR, |heap| {
             let bytes = if bytes == 0 { usize::MAX } else { bytes };
-            heap.enter(|heap| heap.set_limit(bytes));
+            heap.enter().set_limit(bytes);
         })
     }
 }
@@ -333,7 +355,7 @@ pub unsafe extern "C" fn larder_heap_set_warning(
     // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         on(heap, error, |heap| match warning {
-            None => heap.enter(|heap| heap.set_warning(usize::MAX, |_| {})),
+            None => heap.enter().set_warning(usize::MAX, |_| {}),
             Some(warning) => {
                 let user = User(user);
                 let warn = move |stats: HeapStats| {
@@ -341,7 +363,7 @@ pub unsafe extern "C" fn larder_heap_set_warning(
                     // SAFETY: the program's function, called as the header says.
                     warning(&raw const stats, user.pointer());
                 };
-                heap.enter(|heap| heap.set_warning(bytes, warn));
+                heap.enter().set_warning(bytes, warn);
             }
         })
     }
@@ -354,7 +376,7 @@ pub unsafe extern "C" fn larder_heap_set_warning(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_heap_trim(heap: *mut larder_heap) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { on(heap, NO_ERROR, |heap| heap.enter(Heap::trim)) }
+    unsafe { on(heap, NO_ERROR, |heap| heap.enter().trim()) }
 }
 
 /// Numbers of a heap.
@@ -384,7 +406,7 @@ numbers!(larder_heap_stats, |heap: HeapStats| stats = heap;
 
 impl From<&Carried> for larder_heap_stats {
     fn from(heap: &Carried) -> Self {
-        heap.enter(Heap::stats).into()
+        heap.enter().stats().into()
     }
 }
 

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
-use larder::objects::RawCache;
+use larder::objects::{GetError, RawCache};
 
 use super::cache_options::larder_cache_options;
 use super::family::larder_family;
@@ -217,7 +217,12 @@ pub unsafe extern "C" fn larder_cache_get_many(
             bulk::fill(
                 ("objects", objects),
                 n,
-                |rest| cache.get_many(rest),
+                |objects, got| {
+                    while *got < n {
+                        *got += cache.get_many(&mut objects[*got..])?;
+                    }
+                    Ok::<_, GetError>(())
+                },
                 |got| cache.put_many(got),
             )
         })

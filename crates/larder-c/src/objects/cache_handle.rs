@@ -7,7 +7,7 @@ use larder::objects::RawHandle;
 use super::cache::{larder_cache, own_object};
 use crate::busy::{Owned, on_owned};
 use crate::call::{NO_ERROR, answer, ask, free, make};
-use crate::error::{larder_error, larder_status};
+use crate::error::{Failed, larder_error, larder_status};
 use crate::mark::opaque;
 
 /// Two magazines of objects that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one may
@@ -86,7 +86,9 @@ pub unsafe extern "C" fn larder_cache_handle_put(
     // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         on_owned(handle, NO_ERROR, |handle| {
-            own_object(handle.cache(), object).map(|object| handle.put(object))
+            let object = own_object(handle.cache(), object)?;
+            handle.put(object);
+            Ok::<_, Failed>(())
         })
     }
 }
