@@ -140,7 +140,7 @@ impl Answer for NonNull<u8> {
     }
 }
 
-/// A number of an arena.
+/// A number of an arena, or an identifier.
 impl Answer for u64 {
     type InC = Self;
     const NONE: Self = Self::MAX;

@@ -5,6 +5,7 @@ use core::fmt::{self, Write};
 
 use larder::arena::{ArenaError, Broken};
 use larder::heap::AllocError;
+use larder::ids::IdError;
 use larder::objects::{CreateError, GetError, Misuse};
 use larder::os::OsError;
 use larder::pages::{BuildError, PoolError};
@@ -24,11 +25,11 @@ pub enum larder_status {
     LARDER_ARGUMENT = 2,
     /// Not a handle of this kind, or one that was freed.
     LARDER_HANDLE = 3,
-    /// A page, an object or a segment that did not come from here, that is not the beginning of one, or that was already given back.
+    /// A page, an object, a segment or an identifier that did not come from here, that is not the beginning of one, or that was already given back.
     LARDER_FOREIGN = 4,
     /// A limit that the program has set is reached.
     LARDER_LIMIT = 5,
-    /// Nothing free is large enough: addresses that a pool reserved, spans of an arena, numbers of caches.
+    /// Nothing free is large enough: addresses that a pool reserved, spans of an arena, identifiers, numbers of caches.
     LARDER_EXHAUSTED = 6,
     /// The system has no memory.
     LARDER_MEMORY = 7,
@@ -40,7 +41,7 @@ pub enum larder_status {
     LARDER_BUFFER = 10,
     /// A defect in larder: please report it with the message on stderr.
     LARDER_PANIC = 11,
-    /// A part of it is still in use, or one of its callbacks runs.
+    /// A part of it is still in use, the identifier asked for is taken, or one of its callbacks runs.
     LARDER_BUSY = 12,
     /// The size that was given back differs from the size that was allocated there.
     LARDER_SIZE = 13,
@@ -168,6 +169,7 @@ why! {
     GetError => of_get,
     AllocError => of_alloc,
     Misuse => |_| LARDER_FOREIGN,
+    IdError => of_id,
 }
 
 // The library's enums may grow: what is new is an argument where most of them are, and else the system's.
@@ -228,6 +230,18 @@ fn of_get(error: &GetError) -> larder_status {
         GetError::System(os) => of_system(os),
         GetError::Constructor => LARDER_CONSTRUCTOR,
         _ => LARDER_SYSTEM,
+    }
+}
+
+fn of_id(error: &IdError) -> larder_status {
+    match error {
+        IdError::Full { .. } | IdError::Resting { .. } | IdError::Retired { .. } => {
+            LARDER_EXHAUSTED
+        }
+        IdError::NotAllocated { .. } | IdError::Stale { .. } => LARDER_FOREIGN,
+        IdError::Taken { .. } => LARDER_BUSY,
+        IdError::OutOfMemory => LARDER_MEMORY,
+        _ => LARDER_ARGUMENT,
     }
 }
 

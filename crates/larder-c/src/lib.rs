@@ -1,4 +1,4 @@
-//! The C interface of larder: page pools, arenas, object caches and heaps for programs in C and C++, and for every language that can call C.
+//! The C interface of larder: page pools, arenas, identifiers, object caches and heaps for programs in C and C++, and for every language that can call C.
 //!
 //! What C sees is `include/larder.h`, made from this crate. The rules of this side:
 //!
@@ -37,6 +37,7 @@ mod call;
 mod error;
 mod heap;
 mod helper;
+mod ids;
 mod mark;
 mod numbers;
 mod objects;
@@ -62,6 +63,7 @@ pub use error::*;
 pub use heap::classes::*;
 pub use heap::one_owner::*;
 pub use helper::*;
+pub use ids::*;
 pub use objects::cache::*;
 pub use objects::cache_handle::*;
 pub use objects::cache_options::*;

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 /// Sources in the order in which a reader of the header wants them. None declares modules: cbindgen would read these twice.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 24] = [
     "error.rs",
     "version.rs",
     "options.rs",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 23] = [
     "arena/own.rs",
     "arena/walk.rs",
     "arena/stats.rs",
+    "ids.rs",
     "objects/family.rs",
     "objects/cache_options.rs",
     "objects/cache.rs",
