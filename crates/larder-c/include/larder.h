@@ -104,6 +104,37 @@
 #define LARDER_SEGMENT_CACHED 5
 
 /**
+ * Any free one: the fastest where many threads allocate.
+ */
+#define LARDER_RULE_ANY 0
+
+/**
+ * The lowest free one, as POSIX wants it of descriptors.
+ */
+#define LARDER_RULE_LOWEST 1
+
+/**
+ * The next free one after the last, as in process ids.
+ */
+#define LARDER_RULE_CYCLIC 2
+
+/**
+ * The one that was given back first: it is away for as long as possible.
+ */
+#define LARDER_RULE_FIFO 3
+
+/**
+ * When all free identifiers rest, hands out the one that rests longest. Without it that is LARDER_EXHAUSTED.
+ */
+#define LARDER_IDS_RELAX_REST 1
+
+/**
+ * A slot whose generations are used up begins again, and a handle that was kept that long may be taken for a new one. Without it
+ * the slot is retired.
+ */
+#define LARDER_IDS_REUSE_GENERATIONS 2
+
+/**
  * Slabs stay with the cache until it ends: memory of an object may be read after its put, and is then an object of the same kind,
  * free or used again.
  */
@@ -144,7 +175,7 @@ enum larder_status
    */
   LARDER_HANDLE = 3,
   /**
-   * A page, an object or a segment that did not come from here, that is not the beginning of one, or that was already given back.
+   * A page, an object, a segment or an identifier that did not come from here, that is not the beginning of one, or that was already given back.
    */
   LARDER_FOREIGN = 4,
   /**
@@ -152,7 +183,7 @@ enum larder_status
    */
   LARDER_LIMIT = 5,
   /**
-   * Nothing free is large enough: addresses that a pool reserved, spans of an arena, numbers of caches.
+   * Nothing free is large enough: addresses that a pool reserved, spans of an arena, identifiers, numbers of caches.
    */
   LARDER_EXHAUSTED = 6,
   /**
@@ -176,7 +207,7 @@ enum larder_status
    */
   LARDER_PANIC = 11,
   /**
-   * A part of it is still in use, or one of its callbacks runs.
+   * A part of it is still in use, the identifier asked for is taken, or one of its callbacks runs.
    */
   LARDER_BUSY = 12,
   /**
@@ -241,6 +272,12 @@ typedef struct larder_family larder_family;
  * thread-local. It may move between threads, but only one may use it at a time.
  */
 typedef struct larder_heap larder_heap;
+
+/**
+ * Identifiers of a range: process ids, file numbers, slots of a table. Every function except larder_ids_free and larder_ids_destroy
+ * may be called by many threads at once.
+ */
+typedef struct larder_ids larder_ids;
 
 /**
  * Two magazines of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
@@ -571,38 +608,31 @@ typedef struct larder_arena_request {
 } larder_arena_request;
 
 /**
- * Numbers of one quantum cache, read while threads go on.
+ * One segment, or a span as a whole.
  */
-typedef struct larder_quantum_stats {
+typedef struct larder_segment {
   /**
-   * Bytes of this struct as the program knows it; set it before the call.
+   * First number.
    */
-  size_t size;
+  uint64_t addr;
   /**
-   * Units of each of its segments.
+   * Numbers.
    */
   uint64_t units;
   /**
-   * Segments taken from a CPU's magazines.
+   * A LARDER_SEGMENT_*.
    */
-  uint64_t hits;
+  uint32_t kind;
   /**
-   * Takes that found their CPU's magazines empty.
+   * 0.
    */
-  uint64_t misses;
-  /**
-   * Segments given to a CPU's magazines.
-   */
-  uint64_t puts;
-  /**
-   * Full magazines in the depot.
-   */
-  uint64_t full_magazines;
-  /**
-   * Segments that a magazine may hold now.
-   */
-  uint64_t magazine_segments;
-} larder_quantum_stats;
+  uint32_t reserved;
+} larder_segment;
+
+/**
+ * Sees one segment; false ends the walk. It may use the arena. It must return: no longjmp, no C++ exception.
+ */
+typedef bool (*larder_visit_fn)(const struct larder_segment *segment, void *user);
 
 /**
  * Numbers of an arena, all of one moment. Units are the arena's: bytes, pages or identifiers.
@@ -671,31 +701,124 @@ typedef struct larder_arena_stats {
 } larder_arena_stats;
 
 /**
- * One segment, or a span as a whole.
+ * Numbers of one quantum cache, read while threads go on.
  */
-typedef struct larder_segment {
+typedef struct larder_quantum_stats {
   /**
-   * First number.
+   * Bytes of this struct as the program knows it; set it before the call.
    */
-  uint64_t addr;
+  size_t size;
   /**
-   * Numbers.
+   * Units of each of its segments.
    */
   uint64_t units;
   /**
-   * A LARDER_SEGMENT_*.
+   * Segments taken from a CPU's magazines.
    */
-  uint32_t kind;
+  uint64_t hits;
+  /**
+   * Takes that found their CPU's magazines empty.
+   */
+  uint64_t misses;
+  /**
+   * Segments given to a CPU's magazines.
+   */
+  uint64_t puts;
+  /**
+   * Full magazines in the depot.
+   */
+  uint64_t full_magazines;
+  /**
+   * Segments that a magazine may hold now.
+   */
+  uint64_t magazine_segments;
+} larder_quantum_stats;
+
+/**
+ * Settings of identifiers. `larder_ids_options_init` fills in the defaults: 0 to 65535, any free one.
+ */
+typedef struct larder_ids_options {
+  /**
+   * Bytes of this struct, as the program knows it: `sizeof(larder_ids_options)`.
+   */
+  size_t size;
+  /**
+   * The smallest identifier.
+   */
+  uint64_t first;
+  /**
+   * The largest one. Up to 2^24 of them lie ready for each CPU as far as the rule allows it; more are always behind a lock.
+   */
+  uint64_t last;
+  /**
+   * Other identifiers that must be handed out before one that was given back is handed out again; 0 is no rest. Those that have
+   * rested are handed out lowest first, always behind a lock.
+   */
+  uint64_t rest_allocations;
+  /**
+   * Milliseconds that an identifier rests after it was given back; 0 is no rest. Not together with `rest_allocations`.
+   */
+  uint64_t rest_ms;
+  /**
+   * The generation that every slot begins with: another one than before a restart refuses the handles of the former life.
+   */
+  uint64_t first_generation;
+  /**
+   * A LARDER_RULE_*.
+   */
+  uint32_t rule;
+  /**
+   * LARDER_MODE_AUTO or LARDER_MODE_LOCKED.
+   */
+  uint32_t mode;
+  /**
+   * Bits of a handle, 8 to 64: the number of its slot, and above it a generation, which counts how often the slot was given back.
+   * 0 is no generation: identifiers are the numbers themselves.
+   */
+  uint32_t handle_bits;
+  /**
+   * Bits of the slot in a handle; 0 is as many as `last` has. The rest are the generation's, at least 1.
+   */
+  uint32_t slot_bits;
+  /**
+   * LARDER_IDS_* flags, or 0.
+   */
+  uint32_t flags;
   /**
    * 0.
    */
   uint32_t reserved;
-} larder_segment;
+} larder_ids_options;
 
 /**
- * Sees one segment; false ends the walk. It may use the arena. It must return: no longjmp, no C++ exception.
+ * Numbers of identifiers, read while threads go on: they belong to slightly different moments.
  */
-typedef bool (*larder_visit_fn)(const struct larder_segment *segment, void *user);
+typedef struct larder_ids_stats {
+  /**
+   * Bytes of this struct as the program knows it; set it before the call.
+   */
+  size_t size;
+  /**
+   * Identifiers that owners have.
+   */
+  uint64_t allocated_ids;
+  /**
+   * Identifiers that may be allocated now or after a rest; UINT64_MAX for more.
+   */
+  uint64_t free_ids;
+  /**
+   * Slots whose generations are used up.
+   */
+  uint64_t retired_ids;
+  /**
+   * Identifiers taken from a CPU's magazines.
+   */
+  uint64_t hits;
+  /**
+   * Bytes of memory for all of it.
+   */
+  uint64_t bookkeeping_bytes;
+} larder_ids_stats;
 
 /**
  * Settings of a family. `larder_family_options_init` fills in the defaults.
@@ -1415,212 +1538,205 @@ larder_status larder_arena_audit(const struct larder_arena *arena,
                                  struct larder_error *error);
 
 /**
- * Fills in the defaults. `options` points to a `larder_arena_options`; NULL is an error.
+ * Makes a handle over an arena. `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_handle_new(const struct larder_arena *arena,
+                                      struct larder_arena_handle **out,
+                                      struct larder_error *error);
+
+/**
+ * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
+ */
+larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
+
+/**
+ * As larder_arena_alloc.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `addr` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_handle_alloc(struct larder_arena_handle *handle,
+                                        uint64_t units,
+                                        uint64_t *addr,
+                                        struct larder_error *error);
+
+/**
+ * As larder_arena_dealloc.
+ *
+ * # Safety
+ * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `error` is NULL or can be written.
+ */
+larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
+                                          uint64_t addr,
+                                          uint64_t units,
+                                          struct larder_error *error);
+
+/**
+ * Shows every span and then its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: a change
+ * is seen or not.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
+ */
+larder_status larder_arena_walk(const struct larder_arena *arena,
+                                larder_visit_fn visit,
+                                void *user,
+                                struct larder_error *error);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_arena_stats_read(const struct larder_arena *arena,
+                                      struct larder_arena_stats *stats,
+                                      struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
+ */
+larder_status larder_arena_stats_json(const struct larder_arena *arena,
+                                      char *buffer,
+                                      size_t bytes,
+                                      size_t *needed,
+                                      struct larder_error *error);
+
+/**
+ * Quantum caches of an arena; 0 for a pointer that is no arena.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena.
+ */
+size_t larder_arena_quantum_caches(const struct larder_arena *arena);
+
+/**
+ * Reads the numbers of quantum cache number `cache`, counted from 0, whose segments have `cache + 1` quanta; as
+ * larder_pool_stats_read. What is taken by handles is not counted.
+ *
+ * # Safety
+ * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can
+ * be written.
+ */
+larder_status larder_arena_quantum_stats_read(const struct larder_arena *arena,
+                                              size_t cache,
+                                              struct larder_quantum_stats *stats,
+                                              struct larder_error *error);
+
+/**
+ * Fills in the defaults. `options` points to a `larder_ids_options`; NULL is an error.
  *
  * # Safety
  * `options` is NULL or can be written.
  */
-larder_status larder_arena_options_init(struct larder_arena_options *options);
+larder_status larder_ids_options_init(struct larder_ids_options *options);
 
 /**
- * Makes a handle over an arena. `out` gets it, or NULL after a failure.
+ * Makes a range of identifiers. `options` may be NULL for the defaults. `out` gets it, or NULL after a failure. It takes constant
+ * time, and memory follows use.
  *
  * # Safety
- * `arena` is NULL or a live arena; `out` and `error` are NULL or can be written.
+ * `options` is NULL or has as many bytes as its first field says; `out` and `error` are NULL or can be written.
  */
-larder_status larder_arena_handle_new(const struct larder_arena *arena,
-                                      struct larder_arena_handle **out,
-                                      struct larder_error *error);
+larder_status larder_ids_new(const struct larder_ids_options *options,
+                             struct larder_ids **out,
+                             struct larder_error *error);
 
 /**
- * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
+ * Ends the range, even if identifiers are allocated; NULL does nothing.
  *
  * # Safety
- * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
+ * `ids` is NULL or live ids, which no other thread uses, and which are not used afterwards.
  */
-larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
+larder_status larder_ids_free(struct larder_ids *ids);
 
 /**
- * As larder_arena_alloc.
+ * Ends a range of which nothing is allocated; NULL does nothing. Otherwise it does nothing, and LARDER_BUSY says how many are.
  *
  * # Safety
- * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `addr` and `error` are NULL or can be written.
+ * `ids` is NULL or live ids, which no other thread uses, and which are not used afterwards; `error` is NULL or can be written.
  */
-larder_status larder_arena_handle_alloc(struct larder_arena_handle *handle,
-                                        uint64_t units,
-                                        uint64_t *addr,
-                                        struct larder_error *error);
+larder_status larder_ids_destroy(struct larder_ids *ids,
+                                 struct larder_error *error);
 
 /**
- * As larder_arena_dealloc.
+ * Takes the identifier that the rule says is next, or a handle of the slot that it says is next. `id` gets it, or UINT64_MAX after a
+ * failure.
  *
  * # Safety
- * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `error` is NULL or can be written.
+ * `ids` is NULL or live ids; `id` and `error` are NULL or can be written.
  */
-larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
-                                          uint64_t addr,
-                                          uint64_t units,
-                                          struct larder_error *error);
+larder_status larder_ids_alloc(const struct larder_ids *ids,
+                               uint64_t *id,
+                               struct larder_error *error);
 
 /**
- * Quantum caches of an arena; 0 for a pointer that is no arena.
+ * Takes this very identifier or slot. `id` gets the identifier, or the slot's handle, or UINT64_MAX after a failure. LARDER_BUSY when
+ * another owner has it, or the slot is retired.
  *
  * # Safety
- * `arena` is NULL or a live arena.
+ * `ids` is NULL or live ids; `id` and `error` are NULL or can be written.
  */
-size_t larder_arena_quantum_caches(const struct larder_arena *arena);
+larder_status larder_ids_alloc_at(const struct larder_ids *ids,
+                                  uint64_t slot,
+                                  uint64_t *id,
+                                  struct larder_error *error);
 
 /**
- * Reads the numbers of quantum cache number `cache`, counted from 0, whose segments have `cache + 1` quanta; as
- * larder_pool_stats_read. What is taken by handles is not counted.
+ * Gives an identifier or a handle back. One that is not allocated, was given back already or is stale is LARDER_FOREIGN, one outside
+ * of the range LARDER_ARGUMENT; then nothing has changed. Of two threads that give back the same one at once, one succeeds.
  *
  * # Safety
- * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can
- * be written.
+ * `ids` is NULL or live ids; `error` is NULL or can be written.
  */
-larder_status larder_arena_quantum_stats_read(const struct larder_arena *arena,
-                                              size_t cache,
-                                              struct larder_quantum_stats *stats,
-                                              struct larder_error *error);
+larder_status larder_ids_dealloc(const struct larder_ids *ids,
+                                 uint64_t id,
+                                 struct larder_error *error);
 
 /**
- * Fills in the defaults: no constraints, the arena's fit, no units. `request` points to a `larder_arena_request`; NULL is an error.
+ * Looks whether an identifier or a handle is allocated. `slot` gets the number of its slot, an identifier's own number, or UINT64_MAX;
+ * LARDER_FOREIGN when it is not allocated or stale.
  *
  * # Safety
- * `request` is NULL or can be written.
+ * `ids` is NULL or live ids; `slot` and `error` are NULL or can be written.
  */
-larder_status larder_arena_request_init(struct larder_arena_request *request);
-
-/**
- * Reads the numbers; as larder_pool_stats_read.
- *
- * # Safety
- * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
- * can be written.
- */
-larder_status larder_arena_stats_read(const struct larder_arena *arena,
-                                      struct larder_arena_stats *stats,
-                                      struct larder_error *error);
-
-/**
- * Writes the numbers as one JSON object; as larder_pool_stats_json.
- *
- * # Safety
- * `arena` is NULL or a live arena; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
- */
-larder_status larder_arena_stats_json(const struct larder_arena *arena,
-                                      char *buffer,
-                                      size_t bytes,
-                                      size_t *needed,
-                                      struct larder_error *error);
-
-/**
- * Shows every span and then its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: a change
- * is seen or not.
- *
- * # Safety
- * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
- */
-larder_status larder_arena_walk(const struct larder_arena *arena,
-                                larder_visit_fn visit,
-                                void *user,
-                                struct larder_error *error);
-
-/**
- * Makes a handle over an arena. `out` gets it, or NULL after a failure.
- *
- * # Safety
- * `arena` is NULL or a live arena; `out` and `error` are NULL or can be written.
- */
-larder_status larder_arena_handle_new(const struct larder_arena *arena,
-                                      struct larder_arena_handle **out,
-                                      struct larder_error *error);
-
-/**
- * Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
- *
- * # Safety
- * `handle` is NULL or a live arena handle, which no other thread uses, and which is not used afterwards.
- */
-larder_status larder_arena_handle_free(struct larder_arena_handle *handle);
-
-/**
- * As larder_arena_alloc.
- *
- * # Safety
- * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `addr` and `error` are NULL or can be written.
- */
-larder_status larder_arena_handle_alloc(struct larder_arena_handle *handle,
-                                        uint64_t units,
-                                        uint64_t *addr,
-                                        struct larder_error *error);
-
-/**
- * As larder_arena_dealloc.
- *
- * # Safety
- * `handle` is NULL or a live arena handle that no other thread uses meanwhile; `error` is NULL or can be written.
- */
-larder_status larder_arena_handle_dealloc(struct larder_arena_handle *handle,
-                                          uint64_t addr,
-                                          uint64_t units,
-                                          struct larder_error *error);
-
-/**
- * Shows every span and then its segments, in the order of their numbers, to `visit`. The arena may be used meanwhile: a change
- * is seen or not.
- *
- * # Safety
- * `arena` is NULL or a live arena; `visit` does what its documentation asks for; `error` is NULL or can be written.
- */
-larder_status larder_arena_walk(const struct larder_arena *arena,
-                                larder_visit_fn visit,
-                                void *user,
-                                struct larder_error *error);
+larder_status larder_ids_check(const struct larder_ids *ids,
+                               uint64_t id,
+                               uint64_t *slot,
+                               struct larder_error *error);
 
 /**
  * Reads the numbers; as larder_pool_stats_read.
  *
  * # Safety
- * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
- * can be written.
+ * `ids` is NULL or live ids; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can be
+ * written.
  */
-larder_status larder_arena_stats_read(const struct larder_arena *arena,
-                                      struct larder_arena_stats *stats,
-                                      struct larder_error *error);
+larder_status larder_ids_stats_read(const struct larder_ids *ids,
+                                    struct larder_ids_stats *stats,
+                                    struct larder_error *error);
 
 /**
  * Writes the numbers as one JSON object; as larder_pool_stats_json.
  *
  * # Safety
- * `arena` is NULL or a live arena; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
+ * `ids` is NULL or live ids; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
  */
-larder_status larder_arena_stats_json(const struct larder_arena *arena,
-                                      char *buffer,
-                                      size_t bytes,
-                                      size_t *needed,
-                                      struct larder_error *error);
-
-/**
- * Quantum caches of an arena; 0 for a pointer that is no arena.
- *
- * # Safety
- * `arena` is NULL or a live arena.
- */
-size_t larder_arena_quantum_caches(const struct larder_arena *arena);
-
-/**
- * Reads the numbers of quantum cache number `cache`, counted from 0, whose segments have `cache + 1` quanta; as
- * larder_pool_stats_read. What is taken by handles is not counted.
- *
- * # Safety
- * `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can
- * be written.
- */
-larder_status larder_arena_quantum_stats_read(const struct larder_arena *arena,
-                                              size_t cache,
-                                              struct larder_quantum_stats *stats,
-                                              struct larder_error *error);
+larder_status larder_ids_stats_json(const struct larder_ids *ids,
+                                    char *buffer,
+                                    size_t bytes,
+                                    size_t *needed,
+                                    struct larder_error *error);
 
 /**
  * Fills in the defaults. `options` points to a `larder_family_options`; NULL is an error.

@@ -1,15 +1,14 @@
 //! What went wrong, for C.
 
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 
-use larder::arena::ArenaError;
+use larder::arena::{ArenaError, Broken};
 use larder::heap::AllocError;
-use larder::objects::{Misuse, ObjectError};
+use larder::ids::IdError;
+use larder::objects::{ObjectError, Misuse};
 use larder::os::OsError;
-use larder::pages::PoolError;
-
-mod from;
+use larder::pages::{BuildError, PoolError};
 
 /// Bytes of the message of a `larder_error`, its end included. Longer messages are cut.
 pub const LARDER_ERROR_BYTES: usize = 256;
@@ -26,11 +25,11 @@ pub enum larder_status {
     LARDER_ARGUMENT = 2,
     /// Not a handle of this kind, or one that was freed.
     LARDER_HANDLE = 3,
-    /// A page, an object or a segment that did not come from here, that is not the beginning of one, or that was already given back.
+    /// A page, an object, a segment or an identifier that did not come from here, that is not the beginning of one, or that was already given back.
     LARDER_FOREIGN = 4,
     /// A limit that the program has set is reached.
     LARDER_LIMIT = 5,
-    /// Nothing free is large enough: addresses that a pool reserved, spans of an arena, numbers of caches.
+    /// Nothing free is large enough: addresses that a pool reserved, spans of an arena, identifiers, numbers of caches.
     LARDER_EXHAUSTED = 6,
     /// The system has no memory.
     LARDER_MEMORY = 7,
@@ -42,7 +41,7 @@ pub enum larder_status {
     LARDER_BUFFER = 10,
     /// A defect in larder: please report it with the message on stderr.
     LARDER_PANIC = 11,
-    /// A part of it is still in use, or one of its callbacks runs.
+    /// A part of it is still in use, the identifier asked for is taken, or one of its callbacks runs.
     LARDER_BUSY = 12,
     /// The size that was given back differs from the size that was allocated there.
     LARDER_SIZE = 13,
@@ -54,50 +53,31 @@ pub enum larder_status {
 
 use larder_status::*;
 
-impl larder_status {
-    const ALL: [(Self, &'static core::ffi::CStr); 16] = [
-        (LARDER_OK, c"done"),
-        (LARDER_NULL, c"a pointer that must not be NULL is NULL"),
-        (LARDER_ARGUMENT, c"an argument makes no sense"),
-        (
-            LARDER_HANDLE,
-            c"not a handle of this kind, or one that was freed",
-        ),
-        (
-            LARDER_FOREIGN,
-            c"not the beginning of a page, an object or a segment that came from here",
-        ),
-        (
-            LARDER_LIMIT,
-            c"the limit is in use; raise it or give something back",
-        ),
-        (
-            LARDER_EXHAUSTED,
-            c"nothing that is free is large enough; provide more or give something back",
-        ),
-        (LARDER_MEMORY, c"the system has no memory"),
-        (LARDER_SYSTEM, c"a system call failed"),
-        (
-            LARDER_SETTING,
-            c"a setting in the environment makes no sense",
-        ),
-        (LARDER_BUFFER, c"the buffer is too small"),
-        (LARDER_PANIC, c"a defect in larder; please report it"),
-        (LARDER_BUSY, c"something of it is still in use"),
-        (LARDER_SIZE, c"another size was allocated there"),
-        (LARDER_SOURCE, c"the source of the arena's spans gave none"),
-        (LARDER_CONSTRUCTOR, c"the constructor failed"),
-    ];
-}
+/// A sentence for each status, in the order of their numbers.
+const SENTENCES: [&CStr; 16] = [
+    c"done",
+    c"a pointer that must not be NULL is NULL",
+    c"an argument makes no sense",
+    c"not a handle of this kind, or one that was freed",
+    c"not the beginning of a page, an object or a segment that came from here",
+    c"the limit is in use; raise it or give something back",
+    c"nothing that is free is large enough; provide more or give something back",
+    c"the system has no memory",
+    c"a system call failed",
+    c"a setting in the environment makes no sense",
+    c"the buffer is too small",
+    c"a defect in larder; please report it",
+    c"something of it is still in use",
+    c"another size was allocated there",
+    c"the source of the arena's spans gave none",
+    c"the constructor failed",
+];
 
 /// The text of a status, in static memory; never NULL, even for a number that is no status. A larder_error says more.
 #[unsafe(no_mangle)]
 pub extern "C" fn larder_strerror(status: u32) -> *const c_char {
-    larder_status::ALL
-        .iter()
-        .find(|(known, _)| *known as u32 == status)
-        .map_or(c"no larder_status", |(_, text)| *text)
-        .as_ptr()
+    let known = SENTENCES.get(status as usize);
+    known.map_or(c"no larder_status".as_ptr(), |text| text.as_ptr())
 }
 
 /// The message of a failed call, in memory of the caller. A call that succeeds does not change it.
@@ -119,35 +99,159 @@ pub(crate) struct Failed {
     why: Why,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-enum Why {
-    /// What, and what is wrong with it.
-    Said(&'static str, &'static str),
-    /// A number between two pieces of text.
-    Number(&'static str, u64, &'static str),
-    Pool(PoolError),
-    Arena(ArenaError),
-    Object(ObjectError),
-    Alloc(AllocError),
-    Misuse(Misuse),
-    System(OsError),
-    /// What could not be had of the standard library, and the error number.
-    Errno(&'static str, i32),
+/// How the body of a call ends.
+pub(crate) trait Outcome {
+    fn outcome(self) -> Result<(), Failed>;
 }
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Said(what, wrong) => write!(f, "{what} {wrong}"),
-            Self::Number(before, number, after) => write!(f, "{before} {number}{after}"),
-            Self::Pool(error) => error.fmt(f),
-            Self::Arena(error) => error.fmt(f),
-            Self::Object(error) => error.fmt(f),
-            Self::Alloc(error) => error.fmt(f),
-            Self::Misuse(error) => error.fmt(f),
-            Self::System(error) => error.fmt(f),
-            Self::Errno(what, errno) => write!(f, "{what}: error number {errno} of the system"),
+impl Outcome for () {
+    #[inline(always)]
+    fn outcome(self) -> Result<(), Failed> {
+        Ok(())
+    }
+}
+
+impl Outcome for Result<(), Failed> {
+    #[inline(always)]
+    fn outcome(self) -> Self {
+        self
+    }
+}
+
+/// What a failure is about: the library's errors, each with the status that it becomes, and what this side says itself.
+macro_rules! why {
+    ($($error:ident => $status:expr),+ $(,)?) => {
+        #[derive(Debug, Clone, PartialEq)]
+        enum Why {
+            /// What, and what is wrong with it.
+            Said(&'static str, &'static str),
+            /// A number between two pieces of text.
+            Number(&'static str, u64, &'static str),
+            /// What could not be had of the standard library, and the error number.
+            Errno(&'static str, i32),
+            $($error($error)),+
         }
+
+        impl fmt::Display for Why {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    Self::Said(what, wrong) => write!(f, "{what} {wrong}"),
+                    Self::Number(before, number, after) => write!(f, "{before} {number}{after}"),
+                    Self::Errno(what, errno) => write!(f, "{what}: error number {errno} of the system"),
+                    $(Self::$error(error) => error.fmt(f)),+
+                }
+            }
+        }
+
+        $(impl From<$error> for Failed {
+            fn from(error: $error) -> Self {
+                let status: fn(&$error) -> larder_status = $status;
+                Self { status: status(&error), why: Why::$error(error) }
+            }
+        }
+
+        impl Outcome for Result<(), $error> {
+            #[inline(always)]
+            fn outcome(self) -> Result<(), Failed> {
+                Ok(self?)
+            }
+        })+
+    };
+}
+
+why! {
+    OsError => of_system,
+    PoolError => of_pool,
+    BuildError => of_build,
+    ArenaError => of_arena,
+    Broken => |_| LARDER_PANIC,
+    ObjectError => of_create,
+    ObjectError => of_get,
+    AllocError => of_alloc,
+    Misuse => |_| LARDER_FOREIGN,
+    IdError => of_id,
+}
+
+// The library's enums may grow: what is new is an argument where most of them are, and else the system's.
+
+fn of_system(error: &OsError) -> larder_status {
+    const ENOMEM: i32 = 12;
+    match error.raw_os_error() {
+        ENOMEM => LARDER_MEMORY,
+        _ => LARDER_SYSTEM,
+    }
+}
+
+fn of_pool(error: &PoolError) -> larder_status {
+    match error {
+        PoolError::System(os) => of_system(os),
+        PoolError::Limit { .. } => LARDER_LIMIT,
+        PoolError::Exhausted { .. } => LARDER_EXHAUSTED,
+        PoolError::List { .. } => LARDER_MEMORY,
+        PoolError::EmptyRun => LARDER_ARGUMENT,
+        _ => LARDER_SYSTEM,
+    }
+}
+
+fn of_build(error: &BuildError) -> larder_status {
+    match error {
+        BuildError::System(os) => of_system(os),
+        BuildError::Settings(_) => LARDER_SETTING,
+        BuildError::Helper(_) => LARDER_SYSTEM,
+        _ => LARDER_ARGUMENT,
+    }
+}
+
+fn of_arena(error: &ArenaError) -> larder_status {
+    match error {
+        ArenaError::NoSpace { .. } => LARDER_EXHAUSTED,
+        ArenaError::Limit { .. } => LARDER_LIMIT,
+        ArenaError::Source { .. } => LARDER_SOURCE,
+        ArenaError::NotAllocated { .. } => LARDER_FOREIGN,
+        ArenaError::WrongSize { .. } => LARDER_SIZE,
+        ArenaError::Memory { cause, .. } => of_system(cause),
+        _ => LARDER_ARGUMENT,
+    }
+}
+
+fn of_create(error: &ObjectError) -> larder_status {
+    match error {
+        ObjectError::Layout { .. } => LARDER_ARGUMENT,
+        ObjectError::TooMany { .. } => LARDER_EXHAUSTED,
+        ObjectError::System(os) => of_system(os),
+        _ => LARDER_SYSTEM,
+    }
+}
+
+fn of_get(error: &ObjectError) -> larder_status {
+    match error {
+        ObjectError::Limit { .. } => LARDER_LIMIT,
+        ObjectError::Pages(pool) => of_pool(pool),
+        ObjectError::System(os) => of_system(os),
+        ObjectError::Refused => LARDER_CONSTRUCTOR,
+        _ => LARDER_SYSTEM,
+    }
+}
+
+fn of_id(error: &IdError) -> larder_status {
+    match error {
+        IdError::Full { .. } | IdError::Resting { .. } | IdError::Retired { .. } => {
+            LARDER_EXHAUSTED
+        }
+        IdError::NotAllocated { .. } | IdError::Stale { .. } => LARDER_FOREIGN,
+        IdError::Taken { .. } => LARDER_BUSY,
+        IdError::OutOfMemory => LARDER_MEMORY,
+        _ => LARDER_ARGUMENT,
+    }
+}
+
+fn of_alloc(error: &AllocError) -> larder_status {
+    match error {
+        AllocError::Limit { .. } => LARDER_LIMIT,
+        AllocError::Class(create) => of_create(create),
+        AllocError::Memory(get) => of_get(get),
+        AllocError::Foreign { .. } => LARDER_FOREIGN,
+        _ => LARDER_SYSTEM,
     }
 }
 
@@ -177,12 +281,13 @@ impl Write for Message {
 }
 
 impl Failed {
+    fn new(status: larder_status, why: Why) -> Self {
+        Self { status, why }
+    }
+
     /// `what` and `wrong` are two parts of one sentence.
     pub(crate) fn said(status: larder_status, what: &'static str, wrong: &'static str) -> Self {
-        Self {
-            status,
-            why: Why::Said(what, wrong),
-        }
+        Self::new(status, Why::Said(what, wrong))
     }
 
     /// `before`, the number, `after`.
@@ -192,22 +297,22 @@ impl Failed {
         number: u64,
         after: &'static str,
     ) -> Self {
-        Self {
-            status,
-            why: Why::Number(before, number, after),
-        }
+        Self::new(status, Why::Number(before, number, after))
     }
 
     /// `what` could not be had for `error`.
     pub(crate) fn io(what: &'static str, error: &std::io::Error) -> Self {
-        Self {
-            status: LARDER_SYSTEM,
-            why: Why::Errno(what, error.raw_os_error().unwrap_or(0)),
-        }
+        let errno = error.raw_os_error().unwrap_or(0);
+        Self::new(LARDER_SYSTEM, Why::Errno(what, errno))
     }
 
     pub(crate) fn null(what: &'static str) -> Self {
         Self::said(LARDER_NULL, what, "is NULL")
+    }
+
+    /// There is no memory for `what`.
+    pub(crate) fn memory(what: &'static str) -> Self {
+        Self::said(LARDER_MEMORY, what, "cannot be had: there is no memory")
     }
 
     /// An argument that is no power of two, and the like: `before`, the number, `after`.
@@ -215,14 +320,32 @@ impl Failed {
         Self::number(LARDER_ARGUMENT, before, number, after)
     }
 
+    /// The number of the system's error, where it was the system.
+    fn errno(&self) -> i32 {
+        let system = match &self.why {
+            Why::Errno(_, errno) => return *errno,
+            Why::OsError(os)
+            | Why::PoolError(PoolError::System(os))
+            | Why::BuildError(BuildError::System(os))
+            | Why::ArenaError(ArenaError::Memory { cause: os, .. })
+            | Why::ObjectError(ObjectError::System(os))
+            | Why::AllocError(AllocError::Class(ObjectError::System(os)))
+            | Why::ObjectError(ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)))
+            | Why::AllocError(AllocError::Memory(
+                ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)),
+            )) => Some(os),
+            Why::ArenaError(ArenaError::Source { refusal, .. }) => refusal.cause.as_ref(),
+            _ => None,
+        };
+        system.map_or(0, OsError::raw_os_error)
+    }
+
     /// Writes it where the caller wants it.
     ///
     /// # Safety
-    /// `out` is NULL or points to memory for a `larder_error`.
+    /// `out` points to memory for a `larder_error`.
+    #[cold]
     pub(crate) unsafe fn write(&self, out: *mut larder_error) {
-        if out.is_null() {
-            return;
-        }
         let mut text = Message {
             bytes: [0; LARDER_ERROR_BYTES],
             len: 0,
@@ -231,10 +354,7 @@ impl Failed {
         let _ = write!(text, "{}", self.why);
         let error = larder_error {
             status: self.status,
-            os_errno: match self.why {
-                Why::Errno(_, errno) => errno,
-                _ => self.system().map_or(0, OsError::raw_os_error),
-            },
+            os_errno: self.errno(),
             message: text.bytes.map(|b| b as c_char),
         };
         // SAFETY: the caller's promise. An unaligned struct would be the caller's fault, and costs nothing to survive.
@@ -244,8 +364,6 @@ impl Failed {
 
 #[cfg(test)]
 mod tests {
-    use core::ffi::CStr;
-
     use super::*;
 
     fn text(error: &larder_error) -> String {
@@ -278,13 +396,13 @@ mod tests {
     #[test]
     fn every_status_has_its_sentence() {
         let mut seen = std::collections::HashSet::new();
-        for n in 0..larder_status::ALL.len() as u32 {
+        for n in 0..SENTENCES.len() as u32 {
             // SAFETY: the answer is a static string.
             let text = unsafe { CStr::from_ptr(larder_strerror(n)) };
             assert_ne!(text, c"no larder_status", "{n}");
             assert!(seen.insert(text), "{n}");
         }
-        for n in [larder_status::ALL.len() as u32, u32::MAX] {
+        for n in [SENTENCES.len() as u32, u32::MAX] {
             // SAFETY: as above.
             let text = unsafe { CStr::from_ptr(larder_strerror(n)) };
             assert_eq!(text, c"no larder_status");

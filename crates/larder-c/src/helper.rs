@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use larder::pages::HelperConfig;
+use larder::pages::{HelperConfig, PagePool};
 
+use crate::call::{NO_ERROR, on};
 use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::guard;
-use crate::mark::shared;
-use crate::options::{init, read_sized};
+use crate::options::{SizeFirst, init, read_sized};
 use crate::pool::larder_pool;
 
 /// Settings of the helper. `larder_helper_options_init` fills in the defaults: upkeep only.
@@ -25,6 +24,9 @@ pub struct larder_helper_options {
     /// Milliseconds between two passes when no thread wakes it; at least 1.
     pub interval_ms: u64,
 }
+
+// SAFETY: the size, then numbers.
+unsafe impl SizeFirst for larder_helper_options {}
 
 impl Default for larder_helper_options {
     fn default() -> Self {
@@ -47,8 +49,26 @@ impl Default for larder_helper_options {
 pub unsafe extern "C" fn larder_helper_options_init(
     options: *mut larder_helper_options,
 ) -> larder_status {
-    // SAFETY: the caller gives memory for the struct.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe { init(options) }
+}
+
+impl larder_helper_options {
+    fn config(&self) -> Result<HelperConfig, Failed> {
+        let wrong = |what, wrong| Failed::said(larder_status::LARDER_ARGUMENT, what, wrong);
+        if !(self.cpu_budget > 0.0 && self.cpu_budget <= 1.0) {
+            return Err(wrong("options.cpu_budget", "is not above 0 and at most 1"));
+        }
+        if self.interval_ms == 0 {
+            return Err(wrong("options.interval_ms", "is 0; it is at least 1"));
+        }
+        Ok(HelperConfig {
+            prezero_pages: self.prezero_pages,
+            ahead_pages: self.ahead_pages,
+            cpu_budget: self.cpu_budget,
+            interval: Duration::from_millis(self.interval_ms),
+        })
+    }
 }
 
 /// Starts the helper thread, or replaces it. `options` may be NULL: upkeep only, every 100 ms, within 1 % of a CPU.
@@ -62,33 +82,12 @@ pub unsafe extern "C" fn larder_pool_start_helper(
     options: *const larder_helper_options,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
-            let options = read_sized(options)?;
-            let budget = options.cpu_budget;
-            if !(budget > 0.0 && budget <= 1.0) {
-                return Err(Failed::said(
-                    larder_status::LARDER_ARGUMENT,
-                    "options.cpu_budget",
-                    "is not above 0 and at most 1",
-                ));
-            }
-            if options.interval_ms == 0 {
-                return Err(Failed::said(
-                    larder_status::LARDER_ARGUMENT,
-                    "options.interval_ms",
-                    "is 0; it is at least 1",
-                ));
-            }
-            pool.start_helper(HelperConfig {
-                prezero_pages: options.prezero_pages,
-                ahead_pages: options.ahead_pages,
-                cpu_budget: budget,
-                interval: Duration::from_millis(options.interval_ms),
-            })
-            .map_err(|e| Failed::io("page pool: the helper thread cannot be started", &e))
+        on(pool, error, |pool| {
+            let config = read_sized(options)?.config()?;
+            pool.start_helper(config)
+                .map_err(|e| Failed::io("page pool: the helper thread cannot be started", &e))
         })
     }
 }
@@ -99,11 +98,6 @@ pub unsafe extern "C" fn larder_pool_start_helper(
 /// `pool` is NULL or a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_stop_helper(pool: *const larder_pool) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            shared(pool)?.stop_helper();
-            Ok(())
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { on(pool, NO_ERROR, PagePool::stop_helper) }
 }

@@ -21,6 +21,22 @@ pub(crate) trait Opaque {
     }
 }
 
+/// What is behind a type that C knows by name, the eight letters of its mark, its name in messages, and who may end it.
+macro_rules! opaque {
+    ($type:ident, $inside:ty, $mark:literal, $name:literal $(, $may_end:expr)?) => {
+        impl $crate::mark::Opaque for $type {
+            type Inside = $inside;
+            const MARK: u64 = u64::from_be_bytes(*$mark);
+            const NAME: &'static str = $name;
+            $(fn may_end(inside: &Self::Inside) -> Result<(), $crate::error::Failed> {
+                let may_end: fn(&Self::Inside) -> Result<(), $crate::error::Failed> = $may_end;
+                may_end(inside)
+            })?
+        }
+    };
+}
+pub(crate) use opaque;
+
 /// The memory behind a handle. The mark comes first in every kind, so the kind can be checked before the rest is read.
 #[repr(C)]
 struct Handle<T> {
@@ -118,11 +134,7 @@ pub(crate) unsafe fn give<T: Opaque>(
     // SAFETY: a handle has a size.
     let at = unsafe { alloc(layout) }.cast::<MaybeUninit<Handle<T::Inside>>>();
     if at.is_null() {
-        return Err(Failed::said(
-            larder_status::LARDER_MEMORY,
-            "a handle",
-            "cannot be had: there is no memory",
-        ));
+        return Err(Failed::memory("a handle"));
     }
     // SAFETY: fresh memory of the right layout, which nothing needs to be written to. Dropped, it is freed.
     let mut handle = unsafe { Box::from_raw(at) };

@@ -4,9 +4,9 @@ use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 
 use crate::buffer;
+use crate::call::on;
 use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::guard;
-use crate::mark::{Opaque, shared};
+use crate::mark::Opaque;
 
 /// Above any machine's memory: the pool's value for no limit.
 const NO_LIMIT: u64 = 1 << 60;
@@ -20,9 +20,20 @@ pub(crate) trait Numbers: Copy {
     fn members(&self, out: &mut dyn Write) -> fmt::Result;
 }
 
-/// Names the fields once, for the JSON; the struct itself is spelled out for the header.
+/// Says of each field of a struct of numbers where it comes from: the field of the same name of `$stats`, or `= $value`. The struct
+/// itself is spelled out for the header.
 macro_rules! numbers {
-    ($type:ident { $($name:ident),+ $(,)? }) => {
+    ($type:ident, |$of:ident: $source:ty| $stats:ident = $taken:expr; $($name:ident $(= $value:expr)?),+ $(,)?) => {
+        impl From<$source> for $type {
+            fn from($of: $source) -> Self {
+                let $stats = $taken;
+                Self {
+                    size: size_of::<Self>(),
+                    $($name: $crate::numbers::numbers!(@value $stats $name $($value)?)),+
+                }
+            }
+        }
+
         impl $crate::numbers::Numbers for $type {
             const HINT: &'static str = concat!("; set it to sizeof(", stringify!($type), ")");
 
@@ -31,6 +42,13 @@ macro_rules! numbers {
                 Ok(())
             }
         }
+    };
+    (@value $stats:ident $name:ident) => {
+        // Counts and bytes of a 64-bit machine; wider types do not exist here.
+        $stats.$name as u64
+    };
+    (@value $stats:ident $name:ident $value:expr) => {
+        $value
     };
 }
 pub(crate) use numbers;
@@ -72,23 +90,28 @@ impl Member for [c_char; 32] {
 }
 
 /// A limit as C reads it.
-pub(crate) fn limit(value: u64) -> u64 {
-    if value >= NO_LIMIT { u64::MAX } else { value }
+pub(crate) fn limit(bytes: usize) -> u64 {
+    match bytes as u64 {
+        NO_LIMIT.. => u64::MAX,
+        bytes => bytes,
+    }
 }
 
 /// Reads the numbers of a handle into a struct of C's: as much as the program knows of it.
 ///
 /// # Safety
-/// `handle` as for [`shared`]; `stats` is NULL or begins with a `usize` that says how many bytes it has; `error` is NULL or can
-/// be written.
-pub(crate) unsafe fn read<H: Opaque, T: Numbers>(
+/// `handle` as for [`shared`](crate::mark::shared); `stats` is NULL or begins with a `usize` that says how many bytes it has;
+/// `error` is NULL or can be written.
+pub(crate) unsafe fn read<H: Opaque, T>(
     handle: *const H,
     stats: *mut T,
     error: *mut larder_error,
-    take: impl FnOnce(&H::Inside) -> T,
-) -> larder_status {
+) -> larder_status
+where
+    T: Numbers + for<'a> From<&'a H::Inside>,
+{
     // SAFETY: the caller's promises.
-    unsafe { try_read(handle, stats, error, |inside| Ok(take(inside))) }
+    unsafe { try_read(handle, stats, error, |inside| Ok(inside.into())) }
 }
 
 /// As [`read`], for numbers that may not be there.
@@ -103,8 +126,7 @@ pub(crate) unsafe fn try_read<H: Opaque, T: Numbers>(
 ) -> larder_status {
     // SAFETY: the caller's promises.
     unsafe {
-        guard(error, || {
-            let inside = shared(handle)?;
+        on(handle, error, |inside| {
             if stats.is_null() {
                 return Err(Failed::null("stats"));
             }
@@ -125,18 +147,19 @@ pub(crate) unsafe fn try_read<H: Opaque, T: Numbers>(
 /// Writes the numbers of a handle as one JSON object.
 ///
 /// # Safety
-/// `handle` as for [`shared`]; the rest as for [`buffer::text`]; `error` is NULL or can be written.
-pub(crate) unsafe fn json<H: Opaque, T: Numbers>(
+/// `handle` as for [`shared`](crate::mark::shared); the rest as for [`buffer::text`]; `error` is NULL or can be written.
+pub(crate) unsafe fn json<H: Opaque, T>(
     handle: *const H,
-    text: (*mut c_char, usize, *mut usize),
+    (at, bytes, needed): (*mut c_char, usize, *mut usize),
     error: *mut larder_error,
-    take: impl FnOnce(&H::Inside) -> T,
-) -> larder_status {
-    let (at, bytes, needed) = text;
+) -> larder_status
+where
+    T: Numbers + for<'a> From<&'a H::Inside>,
+{
     // SAFETY: the caller's promises.
     unsafe {
-        guard(error, || {
-            let stats = take(shared(handle)?);
+        on(handle, error, |inside| {
+            let stats = T::from(inside);
             buffer::text(at, bytes, needed, |out| {
                 out.write_str("{\"schema\":1")?;
                 stats.members(out)?;

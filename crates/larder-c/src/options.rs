@@ -1,11 +1,8 @@
-//! Settings of a pool that is to be.
+//! Settings of what is to be: structs of C's that begin with their size, and what several of them have.
 
 use core::ffi::{CStr, c_char};
-use std::time::Duration;
 
-use larder::os::Decommit;
 use larder::os::rseq::Mode;
-use larder::pages::{ClusterSize, PagePool, PagePoolBuilder};
 
 use crate::error::{Failed, larder_status};
 
@@ -14,76 +11,29 @@ pub const LARDER_MODE_AUTO: u32 = 0;
 /// A lock per stock, tried and never waited for.
 pub const LARDER_MODE_LOCKED: u32 = 1;
 
-/// Pages are backed at first touch, with a fault each, and not by the cluster.
-pub const LARDER_POOL_NO_POPULATE: u32 = 1;
-/// Asks for transparent huge pages.
-pub const LARDER_POOL_HUGE_PAGES: u32 = 2;
-/// Gives memory back by MADV_FREE: the kernel takes it when it needs it.
-pub const LARDER_POOL_FREE_LAZILY: u32 = 4;
-/// Does not look at LARDER_CLUSTER_PAGES and LARDER_SETTINGS.
-pub const LARDER_POOL_IGNORE_ENVIRONMENT: u32 = 8;
-
-const ALL_FLAGS: u32 = 15;
-
-/// Settings of a pool. `larder_pool_options_init` fills in the defaults.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct larder_pool_options {
-    /// Bytes of this struct, as the program knows it: `sizeof(larder_pool_options)`.
-    pub size: usize,
-    /// Pages that are populated and given back together, 1 to 2^20; 0 chooses by the caches.
-    pub cluster_pages: usize,
-    /// Most bytes that the pool may hold; 0 is no limit.
-    pub limit_bytes: usize,
-    /// Addresses to reserve; 0 chooses.
-    pub reserve_bytes: usize,
-    /// Milliseconds that memory must be unused before it goes back; UINT64_MAX keeps it.
-    pub decay_ms: u64,
-    /// Pages of a magazine at first, 1 to 255; 0 chooses.
-    pub magazine_pages: usize,
-    /// Pages of a magazine at most, up to 255; 0 chooses.
-    pub magazine_most_pages: usize,
-    /// LARDER_MODE_AUTO or LARDER_MODE_LOCKED.
-    pub mode: u32,
-    /// LARDER_POOL_* flags, or 0.
-    pub flags: u32,
-}
-
-impl Default for larder_pool_options {
-    fn default() -> Self {
-        Self {
-            size: size_of::<Self>(),
-            cluster_pages: 0,
-            limit_bytes: 0,
-            reserve_bytes: 0,
-            decay_ms: 1000,
-            magazine_pages: 0,
-            magazine_most_pages: 0,
-            mode: LARDER_MODE_AUTO,
-            flags: 0,
-        }
-    }
-}
-
-/// Fills in the defaults. `options` points to a `larder_pool_options`; NULL is an error.
+/// A struct of C's that begins with its size.
 ///
 /// # Safety
-/// `options` is NULL or can be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_pool_options_init(
-    options: *mut larder_pool_options,
-) -> larder_status {
-    // SAFETY: the caller gives memory for the struct.
-    unsafe { init(options) }
+/// The first field is a `usize`, the struct's size. The others are numbers, pointers and functions that may be NULL, so that zero
+/// bytes are values, and so is whatever C writes there.
+pub(crate) unsafe trait SizeFirst: Copy + Default {}
+
+/// Nothing but the size: where most defaults of a struct begin.
+pub(crate) fn blank<T: SizeFirst>() -> T {
+    let mut all = core::mem::MaybeUninit::<T>::zeroed();
+    // SAFETY: the struct begins with its size, and zero bytes are values of the other fields.
+    unsafe {
+        all.as_mut_ptr().cast::<usize>().write(size_of::<T>());
+        all.assume_init()
+    }
 }
 
 /// A struct of C's that begins with its size. A program that knows fewer fields keeps the defaults of the others; one that
 /// knows more must not have used the additional ones.
 ///
 /// # Safety
-/// The pointer is NULL, or to a struct that begins with a `usize` that says how many bytes it has; `T` is plain data in
-/// which every bit pattern is a value.
-pub(crate) unsafe fn read_sized<T: Copy + Default>(given: *const T) -> Result<T, Failed> {
+/// The pointer is NULL, or to a struct that begins with a `usize` that says how many bytes it has.
+pub(crate) unsafe fn read_sized<T: SizeFirst>(given: *const T) -> Result<T, Failed> {
     let mut own = T::default();
     if given.is_null() {
         return Ok(own);
@@ -105,45 +55,6 @@ pub(crate) unsafe fn read_sized<T: Copy + Default>(given: *const T) -> Result<T,
         core::ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut own).cast::<u8>(), known);
     }
     Ok(own)
-}
-
-impl larder_pool_options {
-    pub(crate) fn builder(&self) -> Result<PagePoolBuilder, Failed> {
-        check_flags(self.flags, ALL_FLAGS)?;
-        let mut builder = PagePool::builder();
-        if self.cluster_pages != 0 {
-            builder = builder.cluster(ClusterSize::pages(self.cluster_pages)?);
-        }
-        if self.limit_bytes != 0 {
-            builder = builder.limit_bytes(self.limit_bytes);
-        }
-        if self.reserve_bytes != 0 {
-            builder = builder.reserve_bytes(self.reserve_bytes);
-        }
-        builder = builder.decay(match self.decay_ms {
-            u64::MAX => Duration::MAX,
-            ms => Duration::from_millis(ms),
-        });
-        if let Some((first, most)) = magazine(self.magazine_pages, self.magazine_most_pages)? {
-            builder = builder.magazine(first, most);
-        }
-        if let Some(mode) = mode(self.mode)? {
-            builder = builder.mode(mode);
-        }
-        if self.flags & LARDER_POOL_NO_POPULATE != 0 {
-            builder = builder.populate(false);
-        }
-        if self.flags & LARDER_POOL_HUGE_PAGES != 0 {
-            builder = builder.huge_pages();
-        }
-        if self.flags & LARDER_POOL_FREE_LAZILY != 0 {
-            builder = builder.give_back(Decommit::Free);
-        }
-        if self.flags & LARDER_POOL_IGNORE_ENVIRONMENT != 0 {
-            builder = builder.ignore_environment();
-        }
-        Ok(builder)
-    }
 }
 
 /// How magazines are kept, where the program chose.
@@ -212,11 +123,33 @@ pub(crate) unsafe fn name<'a>(given: *const c_char) -> Result<Option<&'a str>, F
     Ok(Some(text))
 }
 
+/// Refuses numbers in a field that has no meaning yet.
+pub(crate) fn check_reserved(what: &'static str, number: u32) -> Result<(), Failed> {
+    match number {
+        0 => Ok(()),
+        other => Err(Failed::argument(what, other.into(), "; it must be 0")),
+    }
+}
+
+/// An alignment that C asks for; 0 is `otherwise`.
+#[inline]
+pub(crate) fn alignment(align: usize, otherwise: usize) -> Result<usize, Failed> {
+    match align {
+        0 => Ok(otherwise),
+        n if n.is_power_of_two() => Ok(n),
+        n => Err(Failed::argument(
+            "align is",
+            n as u64,
+            "; it must be a power of two",
+        )),
+    }
+}
+
 /// Fills in defaults.
 ///
 /// # Safety
 /// The pointer is NULL, or to memory for a `T`.
-pub(crate) unsafe fn init<T: Default>(options: *mut T) -> larder_status {
+pub(crate) unsafe fn init<T: SizeFirst>(options: *mut T) -> larder_status {
     if options.is_null() {
         return larder_status::LARDER_NULL;
     }

@@ -2,16 +2,15 @@
 
 use core::ffi::c_void;
 
-use larder::pages::{PageHandle, PagePool};
+use larder::pages::{PageBuf, PageHandle, PagePool};
 
+use crate::call::{NO_ERROR, answer, ask, free, guard, make};
 use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::{guard, value};
-use crate::mark::{Opaque, alone, end, give, shared};
+use crate::mark::{alone, opaque};
 use crate::pool::{larder_pool, own_page};
 
 /// Two magazines of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
 /// may use it at a time. It keeps its pool open.
-#[derive(Debug)]
 pub struct larder_page_handle {
     _opaque: [u8; 0],
 }
@@ -23,11 +22,7 @@ pub(crate) struct Stocked {
     pool: PagePool,
 }
 
-impl Opaque for larder_page_handle {
-    type Inside = Stocked;
-    const MARK: u64 = 0x6c64_7268_616e_6431;
-    const NAME: &'static str = "handle";
-}
+opaque!(larder_page_handle, Stocked, b"ldrhand1", "handle");
 
 /// Makes a handle over a pool. `out` gets it, or NULL after a failure.
 ///
@@ -39,15 +34,12 @@ pub unsafe extern "C" fn larder_page_handle_new(
     out: *mut *mut larder_page_handle,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
-            give(out, || {
-                Ok(Stocked {
-                    handle: pool.handle()?,
-                    pool: pool.clone(),
-                })
+        make(pool, out, error, |pool| {
+            Ok(Stocked {
+                handle: pool.handle()?,
+                pool: pool.clone(),
             })
         })
     }
@@ -59,8 +51,8 @@ pub unsafe extern "C" fn larder_page_handle_new(
 /// `handle` is NULL or a live page handle, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_free(handle: *mut larder_page_handle) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe { guard(core::ptr::null_mut(), || end(handle)) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { free(handle) }
 }
 
 /// A page with a former owner's contents. `page` gets it, or NULL after a failure.
@@ -73,16 +65,11 @@ pub unsafe extern "C" fn larder_page_handle_get(
     page: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         guard(error, || {
             let handle = &mut alone(handle)?.handle;
-            if page.is_null() {
-                return Err(Failed::null("page"));
-            }
-            page.write(core::ptr::null_mut());
-            page.write(handle.get_raw()?.as_ptr().cast());
-            Ok(())
+            answer(("page", page), || handle.get_raw())
         })
     }
 }
@@ -97,16 +84,13 @@ pub unsafe extern "C" fn larder_page_handle_get_zeroed(
     page: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         guard(error, || {
             let handle = &mut alone(handle)?.handle;
-            if page.is_null() {
-                return Err(Failed::null("page"));
-            }
-            page.write(core::ptr::null_mut());
-            page.write(handle.get_zeroed()?.into_raw().as_ptr().cast());
-            Ok(())
+            answer(("page", page), || {
+                handle.get_zeroed().map(PageBuf::into_raw)
+            })
         })
     }
 }
@@ -121,12 +105,11 @@ pub unsafe extern "C" fn larder_page_handle_put(
     handle: *mut larder_page_handle,
     page: *mut c_void,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(core::ptr::null_mut(), || {
+        guard(NO_ERROR, || -> Result<(), Failed> {
             let handle = alone(handle)?;
             let page = own_page(&handle.pool, page)?;
-            // SAFETY: a page of this pool, which the caller gives up.
             handle.handle.put_raw(page);
             Ok(())
         })
@@ -139,8 +122,6 @@ pub unsafe extern "C" fn larder_page_handle_put(
 /// `handle` is NULL or a live page handle that no other thread uses meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_page_handle_len(handle: *const larder_page_handle) -> usize {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(handle)? }.handle.len())
-    })
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(handle, 0, |stocked| stocked.handle.len()) }
 }

@@ -2,25 +2,119 @@
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
+use std::time::Duration;
 
-use larder::pages::{ClusterSize, PagePool};
+use larder::os::Decommit;
+use larder::pages::{BuildError, Builder, ClusterSize, PageBuf, PagePool, PoolError};
 
+use crate::bulk;
+use crate::call::{NO_ERROR, ask, free, give_back, guard, not_null, on, take};
 use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::{guard, value};
-use crate::mark::{Opaque, end, give, shared};
-use crate::options::{larder_pool_options, read_sized};
+use crate::mark::{give, opaque};
+use crate::options::{SizeFirst, blank, check_flags, init, magazine, mode, read_sized};
+
+/// Pages are backed at first touch, with a fault each, and not by the cluster.
+pub const LARDER_POOL_NO_POPULATE: u32 = 1;
+/// Asks for transparent huge pages.
+pub const LARDER_POOL_HUGE_PAGES: u32 = 2;
+/// Gives memory back by MADV_FREE: the kernel takes it when it needs it.
+pub const LARDER_POOL_FREE_LAZILY: u32 = 4;
+/// Does not look at LARDER_CLUSTER_PAGES and LARDER_SETTINGS.
+pub const LARDER_POOL_IGNORE_ENVIRONMENT: u32 = 8;
+
+const ALL_FLAGS: u32 = 15;
+
+/// Settings of a pool. `larder_pool_options_init` fills in the defaults.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct larder_pool_options {
+    /// Bytes of this struct, as the program knows it: `sizeof(larder_pool_options)`.
+    pub size: usize,
+    /// Pages that are populated and given back together, 1 to 2^20; 0 chooses by the caches.
+    pub cluster_pages: usize,
+    /// Most bytes that the pool may hold; 0 is no limit.
+    pub limit_bytes: usize,
+    /// Addresses to reserve; 0 chooses.
+    pub reserve_bytes: usize,
+    /// Milliseconds that memory must be unused before it goes back; UINT64_MAX keeps it.
+    pub decay_ms: u64,
+    /// Pages of a magazine at first, 1 to 255; 0 chooses.
+    pub magazine_pages: usize,
+    /// Pages of a magazine at most, up to 255; 0 chooses.
+    pub magazine_most_pages: usize,
+    /// LARDER_MODE_AUTO or LARDER_MODE_LOCKED.
+    pub mode: u32,
+    /// LARDER_POOL_* flags, or 0.
+    pub flags: u32,
+}
+
+// SAFETY: the size, then numbers.
+unsafe impl SizeFirst for larder_pool_options {}
+
+impl Default for larder_pool_options {
+    fn default() -> Self {
+        Self {
+            decay_ms: 1000,
+            ..blank()
+        }
+    }
+}
+
+/// Fills in the defaults. `options` points to a `larder_pool_options`; NULL is an error.
+///
+/// # Safety
+/// `options` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_pool_options_init(
+    options: *mut larder_pool_options,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { init(options) }
+}
+
+impl larder_pool_options {
+    pub(crate) fn builder(&self) -> Result<Builder, Failed> {
+        check_flags(self.flags, ALL_FLAGS)?;
+        let mut builder = PagePool::builder();
+        if self.cluster_pages != 0 {
+            builder = builder.cluster(ClusterSize::pages(self.cluster_pages)?);
+        }
+        if self.limit_bytes != 0 {
+            builder = builder.limit_bytes(self.limit_bytes);
+        }
+        if self.reserve_bytes != 0 {
+            builder = builder.reserve_bytes(self.reserve_bytes);
+        }
+        builder = builder.decay(match self.decay_ms {
+            u64::MAX => Duration::MAX,
+            ms => Duration::from_millis(ms),
+        });
+        if let Some((first, most)) = magazine(self.magazine_pages, self.magazine_most_pages)? {
+            builder = builder.magazine(first, most);
+        }
+        if let Some(mode) = mode(self.mode)? {
+            builder = builder.mode(mode);
+        }
+        builder = builder.populate(self.flags & LARDER_POOL_NO_POPULATE == 0);
+        if self.flags & LARDER_POOL_HUGE_PAGES != 0 {
+            builder = builder.huge_pages();
+        }
+        if self.flags & LARDER_POOL_FREE_LAZILY != 0 {
+            builder = builder.give_back(Decommit::Free);
+        }
+        if self.flags & LARDER_POOL_IGNORE_ENVIRONMENT != 0 {
+            builder = builder.ignore_environment();
+        }
+        Ok(builder)
+    }
+}
 
 /// A pool of pages. Every function except larder_pool_free may be called by many threads at once.
-#[derive(Debug)]
 pub struct larder_pool {
     _opaque: [u8; 0],
 }
 
-impl Opaque for larder_pool {
-    type Inside = PagePool;
-    const MARK: u64 = 0x6c64_7270_6f6f_6c31;
-    const NAME: &'static str = "pool";
-}
+opaque!(larder_pool, PagePool, b"ldrpool1", "pool");
 
 /// Makes a pool. `options` may be NULL for the defaults. `out` gets the pool, or NULL after a failure.
 ///
@@ -32,13 +126,10 @@ pub unsafe extern "C" fn larder_pool_new(
     out: *mut *mut larder_pool,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         guard(error, || {
-            give(out, || {
-                let options = read_sized(options)?;
-                Ok(options.builder()?.build()?)
-            })
+            give(out, || Ok(read_sized(options)?.builder()?.build()?))
         })
     }
 }
@@ -50,34 +141,8 @@ pub unsafe extern "C" fn larder_pool_new(
 /// `pool` is NULL or a live pool, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_free(pool: *mut larder_pool) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe { guard(core::ptr::null_mut(), || end(pool)) }
-}
-
-/// How a page is taken.
-type Get = fn(&PagePool) -> Result<NonNull<u8>, larder::pages::PoolError>;
-
-/// # Safety
-/// As for the C functions: `page` is NULL or can be written, `error` likewise.
-#[inline]
-unsafe fn get(
-    pool: *const larder_pool,
-    page: *mut *mut c_void,
-    error: *mut larder_error,
-    how: Get,
-) -> larder_status {
-    // SAFETY: the caller's promises.
-    unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
-            if page.is_null() {
-                return Err(Failed::null("page"));
-            }
-            page.write(core::ptr::null_mut());
-            page.write(how(pool)?.as_ptr().cast());
-            Ok(())
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { free(pool) }
 }
 
 /// A page with an earlier owner's contents: the cheapest, for callers that overwrite it. `page` gets it, or NULL after a failure.
@@ -90,8 +155,8 @@ pub unsafe extern "C" fn larder_pool_get(
     page: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the same promises.
-    unsafe { get(pool, page, error, PagePool::get_raw) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { take(pool, ("page", page), error, PagePool::get_raw) }
 }
 
 /// A page of zeroes, zeroed now if it is not known to be zero: warm, for callers that write most of it.
@@ -104,8 +169,8 @@ pub unsafe extern "C" fn larder_pool_get_zeroed(
     page: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the same promises.
-    unsafe { get(pool, page, error, PagePool::get_zeroed_raw) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { take(pool, ("page", page), error, PagePool::get_zeroed_raw) }
 }
 
 /// A page of zeroes, from the pre-zeroed stock if there is one: for callers that write little of it or only read.
@@ -118,11 +183,10 @@ pub unsafe extern "C" fn larder_pool_get_zeroed_sparse(
     page: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the same promises.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        get(pool, page, error, |pool| {
-            pool.get_zeroed_sparse()
-                .map(larder::pages::PageBuf::into_raw)
+        take(pool, ("page", page), error, |pool| {
+            pool.get_zeroed_sparse().map(PageBuf::into_raw)
         })
     }
 }
@@ -138,14 +202,10 @@ pub unsafe extern "C" fn larder_pool_put(
     pool: *const larder_pool,
     page: *mut c_void,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(core::ptr::null_mut(), || {
-            let pool = shared(pool)?;
-            let page = own_page(pool, page)?;
-            // SAFETY: a page of this pool, which the caller gives up.
-            pool.put_raw(page);
-            Ok(())
+        on(pool, NO_ERROR, |pool| {
+            own_page(pool, page).map(|page| pool.put_raw(page))
         })
     }
 }
@@ -153,7 +213,7 @@ pub unsafe extern "C" fn larder_pool_put(
 /// The page behind a pointer of C's, if it is one of this pool's.
 #[inline]
 pub(crate) fn own_page(pool: &PagePool, page: *mut c_void) -> Result<NonNull<u8>, Failed> {
-    let page = NonNull::new(page.cast::<u8>()).ok_or_else(|| Failed::null("page"))?;
+    let page = not_null("page", page)?;
     if pool.owns(page) {
         Ok(page)
     } else {
@@ -177,31 +237,21 @@ pub unsafe extern "C" fn larder_pool_get_many(
     n: usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need: room for n pointers.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
-            if n == 0 {
-                return Ok(());
-            }
-            if pages.is_null() {
-                return Err(Failed::null("pages"));
-            }
-            for i in 0..n {
-                match pool.get_raw() {
-                    Ok(page) => pages.add(i).write(page.as_ptr().cast()),
-                    Err(error) => {
-                        for j in 0..i {
-                            // SAFETY: written above; it came from this pool and no caller has seen it yet.
-                            pool.put_raw(NonNull::new_unchecked((*pages.add(j)).cast()));
-                        }
-                        // The caller finds no page there that it does not own.
-                        core::ptr::write_bytes(pages, 0, n);
-                        return Err(error.into());
-                    }
-                }
-            }
-            Ok(())
+        on(pool, error, |pool| {
+            bulk::fill(
+                ("pages", pages),
+                n,
+                |pages, got| {
+                    pages.iter_mut().try_for_each(|page| {
+                        *page = pool.get_raw()?;
+                        *got += 1;
+                        Ok::<_, PoolError>(())
+                    })
+                },
+                |got| got.iter().for_each(|page| pool.put_raw(*page)),
+            )
         })
     }
 }
@@ -218,22 +268,15 @@ pub unsafe extern "C" fn larder_pool_put_many(
     n: usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need: n pointers to read.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
-            if n == 0 {
-                return Ok(());
+        on(pool, error, |pool| -> Result<(), Failed> {
+            let pages = bulk::pointers(("pages", pages), n)?;
+            for page in pages {
+                own_page(pool, *page)?;
             }
-            if pages.is_null() {
-                return Err(Failed::null("pages"));
-            }
-            for i in 0..n {
-                own_page(pool, *pages.add(i))?;
-            }
-            for i in 0..n {
-                // SAFETY: checked above; the caller gives them up.
-                pool.put_raw(NonNull::new_unchecked((*pages.add(i)).cast()));
+            for page in pages {
+                pool.put_raw(NonNull::new_unchecked(page.cast()));
             }
             Ok(())
         })
@@ -250,7 +293,7 @@ pub unsafe extern "C" fn larder_pool_maintain(
     pool: *const larder_pool,
     bytes: *mut usize,
 ) -> larder_status {
-    // SAFETY: the same promises.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe { give_back(pool, bytes, PagePool::maintain) }
 }
 
@@ -263,27 +306,8 @@ pub unsafe extern "C" fn larder_pool_trim(
     pool: *const larder_pool,
     bytes: *mut usize,
 ) -> larder_status {
-    // SAFETY: the same promises.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe { give_back(pool, bytes, PagePool::trim) }
-}
-
-/// # Safety
-/// `bytes` is NULL or can be written.
-unsafe fn give_back(
-    pool: *const larder_pool,
-    bytes: *mut usize,
-    how: fn(&PagePool) -> usize,
-) -> larder_status {
-    // SAFETY: the caller's promises.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            let given = how(shared(pool)?);
-            if !bytes.is_null() {
-                bytes.write(given);
-            }
-            Ok(())
-        })
-    }
 }
 
 /// Changes the limit on held bytes; 0 is none. A pool above its limit keeps what it holds until that goes back, and takes nothing new.
@@ -296,13 +320,12 @@ pub unsafe extern "C" fn larder_pool_set_limit(
     bytes: usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
+        on(pool, error, |pool| {
             let page = pool.page_size();
             if bytes != 0 && bytes < page {
-                return Err(larder::pages::PoolError::LimitBytes { bytes, page }.into());
+                return Err(BuildError::Limit { bytes, page });
             }
             pool.set_limit_bytes(if bytes == 0 { usize::MAX } else { bytes });
             Ok(())
@@ -320,15 +343,14 @@ pub unsafe extern "C" fn larder_pool_set_cluster(
     pages: usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let pool = shared(pool)?;
-            pool.set_cluster(match pages {
-                0 => ClusterSize::AUTO,
-                n => ClusterSize::pages(n)?,
-            });
-            Ok(())
+        on(pool, error, |pool| {
+            let cluster = match pages {
+                0 => Ok(ClusterSize::AUTO),
+                n => ClusterSize::pages(n),
+            };
+            cluster.map(|cluster| pool.set_cluster(cluster))
         })
     }
 }
@@ -339,10 +361,8 @@ pub unsafe extern "C" fn larder_pool_set_cluster(
 /// `pool` is NULL or a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_cluster_pages(pool: *const larder_pool) -> usize {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(pool)? }.cluster_pages())
-    })
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(pool, 0, PagePool::cluster_pages) }
 }
 
 /// Bytes of a page; 0 for a pointer that is no pool.
@@ -351,8 +371,6 @@ pub unsafe extern "C" fn larder_pool_cluster_pages(pool: *const larder_pool) -> 
 /// `pool` is NULL or a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_pool_page_size(pool: *const larder_pool) -> usize {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(pool)? }.page_size())
-    })
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(pool, 0, PagePool::page_size) }
 }

@@ -54,54 +54,12 @@ pub struct larder_pool_stats {
     pub magazines: u64,
 }
 
-numbers!(larder_pool_stats {
-    hits,
-    misses,
-    puts,
-    held_bytes,
-    out_bytes,
-    limit_bytes,
-    commit_calls,
-    populate_calls,
-    decommit_calls,
-    faults_avoided,
-    released_bytes,
-    zeroed_by_caller_bytes,
-    zeroing_avoided_bytes,
-    zeroed_by_helper_bytes,
-    fault_ahead_bytes,
-    helper_cpu_ns,
-    prezeroed_bytes,
-    magazine_pages,
-    magazines
-});
-
-fn take(pool: &PagePool) -> larder_pool_stats {
-    let stats = pool.stats();
-    // Counts and bytes of a 64-bit machine; wider types do not exist here.
-    larder_pool_stats {
-        size: size_of::<larder_pool_stats>(),
-        limit_bytes: numbers::limit(stats.limit_bytes as u64),
-        hits: stats.hits,
-        misses: stats.misses,
-        puts: stats.puts,
-        held_bytes: stats.held_bytes as u64,
-        out_bytes: stats.out_bytes as u64,
-        commit_calls: stats.commit_calls,
-        populate_calls: stats.populate_calls,
-        decommit_calls: stats.decommit_calls,
-        faults_avoided: stats.faults_avoided,
-        released_bytes: stats.released_bytes,
-        zeroed_by_caller_bytes: stats.zeroed_by_caller_bytes,
-        zeroing_avoided_bytes: stats.zeroing_avoided_bytes,
-        zeroed_by_helper_bytes: stats.zeroed_by_helper_bytes,
-        fault_ahead_bytes: stats.fault_ahead_bytes,
-        helper_cpu_ns: stats.helper_cpu_ns,
-        prezeroed_bytes: stats.prezeroed_bytes as u64,
-        magazine_pages: stats.magazine_pages as u64,
-        magazines: stats.magazines as u64,
-    }
-}
+numbers!(larder_pool_stats, |pool: &PagePool| stats = pool.stats();
+    hits, misses, puts, held_bytes, out_bytes,
+    limit_bytes = numbers::limit(stats.limit_bytes),
+    commit_calls, populate_calls, decommit_calls, faults_avoided, released_bytes, zeroed_by_caller_bytes, zeroing_avoided_bytes,
+    zeroed_by_helper_bytes, fault_ahead_bytes, helper_cpu_ns, prezeroed_bytes, magazine_pages, magazines,
+);
 
 /// Reads the numbers. `stats->size` is the size that the program knows; it is set to the bytes written.
 ///
@@ -114,8 +72,8 @@ pub unsafe extern "C" fn larder_pool_stats_read(
     stats: *mut larder_pool_stats,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises the same.
-    unsafe { numbers::read(pool, stats, error, take) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::read(pool, stats, error) }
 }
 
 /// Writes the numbers as one JSON object. `needed`, which may be NULL, gets the bytes of the whole text, its end included;
@@ -131,6 +89,6 @@ pub unsafe extern "C" fn larder_pool_stats_json(
     needed: *mut usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises the same.
-    unsafe { numbers::json(pool, (buffer, bytes, needed), error, take) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::json::<_, larder_pool_stats>(pool, (buffer, bytes, needed), error) }
 }

@@ -3,8 +3,8 @@
 use core::ffi::c_char;
 
 use crate::buffer;
+use crate::call::guard;
 use crate::error::{larder_error, larder_status};
-use crate::guard::guard;
 
 /// The version of the library, for instance `0.1.0`, in static memory.
 #[unsafe(no_mangle)]
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn larder_mode(
     needed: *mut usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         guard(error, || {
             buffer::text(buffer, bytes, needed, |out| {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use larder::arena::{Arena, ArenaBuilder, ArenaError, Import};
 
+use super::named::{Name, Named, larder_arena};
 use super::request::policy;
 use super::source::{Given, larder_import_fn, larder_release_fn};
-use super::{Name, Named, larder_arena};
 use crate::error::{Failed, larder_status};
 use crate::mark::shared;
-use crate::options::{init, magazine, mode, name};
+use crate::options::{SizeFirst, blank, init, magazine, mode, name};
 
 /// Settings of an arena. `larder_arena_options_init` fills in the defaults.
 #[derive(Debug, Clone, Copy)]
@@ -50,25 +50,15 @@ pub struct larder_arena_options {
     pub user: *mut c_void,
 }
 
+// SAFETY: the size, then numbers, pointers and functions that may be NULL.
+unsafe impl SizeFirst for larder_arena_options {}
+
 impl Default for larder_arena_options {
     fn default() -> Self {
         Self {
-            size: size_of::<Self>(),
-            name: core::ptr::null(),
             quantum: 1,
-            quantum_max: 0,
-            span_addr: 0,
-            span_units: 0,
             limit_units: u64::MAX,
-            import_units: 0,
-            magazine_segments: 0,
-            magazine_most_segments: 0,
-            fit: super::request::LARDER_FIT_DEFAULT,
-            mode: crate::options::LARDER_MODE_AUTO,
-            source: core::ptr::null(),
-            import: None,
-            release: None,
-            user: core::ptr::null_mut(),
+            ..blank()
         }
     }
 }
@@ -81,7 +71,7 @@ impl Default for larder_arena_options {
 pub unsafe extern "C" fn larder_arena_options_init(
     options: *mut larder_arena_options,
 ) -> larder_status {
-    // SAFETY: the caller gives memory for the struct.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe { init(options) }
 }
 

@@ -1,70 +1,37 @@
 //! Quantum caches of one owner.
 
-use core::cell::UnsafeCell;
-use core::fmt;
 use std::sync::Arc;
 
 use larder::arena::ArenaHandle;
 
-use super::{Named, answer, larder_arena};
-use crate::busy::Busy;
+use super::named::{Named, larder_arena};
+use crate::busy::{Owned, on_owned};
+use crate::call::{answer, free, make};
 use crate::error::{larder_error, larder_status};
-use crate::guard::guard;
-use crate::mark::{Opaque, end, give, shared};
+use crate::mark::opaque;
 
 /// Magazines of one owner for the sizes that have a quantum cache: no lock, no restartable section. It may move between threads,
 /// but only one may use it at a time. Others may give back what it took, and it may give back what others took. It keeps its arena.
-#[derive(Debug)]
 pub struct larder_arena_handle {
     _opaque: [u8; 0],
 }
 
-/// A handle and the owner of the arena that it borrows.
-pub(crate) struct Own {
-    /// Dropped before the arena, which does not move and is only read.
-    handle: UnsafeCell<ArenaHandle<'static>>,
-    busy: Busy,
-    _arena: Arc<Named>,
+/// A handle, which is dropped before the arena that it borrows.
+type Own = Owned<ArenaHandle<'static>, Arc<Named>>;
+
+fn own(arena: &Arc<Named>) -> Own {
+    // SAFETY: the arena does not move and is only read. The count that the answer holds keeps it, and is dropped after the handle.
+    let borrowed: &'static Named = unsafe { &*Arc::as_ptr(arena) };
+    Owned::new(borrowed.arena.handle(), arena.clone())
 }
 
-impl fmt::Debug for Own {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an arena's handle")
-    }
-}
-
-impl Own {
-    fn new(arena: Arc<Named>) -> Self {
-        // SAFETY: the arena is behind a count that this value holds, and is dropped after the handle.
-        let borrowed: &'static Named = unsafe { &*Arc::as_ptr(&arena) };
-        Self {
-            handle: UnsafeCell::new(borrowed.arena.handle()),
-            busy: Busy::default(),
-            _arena: arena,
-        }
-    }
-
-    /// # Safety
-    /// No other thread uses the handle.
-    unsafe fn with<T>(
-        &self,
-        f: impl FnOnce(&mut ArenaHandle<'static>) -> Result<T, crate::error::Failed>,
-    ) -> Result<T, crate::error::Failed> {
-        let _here = self.busy.alone()?;
-        // SAFETY: of one thread at a time (the caller's promise), and not from within a call of itself (`busy`).
-        f(unsafe { &mut *self.handle.get() })
-    }
-}
-
-impl Opaque for larder_arena_handle {
-    type Inside = Own;
-    const MARK: u64 = 0x6c64_7261_6861_6e31;
-    const NAME: &'static str = "arena handle";
-
-    fn may_end(inside: &Own) -> Result<(), crate::error::Failed> {
-        inside.busy.alone().map(drop)
-    }
-}
+opaque!(
+    larder_arena_handle,
+    Own,
+    b"ldrahan1",
+    "arena handle",
+    |own| own.busy.may_end()
+);
 
 /// Makes a handle over an arena. `out` gets it, or NULL after a failure.
 ///
@@ -76,13 +43,8 @@ pub unsafe extern "C" fn larder_arena_handle_new(
     out: *mut *mut larder_arena_handle,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let arena = shared(arena)?;
-            give(out, || Ok(Own::new(arena.clone())))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { make(arena, out, error, |arena| Ok(own(arena))) }
 }
 
 /// Ends a handle; NULL does nothing. What is in its magazines goes back to the arena.
@@ -93,8 +55,8 @@ pub unsafe extern "C" fn larder_arena_handle_new(
 pub unsafe extern "C" fn larder_arena_handle_free(
     handle: *mut larder_arena_handle,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe { guard(core::ptr::null_mut(), || end(handle)) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { free(handle) }
 }
 
 /// As larder_arena_alloc.
@@ -108,10 +70,10 @@ pub unsafe extern "C" fn larder_arena_handle_alloc(
     addr: *mut u64,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            shared(handle)?.with(|handle| answer(addr, || handle.alloc(units)))
+        on_owned(handle, error, |own| {
+            answer(("addr", addr), || own.alloc(units))
         })
     }
 }
@@ -127,10 +89,6 @@ pub unsafe extern "C" fn larder_arena_handle_dealloc(
     units: u64,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            shared(handle)?.with(|handle| Ok(handle.free(addr, units)?))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { on_owned(handle, error, |own| own.free(addr, units)) }
 }

@@ -3,7 +3,7 @@
 use larder::arena::{Fit, Request};
 
 use crate::error::{Failed, larder_status};
-use crate::options::init;
+use crate::options::{SizeFirst, blank, check_reserved, init};
 
 /// The arena's own fit.
 pub const LARDER_FIT_DEFAULT: u32 = 0;
@@ -38,18 +38,15 @@ pub struct larder_arena_request {
     pub reserved: u32,
 }
 
+// SAFETY: the size, then numbers.
+unsafe impl SizeFirst for larder_arena_request {}
+
 impl Default for larder_arena_request {
     fn default() -> Self {
         Self {
-            size: size_of::<Self>(),
-            units: 0,
             align: 1,
-            phase: 0,
-            nocross: 0,
-            min: 0,
             max: u64::MAX,
-            fit: LARDER_FIT_DEFAULT,
-            reserved: 0,
+            ..blank()
         }
     }
 }
@@ -62,7 +59,7 @@ impl Default for larder_arena_request {
 pub unsafe extern "C" fn larder_arena_request_init(
     request: *mut larder_arena_request,
 ) -> larder_status {
-    // SAFETY: the caller gives memory for the struct.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe { init(request) }
 }
 
@@ -79,13 +76,7 @@ pub(super) fn policy(what: &'static str, fit: u32) -> Result<Option<Fit>, Failed
 
 impl larder_arena_request {
     pub(super) fn request(&self) -> Result<Request, Failed> {
-        if self.reserved != 0 {
-            return Err(Failed::argument(
-                "request.reserved is",
-                self.reserved.into(),
-                "; it must be 0",
-            ));
-        }
+        check_reserved("request.reserved is", self.reserved)?;
         let mut request = Request::new(self.units)
             .align(self.align.max(1))
             .phase(self.phase)

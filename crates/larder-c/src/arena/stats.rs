@@ -3,8 +3,11 @@
 use core::ffi::c_char;
 use std::sync::Arc;
 
-use super::{Named, larder_arena};
-use crate::error::{larder_error, larder_status};
+use larder::arena::QuantumStats;
+
+use super::named::{Named, larder_arena};
+use crate::call::ask;
+use crate::error::{Failed, larder_error, larder_status};
 use crate::numbers::{self, numbers};
 
 /// Numbers of an arena, all of one moment. Units are the arena's: bytes, pages or identifiers.
@@ -43,44 +46,16 @@ pub struct larder_arena_stats {
     pub bookkeeping_bytes: u64,
 }
 
-numbers!(larder_arena_stats {
-    total_units,
-    free_units,
-    allocated_units,
-    imported_units,
-    idle_units,
-    limit_units,
-    spans,
-    segments,
-    allocs,
-    frees,
-    fails,
-    imports,
-    releases,
-    bookkeeping_bytes,
-});
-
-fn take(named: &Arc<Named>) -> larder_arena_stats {
-    let stats = named.arena.stats();
-    larder_arena_stats {
-        size: size_of::<larder_arena_stats>(),
-        total_units: stats.total,
-        free_units: stats.free,
-        allocated_units: stats.allocated,
-        imported_units: stats.imported,
-        idle_units: stats.idle,
-        // A number of units may be as large as it likes, so only the largest is no limit.
-        limit_units: named.arena.limit(),
-        spans: stats.spans,
-        segments: stats.segments,
-        allocs: stats.allocs,
-        frees: stats.frees,
-        fails: stats.fails,
-        imports: stats.imports,
-        releases: stats.releases,
-        bookkeeping_bytes: stats.bookkeeping_bytes as u64,
-    }
-}
+numbers!(larder_arena_stats, |named: &Arc<Named>| stats = named.arena.stats();
+    total_units = stats.total,
+    free_units = stats.free,
+    allocated_units = stats.allocated,
+    imported_units = stats.imported,
+    idle_units = stats.idle,
+    // A number of units may be as large as it likes, so only the largest is no limit.
+    limit_units = named.arena.limit(),
+    spans, segments, allocs, frees, fails, imports, releases, bookkeeping_bytes,
+);
 
 /// Reads the numbers; as larder_pool_stats_read.
 ///
@@ -93,8 +68,8 @@ pub unsafe extern "C" fn larder_arena_stats_read(
     stats: *mut larder_arena_stats,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises the same.
-    unsafe { numbers::read(arena, stats, error, take) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::read(arena, stats, error) }
 }
 
 /// Writes the numbers as one JSON object; as larder_pool_stats_json.
@@ -109,6 +84,73 @@ pub unsafe extern "C" fn larder_arena_stats_json(
     needed: *mut usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises the same.
-    unsafe { numbers::json(arena, (buffer, bytes, needed), error, take) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::json::<_, larder_arena_stats>(arena, (buffer, bytes, needed), error) }
+}
+
+/// Numbers of one quantum cache, read while threads go on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct larder_quantum_stats {
+    /// Bytes of this struct as the program knows it; set it before the call.
+    pub size: usize,
+    /// Units of each of its segments.
+    pub units: u64,
+    /// Segments taken from a CPU's magazines.
+    pub hits: u64,
+    /// Takes that found their CPU's magazines empty.
+    pub misses: u64,
+    /// Segments given to a CPU's magazines.
+    pub puts: u64,
+    /// Full magazines in the depot.
+    pub full_magazines: u64,
+    /// Segments that a magazine may hold now.
+    pub magazine_segments: u64,
+}
+
+numbers!(larder_quantum_stats, |stats: QuantumStats| stock = stats.stock;
+    units = stats.size,
+    hits = stock.pops,
+    misses,
+    puts = stock.pushes,
+    full_magazines,
+    magazine_segments = stock.rounds as u64,
+);
+
+fn quantum_stats(named: &Named, cache: usize) -> Result<larder_quantum_stats, Failed> {
+    let stats = named.arena.quantum_stats().nth(cache);
+    stats.map(larder_quantum_stats::from).ok_or_else(|| {
+        Failed::argument(
+            "the arena has no quantum cache number",
+            cache as u64,
+            "; they are counted from 0 to options.quantum_max / options.quantum - 1",
+        )
+    })
+}
+
+/// Quantum caches of an arena; 0 for a pointer that is no arena.
+///
+/// # Safety
+/// `arena` is NULL or a live arena.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_arena_quantum_caches(arena: *const larder_arena) -> usize {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(arena, 0, |named| named.arena.quantum_stats().count()) }
+}
+
+/// Reads the numbers of quantum cache number `cache`, counted from 0, whose segments have `cache + 1` quanta; as
+/// larder_pool_stats_read. What is taken by handles is not counted.
+///
+/// # Safety
+/// `arena` is NULL or a live arena; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can
+/// be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_arena_quantum_stats_read(
+    arena: *const larder_arena,
+    cache: usize,
+    stats: *mut larder_quantum_stats,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::try_read(arena, stats, error, |named| quantum_stats(named, cache)) }
 }

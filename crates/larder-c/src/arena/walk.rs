@@ -4,10 +4,9 @@ use core::ffi::c_void;
 
 use larder::arena::{Segment, SegmentKind};
 
-use super::larder_arena;
+use super::named::larder_arena;
+use crate::call::on;
 use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::guard;
-use crate::mark::shared;
 
 /// A span that was added by hand; its segments follow.
 pub const LARDER_SEGMENT_ADDED_SPAN: u32 = 1;
@@ -67,18 +66,17 @@ pub unsafe extern "C" fn larder_arena_walk(
     user: *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let arena = shared(arena)?;
+        on(arena, error, |named| {
             let visit = visit.ok_or_else(|| Failed::null("visit"))?;
-            for segment in arena.arena.walk() {
+            for segment in named.arena.walk() {
                 let segment = larder_segment::from(segment);
                 if !visit(&raw const segment, user) {
                     break;
                 }
             }
-            Ok(())
+            Ok::<_, Failed>(())
         })
     }
 }

@@ -1,27 +1,30 @@
 //! Size classes: a front for all threads, and what heaps share.
 
 use core::ffi::c_void;
+use core::ops::Deref;
 
 use larder::heap::Classes;
 
-use super::front::{self, layout};
+use super::front::{self, Enter};
+use crate::call::{NO_ERROR, ask, free, make, on};
 use crate::error::{larder_error, larder_status};
-use crate::guard::{guard, value};
-use crate::mark::{Opaque, end, give, shared};
+use crate::mark::opaque;
 use crate::objects::family::larder_family;
-use crate::objects::large::answer;
 
 /// A cache of objects for every size class, made when it is first needed. It hands out memory to all threads at once, from the
 /// magazines of their CPUs, and heaps are made from it. Every function except larder_classes_free may be called by many threads.
-#[derive(Debug)]
 pub struct larder_classes {
     _opaque: [u8; 0],
 }
 
-impl Opaque for larder_classes {
-    type Inside = Classes;
-    const MARK: u64 = 0x6c64_7263_6c61_7331;
-    const NAME: &'static str = "classes";
+opaque!(larder_classes, Classes, b"ldrclas1", "classes");
+
+impl Enter for Classes {
+    type Front = Self;
+    #[inline(always)]
+    fn enter(&self) -> impl Deref<Target = Self> {
+        self
+    }
 }
 
 /// Makes classes over a family. `out` gets them, or NULL after a failure.
@@ -34,13 +37,8 @@ pub unsafe extern "C" fn larder_classes_new(
     out: *mut *mut larder_classes,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let family = shared(family)?;
-            give(out, || Ok(Classes::new(family)))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { make(family, out, error, |family| Ok(Classes::new(family))) }
 }
 
 /// Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones
@@ -50,8 +48,8 @@ pub unsafe extern "C" fn larder_classes_new(
 /// `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_classes_free(classes: *mut larder_classes) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe { guard(core::ptr::null_mut(), || end(classes)) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { free(classes) }
 }
 
 /// Takes `bytes` bytes, aligned to 16, with what a former owner left; 0 bytes are an object as well. `object` gets it, or NULL
@@ -66,13 +64,8 @@ pub unsafe extern "C" fn larder_classes_alloc(
     object: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            answer(object, || Ok(classes.alloc(layout(bytes, 0)?)?))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { on(classes, error, |own| front::alloc(own, (bytes, 0), object)) }
 }
 
 /// As larder_classes_alloc, with all bytes zero.
@@ -86,11 +79,10 @@ pub unsafe extern "C" fn larder_classes_alloc_zeroed(
     object: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            answer(object, || Ok(classes.alloc_zeroed(layout(bytes, 0)?)?))
+        on(classes, error, |own| {
+            front::alloc_zeroed(own, bytes, object)
         })
     }
 }
@@ -107,11 +99,10 @@ pub unsafe extern "C" fn larder_classes_alloc_aligned(
     object: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            answer(object, || Ok(classes.alloc(layout(bytes, align)?)?))
+        on(classes, error, |own| {
+            front::alloc(own, (bytes, align), object)
         })
     }
 }
@@ -129,13 +120,8 @@ pub unsafe extern "C" fn larder_classes_realloc(
     bytes: usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let classes = shared(classes)?;
-            front::realloc(classes, object, bytes)
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { on(classes, error, |own| front::realloc(own, object, bytes)) }
 }
 
 /// Gives an object back; NULL does nothing. It must come from these classes or from a heap that is made from them, else it is
@@ -149,13 +135,8 @@ pub unsafe extern "C" fn larder_classes_dealloc(
     classes: *const larder_classes,
     object: *mut c_void,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            let classes = shared(classes)?;
-            front::dealloc(classes, object)
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { on(classes, NO_ERROR, |own| front::dealloc(own, object)) }
 }
 
 /// As larder_classes_dealloc, for an object that was allocated with `bytes` bytes and no alignment. LARDER_SIZE when it was not; then
@@ -170,11 +151,10 @@ pub unsafe extern "C" fn larder_classes_dealloc_sized(
     object: *mut c_void,
     bytes: usize,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(core::ptr::null_mut(), || {
-            let classes = shared(classes)?;
-            front::dealloc_sized(classes, object, bytes, 0)
+        on(classes, NO_ERROR, |own| {
+            front::dealloc_sized(own, object, (bytes, 0))
         })
     }
 }
@@ -191,11 +171,10 @@ pub unsafe extern "C" fn larder_classes_dealloc_aligned(
     bytes: usize,
     align: usize,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(core::ptr::null_mut(), || {
-            let classes = shared(classes)?;
-            front::dealloc_sized(classes, object, bytes, align)
+        on(classes, NO_ERROR, |own| {
+            front::dealloc_sized(own, object, (bytes, align))
         })
     }
 }
@@ -209,11 +188,6 @@ pub unsafe extern "C" fn larder_classes_usable_bytes(
     classes: *const larder_classes,
     object: *const c_void,
 ) -> usize {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what these need.
-        unsafe {
-            let classes = shared(classes)?;
-            front::usable_bytes(classes, object)
-        }
-    })
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(classes, 0, |own| front::usable_bytes(own, object)) }
 }

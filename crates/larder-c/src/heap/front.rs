@@ -1,22 +1,25 @@
 //! The parts that heaps and classes share, over the pointers of C.
 //!
 //! Short functions are always inlined: each is the body of one or two C functions, and a `Result` with its error is large to
-//! pass.
+//! pass. They are called in a closure of each C function, since `catch_unwind` is inlined where one function alone calls it.
 
 use core::ffi::c_void;
+use core::ops::Deref;
 use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use larder::heap::{AllocError, Classes, GRAIN, Heap, class_of_layout};
 use larder::os::page_size;
 
+use crate::call::empty;
 use crate::error::{Failed, larder_status};
-use crate::objects::large::alignment;
+use crate::options::alignment;
 
 /// A source of memory of any size.
 pub(super) trait Front {
     fn classes(&self) -> &Classes;
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
+    fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
     /// # Safety
     /// The object is one of the classes', and is given up.
     unsafe fn free(&self, object: NonNull<u8>);
@@ -28,52 +31,89 @@ pub(super) trait Front {
     unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError>;
 }
 
-impl Front for Heap {
-    fn classes(&self) -> &Classes {
-        self.classes()
-    }
-    #[inline(always)]
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        self.alloc(layout)
-    }
-    #[inline(always)]
-    unsafe fn free(&self, object: NonNull<u8>) {
-        // SAFETY: the caller's promise.
-        unsafe { self.free(object) }
-    }
-    #[inline(always)]
-    unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.dealloc(object, layout) }
-    }
-    unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.resize(object, to) }
-    }
+macro_rules! front {
+    ($type:ident, |$itself:ident| $classes:expr) => {
+        impl Front for $type {
+            fn classes(&self) -> &Classes {
+                let $itself = self;
+                $classes
+            }
+            #[inline(always)]
+            fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+                self.alloc(layout)
+            }
+            #[inline(always)]
+            fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+                self.alloc_zeroed(layout)
+            }
+            #[inline(always)]
+            unsafe fn free(&self, object: NonNull<u8>) {
+                // SAFETY: the caller's promise.
+                unsafe { self.free(object) }
+            }
+            #[inline(always)]
+            unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
+                // SAFETY: the caller's promise.
+                unsafe { self.dealloc(object, layout) }
+            }
+            unsafe fn resize(
+                &self,
+                object: NonNull<u8>,
+                to: Layout,
+            ) -> Result<NonNull<u8>, AllocError> {
+                // SAFETY: the caller's promise.
+                unsafe { self.resize(object, to) }
+            }
+        }
+    };
 }
 
-impl Front for Classes {
-    fn classes(&self) -> &Classes {
-        self
+front!(Heap, |heap| heap.classes());
+front!(Classes, |classes| classes);
+
+/// What is behind a handle, which has such a source.
+pub(super) trait Enter {
+    type Front: Front;
+    /// The source, for the time of one call.
+    fn enter(&self) -> impl Deref<Target = Self::Front>;
+}
+
+/// Takes an object of a size and an alignment of C's.
+///
+/// # Safety
+/// `object` is NULL or can be written.
+#[inline(always)]
+pub(super) unsafe fn alloc(
+    own: &impl Enter,
+    (bytes, align): (usize, usize),
+    object: *mut *mut c_void,
+) -> Result<(), Failed> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        empty::<NonNull<u8>>(("object", object))?;
+        let new = own.enter().alloc(layout(bytes, align)?)?;
+        object.write(new.as_ptr().cast());
     }
-    #[inline(always)]
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        self.alloc(layout)
+    Ok(())
+}
+
+/// As [`alloc`], zeroed.
+///
+/// # Safety
+/// As for [`alloc`].
+#[inline(always)]
+pub(super) unsafe fn alloc_zeroed(
+    own: &impl Enter,
+    bytes: usize,
+    object: *mut *mut c_void,
+) -> Result<(), Failed> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        empty::<NonNull<u8>>(("object", object))?;
+        let new = own.enter().alloc_zeroed(layout(bytes, 0)?)?;
+        object.write(new.as_ptr().cast());
     }
-    #[inline(always)]
-    unsafe fn free(&self, object: NonNull<u8>) {
-        // SAFETY: the caller's promise.
-        unsafe { self.free(object) }
-    }
-    #[inline(always)]
-    unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.dealloc(object, layout) }
-    }
-    unsafe fn resize(&self, object: NonNull<u8>, to: Layout) -> Result<NonNull<u8>, AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.resize(object, to) }
-    }
+    Ok(())
 }
 
 /// A layout of C's; an alignment of 0 is that of every class.
@@ -91,7 +131,7 @@ pub(super) fn layout(bytes: usize, align: usize) -> Result<Layout, Failed> {
 }
 
 /// Bytes that may be used of an object of these classes.
-fn usable(classes: &Classes, object: NonNull<u8>) -> Result<usize, Failed> {
+pub(super) fn usable(classes: &Classes, object: NonNull<u8>) -> Result<usize, Failed> {
     classes.usable_size(object).ok_or_else(|| foreign(object))
 }
 
@@ -105,10 +145,12 @@ fn foreign(object: NonNull<u8>) -> Failed {
     )
 }
 
-/// As C's `malloc_usable_size`; NULL is no object.
-pub(super) fn usable_bytes(front: &impl Front, object: *const c_void) -> Result<usize, Failed> {
-    let object = NonNull::new(object.cast_mut().cast()).ok_or_else(|| Failed::null("object"))?;
-    usable(front.classes(), object)
+/// As C's `malloc_usable_size`; 0 for a pointer that is no object.
+pub(super) fn usable_bytes(own: &impl Enter, object: *const c_void) -> usize {
+    let object = NonNull::new(object.cast_mut().cast());
+    object.map_or(0, |object| {
+        usable(own.enter().classes(), object).unwrap_or(0)
+    })
 }
 
 /// Gives an object back; NULL does nothing.
@@ -135,15 +177,14 @@ pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<
 /// As for [`dealloc`].
 #[inline(always)]
 pub(super) unsafe fn dealloc_sized(
-    front: &impl Front,
+    own: &impl Enter,
     object: *mut c_void,
-    bytes: usize,
-    align: usize,
+    (bytes, align): (usize, usize),
 ) -> Result<(), Failed> {
     let Some(object) = NonNull::new(object.cast::<u8>()) else {
         return Ok(());
     };
-    let layout = layout(bytes, align)?;
+    let (front, layout) = (own.enter(), layout(bytes, align)?);
     let class = class_of_layout(layout);
     let checked = front.classes().debug_options().is_some();
     if !checked && (class.is_none() || front.classes().class_at(object) != class) {
@@ -189,29 +230,27 @@ fn check_size(
 /// # Safety
 /// `object` is NULL or can be read and written; what is in it is an object in the caller's hands.
 pub(super) unsafe fn realloc(
-    front: &impl Front,
+    own: &impl Enter,
     object: *mut *mut c_void,
     bytes: usize,
 ) -> Result<(), Failed> {
     if object.is_null() {
         return Err(Failed::null("object"));
     }
-    let layout = layout(bytes, 0)?;
+    let (front, layout) = (own.enter(), layout(bytes, 0)?);
     // SAFETY: the caller's promise.
-    let Some(old) = NonNull::new(unsafe { object.read() }.cast::<u8>()) else {
-        let new = front.alloc(layout)?;
-        // SAFETY: as above.
-        unsafe { object.write(new.as_ptr().cast()) };
-        return Ok(());
+    let new = match NonNull::new(unsafe { object.read() }.cast::<u8>()) {
+        None => front.alloc(layout)?,
+        Some(old) => {
+            // Checked classes report the mistake themselves.
+            if front.classes().debug_options().is_none() {
+                usable(front.classes(), old)?;
+            }
+            // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.
+            unsafe { front.resize(old, layout)? }
+        }
     };
-    // Checked classes report the mistake themselves.
-    if front.classes().debug_options().is_none() {
-        usable(front.classes(), old)?;
-    }
-    // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.
-    unsafe {
-        let new = front.resize(old, layout)?;
-        object.write(new.as_ptr().cast());
-    }
+    // SAFETY: as above.
+    unsafe { object.write(new.as_ptr().cast()) };
     Ok(())
 }

@@ -3,28 +3,23 @@
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
-use larder::objects::RawCache;
+use larder::objects::{ObjectError, RawCache};
 
 use super::cache_options::larder_cache_options;
 use super::family::larder_family;
-use super::large::{answer, not_null};
+use crate::bulk;
+use crate::call::{NO_ERROR, ask, destroy, free, give_back, make, not_null, on, take};
 use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::{guard, value};
-use crate::mark::{Opaque, end, give, shared};
+use crate::mark::opaque;
 use crate::options::read_sized;
 
 /// A cache of objects of one size, which stay constructed while they are free. Every function except larder_cache_free
 /// and larder_cache_destroy may be called by many threads at once.
-#[derive(Debug)]
 pub struct larder_cache {
     _opaque: [u8; 0],
 }
 
-impl Opaque for larder_cache {
-    type Inside = RawCache;
-    const MARK: u64 = 0x6c64_7263_6163_6831;
-    const NAME: &'static str = "cache";
-}
+opaque!(larder_cache, RawCache, b"ldrcach1", "cache");
 
 /// Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is the alignment that a C type
 /// of that size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
@@ -41,11 +36,10 @@ pub unsafe extern "C" fn larder_cache_new(
     out: *mut *mut larder_cache,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let family = shared(family)?;
-            give(out, || read_sized(options)?.build(family, bytes, align))
+        make(family, out, error, |family| {
+            read_sized(options)?.build(family, bytes, align)
         })
     }
 }
@@ -59,8 +53,8 @@ pub unsafe extern "C" fn larder_cache_new(
 /// `cache` is NULL or a live cache, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_free(cache: *mut larder_cache) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe { guard(core::ptr::null_mut(), || end(cache)) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { free(cache) }
 }
 
 /// Ends a cache of which no object is in use or in a handle; NULL does nothing. Otherwise LARDER_BUSY says how many are; the cache
@@ -73,26 +67,21 @@ pub unsafe extern "C" fn larder_cache_destroy(
     cache: *mut larder_cache,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            if cache.is_null() {
-                return Ok(());
-            }
-            let inside = shared(cache)?;
-            inside.trim();
-            // With the stock back in the slabs, the objects that are missing there are with users and in handles.
-            let live = inside.stats().out;
-            if live > 0 {
-                return Err(Failed::number(
-                    larder_status::LARDER_BUSY,
-                    "the cache is not ended:",
-                    live as u64,
-                    " objects are in use or in handles; put them back, or end it by larder_cache_free",
-                ));
-            }
-            end(cache)
-        })
+        destroy(
+            cache,
+            error,
+            |cache| {
+                cache.trim();
+                // With the stock back in the slabs, the objects that are missing there are with users and in handles.
+                cache.stats().out as u64
+            },
+            [
+                "the cache is not ended:",
+                " objects are in use or in handles; put them back, or end it by larder_cache_free",
+            ],
+        )
     }
 }
 
@@ -107,13 +96,8 @@ pub unsafe extern "C" fn larder_cache_get(
     object: *mut *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let cache = shared(cache)?;
-            answer(object, || Ok(cache.get()?))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { take(cache, ("object", object), error, RawCache::get) }
 }
 
 /// Puts an object back, constructed if there is a destructor. An address in no slab of this cache is LARDER_FOREIGN. An address inside
@@ -127,12 +111,10 @@ pub unsafe extern "C" fn larder_cache_put(
     cache: *const larder_cache,
     object: *mut c_void,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(core::ptr::null_mut(), || {
-            let cache = shared(cache)?;
-            cache.put(own_object(cache, object)?);
-            Ok(())
+        on(cache, NO_ERROR, |cache| {
+            own_object(cache, object).map(|object| cache.put(object))
         })
     }
 }
@@ -140,7 +122,7 @@ pub unsafe extern "C" fn larder_cache_put(
 /// The object behind a pointer of C's, if it lies in a slab of the cache.
 #[inline]
 pub(super) fn own_object(cache: &RawCache, object: *mut c_void) -> Result<NonNull<u8>, Failed> {
-    let object = not_null(object)?;
+    let object = not_null("object", object)?;
     if cache.family().owner_number(object.as_ptr()) == cache.number().get() {
         Ok(object)
     } else {
@@ -164,11 +146,10 @@ pub unsafe extern "C" fn larder_cache_put_checked(
     object: *mut c_void,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need, and gives the object up.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let cache = shared(cache)?;
-            Ok(cache.put_checked(not_null(object)?)?)
+        on(cache, error, |cache| -> Result<(), Failed> {
+            Ok(cache.put_checked(not_null("object", object)?)?)
         })
     }
 }
@@ -179,10 +160,8 @@ pub unsafe extern "C" fn larder_cache_put_checked(
 /// `cache` is NULL or a live cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_number(cache: *const larder_cache) -> u16 {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(cache)? }.number().get())
-    })
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(cache, 0, |cache| cache.number().get()) }
 }
 
 /// Bytes from one object to the next; 0 for a pointer that is no cache.
@@ -191,29 +170,8 @@ pub unsafe extern "C" fn larder_cache_number(cache: *const larder_cache) -> u16 
 /// `cache` is NULL or a live cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_cache_stride(cache: *const larder_cache) -> usize {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(cache)? }.stride())
-    })
-}
-
-/// # Safety
-/// `bytes` is NULL or can be written.
-unsafe fn give_back(
-    cache: *const larder_cache,
-    bytes: *mut usize,
-    how: fn(&RawCache) -> usize,
-) -> larder_status {
-    // SAFETY: the caller's promises.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            let given = how(shared(cache)?);
-            if !bytes.is_null() {
-                bytes.write(given);
-            }
-            Ok(())
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(cache, 0, RawCache::stride) }
 }
 
 /// Ends a working-set interval of this cache; as larder_family_reap.
@@ -225,8 +183,8 @@ pub unsafe extern "C" fn larder_cache_reap(
     cache: *const larder_cache,
     bytes: *mut usize,
 ) -> larder_status {
-    // SAFETY: the same promises.
-    unsafe { give_back(cache, bytes, RawCache::maintain) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { give_back(cache, bytes, RawCache::reap) }
 }
 
 /// Gives back everything of this cache that is neither in use nor in a handle; as larder_family_drain.
@@ -238,6 +196,61 @@ pub unsafe extern "C" fn larder_cache_drain(
     cache: *const larder_cache,
     bytes: *mut usize,
 ) -> larder_status {
-    // SAFETY: the same promises.
-    unsafe { give_back(cache, bytes, RawCache::trim) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { give_back(cache, bytes, RawCache::drain) }
+}
+
+/// Fills `objects[0]` to `objects[n - 1]`: all of them, or NULL and an error.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `objects` has room for `n` pointers; `error` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_get_many(
+    cache: *const larder_cache,
+    objects: *mut *mut c_void,
+    n: usize,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe {
+        on(cache, error, |cache| {
+            bulk::fill(
+                ("objects", objects),
+                n,
+                |objects, got| {
+                    while *got < n {
+                        *got += cache.get_many(&mut objects[*got..])?;
+                    }
+                    Ok::<_, ObjectError>(())
+                },
+                |got| cache.put_many(got),
+            )
+        })
+    }
+}
+
+/// Puts `objects[0]` to `objects[n - 1]` back: all of them; or, when one of them is NULL or not of this cache, none and an error.
+///
+/// # Safety
+/// `cache` is NULL or a live cache; `objects` has `n` pointers, of what is in the caller's hands and not used afterwards;
+/// `error` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_cache_put_many(
+    cache: *const larder_cache,
+    objects: *const *mut c_void,
+    n: usize,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe {
+        on(cache, error, |cache| -> Result<(), Failed> {
+            let objects = bulk::pointers(("objects", objects), n)?;
+            for object in objects {
+                own_object(cache, *object)?;
+            }
+            // None of them is NULL, as was just seen.
+            cache.put_many(&*(&raw const *objects as *const [NonNull<u8>]));
+            Ok(())
+        })
+    }
 }

@@ -6,9 +6,10 @@ use std::alloc::Layout;
 
 use larder::objects::{Callbacks, Family, RawCache};
 
-use super::large::alignment;
 use crate::error::{Failed, larder_status};
-use crate::options::{check_flags, init, magazine, name};
+use crate::options::{
+    SizeFirst, alignment, blank, check_flags, check_reserved, init, magazine, name,
+};
 
 /// Slabs stay with the cache until it ends: memory of an object may be read after its put, and is then an object of the same kind,
 /// free or used again.
@@ -66,23 +67,12 @@ pub struct larder_cache_options {
     pub end: larder_cache_end_fn,
 }
 
+// SAFETY: the size, then numbers, pointers and functions that may be NULL.
+unsafe impl SizeFirst for larder_cache_options {}
+
 impl Default for larder_cache_options {
     fn default() -> Self {
-        Self {
-            size: size_of::<Self>(),
-            name: core::ptr::null(),
-            limit_bytes: 0,
-            slab_pages: 0,
-            magazine_objects: 0,
-            magazine_most_objects: 0,
-            flags: 0,
-            reserved: 0,
-            construct: None,
-            destruct: None,
-            reclaim: None,
-            user: core::ptr::null_mut(),
-            end: None,
-        }
+        blank()
     }
 }
 
@@ -94,7 +84,7 @@ impl Default for larder_cache_options {
 pub unsafe extern "C" fn larder_cache_options_init(
     options: *mut larder_cache_options,
 ) -> larder_status {
-    // SAFETY: the caller gives memory for the struct.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe { init(options) }
 }
 
@@ -182,13 +172,7 @@ impl larder_cache_options {
         align: usize,
     ) -> Result<RawCache, Failed> {
         check_flags(self.flags, ALL_FLAGS)?;
-        if self.reserved != 0 {
-            return Err(Failed::argument(
-                "options.reserved is",
-                self.reserved.into(),
-                "; it must be 0",
-            ));
-        }
+        check_reserved("options.reserved is", self.reserved)?;
         if self.slab_pages > 64 {
             return Err(Failed::argument(
                 "options.slab_pages is",
@@ -218,19 +202,14 @@ impl larder_cache_options {
         if let Some((first, most)) = magazine(self.magazine_objects, self.magazine_most_objects)? {
             options = options.magazine(first, most);
         }
-        let Some(hooks) = hold(Hooks {
+        let hooks = hold(Hooks {
             construct: self.construct,
             destruct: self.destruct,
             reclaim: self.reclaim,
             user: self.user,
             end: self.end,
-        }) else {
-            return Err(Failed::said(
-                larder_status::LARDER_MEMORY,
-                "a cache",
-                "cannot be had: there is no memory",
-            ));
-        };
+        });
+        let hooks = hooks.ok_or_else(|| Failed::memory("a cache"))?;
         let callbacks = Callbacks {
             data: hooks.as_ptr().cast(),
             construct: self.construct.is_some().then_some(construct),

@@ -51,51 +51,27 @@ pub struct larder_cache_stats {
     pub magazines: u64,
 }
 
-numbers!(larder_cache_stats {
-    name,
-    object_bytes,
-    stride_bytes,
-    objects_per_slab,
-    slabs,
-    held_bytes,
-    limit_bytes,
-    in_slabs,
-    out,
-    hits,
-    misses,
-    constructed,
-    destroyed,
-    refused,
-    magazine_objects,
+numbers!(larder_cache_stats, |cache: &RawCache| stats = cache.stats();
+    name = text(stats.name.as_str()),
+    object_bytes = stats.size as u64,
+    stride_bytes = stats.stride as u64,
+    objects_per_slab, slabs, held_bytes,
+    limit_bytes = numbers::limit(stats.limit_bytes),
+    in_slabs, out, hits, misses, constructed, destroyed, refused,
+    magazine_objects = stats.magazine_rounds as u64,
     magazines,
-});
+);
 
-fn take(cache: &RawCache) -> larder_cache_stats {
-    let stats = cache.stats();
-    let mut name = [0; LARDER_NAME_BYTES];
-    // At most 31 bytes, so a zero stays.
-    for (to, from) in name.iter_mut().zip(stats.name.as_str().bytes()) {
+/// At most 31 bytes of a name, so that a zero stays.
+fn text(name: &str) -> [c_char; LARDER_NAME_BYTES] {
+    let mut text = [0; LARDER_NAME_BYTES];
+    for (to, from) in text
+        .iter_mut()
+        .zip(name.bytes().take(LARDER_NAME_BYTES - 1))
+    {
         *to = from as c_char;
     }
-    larder_cache_stats {
-        size: size_of::<larder_cache_stats>(),
-        name,
-        object_bytes: stats.size as u64,
-        stride_bytes: stats.stride as u64,
-        objects_per_slab: stats.objects_per_slab as u64,
-        slabs: stats.slabs as u64,
-        held_bytes: stats.held_bytes as u64,
-        limit_bytes: numbers::limit(stats.limit_bytes as u64),
-        in_slabs: stats.in_slabs as u64,
-        out: stats.out as u64,
-        hits: stats.hits,
-        misses: stats.misses,
-        constructed: stats.constructed,
-        destroyed: stats.destroyed,
-        refused: stats.refused,
-        magazine_objects: stats.magazine_rounds as u64,
-        magazines: stats.magazines as u64,
-    }
+    text
 }
 
 /// Reads the numbers; as larder_pool_stats_read.
@@ -109,8 +85,8 @@ pub unsafe extern "C" fn larder_cache_stats_read(
     stats: *mut larder_cache_stats,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises the same.
-    unsafe { numbers::read(cache, stats, error, take) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::read(cache, stats, error) }
 }
 
 /// Writes the numbers as one JSON object; as larder_pool_stats_json.
@@ -125,6 +101,6 @@ pub unsafe extern "C" fn larder_cache_stats_json(
     needed: *mut usize,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises the same.
-    unsafe { numbers::json(cache, (buffer, bytes, needed), error, take) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::json::<_, larder_cache_stats>(cache, (buffer, bytes, needed), error) }
 }

@@ -1,29 +1,90 @@
-//! Families: what object caches and heaps share.
+//! Families: what object caches and heaps share, with the objects that are runs of pages by themselves.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
+use core::ptr::NonNull;
 use std::time::Duration;
 
-use larder::objects::Family;
-use larder::pages::PoolError;
+use larder::objects::{Family, FamilyBuilder, Misuse};
+use larder::pages::BuildError;
 
-use super::family_options::larder_family_options;
+use crate::call::{NO_ERROR, ask, free, give_back, guard, make, not_null, on, take};
 use crate::error::{Failed, larder_error, larder_status};
-use crate::guard::{guard, value};
-use crate::mark::{Opaque, end, give, shared};
-use crate::pool::larder_pool;
+use crate::mark::{give, opaque};
+use crate::numbers::{self, numbers};
+use crate::options::{SizeFirst, alignment, blank, check_flags, init, mode, read_sized};
+use crate::pool::{larder_pool, larder_pool_options};
+
+/// Settings of a family. `larder_family_options_init` fills in the defaults.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct larder_family_options {
+    /// Bytes of this struct, as the program knows it: `sizeof(larder_family_options)`.
+    pub size: usize,
+    /// Settings of the pool that slabs come from, its limit and reservation among them; NULL for the defaults.
+    pub pages: *const larder_pool_options,
+    /// The working-set interval in milliseconds: memory that a whole interval did not need goes one step back.
+    pub interval_ms: u64,
+    /// LARDER_MODE_AUTO or LARDER_MODE_LOCKED, for the magazines of caches; the pool has its own.
+    pub mode: u32,
+    /// 0.
+    pub flags: u32,
+}
+
+// SAFETY: the size, then numbers and a pointer.
+unsafe impl SizeFirst for larder_family_options {}
+
+impl Default for larder_family_options {
+    fn default() -> Self {
+        Self {
+            interval_ms: 1000,
+            ..blank()
+        }
+    }
+}
+
+/// Fills in the defaults. `options` points to a `larder_family_options`; NULL is an error.
+///
+/// # Safety
+/// `options` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_family_options_init(
+    options: *mut larder_family_options,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { init(options) }
+}
+
+impl larder_family_options {
+    /// # Safety
+    /// `pages` is NULL or points to options that begin with their size.
+    pub(super) unsafe fn builder(&self) -> Result<FamilyBuilder, Failed> {
+        check_flags(self.flags, 0)?;
+        // SAFETY: the caller's promise.
+        let pages = unsafe { read_sized(self.pages)? };
+        let mut builder = counted(Family::builder())
+            .pages(pages.builder()?)
+            .interval(Duration::from_millis(self.interval_ms));
+        if let Some(mode) = mode(self.mode)? {
+            builder = builder.mode(mode);
+        }
+        Ok(builder)
+    }
+}
+
+/// A wrong pointer that is found only when it reaches its slab is counted (`refused` in the statistics of its cache) and
+/// not taken: no call is there to which an error could be returned.
+pub(crate) fn counted(builder: FamilyBuilder) -> FamilyBuilder {
+    fn nothing_more(_: &Misuse) {}
+    builder.on_misuse(nothing_more)
+}
 
 /// Caches and heaps over one pool of pages, and the table of which cache owns which page. A program usually has one. Every function
 /// except larder_family_free may be called by many threads at once.
-#[derive(Debug)]
 pub struct larder_family {
     _opaque: [u8; 0],
 }
 
-impl Opaque for larder_family {
-    type Inside = Family;
-    const MARK: u64 = 0x6c64_7266_616d_6931;
-    const NAME: &'static str = "family";
-}
+opaque!(larder_family, Family, b"ldrfami1", "family");
 
 /// Makes a family. `options` may be NULL for the defaults. `out` gets the family, or NULL after a failure.
 ///
@@ -36,13 +97,10 @@ pub unsafe extern "C" fn larder_family_new(
     out: *mut *mut larder_family,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
         guard(error, || {
-            give(out, || {
-                let options = crate::options::read_sized(options)?;
-                Ok(options.builder()?.build()?)
-            })
+            give(out, || Ok(read_sized(options)?.builder()?.build()?))
         })
     }
 }
@@ -55,8 +113,8 @@ pub unsafe extern "C" fn larder_family_new(
 /// `family` is NULL or a live family, which no other thread uses, and which is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_family_free(family: *mut larder_family) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe { guard(core::ptr::null_mut(), || end(family)) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { free(family) }
 }
 
 /// The pool that slabs come from, for its limit and its numbers. `out` gets a handle that larder_pool_free ends, or NULL after a
@@ -70,13 +128,8 @@ pub unsafe extern "C" fn larder_family_pool(
     out: *mut *mut larder_pool,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
-    unsafe {
-        guard(error, || {
-            let family = shared(family)?;
-            give(out, || Ok(family.pool().clone()))
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { make(family, out, error, |family| Ok(family.pool().clone())) }
 }
 
 /// The owner of the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for any
@@ -89,29 +142,8 @@ pub unsafe extern "C" fn larder_family_owner(
     family: *const larder_family,
     address: *const c_void,
 ) -> u16 {
-    value(0, || {
-        // SAFETY: the caller of the C function promises what `shared` needs.
-        Ok(unsafe { shared(family)? }.owner_number(address.cast()))
-    })
-}
-
-/// # Safety
-/// `bytes` is NULL or can be written.
-unsafe fn give_back(
-    family: *const larder_family,
-    bytes: *mut usize,
-    how: fn(&Family) -> usize,
-) -> larder_status {
-    // SAFETY: the caller's promises.
-    unsafe {
-        guard(core::ptr::null_mut(), || {
-            let given = how(shared(family)?);
-            if !bytes.is_null() {
-                bytes.write(given);
-            }
-            Ok(())
-        })
-    }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { ask(family, 0, |family| family.owner_number(address.cast())) }
 }
 
 /// Ends a working-set interval of all caches: memory that it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
@@ -124,8 +156,8 @@ pub unsafe extern "C" fn larder_family_reap(
     family: *const larder_family,
     bytes: *mut usize,
 ) -> larder_status {
-    // SAFETY: the same promises.
-    unsafe { give_back(family, bytes, Family::maintain) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { give_back(family, bytes, Family::reap) }
 }
 
 /// Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
@@ -138,8 +170,8 @@ pub unsafe extern "C" fn larder_family_drain(
     family: *const larder_family,
     bytes: *mut usize,
 ) -> larder_status {
-    // SAFETY: the same promises.
-    unsafe { give_back(family, bytes, Family::trim) }
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { give_back(family, bytes, Family::drain) }
 }
 
 /// Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
@@ -153,10 +185,9 @@ pub unsafe extern "C" fn larder_family_start_reaper(
     interval_ms: u64,
     error: *mut larder_error,
 ) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(error, || {
-            let family = shared(family)?;
+        on(family, error, |family| {
             if interval_ms == 0 {
                 return Err(Failed::said(
                     larder_status::LARDER_ARGUMENT,
@@ -166,7 +197,7 @@ pub unsafe extern "C" fn larder_family_start_reaper(
             }
             family
                 .start_reaper(Duration::from_millis(interval_ms))
-                .map_err(|e| Failed::from(PoolError::Helper(e.to_string().into())))
+                .map_err(|e| BuildError::Helper(e.to_string()).into())
         })
     }
 }
@@ -177,11 +208,135 @@ pub unsafe extern "C" fn larder_family_start_reaper(
 /// `family` is NULL or a live family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_family_stop_reaper(family: *const larder_family) -> larder_status {
-    // SAFETY: the caller of the C function promises what these need.
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { on(family, NO_ERROR, Family::stop_reaper) }
+}
+
+/// Takes at least `bytes` bytes in whole pages, aligned to `align`, a power of two; 0 is a page. Zeroed, or with what a former owner
+/// left. `object` gets it, or NULL after a failure. It takes a lock: not for a fast path.
+///
+/// # Safety
+/// `family` is NULL or a live family; `object` and `error` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_family_get_large(
+    family: *const larder_family,
+    bytes: usize,
+    align: usize,
+    zeroed: bool,
+    object: *mut *mut c_void,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
     unsafe {
-        guard(core::ptr::null_mut(), || {
-            shared(family)?.stop_reaper();
-            Ok(())
+        take(
+            family,
+            ("object", object),
+            error,
+            |family| -> Result<_, Failed> {
+                if bytes == 0 {
+                    return Err(Failed::said(
+                        larder_status::LARDER_ARGUMENT,
+                        "bytes",
+                        "is 0; a large object has at least 1",
+                    ));
+                }
+                let align = alignment(align, 1)?;
+                Ok(match zeroed {
+                    true => family.get_large_zeroed(bytes, align),
+                    false => family.get_large(bytes, align),
+                }?)
+            },
+        )
+    }
+}
+
+/// Puts a large object back. An address that is not the beginning of one is LARDER_FOREIGN.
+///
+/// # Safety
+/// `family` is NULL or a live family; what `object` points to, if it came from here, is in the caller's hands and not used
+/// afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_family_put_large(
+    family: *const larder_family,
+    object: *mut c_void,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe {
+        on(family, NO_ERROR, |family| -> Result<(), Failed> {
+            Ok(family.put_large(not_null("object", object)?)?)
         })
     }
+}
+
+/// Bytes of the large object that begins at an address; 0 where none does.
+///
+/// # Safety
+/// `family` is NULL or a live family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_family_large_bytes(
+    family: *const larder_family,
+    object: *const c_void,
+) -> usize {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe {
+        ask(family, 0, |family| {
+            let object = NonNull::new(object.cast_mut().cast());
+            object.map_or(0, |object| family.large_bytes(object).unwrap_or(0))
+        })
+    }
+}
+
+/// Numbers of a family. See also those of its caches, and those of its pool (larder_family_pool).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct larder_family_stats {
+    /// Bytes of this struct as the program knows it; set it before the call.
+    pub size: usize,
+    /// Bytes backed by memory: slabs, large objects, and free pages.
+    pub held_bytes: u64,
+    /// Most of these; UINT64_MAX without a limit.
+    pub limit_bytes: u64,
+    /// Bytes in large objects.
+    pub large_bytes: u64,
+    /// Bytes of metadata of caches and slabs, in addition.
+    pub metadata_bytes: u64,
+}
+
+numbers!(larder_family_stats, |family: &Family| pool = family.pool().stats();
+    held_bytes,
+    limit_bytes = numbers::limit(pool.limit_bytes),
+    large_bytes = family.large_held_bytes() as u64,
+    metadata_bytes = family.metadata_bytes() as u64,
+);
+
+/// Reads the numbers; as larder_pool_stats_read.
+///
+/// # Safety
+/// `family` is NULL or a live family; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+/// can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_family_stats_read(
+    family: *const larder_family,
+    stats: *mut larder_family_stats,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::read(family, stats, error) }
+}
+
+/// Writes the numbers as one JSON object; as larder_pool_stats_json.
+///
+/// # Safety
+/// `family` is NULL or a live family; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be
+/// written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_family_stats_json(
+    family: *const larder_family,
+    buffer: *mut c_char,
+    bytes: usize,
+    needed: *mut usize,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::json::<_, larder_family_stats>(family, (buffer, bytes, needed), error) }
 }

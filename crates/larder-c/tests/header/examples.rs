@@ -18,7 +18,7 @@ struct Example {
     says: &'static [&'static str],
 }
 
-const EXAMPLES: [Example; 4] = [
+const EXAMPLES: [Example; 6] = [
     Example {
         compiler: "cc",
         standard: "-std=c11",
@@ -72,6 +72,36 @@ const EXAMPLES: [Example; 4] = [
             "the limit is std::bad_alloc",
             "the parser kept its buffer: yes",
             "refused: object cache: the constructor failed",
+            "done",
+        ],
+    },
+    Example {
+        compiler: "cc",
+        standard: "-std=c11",
+        source: "examples/c/ids.c",
+        says: &[
+            "descriptors 0, 1 and 10",
+            "busy: identifier 10 is taken",
+            "foreign: identifier 0 is not allocated",
+            "again 0",
+            "pid 300 came back after 100 others",
+            "101 processes, 32367 numbers left",
+            "busy: the range is not ended: 101 identifiers are allocated",
+            "a late answer: handle 0x",
+            "the request of now",
+            "done",
+        ],
+    },
+    Example {
+        compiler: "c++",
+        standard: "-std=c++17",
+        source: "examples/cpp/ids.cpp",
+        says: &[
+            "one owner each: yes, 0 left allocated",
+            "the first session",
+            "the old handle: stale",
+            "another in its slot",
+            "refused: all 2 identifiers are allocated",
             "done",
         ],
     },

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Sources in the order in which a reader of the header wants them.
-const SOURCES: [&str; 30] = [
+/// Sources in the order in which a reader of the header wants them. None declares modules: cbindgen would read these twice.
+const SOURCES: [&str; 24] = [
     "error.rs",
     "version.rs",
     "options.rs",
@@ -12,28 +12,22 @@ const SOURCES: [&str; 30] = [
     "run.rs",
     "helper.rs",
     "stats.rs",
+    "arena/named.rs",
     "arena/options.rs",
     "arena/request.rs",
     "arena/source.rs",
-    "arena/mod.rs",
+    "arena/shared.rs",
     "arena/own.rs",
     "arena/walk.rs",
     "arena/stats.rs",
-    "arena/quantum_stats.rs",
-    "objects/family_options.rs",
+    "ids.rs",
     "objects/family.rs",
-    "objects/large.rs",
-    "objects/family_stats.rs",
     "objects/cache_options.rs",
     "objects/cache.rs",
-    "objects/bulk.rs",
     "objects/cache_handle.rs",
     "objects/cache_stats.rs",
     "heap/classes.rs",
     "heap/one_owner.rs",
-    "heap/bulk.rs",
-    "heap/limits.rs",
-    "heap/heap_stats.rs",
 ];
 
 #[test]
@@ -89,7 +83,9 @@ fn every_function_of_the_library_is_in_the_header_and_says_what_it_asks_for() {
                 .split_once('(')
                 .unwrap();
             let name = declaration.rsplit(' ').next().unwrap();
-            assert!(header.contains(&format!("{name}(")), "{name} is missing");
+            let declared =
+                [' ', '*'].map(|before| header.matches(&format!("{before}{name}(")).count());
+            assert_eq!(declared.iter().sum::<usize>(), 1, "declarations of {name}");
             let comment = text[..at].rsplit("\n\n").next().unwrap();
             assert!(
                 !declaration.contains("unsafe extern") || comment.contains("# Safety"),

@@ -10,11 +10,11 @@ use larder::os::Linux;
 use larder::os::testing::{Failing, Hooked};
 use larder::pages::PagePool;
 
-use crate::arena::Named;
+use crate::arena::named::Named;
+use crate::call::guard;
 use crate::error::Failed;
-use crate::guard::guard;
 use crate::mark::{Opaque, give};
-use crate::objects::family_options::counted;
+use crate::objects::family::counted;
 use crate::*;
 use larder_status::*;
 
@@ -162,7 +162,7 @@ fn arenas(system: &Arc<Broken>) -> usize {
         .quantum_max(2)
         .system(system.clone());
     let arena: *mut larder_arena = calls.build(|| {
-        let arena = builder.build().map_err(arena::options::refused)?;
+        let arena = builder.build().map_err(refused)?;
         // SAFETY: the name is static.
         Ok(Arc::new(unsafe { Named::new(arena, None) }))
     });
