@@ -3,12 +3,12 @@
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 
-use larder::arena::{ArenaError, Broken};
+use larder::arena::ArenaError;
 use larder::heap::AllocError;
 use larder::ids::IdError;
 use larder::objects::{ObjectError, Misuse};
 use larder::os::OsError;
-use larder::pages::{BuildError, PoolError};
+use larder::pages::PoolError;
 
 /// Bytes of the message of a `larder_error`, its end included. Longer messages are cut.
 pub const LARDER_ERROR_BYTES: usize = 256;
@@ -162,11 +162,8 @@ macro_rules! why {
 why! {
     OsError => of_system,
     PoolError => of_pool,
-    BuildError => of_build,
     ArenaError => of_arena,
-    Broken => |_| LARDER_PANIC,
-    ObjectError => of_create,
-    ObjectError => of_get,
+    ObjectError => of_object,
     AllocError => of_alloc,
     Misuse => |_| LARDER_FOREIGN,
     IdError => of_id,
@@ -188,16 +185,8 @@ fn of_pool(error: &PoolError) -> larder_status {
         PoolError::Limit { .. } => LARDER_LIMIT,
         PoolError::Exhausted { .. } => LARDER_EXHAUSTED,
         PoolError::List { .. } => LARDER_MEMORY,
-        PoolError::EmptyRun => LARDER_ARGUMENT,
-        _ => LARDER_SYSTEM,
-    }
-}
-
-fn of_build(error: &BuildError) -> larder_status {
-    match error {
-        BuildError::System(os) => of_system(os),
-        BuildError::Settings(_) => LARDER_SETTING,
-        BuildError::Helper(_) => LARDER_SYSTEM,
+        PoolError::Settings(_) => LARDER_SETTING,
+        PoolError::Helper(_) => LARDER_SYSTEM,
         _ => LARDER_ARGUMENT,
     }
 }
@@ -214,17 +203,10 @@ fn of_arena(error: &ArenaError) -> larder_status {
     }
 }
 
-fn of_create(error: &ObjectError) -> larder_status {
+fn of_object(error: &ObjectError) -> larder_status {
     match error {
         ObjectError::Layout { .. } => LARDER_ARGUMENT,
         ObjectError::TooMany { .. } => LARDER_EXHAUSTED,
-        ObjectError::System(os) => of_system(os),
-        _ => LARDER_SYSTEM,
-    }
-}
-
-fn of_get(error: &ObjectError) -> larder_status {
-    match error {
         ObjectError::Limit { .. } => LARDER_LIMIT,
         ObjectError::Pages(pool) => of_pool(pool),
         ObjectError::System(os) => of_system(os),
@@ -248,8 +230,7 @@ fn of_id(error: &IdError) -> larder_status {
 fn of_alloc(error: &AllocError) -> larder_status {
     match error {
         AllocError::Limit { .. } => LARDER_LIMIT,
-        AllocError::Class(create) => of_create(create),
-        AllocError::Memory(get) => of_get(get),
+        AllocError::Memory(error) => of_object(error),
         AllocError::Foreign { .. } => LARDER_FOREIGN,
         _ => LARDER_SYSTEM,
     }
@@ -326,10 +307,7 @@ impl Failed {
             Why::Errno(_, errno) => return *errno,
             Why::OsError(os)
             | Why::PoolError(PoolError::System(os))
-            | Why::BuildError(BuildError::System(os))
             | Why::ArenaError(ArenaError::Memory { cause: os, .. })
-            | Why::ObjectError(ObjectError::System(os))
-            | Why::AllocError(AllocError::Class(ObjectError::System(os)))
             | Why::ObjectError(ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)))
             | Why::AllocError(AllocError::Memory(
                 ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)),

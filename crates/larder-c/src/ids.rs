@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use larder::ids::rule::{Any, Clock, Cyclic, Fifo, Lowest, Monotonic, NearFull, Rested};
 use larder::ids::{
-    Allocate, Handle, IdError, IdRange, IdSpace, OnWrap, SharedRule, SpaceConfig, Tagged, Widths,
+    Allocate, Handle, IdError, IdRange, IdSpace, OnWrap, SharedRule, Tagged, Widths,
 };
 
 use crate::call::{destroy, free, guard, on, take};
@@ -104,7 +104,7 @@ impl Clock for Rest {
 }
 
 /// Identifiers under any rule.
-pub(crate) trait Space: Allocate + Send + Sync {
+pub(crate) trait Space: Allocate<Id = u64> + Send + Sync {
     fn hits(&self) -> u64;
     fn bytes(&self) -> usize;
 }
@@ -251,12 +251,11 @@ impl larder_ids_options {
         &self,
         rule: R,
     ) -> Result<Arc<dyn Space>, Failed> {
-        let config = SpaceConfig {
-            mode: mode(self.mode)?,
-            ..SpaceConfig::default()
-        };
-        let range = IdRange::new(self.first, self.last)?;
-        Ok(Arc::new(IdSpace::with_config(range, rule, config)?))
+        let mut space = IdSpace::builder(IdRange::new(self.first, self.last)?, rule);
+        if let Some(mode) = mode(self.mode)? {
+            space = space.mode(mode);
+        }
+        Ok(Arc::new(space.build()?))
     }
 }
 

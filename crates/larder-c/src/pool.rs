@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use std::time::Duration;
 
 use larder::os::Decommit;
-use larder::pages::{BuildError, Builder, ClusterSize, PageBuf, PagePool, PoolError};
+use larder::pages::{ClusterSize, PageBuf, PagePool, PagePoolBuilder, PoolError};
 
 use crate::bulk;
 use crate::call::{NO_ERROR, ask, free, give_back, guard, not_null, on, take};
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn larder_pool_options_init(
 }
 
 impl larder_pool_options {
-    pub(crate) fn builder(&self) -> Result<Builder, Failed> {
+    pub(crate) fn builder(&self) -> Result<PagePoolBuilder, Failed> {
         check_flags(self.flags, ALL_FLAGS)?;
         let mut builder = PagePool::builder();
         if self.cluster_pages != 0 {
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn larder_pool_set_limit(
         on(pool, error, |pool| {
             let page = pool.page_size();
             if bytes != 0 && bytes < page {
-                return Err(BuildError::Limit { bytes, page });
+                return Err(PoolError::LimitBytes { bytes, page });
             }
             pool.set_limit_bytes(if bytes == 0 { usize::MAX } else { bytes });
             Ok(())

@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use larder::arena::{Arena, Import, ImportedSpan, Refusal};
+use larder::arena::{Arena, Extent, Import, Refusal};
 
 use crate::error::Failed;
 use crate::mark::opaque;
@@ -65,11 +65,11 @@ impl Named {
 }
 
 impl Import for Named {
-    fn import(&self, size: u64, align: u64) -> Result<ImportedSpan, Refusal> {
+    fn import(&self, size: u64, align: u64) -> Result<Extent, Refusal> {
         self.arena.import(size, align)
     }
 
-    fn release(&self, span: ImportedSpan) {
+    fn release(&self, span: Extent) {
         self.arena.release(span);
     }
 }

@@ -158,7 +158,7 @@ pub unsafe extern "C" fn larder_arena_reap(
     units: *mut u64,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { give_back(arena, units, |named| named.arena.reap()) }
+    unsafe { give_back(arena, units, |named| named.arena.maintain()) }
 }
 
 /// Empties the quantum caches and gives all spans without allocations back to the source. `units`, which may be NULL, gets the units
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn larder_arena_drain(
     units: *mut u64,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { give_back(arena, units, |named| named.arena.drain()) }
+    unsafe { give_back(arena, units, |named| named.arena.trim()) }
 }
 
 /// Whether a number lies in one of the arena's spans, allocated or not; false for a pointer that is no arena.

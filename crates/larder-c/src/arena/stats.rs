@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 use std::sync::Arc;
 
-use larder::arena::QuantumStats;
+use larder::magazine::StockStats;
 
 use super::named::{Named, larder_arena};
 use crate::call::ask;
@@ -108,8 +108,8 @@ pub struct larder_quantum_stats {
     pub magazine_segments: u64,
 }
 
-numbers!(larder_quantum_stats, |stats: QuantumStats| stock = stats.stock;
-    units = stats.size,
+numbers!(larder_quantum_stats, |quantum: (u64, StockStats)| stock = quantum.1;
+    units = quantum.0,
     hits = stock.pops,
     misses,
     puts = stock.pushes,

@@ -184,7 +184,7 @@ pub unsafe extern "C" fn larder_cache_reap(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { give_back(cache, bytes, RawCache::reap) }
+    unsafe { give_back(cache, bytes, RawCache::maintain) }
 }
 
 /// Gives back everything of this cache that is neither in use nor in a handle; as larder_family_drain.
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn larder_cache_drain(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { give_back(cache, bytes, RawCache::drain) }
+    unsafe { give_back(cache, bytes, RawCache::trim) }
 }
 
 /// Fills `objects[0]` to `objects[n - 1]`: all of them, or NULL and an error.

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use std::time::Duration;
 
 use larder::objects::{Family, FamilyBuilder, Misuse};
-use larder::pages::BuildError;
+use larder::pages::PoolError;
 
 use crate::call::{NO_ERROR, ask, free, give_back, guard, make, not_null, on, take};
 use crate::error::{Failed, larder_error, larder_status};
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn larder_family_reap(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { give_back(family, bytes, Family::reap) }
+    unsafe { give_back(family, bytes, Family::maintain) }
 }
 
 /// Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn larder_family_drain(
     bytes: *mut usize,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { give_back(family, bytes, Family::drain) }
+    unsafe { give_back(family, bytes, Family::trim) }
 }
 
 /// Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn larder_family_start_reaper(
             }
             family
                 .start_reaper(Duration::from_millis(interval_ms))
-                .map_err(|e| BuildError::Helper(e.to_string()).into())
+                .map_err(|e| PoolError::Helper(e.to_string().into()).into())
         })
     }
 }
