@@ -1489,7 +1489,7 @@ larder_status larder_arena_set_limit(const struct larder_arena *arena,
  * # Safety
  * `arena` is NULL or a live arena; `units` is NULL or can be written.
  */
-larder_status larder_arena_reap(const struct larder_arena *arena,
+larder_status larder_arena_maintain(const struct larder_arena *arena,
                                 uint64_t *units);
 
 /**
@@ -1499,7 +1499,7 @@ larder_status larder_arena_reap(const struct larder_arena *arena,
  * # Safety
  * `arena` is NULL or a live arena; `units` is NULL or can be written.
  */
-larder_status larder_arena_drain(const struct larder_arena *arena,
+larder_status larder_arena_trim(const struct larder_arena *arena,
                                  uint64_t *units);
 
 /**
@@ -1795,7 +1795,7 @@ uint16_t larder_family_owner(const struct larder_family *family,
  * # Safety
  * `family` is NULL or a live family; `bytes` is NULL or can be written.
  */
-larder_status larder_family_reap(const struct larder_family *family,
+larder_status larder_family_maintain(const struct larder_family *family,
                                  size_t *bytes);
 
 /**
@@ -1805,7 +1805,7 @@ larder_status larder_family_reap(const struct larder_family *family,
  * # Safety
  * `family` is NULL or a live family; `bytes` is NULL or can be written.
  */
-larder_status larder_family_drain(const struct larder_family *family,
+larder_status larder_family_trim(const struct larder_family *family,
                                   size_t *bytes);
 
 /**
@@ -1815,7 +1815,7 @@ larder_status larder_family_drain(const struct larder_family *family,
  * # Safety
  * `family` is NULL or a live family; `error` is NULL or can be written.
  */
-larder_status larder_family_start_reaper(const struct larder_family *family,
+larder_status larder_family_start_helper(const struct larder_family *family,
                                          uint64_t interval_ms,
                                          struct larder_error *error);
 
@@ -1825,7 +1825,7 @@ larder_status larder_family_start_reaper(const struct larder_family *family,
  * # Safety
  * `family` is NULL or a live family.
  */
-larder_status larder_family_stop_reaper(const struct larder_family *family);
+larder_status larder_family_stop_helper(const struct larder_family *family);
 
 /**
  * Takes at least `bytes` bytes in whole pages, aligned to `align`, a power of two; 0 is a page. Zeroed, or with what a former owner
@@ -1977,20 +1977,20 @@ uint16_t larder_cache_number(const struct larder_cache *cache);
 size_t larder_cache_stride(const struct larder_cache *cache);
 
 /**
- * Ends a working-set interval of this cache; as larder_family_reap.
+ * Ends a working-set interval of this cache; as larder_family_maintain.
  *
  * # Safety
  * `cache` is NULL or a live cache; `bytes` is NULL or can be written.
  */
-larder_status larder_cache_reap(const struct larder_cache *cache, size_t *bytes);
+larder_status larder_cache_maintain(const struct larder_cache *cache, size_t *bytes);
 
 /**
- * Gives back everything of this cache that is neither in use nor in a handle; as larder_family_drain.
+ * Gives back everything of this cache that is neither in use nor in a handle; as larder_family_trim.
  *
  * # Safety
  * `cache` is NULL or a live cache; `bytes` is NULL or can be written.
  */
-larder_status larder_cache_drain(const struct larder_cache *cache,
+larder_status larder_cache_trim(const struct larder_cache *cache,
                                  size_t *bytes);
 
 /**

@@ -149,7 +149,7 @@ fn objects_and_heaps(system: &Arc<Broken>) -> usize {
         assert_eq!(larder_heap_free(shared), LARDER_OK);
         assert_eq!(larder_heap_free(own), LARDER_OK);
         assert_eq!(larder_classes_free(classes), LARDER_OK);
-        assert_eq!(larder_family_drain(family, null_mut()), LARDER_OK);
+        assert_eq!(larder_family_trim(family, null_mut()), LARDER_OK);
         assert_eq!(larder_family_free(family), LARDER_OK);
     }
     calls.refused

@@ -78,7 +78,7 @@ static void arenas(void) {
   }
   printf("imported %" PRIu64 " units\n", larder_arena_in_use(machine));
   larder_arena_handle_free(mine);
-  must(larder_arena_drain(pages, NULL), &error);
+  must(larder_arena_trim(pages, NULL), &error);
   must(larder_arena_destroy(pages, &error), &error);
   must(larder_arena_destroy(machine, &error), &error);
 }
@@ -214,7 +214,7 @@ int main(void) {
   must(larder_family_new(&options, &family, &error), &error);
   objects(family);
   heaps(family);
-  must(larder_family_drain(family, NULL), &error);
+  must(larder_family_trim(family, NULL), &error);
   must(larder_family_free(family), &error);
   puts("done");
   return 0;

@@ -153,7 +153,7 @@ pub unsafe extern "C" fn larder_arena_set_limit(
 /// # Safety
 /// `arena` is NULL or a live arena; `units` is NULL or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_arena_reap(
+pub unsafe extern "C" fn larder_arena_maintain(
     arena: *const larder_arena,
     units: *mut u64,
 ) -> larder_status {
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn larder_arena_reap(
 /// # Safety
 /// `arena` is NULL or a live arena; `units` is NULL or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_arena_drain(
+pub unsafe extern "C" fn larder_arena_trim(
     arena: *const larder_arena,
     units: *mut u64,
 ) -> larder_status {

@@ -174,12 +174,12 @@ pub unsafe extern "C" fn larder_cache_stride(cache: *const larder_cache) -> usiz
     unsafe { ask(cache, 0, RawCache::stride) }
 }
 
-/// Ends a working-set interval of this cache; as larder_family_reap.
+/// Ends a working-set interval of this cache; as larder_family_maintain.
 ///
 /// # Safety
 /// `cache` is NULL or a live cache; `bytes` is NULL or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_cache_reap(
+pub unsafe extern "C" fn larder_cache_maintain(
     cache: *const larder_cache,
     bytes: *mut usize,
 ) -> larder_status {
@@ -187,12 +187,12 @@ pub unsafe extern "C" fn larder_cache_reap(
     unsafe { give_back(cache, bytes, RawCache::maintain) }
 }
 
-/// Gives back everything of this cache that is neither in use nor in a handle; as larder_family_drain.
+/// Gives back everything of this cache that is neither in use nor in a handle; as larder_family_trim.
 ///
 /// # Safety
 /// `cache` is NULL or a live cache; `bytes` is NULL or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_cache_drain(
+pub unsafe extern "C" fn larder_cache_trim(
     cache: *const larder_cache,
     bytes: *mut usize,
 ) -> larder_status {

@@ -152,7 +152,7 @@ pub unsafe extern "C" fn larder_family_owner(
 /// # Safety
 /// `family` is NULL or a live family; `bytes` is NULL or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_family_reap(
+pub unsafe extern "C" fn larder_family_maintain(
     family: *const larder_family,
     bytes: *mut usize,
 ) -> larder_status {
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn larder_family_reap(
 /// # Safety
 /// `family` is NULL or a live family; `bytes` is NULL or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_family_drain(
+pub unsafe extern "C" fn larder_family_trim(
     family: *const larder_family,
     bytes: *mut usize,
 ) -> larder_status {
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn larder_family_drain(
 /// # Safety
 /// `family` is NULL or a live family; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_family_start_reaper(
+pub unsafe extern "C" fn larder_family_start_helper(
     family: *const larder_family,
     interval_ms: u64,
     error: *mut larder_error,
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn larder_family_start_reaper(
                 ));
             }
             family
-                .start_reaper(Duration::from_millis(interval_ms))
+                .start_helper(Duration::from_millis(interval_ms))
                 .map_err(|e| PoolError::Helper(e.to_string().into()).into())
         })
     }
@@ -207,9 +207,9 @@ pub unsafe extern "C" fn larder_family_start_reaper(
 /// # Safety
 /// `family` is NULL or a live family.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn larder_family_stop_reaper(family: *const larder_family) -> larder_status {
+pub unsafe extern "C" fn larder_family_stop_helper(family: *const larder_family) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { on(family, NO_ERROR, Family::stop_reaper) }
+    unsafe { on(family, NO_ERROR, Family::stop_helper) }
 }
 
 /// Takes at least `bytes` bytes in whole pages, aligned to `align`, a power of two; 0 is a page. Zeroed, or with what a former owner

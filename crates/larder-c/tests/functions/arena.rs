@@ -193,7 +193,7 @@ fn spans_come_from_another_arena_and_go_back() {
             LARDER_OK
         );
         let mut units = 0;
-        assert_eq!(larder_arena_drain(heap, &raw mut units), LARDER_OK);
+        assert_eq!(larder_arena_trim(heap, &raw mut units), LARDER_OK);
         assert_eq!((units, larder_arena_in_use(machine)), (1 << 18, 0));
         let mut addr = 0;
         refused(LARDER_LIMIT, "limit of 1048576", |e| {
@@ -212,7 +212,7 @@ fn spans_come_from_another_arena_and_go_back() {
             larder_arena_dealloc(heap, addr, 4096, null_mut()),
             LARDER_OK
         );
-        assert_eq!(larder_arena_reap(heap, null_mut()), LARDER_OK);
+        assert_eq!(larder_arena_maintain(heap, null_mut()), LARDER_OK);
         assert_eq!(larder_arena_free(heap), LARDER_OK);
     }
 }

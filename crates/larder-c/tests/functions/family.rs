@@ -90,7 +90,7 @@ fn memory_goes_back_when_asked_and_by_the_thread() {
             LARDER_OK
         );
         let mut bytes = 0;
-        assert_eq!(larder_family_drain(f, &raw mut bytes), LARDER_OK);
+        assert_eq!(larder_family_trim(f, &raw mut bytes), LARDER_OK);
         assert!(bytes >= 1000 * 4096, "{bytes}");
         assert_eq!(slabs(c), 0);
         assert_eq!(
@@ -101,14 +101,14 @@ fn memory_goes_back_when_asked_and_by_the_thread() {
             larder_cache_put_many(c, objects.as_ptr(), 1000, e),
             LARDER_OK
         );
-        assert_eq!(larder_cache_reap(c, &raw mut bytes), LARDER_OK);
-        assert_eq!(larder_family_reap(f, null_mut()), LARDER_OK);
-        assert_eq!(larder_cache_drain(c, &raw mut bytes), LARDER_OK);
+        assert_eq!(larder_cache_maintain(c, &raw mut bytes), LARDER_OK);
+        assert_eq!(larder_family_maintain(f, null_mut()), LARDER_OK);
+        assert_eq!(larder_cache_trim(c, &raw mut bytes), LARDER_OK);
         assert_eq!(slabs(c), 0);
         refused(LARDER_ARGUMENT, "interval_ms is 0", |e| {
-            larder_family_start_reaper(f, 0, e)
+            larder_family_start_helper(f, 0, e)
         });
-        assert_eq!(larder_family_start_reaper(f, 1, e), LARDER_OK);
+        assert_eq!(larder_family_start_helper(f, 1, e), LARDER_OK);
         assert_eq!(
             larder_cache_get_many(c, objects.as_mut_ptr(), 1000, e),
             LARDER_OK
@@ -120,7 +120,7 @@ fn memory_goes_back_when_asked_and_by_the_thread() {
         while slabs(c) > 0 {
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        assert_eq!(larder_family_stop_reaper(f), LARDER_OK);
+        assert_eq!(larder_family_stop_helper(f), LARDER_OK);
         assert_eq!(larder_cache_destroy(c, e), LARDER_OK);
         assert_eq!(larder_family_free(f), LARDER_OK);
     }

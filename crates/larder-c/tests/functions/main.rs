@@ -9,6 +9,7 @@ mod garbage;
 mod garbage_arena;
 mod garbage_objects;
 mod heap;
+mod ids;
 mod objects;
 #[path = "../../../larder/tests/common/process.rs"]
 #[allow(dead_code)] // Not all of it is needed here.

@@ -397,7 +397,7 @@ fn an_object_that_is_put_twice_or_from_inside_is_counted_and_not_taken() {
         });
         assert_eq!(larder_cache_put(c, object), LARDER_OK);
         assert_eq!(larder_cache_put(c, object), LARDER_OK);
-        assert_eq!(larder_cache_drain(c, null_mut()), LARDER_OK);
+        assert_eq!(larder_cache_trim(c, null_mut()), LARDER_OK);
         assert_eq!((stats(c).refused, stats(c).out), (1, 0));
         assert_eq!(larder_cache_free(c), LARDER_OK);
         assert_eq!(larder_family_free(f), LARDER_OK);
@@ -419,7 +419,7 @@ fn a_cache_that_ends_within_a_callback_of_another_one_keeps_its_functions_until_
             let two = user.cast::<Two>();
             assert_eq!((*two).ended, 0, "a call after the end");
             (*two).destroyed += 1;
-            assert_eq!(larder_cache_drain((*two).inner, null_mut()), LARDER_OK);
+            assert_eq!(larder_cache_trim((*two).inner, null_mut()), LARDER_OK);
         }
     }
     unsafe extern "C" fn inner(_: *mut c_void, user: *mut c_void) {
@@ -461,7 +461,7 @@ fn a_cache_that_ends_within_a_callback_of_another_one_keeps_its_functions_until_
             assert_eq!(larder_cache_put(outer, object), LARDER_OK);
         }
         assert_eq!(larder_cache_put(inner, get(inner)), LARDER_OK);
-        assert_eq!(larder_family_drain(f, null_mut()), LARDER_OK);
+        assert_eq!(larder_family_trim(f, null_mut()), LARDER_OK);
         assert!((*user).outer.is_null());
         let made = (*user).destroyed;
         assert!(made >= 10, "{made} calls, the later ones after the free");

@@ -19,7 +19,7 @@ impl Family {
     /// objects to their slabs, the slabs to the pool, the pages to the system. Returns bytes of slabs that went.
     ///
     /// Unused memory is gone after three calls and the pool's decay time. Slow paths call it by themselves when the
-    /// interval is over; see also [`start_reaper`](Self::start_reaper).
+    /// interval is over; see also [`start_helper`](Self::start_helper).
     ///
     /// ```
     /// use larder::objects::{Family, ObjectCache};

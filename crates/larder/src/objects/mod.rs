@@ -26,7 +26,7 @@
 //!
 //! Magazines that an interval did not need go to the slabs, slabs that it did not need to the pool, and pages that it
 //! did not need to the system. Slow paths do that when the interval is over; [`Family::maintain`] does it now, and the
-//! thread that [`Family::start_reaper`] starts does it periodically.
+//! thread that [`Family::start_helper`] starts does it periodically.
 //!
 //! # fork
 //!

@@ -15,14 +15,14 @@ impl Family {
     ///
     /// ```
     /// let family = larder::objects::Family::new()?;
-    /// family.start_reaper(std::time::Duration::from_secs(1))?;
-    /// family.stop_reaper();
+    /// family.start_helper(std::time::Duration::from_secs(1))?;
+    /// family.stop_helper();
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// When no thread can be started. This needs the global allocator.
-    pub fn start_reaper(&self, interval: Duration) -> io::Result<()> {
+    pub fn start_helper(&self, interval: Duration) -> io::Result<()> {
         // Not an owner: the family goes when its last owner goes.
         let family = Arc::downgrade(&self.inner);
         let reaper = HelperThread::start("larder-reaper", move |stop| {
@@ -55,12 +55,12 @@ impl Family {
     ///
     /// ```
     /// # let family = larder::objects::Family::new()?;
-    /// family.start_reaper(std::time::Duration::from_secs(1))?;
-    /// family.stop_reaper();
-    /// family.stop_reaper();                       // there is none any more
+    /// family.start_helper(std::time::Duration::from_secs(1))?;
+    /// family.stop_helper();
+    /// family.stop_helper();                       // there is none any more
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn stop_reaper(&self) {
+    pub fn stop_helper(&self) {
         let reaper = self.inner.reaper.lock().take();
         if let Some(Reaper(reaper)) = reaper {
             reaper.end();

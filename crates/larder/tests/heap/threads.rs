@@ -102,11 +102,11 @@ fn blocks_go_from_hand_to_hand_and_none_is_lost() {
 fn blocks_go_from_hand_to_hand_while_memory_goes_back() {
     let family = Family::new().unwrap();
     family
-        .start_reaper(std::time::Duration::from_millis(1))
+        .start_helper(std::time::Duration::from_millis(1))
         .unwrap();
     let classes = Classes::new(&family);
     hand_over(&classes);
-    family.stop_reaper();
+    family.stop_helper();
     family.trim();
     assert_eq!(family.pool().stats().out_bytes, 0);
 }

@@ -52,7 +52,7 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
                 .interval(Duration::from_micros(200))
                 .build()
                 .unwrap();
-            family.start_reaper(Duration::from_micros(100)).unwrap();
+            family.start_helper(Duration::from_micros(100)).unwrap();
             let caches = [8, 64, 1000, 5000].map(|size| options(size).build(&family).unwrap());
             let storm = Storm {
                 mode,
@@ -80,8 +80,8 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
                     put(&caches[1], mine);
                     if forks % 2 == 0 {
                         // The reaper does not exist in the child, and no call waits for it.
-                        family.start_reaper(Duration::from_millis(1)).unwrap();
-                        family.stop_reaper();
+                        family.start_helper(Duration::from_millis(1)).unwrap();
+                        family.stop_helper();
                         // SAFETY: the child's copies, used once.
                         let (caches, family) = unsafe {
                             (
@@ -99,7 +99,7 @@ fn children_use_their_caches_while_the_parent_hammers_its_own() {
                     put(&caches[1], mine);
                 },
             );
-            family.stop_reaper();
+            family.stop_helper();
             for cache in &caches {
                 cache.trim();
                 let stats = cache.stats();

@@ -125,7 +125,7 @@ fn the_reaper_gives_back_what_nobody_uses() {
         let cache = RawCache::new(&family, layout(200, 8)).unwrap();
         burst(&cache, 100_000, 0);
         let before = held(&family);
-        family.start_reaper(Duration::from_millis(10)).unwrap();
+        family.start_helper(Duration::from_millis(10)).unwrap();
         let begin = Instant::now();
         while held(&family) * 5 > before {
             assert!(

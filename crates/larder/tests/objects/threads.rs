@@ -187,7 +187,7 @@ fn values_live_once_whatever_is_reaped() {
     }
     for mode in modes() {
         let family = family(mode);
-        family.start_reaper(Duration::from_millis(1)).unwrap();
+        family.start_helper(Duration::from_millis(1)).unwrap();
         let cache = ObjectCache::builder()
             .magazine(7, 15)
             .build(&family, || {
@@ -228,7 +228,7 @@ fn values_live_once_whatever_is_reaped() {
             }
         });
         // What the reaper has in hand a drain does not see.
-        family.stop_reaper();
+        family.stop_helper();
         cache.trim();
         let stats = cache.stats();
         assert_eq!((stats.out, stats.constructed), (0, stats.destroyed));
@@ -242,7 +242,7 @@ fn values_live_once_whatever_is_reaped() {
 fn caches_come_and_go_under_the_reaper() {
     for mode in modes() {
         let family = family(mode);
-        family.start_reaper(Duration::ZERO).unwrap();
+        family.start_helper(Duration::ZERO).unwrap();
         std::thread::scope(|s| {
             for me in 0..4_usize {
                 let family = &family;
@@ -268,7 +268,7 @@ fn caches_come_and_go_under_the_reaper() {
                 });
             }
         });
-        family.stop_reaper();
+        family.stop_helper();
         family.trim();
         assert_eq!(family.pool().stats().out_bytes, 0);
         assert_eq!(family.metadata_bytes(), 0);

@@ -65,7 +65,7 @@ impl LarderHeaps {
             .pages(PagePool::builder().decay(interval))
             .build()?;
         if reaper {
-            family.start_reaper(interval)?;
+            family.start_helper(interval)?;
         }
         Ok(Self(Classes::new(&family)))
     }

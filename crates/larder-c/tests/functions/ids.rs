@@ -1,15 +1,10 @@
 //! Identifiers over the C interface: what they do, and what bad input gets.
 
-#![allow(clippy::unwrap_used)] // Also in the helpers of the tests.
-
-#[path = "common/c.rs"]
-mod c;
-
 use core::ffi::c_void;
 use core::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use c::{family, json, made, no_error, refused, text};
+use crate::c::{family, json, made, no_error, refused, text};
 use larder_c::larder_status::*;
 use larder_c::*;
 
@@ -508,7 +503,7 @@ fn null_and_other_kinds_are_told() {
             assert_eq!(ends, [expected; 2], "NULL is ended by nothing");
         }
         assert_eq!(
-            larder_family_drain(tags.cast::<c_void>().cast(), null_mut()),
+            larder_family_trim(tags.cast::<c_void>().cast(), null_mut()),
             LARDER_HANDLE
         );
         refused(LARDER_NULL, "id is NULL", |e| {
