@@ -40,14 +40,14 @@ impl Source for RawCache {
         objects.clear();
     }
     fn park(&self) {
-        self.drain();
+        self.trim();
     }
     fn end(self) -> (usize, usize) {
-        self.drain();
+        self.trim();
         let (stats, family) = (self.stats(), self.family().clone());
         assert_eq!(stats.refused, 0);
         drop(self);
-        family.drain();
+        family.trim();
         (stats.out, family.pool().stats().out_bytes)
     }
 }
@@ -91,11 +91,11 @@ impl Source for Classes {
         }
     }
     fn park(&self) {
-        self.family().drain();
+        self.family().trim();
     }
     fn end(self) -> (usize, usize) {
         let family = self.family().clone();
-        family.drain();
+        family.trim();
         let out = family.pool().stats().out_bytes;
         drop(self);
         (0, out)
@@ -105,7 +105,7 @@ impl Source for Classes {
 #[test]
 fn signals_and_moves_inside_the_sections_of_a_cache() {
     alone("signals_and_moves_inside_the_sections_of_a_cache", |mode| {
-        storm(mode, threads(), options(64).create(&family(mode)).unwrap());
+        storm(mode, threads(), options(64).build(&family(mode)).unwrap());
     });
 }
 
@@ -115,7 +115,7 @@ fn signals_while_more_threads_than_cpus_use_a_cache() {
         storm(
             mode,
             4 * threads(),
-            options(64).create(&family(mode)).unwrap(),
+            options(64).build(&family(mode)).unwrap(),
         );
     });
 }

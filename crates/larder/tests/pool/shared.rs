@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 
-use crate::common::process;
+use crate::common::{command, role};
 use larder::pages::{PagePool, PoolError, SharedPages};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -17,7 +17,7 @@ use rustix::net::{
 #[track_caller]
 fn second(test: &str, act: &str) -> (Child, UnixStream) {
     let (here, there) = UnixStream::pair().unwrap();
-    let child = process::command(test, act)
+    let child = command(test, act)
         .stdin(OwnedFd::from(there))
         .stdout(Stdio::null())
         .spawn()
@@ -103,7 +103,7 @@ fn be_second(act: &str) {
 }
 
 fn is_second() -> bool {
-    process::role().inspect(|act| be_second(act)).is_some()
+    role().inspect(|act| be_second(act)).is_some()
 }
 
 #[test]

@@ -371,7 +371,7 @@ pub fn start_reaper(interval: Duration) -> std::io::Result<()> {
         .ok_or(std::io::ErrorKind::OutOfMemory)?
         .classes
         .family()
-        .start_reaper(interval)
+        .start_helper(interval)
 }
 
 /// What is large, or aligned to more than usual, or asked for by a thread without a heap; or cannot be.

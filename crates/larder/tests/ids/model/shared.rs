@@ -2,7 +2,7 @@
 //! not asked for.
 
 use larder::ids::rule::NearFull;
-use larder::ids::{IdRange, IdSpace, SharedRule, SpaceConfig, rule};
+use larder::ids::{IdRange, IdSpace, SharedRule, rule};
 use larder::os::rseq::Mode;
 use proptest::prelude::*;
 
@@ -26,11 +26,7 @@ fn ranges() -> Vec<IdRange> {
 }
 
 fn ids<R: SharedRule>(range: IdRange, rule: R, mode: Mode) -> IdSpace<R> {
-    let config = SpaceConfig {
-        mode: Some(mode),
-        ..SpaceConfig::default()
-    };
-    IdSpace::with_config(range, rule, config).unwrap()
+    IdSpace::builder(range, rule).mode(mode).build().unwrap()
 }
 
 /// So many calls in a row that magazines are emptied and filled.
