@@ -94,7 +94,7 @@ impl Core {
 
 /// What a user of a core alone needs.
 #[cfg_attr(
-    not(test),
+    any(not(test), loom),
     expect(
         dead_code,
         reason = "an arena uses the parts; this is for an owner without a lock"
