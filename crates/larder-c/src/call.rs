@@ -108,15 +108,21 @@ pub(crate) unsafe fn destroy<T: Opaque>(
     live: impl FnOnce(&T::Inside) -> u64,
     says: [&'static str; 2],
 ) -> larder_status {
-    let busy = |live| Failed::number(larder_status::LARDER_BUSY, says[0], live, says[1]);
     // SAFETY: the caller's promises.
     unsafe {
-        guard(error, || match handle.is_null() {
-            true => Ok(()),
-            false => match live(shared(handle)?) {
+        guard(error, || {
+            if handle.is_null() {
+                return Ok(());
+            }
+            match live(shared(handle)?) {
                 0 => end(handle),
-                live => Err(busy(live)),
-            },
+                live => Err(Failed::number(
+                    larder_status::LARDER_BUSY,
+                    says[0],
+                    live,
+                    says[1],
+                )),
+            }
         })
     }
 }

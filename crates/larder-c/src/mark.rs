@@ -21,7 +21,7 @@ pub(crate) trait Opaque {
     }
 }
 
-/// What is behind a type that C knows by name, the eight letters of its mark, its name in messages, and who may end it.
+/// Makes a type [`Opaque`]: what is behind it, the eight letters of its mark, its name, and what refuses its end.
 macro_rules! opaque {
     ($type:ident, $inside:ty, $mark:literal, $name:literal $(, $may_end:expr)?) => {
         impl $crate::mark::Opaque for $type {

@@ -249,7 +249,10 @@ pub unsafe extern "C" fn larder_cache_put_many(
                 own_object(cache, *object)?;
             }
             // None of them is NULL, as was just seen.
-            cache.put_many(&*(&raw const *objects as *const [NonNull<u8>]));
+            cache.put_many(core::slice::from_raw_parts(
+                objects.as_ptr().cast(),
+                objects.len(),
+            ));
             Ok(())
         })
     }
