@@ -9,10 +9,8 @@ use super::super::record::{MOST_FILES, Record};
 use super::super::sink::Sink;
 use super::super::{Format, ReadOptions, SimError};
 use super::parameter::{Parameter, Range, Values};
-use super::{
-    BuildShape, Records, Shape, build_like, correlated, cycle, dbench_client, interleave, mixed,
-    scan, zipf,
-};
+use super::patterns::{correlated, cycle, mixed, scan, zipf};
+use super::{BuildShape, Records, Shape, build_like, dbench_client, interleave};
 
 /// A workload that can be named.
 pub struct Made {

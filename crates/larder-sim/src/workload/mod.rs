@@ -29,7 +29,6 @@ pub use dbench::dbench_client;
 pub use made::{MADE, Made};
 pub use parameter::{Parameter, Range};
 pub use patterns::correlated;
-use patterns::{cycle, mixed, scan, zipf};
 pub use spec::Spec;
 pub(super) use spec::hint;
 

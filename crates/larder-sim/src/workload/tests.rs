@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Kind, ReadOptions, Record, block_of};
+use super::patterns::{mixed, zipf};
 use super::*;
 
 fn named(text: &str) -> Vec<Record> {
