@@ -224,7 +224,7 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// let tags = IdSpace::new(0u16..4096, Any)?;
     /// let id = tags.alloc()?;
     /// tags.free(id)?;
-    /// assert_eq!(tags.free(id), Err(IdError::NotAllocated { id }));
+    /// assert_eq!(tags.free(id), Err(IdError::NotAllocated { id: id.into() }));
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     ///

@@ -28,7 +28,7 @@ const NOWHERE: u64 = u64::MAX;
 /// ```
 /// use larder::ids::{Ids, rule::Epochs};
 ///
-/// let mut ids: Ids<Epochs> = Ids::new(0u8..4, Epochs)?;
+/// let mut ids: Ids<Epochs, u8> = Ids::new(0u8..4, Epochs)?;
 /// let first = ids.alloc()?;
 /// ids.free(first)?;
 /// assert_eq!(ids.order().distance(), 3);
@@ -100,7 +100,7 @@ impl<const SETS: usize> EpochsOrder<SETS> {
     ///
     /// ```
     /// use larder::ids::{Ids, rule::Epochs};
-    /// let mut ids: Ids<Epochs> = Ids::new(0u8..100, Epochs)?;
+    /// let mut ids: Ids<Epochs, u8> = Ids::new(0u8..100, Epochs)?;
     /// ids.alloc()?;
     /// let distance = ids.order().distance();
     /// ids.free(0)?;

@@ -42,14 +42,14 @@ pub use self::rested::{NearFull, Rested, RestedOrder};
 /// A rule by which identifiers are chosen.
 ///
 /// ```
-/// use larder::ids::{IdError, Ids, rule::{Lowest, LowestOrder, Rule}};
+/// use larder::ids::{IdError, Ids, rule::{Lowest, Rule}};
 ///
 /// /// As POSIX wants it of descriptors, under a name of one's own.
 /// #[derive(Debug, Clone)]
 /// struct Posix;
 /// impl Rule for Posix {
-///     type Order = LowestOrder;
-///     fn order(&self, last: u64) -> Result<LowestOrder, IdError> {
+///     type Order = <Lowest as Rule>::Order;
+///     fn order(&self, last: u64) -> Result<Self::Order, IdError> {
 ///         Lowest.order(last)
 ///     }
 /// }

@@ -28,7 +28,7 @@ const TRIES: usize = 32;
 ///
 /// let mut ports = Ids::new(49152u16..=65535, Random::new([7; 32]))?;
 /// let port = ports.alloc()?;
-/// assert!(ports.range().contains(port));
+/// assert!(ports.range().contains(port.into()));
 /// # Ok::<(), larder::ids::IdError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Random {
     /// use larder::ids::{IdSpace, rule::Random};
     ///
     /// let ports = IdSpace::new(49152u16..=65535, Random::from_system()?)?;
-    /// assert!(ports.range().contains(ports.alloc()?));
+    /// assert!(ports.range().contains(ports.alloc()?.into()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "std")]

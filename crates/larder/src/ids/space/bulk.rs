@@ -179,7 +179,7 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// let first = subids.alloc_range(65536, 65536)?;
     /// subids.free(first + 9)?;
     /// let all = first..first + 65536;
-    /// assert_eq!(subids.free_range(all.clone()), Err(IdError::NotAllocated { id: first + 9 }));
+    /// assert_eq!(subids.free_range(all.clone()), Err(IdError::NotAllocated { id: (first + 9).into() }));
     /// subids.alloc_at(first + 9)?;
     /// subids.free_range(all)?;
     /// assert_eq!(subids.allocated(), 0);
