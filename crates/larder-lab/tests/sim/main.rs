@@ -11,6 +11,6 @@ mod cli;
 mod home;
 mod recorded;
 mod replay;
-#[path = "../../../larder-sim/tests/samples/mod.rs"]
+#[path = "../../../larder-sim/tests/sim/samples.rs"]
 mod samples;
 mod workloads;
