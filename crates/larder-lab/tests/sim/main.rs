@@ -11,6 +11,7 @@ mod cli;
 mod home;
 mod recorded;
 mod replay;
+#[allow(dead_code)] // Not all of it is needed here.
 #[path = "../../../larder-sim/tests/sim/samples.rs"]
 mod samples;
 mod workloads;
