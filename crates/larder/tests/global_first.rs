@@ -5,7 +5,8 @@
 use std::process::Command;
 use std::sync::Barrier;
 
-use larder::heap::global;
+use larder::Larder;
+use larder::internal::heap as global;
 
 const ROLE: &str = "LARDER_TEST_FIRST";
 
@@ -41,5 +42,5 @@ fn threads_that_come_first_together_are_all_served() {
             });
         }
     });
-    assert_eq!(global::stats().bootstrap_bytes, 0);
+    assert_eq!(Larder::stats().bootstrap_bytes, 0);
 }

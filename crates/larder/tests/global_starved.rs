@@ -6,10 +6,10 @@
 use std::hint::black_box;
 use std::process::Command;
 
-use larder::heap::global;
+use larder::Larder;
 
 #[global_allocator]
-static ALLOCATOR: larder::Larder = larder::Larder;
+static ALLOCATOR: Larder = Larder;
 
 /// Environment variable that marks the child process, which runs under the limit.
 const ROLE: &str = "LARDER_TEST_STARVED";
@@ -40,11 +40,11 @@ fn main() {
 }
 
 fn starved() {
-    assert_eq!(global::mode(), None, "there are addresses for a heap");
+    assert_eq!(Larder::stats().mode, None, "there are addresses for a heap");
     for _ in 0..BLOCKS {
         black_box(Box::new([1_u8; 100]));
     }
-    let stats = global::stats();
+    let stats = Larder::stats();
     assert_eq!(stats.mode, None, "there are addresses for a heap");
     let used = stats.bootstrap_bytes;
     assert!(
@@ -61,6 +61,6 @@ fn starved() {
     for _ in 0..2 * BLOCKS {
         black_box(Box::new([2_u8; 100]));
     }
-    assert!(global::mode().is_some(), "now there are addresses");
+    assert!(Larder::stats().mode.is_some(), "now there are addresses");
     assert!(black_box(vec![3_u8; 1 << 20]).iter().all(|&b| b == 3));
 }

@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use larder::heap::{AllocError, Classes, Heap, MAX_SMALL};
+use larder::heap::{AllocError, Classes, Heap};
+use larder::internal::heap::MAX_SMALL;
 use larder::objects::Family;
 use larder::os::testing::{Call, Hook, Hooked};
 use larder::os::{Linux, OsError, page_size};
@@ -69,7 +70,7 @@ fn a_limit_is_an_error_that_names_it_and_passes() {
         assert_eq!(more, Ok(large), "up to the limit");
         let error = heap.realloc(large, layout(3 << 20), layout(4 << 20));
         assert!(matches!(error, Err(AllocError::Limit { .. })), "{error:?}");
-        heap.free(large);
+        heap.dealloc_by_address(large);
     }
     assert_eq!(
         (heap.stats().large_bytes, heap.stats().charged_bytes),
@@ -339,9 +340,9 @@ fn a_private_heap_takes_its_large_objects_with_it() {
             unsafe {
                 match i % 4 {
                     0 => heap.dealloc(object, layout),
-                    1 => heap.classes().free(object),
+                    1 => heap.classes().dealloc_by_address(object),
                     2 if layout != layouts[3] => family.put_large(object).unwrap(),
-                    _ => heap.free(object),
+                    _ => heap.dealloc_by_address(object),
                 }
             }
         }
@@ -368,7 +369,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
         );
     }
     // SAFETY: taken above, put once.
-    unsafe { shared.free(outlives) };
+    unsafe { shared.dealloc_by_address(outlives) };
     assert_eq!(family.large_held_bytes(), 0);
     let live = family.metadata_bytes();
     for _ in 0..3 {

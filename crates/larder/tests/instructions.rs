@@ -15,7 +15,8 @@ use std::ptr::NonNull;
 
 use common::*;
 use disassembly::{atomics, disassembled, path_takes, read, section, straight_path};
-use larder::heap::{Classes, Heap, global};
+use larder::heap::{Classes, Heap};
+use larder::internal::heap as global;
 use larder::objects::{Family, RawCache};
 use larder::pages::{PageHandle, PagePool};
 

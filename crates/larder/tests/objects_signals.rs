@@ -155,7 +155,7 @@ impl Source for Classes {
     fn put_many(&self, objects: &[NonNull<u8>]) {
         for &object in objects {
             // SAFETY: each was taken once.
-            unsafe { self.free(object) };
+            unsafe { self.dealloc_by_address(object) };
         }
     }
     fn park(&self) {

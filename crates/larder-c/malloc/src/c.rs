@@ -2,8 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use larder::heap::debug::{Call, Origin};
-use larder::heap::global as heap;
+use larder::internal::heap::{self, Call, Origin};
 
 use crate::errno;
 
@@ -142,5 +141,5 @@ unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
 /// Gives back unused memory; 1 when there was some. The heap decides what it keeps in reserve, and `pad` is ignored.
 #[unsafe(no_mangle)]
 extern "C" fn malloc_trim(_pad: usize) -> c_int {
-    c_int::from(heap::trim() > 0)
+    c_int::from(larder::Larder::trim() > 0)
 }

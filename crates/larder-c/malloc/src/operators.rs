@@ -7,8 +7,7 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::AtomicPtr;
 
-use larder::heap::debug::{Call, Origin};
-use larder::heap::global as heap;
+use larder::internal::heap::{self, Call, Origin};
 
 use crate::aligned::allocate_aligned;
 use crate::c::{ALIGN, allocate};

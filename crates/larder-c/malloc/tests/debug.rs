@@ -56,7 +56,7 @@ impl Case {
 
 /// A program in debug mode. The process that aborts leaves no core behind: writing it takes longest.
 fn debugged(mode: Mode, program: &Program, options: &str) -> Command {
-    let inner = mode.command(&program.path);
+    let inner = mode.command_on(common::debug_library(), &program.path);
     let mut command = Command::new("sh");
     command
         .args(["-c", "ulimit -c 0; exec \"$@\"", "sh"])
@@ -380,20 +380,22 @@ fn the_fast_path_knows_nothing_of_it() {
     if cfg!(debug_assertions) || !has("objdump") {
         return;
     }
-    let code = common::must(
-        Command::new("objdump")
-            .args(["-d", "--no-show-raw-insn", "-M", "intel"])
-            .arg(common::library()),
-    );
-    for function in ["malloc", "free", "calloc", "_Znwm", "_ZdlPv", "_ZdlPvm"] {
-        let from = code.find(&format!("<{function}>:\n")).unwrap();
-        let body = &code[from..];
-        let body = &body[..body.find("\n\n").unwrap_or(body.len())];
-        assert!(
-            body.contains("fs:"),
-            "{function} asks for the thread's heap: {body}"
+    for library in [common::library(), common::debug_library()] {
+        let code = common::must(
+            Command::new("objdump")
+                .args(["-d", "--no-show-raw-insn", "-M", "intel"])
+                .arg(library),
         );
-        assert!(!body.contains("debug"), "{function}: {body}");
+        for function in ["malloc", "free", "calloc", "_Znwm", "_ZdlPv", "_ZdlPvm"] {
+            let from = code.find(&format!("<{function}>:\n")).unwrap();
+            let body = &code[from..];
+            let body = &body[..body.find("\n\n").unwrap_or(body.len())];
+            assert!(
+                body.contains("fs:"),
+                "{function} asks for the thread's heap: {body}"
+            );
+            assert!(!body.contains("debug"), "{function}: {body}");
+        }
     }
 }
 
@@ -407,7 +409,7 @@ fn a_pair_costs_no_more_than_before() {
     let Some(program) = Program::compile("pairs.c") else {
         return;
     };
-    let instructions = |pairs: u32| {
+    let instructions = |library: &Path, pairs: u32| {
         let out = program.dir.path().join(format!("callgrind.{pairs}"));
         common::must(
             Command::new("valgrind")
@@ -415,7 +417,7 @@ fn a_pair_costs_no_more_than_before() {
                 .arg(format!("--callgrind-out-file={}", out.display()))
                 .arg(&program.path)
                 .arg(pairs.to_string())
-                .env("LD_PRELOAD", common::library()),
+                .env("LD_PRELOAD", library),
         );
         let text = std::fs::read_to_string(&out).unwrap();
         let line = text
@@ -424,9 +426,11 @@ fn a_pair_costs_no_more_than_before() {
             .unwrap();
         line.trim().parse::<i64>().unwrap()
     };
-    let pair = (instructions(101_000) - instructions(1_000)) / 100_000;
-    println!("{pair} instructions for a pair and the loop around it");
-    assert!((30..=PAIR).contains(&pair), "{pair}");
+    for library in [common::library(), common::debug_library()] {
+        let pair = (instructions(library, 101_000) - instructions(library, 1_000)) / 100_000;
+        println!("{pair} instructions for a pair and the loop around it");
+        assert!((30..=PAIR).contains(&pair), "{pair}");
+    }
 }
 
 /// The core utilities close standard error before the end, to see whether all was written.
@@ -434,7 +438,7 @@ fn a_pair_costs_no_more_than_before() {
 fn a_program_that_closes_standard_error_is_told_of() {
     let ended = Command::new("sort")
         .arg("/dev/null")
-        .env("LD_PRELOAD", common::library())
+        .env("LD_PRELOAD", common::debug_library())
         .env("LARDER_MALLOC_DEBUG", "leaks")
         .output()
         .unwrap();

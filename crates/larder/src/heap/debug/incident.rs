@@ -2,11 +2,11 @@
 
 use core::fmt::{self, Write};
 
-use super::call::{Call, Claim, Origin};
 use super::output::Output;
 use super::records::{self, Record};
 use super::stacks::Frames;
 use super::symbol;
+use crate::heap::{Call, Claim, Origin};
 
 /// When a damage was seen.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +121,7 @@ impl Incident {
                 )?;
             }
             Kind::Family(claim) => {
-                let of = self.block.map_or(Origin::Malloc, |b| Origin::of(b.origin));
+                let of = self.block.map_or(Origin::Malloc, |b| b.origin);
                 writeln!(
                     out,
                     "larder: mismatched functions: {}({at:#x}) of a block of {}",
@@ -155,7 +155,7 @@ impl Incident {
                 "  block of {} bytes at {:#x}, by {}, thread {}:",
                 block.size,
                 block.at,
-                Origin::of(block.origin).name(),
+                block.origin.name(),
                 block.alloc_thread
             )?;
             symbol::write(&self.allocated, out)?;

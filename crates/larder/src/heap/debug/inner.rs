@@ -6,14 +6,13 @@
 use core::alloc::Layout;
 use std::sync::Arc;
 
-use super::call::{Claim, Origin};
-use super::heap::Outcome;
 use super::incident::{Incident, Kind, Seen};
 use super::options::Options;
 use super::pattern;
 use super::records::{GONE, KEPT, LIVE, Queue, Record, Records};
 use super::stacks::{Frames, Stacks};
 use super::storage::{Ownership, Storage};
+use crate::heap::{Claim, Outcome};
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::{OsError, System};
 
@@ -188,7 +187,7 @@ impl Inner {
 
     /// What the caller says and what is known.
     fn contradiction(&self, record: &Record, claim: Claim) -> Option<Kind> {
-        if self.options.families && claim.call.origin() != Origin::of(record.origin) {
+        if self.options.families && claim.call.origin() != record.origin {
             return Some(Kind::Family(claim));
         }
         match (claim.size, claim.align) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::chunks::Chunks;
 use super::stacks::mix;
+use crate::heap::Origin;
 use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
 
 /// In use by the program.
@@ -37,7 +38,7 @@ pub(super) struct Record {
     pub(super) queued: u32,
     pub(super) before: u32,
     pub(super) state: u8,
-    pub(super) origin: u8,
+    pub(super) origin: Origin,
     /// Between guard pages.
     pub(super) guarded: bool,
     /// Guard pages that were opened, since the process goes on after a misuse.
@@ -53,7 +54,7 @@ impl Record {
     }
 }
 
-// SAFETY: numbers and flags.
+// SAFETY: numbers, flags, and an origin, whose first is 0.
 unsafe impl ZeroIsValid for Record {}
 
 /// All records. Number 0 is no record.
@@ -241,7 +242,7 @@ const UNUSED: Record = Record {
     queued: 0,
     before: 0,
     state: 0,
-    origin: 0,
+    origin: Origin::Malloc,
     guarded: false,
     opened: false,
     asked: 0,

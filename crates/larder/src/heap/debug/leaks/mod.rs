@@ -16,13 +16,6 @@ pub(crate) use threads::Here;
 use super::heap::DebugHeap;
 
 /// What the search found.
-///
-/// ```
-/// use larder::heap::debug::LeakStats;
-/// let tell = |found: LeakStats| println!("{} bytes in {} of {} blocks", found.bytes, found.blocks, found.live);
-/// // Where `LARDER_MALLOC_DEBUG` has the word `leaks`; else there is nothing to search.
-/// larder::heap::global::leaks().map(tell);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LeakStats {

@@ -2,7 +2,6 @@
 
 use core::fmt::{self, Write};
 
-use super::super::call::Origin;
 use super::super::heap::DebugHeap;
 use super::super::output::Output;
 use super::super::symbol;
@@ -35,7 +34,7 @@ fn write(heap: &DebugHeap, groups: &[Group], stats: LeakStats, out: &mut Output)
             "larder: leak: {} bytes in {}, by {}",
             group.bytes,
             count(group.blocks, "block"),
-            Origin::of(group.origin).name()
+            group.origin.name()
         )?;
         match group.indirect {
             0 => {}
