@@ -555,4 +555,21 @@ fn many_come_and_go_together() {
     assert!(heap.alloc_many(layout(48), &mut more).is_err());
     heap.set_limit(usize::MAX);
     heap.alloc_many(layout(48), &mut out).unwrap();
+    // Aligned to more than all classes are, and runs of pages.
+    for (size, align) in [(64, 64), (100, 4096), (2 << 20, 8)] {
+        let layout = Layout::from_size_align(size, align).unwrap();
+        let before = heap.stats().charged_bytes - heap.stats().stocked_bytes;
+        for _ in 0..3 {
+            let mut out = [NonNull::dangling(); 20];
+            heap.alloc_many(layout, &mut out).unwrap();
+            let mut sorted = out.map(|o| o.as_ptr() as usize);
+            sorted.sort_unstable();
+            assert!(sorted.windows(2).all(|w| w[0] + size <= w[1]), "{layout:?}");
+            assert!(sorted.iter().all(|at| at % align == 0), "{layout:?}");
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc_many(&out, layout) };
+        }
+        let after = heap.stats().charged_bytes - heap.stats().stocked_bytes;
+        assert_eq!(after, before, "{layout:?}");
+    }
 }

@@ -8,10 +8,11 @@ use core::ptr::NonNull;
 use super::error::AllocError;
 
 /// The function that a block came from. Its blocks go back by a function of the same family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Origin {
     /// malloc and its relatives, and the allocator of a Rust program.
+    #[default]
     Malloc = 0,
     /// C++'s `operator new`.
     New = 1,

@@ -279,23 +279,14 @@ impl Classes {
         (usize::from(class) < CLASSES).then_some(usize::from(class))
     }
 
-    /// Says that an object stays larger than its owner will know, since no memory was found to make it smaller: for fronts that
-    /// resize by themselves, as [`Heap::realloc`](super::Heap::realloc) does. From now on objects of this family that come to
-    /// a class that they are not of are looked up by their address, and taken.
-    ///
-    /// ```
-    /// use larder::{heap::Classes, objects::Family};
-    /// let classes = Classes::new(&Family::new()?);
-    /// assert!(!classes.has_outgrown());
-    /// classes.outgrow();
-    /// assert!(classes.has_outgrown());
-    /// # Ok::<(), larder::pages::BuildError>(())
-    /// ```
-    pub fn outgrow(&self) {
+    /// Says that an object stays larger than its owner will know, since no memory was found to make it smaller. From now on
+    /// objects of this family that come to a class that they are not of are looked up by their address, and taken.
+    pub(super) fn outgrow(&self) {
         self.shared.family.outgrow();
     }
 
-    /// Whether there may be such an object in the family: see [`outgrow`](Self::outgrow).
+    /// Whether there may be objects in the family that are larger than their owners know, since no memory was found to make them
+    /// smaller.
     #[must_use]
     pub fn has_outgrown(&self) -> bool {
         self.shared.family.has_outgrown()

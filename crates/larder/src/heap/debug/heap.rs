@@ -110,7 +110,10 @@ impl DebugHeap {
     pub(crate) fn for_each_live(&self, f: &mut dyn FnMut(LiveBlock)) {
         let mut from = 0;
         loop {
-            let found = self.inner.lock().live_from(from);
+            let found = self
+                .inner
+                .lock()
+                .next(from, |record| record.state == records::LIVE);
             let Some((next, record)) = found else {
                 return;
             };
@@ -308,7 +311,9 @@ impl Checker for DebugHeap {
         self.check();
         let mut from = 0;
         loop {
-            let found = self.inner.lock().guarded_from(from);
+            let found = self.inner.lock().next(from, |record| {
+                record.guarded && matches!(record.state, records::LIVE | records::KEPT)
+            });
             let Some((next, record)) = found else {
                 return;
             };

@@ -30,7 +30,6 @@
 //! One lock is around everything, each block costs a record of 96 bytes, two redzones and the walk of two stacks.
 //! libumem (Bonwick and Adams, 2001) has the same checks behind `UMEM_DEBUG`; the search for leaks is that of its `findleaks`.
 
-mod chunks;
 mod heap;
 mod incident;
 mod inject;
@@ -43,6 +42,7 @@ mod records;
 mod stacks;
 mod storage;
 mod symbol;
+mod table;
 
 pub use super::call::Origin;
 pub(crate) use heap::DebugHeap;

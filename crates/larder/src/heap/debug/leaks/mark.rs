@@ -115,32 +115,27 @@ impl Marks {
 pub(super) struct Found(Marks);
 
 /// Searches. The lock is held, so that no block comes or goes.
-pub(super) fn find(heap: &DebugHeap, inner: &mut Inner, here: &Here) -> Result<Found, OsError> {
+pub(super) fn find(heap: &DebugHeap, inner: &Inner, here: &Here) -> Result<Found, OsError> {
     let system = heap.storage.system();
-    let live = inner
-        .records
-        .numbers()
-        .filter(|&n| inner.records.get(n).state == LIVE)
-        .count();
+    let all = || {
+        let used = inner.records.after(0);
+        used.filter(|(_, record)| record.state == LIVE)
+    };
+    let live = all().count();
     let mut marks = Marks {
         blocks: MetaSlice::new(system.clone(), live.max(1))?,
         count: live,
         pending: MetaSlice::new(system.clone(), live.max(1))?,
         waiting: 0,
     };
-    let mut i = 0;
-    for number in inner.records.numbers() {
-        let record = inner.records.get(number);
-        if record.state == LIVE {
-            marks.blocks[i] = Block {
-                at: record.at,
-                end: record.at + record.size.max(1),
-                size: record.size,
-                record: number,
-                state: 0,
-            };
-            i += 1;
-        }
+    for (block, (number, record)) in marks.blocks.iter_mut().zip(all()) {
+        *block = Block {
+            at: record.at,
+            end: record.at + record.size.max(1),
+            size: record.size,
+            record: number,
+            state: 0,
+        };
     }
     marks.blocks[..live].sort_unstable_by_key(|block| block.at);
     let mut reader = Reader::new(system)?;

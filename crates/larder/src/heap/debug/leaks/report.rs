@@ -11,14 +11,6 @@ use super::mark::{Group, Groups};
 /// Most places that are reported.
 const MOST: usize = 100;
 
-/// Says that there was no search.
-pub(super) fn refused() {
-    let _ = writeln!(
-        Output::new(),
-        "larder: leaks: there is no memory to search them"
-    );
-}
-
 pub(super) fn tell(heap: &DebugHeap, groups: &Groups, stats: LeakStats) {
     let mut out = Output::new();
     let _ = write(heap, groups.as_slice(), stats, &mut out);
@@ -58,22 +50,6 @@ fn write(heap: &DebugHeap, groups: &[Group], stats: LeakStats, out: &mut Output)
 }
 
 /// A number of things in words.
-fn count(n: usize, thing: &'static str) -> Count {
-    Count { n, thing }
-}
-
-struct Count {
-    n: usize,
-    thing: &'static str,
-}
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.n, self.thing)?;
-        if self.n == 1 {
-            Ok(())
-        } else {
-            f.write_str("s")
-        }
-    }
+fn count(n: usize, thing: &'static str) -> impl fmt::Display {
+    fmt::from_fn(move |f| write!(f, "{n} {thing}{}", if n == 1 { "" } else { "s" }))
 }
