@@ -28,7 +28,7 @@ const HEAP_PAIR: f64 = 18.0;
 const HEAP_PAIR_ALONE: f64 = 14.0;
 const HEAP_PAIR_ANY_SIZE: f64 = 33.0;
 /// The same for each of 32 objects that are taken and put by one call each.
-const HEAP_PAIR_OF_MANY: f64 = 12.0;
+const HEAP_PAIR_OF_MANY: f64 = 8.0;
 const GLOBAL_PAIR: f64 = 60.0;
 /// Instructions of functions on the per-CPU path, with call and return: straight path.
 const PERCPU_GET: usize = 25;

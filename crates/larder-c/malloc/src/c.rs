@@ -15,10 +15,7 @@ pub(crate) const MOST: usize = isize::MAX as usize;
 // The last call cannot unwind, so the compiler makes it a jump, and the function needs no stack frame.
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: usize) -> *mut c_void {
-    match heap::try_alloc(size) {
-        Some(block) => block.as_ptr().cast(),
-        None => malloc_slowly(size),
-    }
+    heap::alloc_or(size, |size| malloc_slowly(size).cast()).cast()
 }
 
 #[cold]

@@ -14,8 +14,6 @@ use super::error::AllocError;
 use crate::magazine::Pair;
 use crate::objects::{GetError, Misuse, RawCache, View};
 
-/// Objects that a call for many moves at once.
-const BATCH: usize = 64;
 /// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
 const LEAST: usize = 16 << 10;
 /// Bytes of the longest run of pages for which it makes sense.
@@ -257,18 +255,20 @@ impl Heap {
         let class = class_of_layout(layout).filter(|_| layout.align() <= GRAIN);
         let mut taken = 0;
         while taken < out.len() {
-            let mut rounds = [0; BATCH];
-            let wanted = BATCH.min(out.len() - taken);
-            let n = class.map_or(0, |class| {
-                self.pair(class).try_get_many(&mut rounds[..wanted])
-            });
-            for (place, &round) in out[taken..].iter_mut().zip(&rounds[..n]) {
-                *place = object(round);
+            let rest = &mut out[taken..];
+            if let Some(class) = class {
+                // SAFETY: a pointer is as large and aligned as its address, and the rounds of a heap are addresses of objects,
+                // which are not null.
+                let rounds = unsafe { &mut *(&raw mut *rest as *mut [usize]) };
+                let n = self.pair(class).try_get_many(rounds);
+                for place in &mut rest[..n] {
+                    *place = object(place.as_ptr() as usize);
+                }
+                taken += n;
             }
-            taken += n;
-            if n < wanted {
+            if let Some(place) = out.get_mut(taken) {
                 match self.alloc(layout) {
-                    Ok(object) => out[taken] = object,
+                    Ok(object) => *place = object,
                     Err(error) => {
                         // SAFETY: taken above.
                         unsafe { self.dealloc_many(&out[..taken], layout) };
@@ -289,17 +289,16 @@ impl Heap {
         let class = class_of_layout(layout);
         let mut rest = objects;
         while !rest.is_empty() {
-            let mut rounds = [0; BATCH];
-            let wanted = BATCH.min(rest.len());
-            for (round, object) in rounds.iter_mut().zip(&rest[..wanted]) {
-                *round = object.as_ptr() as usize;
+            if let Some(class) = class {
+                // SAFETY: a pointer is as large and aligned as its address, which is a round.
+                let rounds = unsafe { &*(&raw const *rest as *const [usize]) };
+                rest = &rest[self.pair(class).try_put_many(rounds)..];
             }
-            let n = class.map_or(0, |class| self.pair(class).try_put_many(&rounds[..wanted]));
-            if n < wanted {
+            if let Some((&first, others)) = rest.split_first() {
                 // SAFETY: the caller's promise.
-                unsafe { self.dealloc(rest[n], layout) };
+                unsafe { self.dealloc(first, layout) };
+                rest = others;
             }
-            rest = &rest[(n + 1).min(wanted)..];
         }
     }
 
@@ -390,7 +389,13 @@ impl Heap {
     /// An object of a class, if the loaded magazine has one.
     #[inline(always)]
     pub(super) fn try_get(&self, class: usize) -> Option<NonNull<u8>> {
-        self.pair(class).try_get().map(object)
+        self.try_get_round(class).map(object)
+    }
+
+    /// The address of an object of a class, if the loaded magazine has one.
+    #[inline(always)]
+    pub(super) fn try_get_round(&self, class: usize) -> Option<usize> {
+        self.pair(class).try_get()
     }
 
     /// Puts an object of these classes, found by its address, into the loaded magazine, if that has room and the classes have numbers of

@@ -1,6 +1,6 @@
 //! malloc's functions over the heap of the program.
 //!
-//! `try_alloc` and `try_free` are what nearly every malloc and free needs, and nothing else: a block of the thread's own magazines.
+//! `alloc_or` and `try_free` are what nearly every malloc and free needs, and nothing else: a block of the thread's own magazines.
 //! malloc and free are called from outside, so their code is run as it stands. What these two leave to the whole functions
 //! needs registers to be saved, errors to be reported and a stack frame, and all that stays out of these two.
 
@@ -27,15 +27,19 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
     alloc_as(size, align, Origin::Malloc)
 }
 
-/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size. If they
-/// have none, nothing is changed.
+/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size; else what `slow` answers.
 #[inline(always)]
-#[must_use]
-pub fn try_alloc(size: usize) -> Option<NonNull<u8>> {
-    slot::heap()?.try_get(small_class(size)?)
+pub fn alloc_or(size: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
+    // Not through an `Option` of a pointer, in which the compiler would look for null.
+    if let (Some(heap), Some(class)) = (slot::heap(), small_class(size))
+        && let Some(round) = heap.try_get_round(class)
+    {
+        return round as *mut u8;
+    }
+    slow(size)
 }
 
-/// As [`try_alloc`], for sizes whose class is computed: above 32 KiB, up to 1 MiB. They are a step away from `malloc`, whose
+/// A block of the thread's magazines, for sizes whose class is computed: above 32 KiB, up to 1 MiB. They are a step away from `malloc`, whose
 /// own code is for the smaller ones.
 #[inline(always)]
 #[must_use]

@@ -23,8 +23,8 @@ mod state;
 mod stats;
 
 pub use front::{
-    alloc, alloc_as, alloc_zeroed, free, free_aligned_as, free_sized, free_sized_as, realloc,
-    realloc_sized, try_alloc, try_alloc_computed, try_free, usable_size,
+    alloc, alloc_as, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized, free_sized_as,
+    realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
 };
 pub use larder::Larder;
 pub use mode::Mode;
