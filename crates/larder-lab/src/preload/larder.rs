@@ -11,27 +11,27 @@ use std::process::Command;
 
 use super::{cargo_home, compile, splits};
 
-/// A library of this project that is preloaded.
+/// A malloc of this project that is preloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Library {
+pub struct Malloc {
     /// Its file's name.
     pub name: &'static str,
     package: &'static str,
 }
 
 /// The malloc.
-pub const MALLOC: Library = Library {
+pub const MALLOC: Malloc = Malloc {
     name: "liblarder_malloc.so",
     package: "larder-malloc",
 };
 
 /// The malloc that checks what programs do with their blocks.
-pub const MALLOC_DEBUG: Library = Library {
+pub const MALLOC_DEBUG: Malloc = Malloc {
     name: "liblarder_malloc_debug.so",
     package: "larder-malloc-debug",
 };
 
-impl Library {
+impl Malloc {
     /// The library: the one that was named, or the one beside this program.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ fn loadable(path: &Path, build: &str) -> Result<(), String> {
 /// How cargo builds the library into the folder of this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Recipe {
-    library: Library,
+    library: Malloc,
     target: PathBuf,
     triple: Option<&'static str>,
     profile: String,
@@ -143,7 +143,7 @@ struct Recipe {
 
 impl Recipe {
     /// The recipe for a program that lies where cargo put it, `target/PROFILE` or `target/TRIPLE/PROFILE`.
-    fn of(library: Library, program: &Path) -> Option<Self> {
+    fn of(library: Malloc, program: &Path) -> Option<Self> {
         let folder = program.parent()?;
         // Cargo's lock of the folder, which an installation does not have.
         if !folder.join(".cargo-lock").exists() {
